@@ -1,0 +1,32 @@
+# make test   set up and run every test        make demo   set up, run the main job
+# make check  ruff, mypy, import layers        make clean  forget the environment
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+# Two test processes with one thread each: more torch threads than free cores is slower, not faster.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: setup test demo check bench clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,boosting,onnx,report]"
+	touch $@
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+demo: $(READY)
+	$(BIN)/likewise demo
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,182 @@
+"""Checks of numeric input whose messages name the column and the row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likewise.core.arrays import is_tensor, like, namespace, to_numpy
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import check_no_missing, is_frame, to_pandas
+
+__all__ = ["check_labels", "check_matrix", "check_number", "check_same_length", "column_names"]
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Names of the columns of a data frame; None for an array or a tensor.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> column_names(pd.DataFrame({"age": [1]})), column_names(np.zeros((1, 1)))
+    (['age'], None)
+    """
+    return list(to_pandas(X, owner="column_names").columns) if is_frame(X) else None
+
+
+def check_matrix(X: Any, *, owner: str, name: str = "X", n_features: int | None = None) -> Any:
+    """Return X as a finite two-dimensional floating array or tensor with at least one row.
+
+    Parameters
+    ----------
+    X : array-like, tensor or data frame of shape (n, d)
+        A tensor stays a tensor; a frame must be numeric. float32 stays float32.
+    owner, name : str
+        For the error message: whose parameter, and which.
+    n_features : int, optional
+        The number of columns it must have.
+
+    Returns
+    -------
+    ndarray or Tensor of shape (n, d)
+
+    Examples
+    --------
+    >>> check_matrix([[1, 2]], owner="audit")
+    array([[1., 2.]])
+    """
+    names: list[str] | None = None
+    if is_frame(X):
+        frame = to_pandas(X, owner=owner, name=name)
+        names = list(frame.columns)
+        text = [str(c) for c in names if frame[c].dtype.kind not in "biuf"]
+        if text:
+            raise InputError(
+                f"{owner}: {name!r} has columns that are not numeric: {', '.join(text[:8])}. "
+                "Encode them first, for example with TabularDomain.from_frame(frame).encode(frame)."
+            )
+        check_no_missing(frame, owner=owner, name=name)
+        X = frame.to_numpy()
+    if not is_tensor(X):
+        try:
+            X = np.asarray(X)
+            X = X if X.dtype.kind == "f" else X.astype(float)
+        except (TypeError, ValueError) as error:
+            raise bad_parameter(
+                owner, name, allowed="a numeric matrix", got=str(error), remedy="Encode categories first."
+            ) from error
+    X = like(X, X)
+    if X.ndim != 2:
+        raise bad_parameter(
+            owner,
+            name,
+            allowed="two-dimensional (rows × columns)",
+            got=f"an array of shape {tuple(X.shape)}",
+            remedy="Reshape one row with X.reshape(1, -1).",
+        )
+    if X.shape[0] == 0:
+        raise InputError(f"{owner}: {name!r} is empty: it has no rows. Pass at least one row.")
+    if n_features is not None and X.shape[1] != n_features:
+        raise InputError(
+            f"{owner}: {name!r} has {X.shape[1]} columns, expected {n_features}. "
+            "Pass the columns that the other objects were made on, in the same order."
+        )
+    if not bool(namespace(X).isfinite(X).all()):
+        bad = np.argwhere(~np.isfinite(to_numpy(X)))
+        row, column = bad[0]
+        where = f"column {names[column]!r}" if names else f"column {column}"
+        raise InputError(
+            f"{owner}: {name!r} has {len(bad)} value(s) that are not finite, first at row {row}, {where}. "
+            "Drop or impute them."
+        )
+    return X
+
+
+def check_labels(y: Any, *, owner: str, name: str = "y", min_classes: int = 2) -> np.ndarray[Any, Any]:
+    """Return y as a one-dimensional array without missing values and with at least `min_classes` classes.
+
+    Examples
+    --------
+    >>> check_labels([1, 1], owner="fit")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: fit: 'y' has one class only (1). Two or more are needed; check how the target was cut.
+    """
+    labels = to_numpy(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise bad_parameter(owner, name, allowed="one label per row", got=f"shape {labels.shape}")
+    if labels.dtype.kind == "O":
+        missing = np.array([value is None or value != value for value in labels], dtype=bool)
+    else:
+        missing = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(len(labels), dtype=bool)
+    if missing.any():
+        raise InputError(
+            f"{owner}: {name!r} has {int(missing.sum())} missing label(s), first at row {int(missing.argmax())}. "
+            "Drop those rows."
+        )
+    if len(labels) == 0:
+        raise InputError(f"{owner}: {name!r} is empty. Pass at least one label.")
+    classes = np.unique(labels)
+    if len(classes) < min_classes:
+        raise InputError(
+            f"{owner}: {name!r} has one class only ({classes[0]}). "
+            "Two or more are needed; check how the target was cut."
+        )
+    return labels
+
+
+def check_same_length(owner: str, **arrays: Any) -> int:
+    """Check that everything has the same number of rows, and return it.
+
+    Examples
+    --------
+    >>> check_same_length("audit", X=[1, 2], y=[1])
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: audit: lengths differ: X has 2 rows, y has 1. Pass one entry per row in each.
+    """
+    lengths = {key: len(value) for key, value in arrays.items() if value is not None}
+    if len(set(lengths.values())) > 1:
+        parts = [f"{key} has {n}" for key, n in lengths.items()]
+        parts[0] += " rows"
+        raise InputError(f"{owner}: lengths differ: {', '.join(parts)}. Pass one entry per row in each.")
+    return next(iter(lengths.values()))
+
+
+def check_number(
+    value: Any,
+    *,
+    owner: str,
+    name: str,
+    low: float = -np.inf,
+    high: float = np.inf,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """Return a finite number within bounds, or raise an error that names them.
+
+    Examples
+    --------
+    >>> check_number(-1, owner="audit", name="eps", low=0)
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: audit: 'eps' must be a finite number >= 0, got -1.
+    """
+    words = []
+    if low > -np.inf:
+        words.append(f"{'>' if open_low else '>='} {low:g}")
+    if high < np.inf:
+        words.append(f"{'<' if open_high else '<='} {high:g}")
+    allowed = "a finite number" + (" " + " and ".join(words) if words else "")
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise bad_parameter(owner, name, allowed=allowed, got=value) from error
+    low_ok = number > low if open_low else number >= low
+    high_ok = number < high if open_high else number <= high
+    if not (np.isfinite(number) and low_ok and high_ok):
+        raise bad_parameter(owner, name, allowed=allowed, got=value)
+    return number

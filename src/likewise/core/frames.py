@@ -1,0 +1,135 @@
+"""Tables of any library in, the same library out: pandas inside, narwhals at the door."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import pandas as pd
+
+from likewise.core.errors import InputError, bad_parameter
+
+__all__ = ["check_columns", "check_no_missing", "is_frame", "to_pandas", "to_same_library"]
+
+
+def is_frame(table: object) -> bool:
+    """Whether `table` is a data frame that narwhals knows (pandas, polars, arrow, modin, …).
+
+    Examples
+    --------
+    >>> is_frame(pd.DataFrame({"a": [1]})), is_frame([[1]])
+    (True, False)
+    """
+    return bool(nw.dependencies.is_into_dataframe(table))
+
+
+def to_pandas(table: Any, *, owner: str, name: str = "frame") -> pd.DataFrame:
+    """Return any eager table as a pandas frame with unique string column names.
+
+    Parameters
+    ----------
+    table : data frame of any library that narwhals knows
+        A pandas frame is returned as it is, not copied.
+    owner, name : str
+        For the error message: whose parameter, and which.
+
+    Returns
+    -------
+    pandas.DataFrame
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> to_pandas(pa.table({"age": [1, 2]}), owner="audit").shape
+    (2, 1)
+    """
+    if not is_frame(table):
+        raise bad_parameter(
+            owner,
+            name,
+            allowed="a pandas, polars or arrow table with named columns",
+            got=type(table).__name__,
+            remedy="Wrap an array as pandas.DataFrame(array, columns=[...]).",
+        )
+    frame: pd.DataFrame = (
+        table if isinstance(table, pd.DataFrame) else nw.from_native(table, eager_only=True).to_pandas()
+    )
+    if frame.columns.has_duplicates:
+        twice = frame.columns[frame.columns.duplicated()].unique().tolist()
+        raise InputError(f"{owner}: {name!r} has columns of the same name: {twice}. Rename them.")
+    if not all(isinstance(column, str) for column in frame.columns):
+        raise InputError(
+            f"{owner}: {name!r} has column names that are no strings. "
+            "Convert them first: frame.columns = frame.columns.astype(str)."
+        )
+    return frame
+
+
+def to_same_library(frame: pd.DataFrame, original: Any) -> Any:
+    """Return a pandas frame as the library of `original`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> type(to_same_library(pd.DataFrame({"a": [1]}), pa.table({"b": [2]}))).__name__
+    'Table'
+    """
+    if isinstance(original, pd.DataFrame):
+        return frame
+    backend = nw.from_native(original, eager_only=True).implementation
+    plain = frame.reset_index(drop=True)
+    if backend is nw.Implementation.POLARS:
+        return nw.from_native(plain, eager_only=True).to_polars()
+    if backend is nw.Implementation.PYARROW:
+        return nw.from_native(plain, eager_only=True).to_arrow()
+    columns = {column: plain[column].to_list() for column in plain.columns}
+    return nw.from_dict(columns, backend=backend).to_native()
+
+
+def check_columns(frame: pd.DataFrame, columns: Iterable[str], *, owner: str, name: str = "frame") -> None:
+    """Raise an error that names every column of `columns` that `frame` lacks, with the nearest existing name.
+
+    Examples
+    --------
+    >>> check_columns(pd.DataFrame({"sex": [0]}), ["sexx"], owner="audit")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: audit: 'frame' has no column 'sexx' (did you mean 'sex'?). Its columns: sex.
+    """
+    unknown = [column for column in columns if column not in frame.columns]
+    if not unknown:
+        return
+    shown = []
+    for column in unknown:
+        close = difflib.get_close_matches(str(column), list(frame.columns), n=1)
+        shown.append(f"{column!r}" + (f" (did you mean {close[0]!r}?)" if close else ""))
+    have = ", ".join(list(frame.columns)[:30]) + (", …" if frame.shape[1] > 30 else "")
+    raise InputError(f"{owner}: {name!r} has no column {', '.join(shown)}. Its columns: {have}.")
+
+
+def check_no_missing(frame: pd.DataFrame, *, owner: str, name: str = "frame") -> None:
+    """Raise an error that counts missing values by column and points at the first row with one.
+
+    Examples
+    --------
+    >>> check_no_missing(pd.DataFrame({"age": [1.0, None]}), owner="audit")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: audit: 'frame' has missing values: 'age' (1 of 2 rows, first at row 1). Drop those rows or impute them first.
+    """
+    missing = frame.isna()
+    counts = missing.sum()
+    counts = counts[counts > 0]
+    if counts.empty:
+        return
+    parts = [
+        f"{column!r} ({count} of {len(frame)} rows, first at row {int(missing[column].to_numpy().argmax())})"
+        for column, count in counts.items()
+    ]
+    more = f" and {len(parts) - 5} more columns" if len(parts) > 5 else ""
+    raise InputError(
+        f"{owner}: {name!r} has missing values: {', '.join(parts[:5])}{more}. "
+        "Drop those rows or impute them first."
+    )
