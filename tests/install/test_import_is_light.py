@@ -1,0 +1,48 @@
+"""Importing the package must stay cheap: heavy libraries load when something of theirs is used."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = [
+    "torch",
+    "sklearn",
+    "pandas",
+    "scipy",
+    "xgboost",
+    "lightgbm",
+    "catboost",
+    "onnxruntime",
+    "matplotlib",
+    "dask",
+]
+
+
+def run(code: str) -> dict[str, object]:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_import_uses_under_half_a_second_of_cpu_and_nothing_heavy():
+    code = (
+        "import time, sys, json\n"
+        "start = time.process_time()\n"
+        "import likewise\n"
+        "print(json.dumps({'cpu': time.process_time() - start, 'modules': sorted(sys.modules)}))"
+    )
+    result = run(code)
+    assert result["cpu"] < 0.5
+    assert not set(HEAVY) & set(result["modules"])
+
+
+def test_every_public_name_resolves_and_is_documented():
+    import likewise
+
+    for name in likewise.__all__:
+        value = getattr(likewise, name)
+        if name != "__version__":
+            assert value.__doc__, name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = likewise.nothing
