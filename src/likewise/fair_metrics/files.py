@@ -1,0 +1,96 @@
+"""Fair metrics in one safetensors file: arrays, and a JSON description with a schema version. No pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from likewise.core.errors import FormatError, InputError
+from likewise.core.files import atomic_path
+from likewise.fair_metrics.feature_maps import is_encoder
+
+if TYPE_CHECKING:
+    from likewise.fair_metrics.metric import FairMetric
+
+__all__ = ["load_metric", "save_metric"]
+
+_KIND = "likewise.fair_metric"
+_SCHEMA = 1
+
+
+def save_metric(metric: FairMetric, path: str | os.PathLike[str], *, feature_map: bool = True) -> None:
+    """Write a metric; see `FairMetric.save`."""
+    mapping = metric.feature_map if feature_map else None
+    if mapping is not None and not is_encoder(mapping):
+        raise InputError(
+            f"FairMetric.save: the feature map {type(mapping).__name__} cannot be written to a file. "
+            "Call save(path, feature_map=False) and give the map again after loading, with "
+            "dataclasses.replace(metric, feature_map=...)."
+        )
+    description = {
+        "scale": metric.scale,
+        "feature_names": metric.feature_names,
+        "domain": None if mapping is None else mapping.to_dict(),
+    }
+    metadata = {"kind": _KIND, "schema": str(_SCHEMA), "description": json.dumps(description)}
+    arrays = {"basis": np.ascontiguousarray(metric.basis), "values": metric.values}
+    with atomic_path(path) as temporary:
+        save_file(arrays, temporary, metadata=metadata)
+
+
+def load_metric(path: str | os.PathLike[str]) -> FairMetric:
+    """Read a metric; see `FairMetric.load`."""
+    from likewise.fair_metrics.metric import FairMetric
+
+    where = Path(path)
+    metadata, arrays = _read(where)
+    if metadata.get("kind") != _KIND:
+        raise FormatError(
+            f"{where.name} is no fair metric (kind {metadata.get('kind')!r}). "
+            "Pass a file that FairMetric.save wrote."
+        )
+    try:
+        schema = int(metadata["schema"])
+        if schema > _SCHEMA:
+            raise FormatError(
+                f"{where.name} was written by a newer version (schema {schema}; this one reads up to {_SCHEMA}). "
+                "Upgrade likewise, or save the metric again with this version."
+            )
+        description = json.loads(metadata["description"])
+        return FairMetric(
+            description["scale"],
+            arrays["basis"],
+            arrays["values"],
+            _domain(description["domain"]),
+            description["feature_names"],
+        )
+    except FormatError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise FormatError(f"{where.name} is damaged: {error}. Save the metric again.") from error
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
+    if not path.is_file():
+        raise FileNotFoundError(f"FairMetric.load: there is no file {str(path)!r}.")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise FormatError(
+            f"{path.name} is no readable safetensors file: {error}. It is damaged or of another kind."
+        ) from error
+
+
+def _domain(state: dict[str, Any] | None) -> Any:
+    if state is None:
+        return None
+    from likewise.domains import TabularDomain
+
+    return TabularDomain.from_dict(state)
