@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from likewise.core.arrays import is_tensor, like, namespace, to_numpy
 from likewise.core.errors import InputError, bad_parameter
@@ -108,10 +109,7 @@ def check_labels(y: Any, *, owner: str, name: str = "y", min_classes: int = 2) -
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise bad_parameter(owner, name, allowed="one label per row", got=f"shape {labels.shape}")
-    if labels.dtype.kind == "O":
-        missing = np.array([value is None or value != value for value in labels], dtype=bool)
-    else:
-        missing = np.isnan(labels) if labels.dtype.kind == "f" else np.zeros(len(labels), dtype=bool)
+    missing = np.asarray(pd.isna(labels), dtype=bool)
     if missing.any():
         raise InputError(
             f"{owner}: {name!r} has {int(missing.sum())} missing label(s), first at row {int(missing.argmax())}. "

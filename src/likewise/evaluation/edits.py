@@ -1,0 +1,199 @@
+"""Which twins to make: values of columns, alone, in all combinations, or several columns together."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from likewise.core.errors import InputError, bad_parameter
+from likewise.evaluation.tables import Attribute, Table, find_attribute
+
+__all__ = ["Edit", "Edits", "resolve_edits"]
+
+# Beyond these a study is nearly always a slip: a numeric column with "all", or too many columns at once.
+MAX_VALUES = 100
+MAX_VARIANTS = 1000
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One column and the values its twins get.
+
+    Parameters
+    ----------
+    column : str
+        The column to edit.
+    values : sequence, optional
+        The values to try; all those seen in the column by default.
+
+    Examples
+    --------
+    >>> Edit("relationship", ("Husband", "Wife"))
+    Edit(column='relationship', values=('Husband', 'Wife'))
+    """
+
+    column: str
+    values: Sequence[Any] | None = None
+
+
+Variant: TypeAlias = Mapping[str, Any]
+Edits: TypeAlias = "Mapping[str, Any] | Edit | Sequence[Edit | Variant | Sequence[Variant]]"
+
+
+def resolve_edits(
+    edits: Edits, table: Table, *, owner: str, allow_new: bool = False
+) -> tuple[list[dict[str, Any]], dict[str, Attribute]]:
+    """Spell out every twin that the edits ask for, checked against the table.
+
+    Parameters
+    ----------
+    edits : mapping, Edit, or sequence
+        See `correspondence_study`.
+    table : Table
+        The people.
+    owner : str
+        For the error message.
+    allow_new : bool, default=False
+        Whether values that never occur in their column are welcome.
+
+    Returns
+    -------
+    variants : list of dict
+        Attribute to value, for each twin.
+    attributes : dict
+        Every attribute that is edited.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = Table.of(pd.DataFrame({"sex": ["F", "M"], "race": ["a", "b"]}), owner="study")
+    >>> resolve_edits({"sex": "all", "race": ["b"]}, table, owner="study")[0]
+    [{'sex': 'F', 'race': 'b'}, {'sex': 'M', 'race': 'b'}]
+    """
+    factors = _factors(edits, owner)
+    names: list[str] = []
+    for factor in factors:
+        mine = [factor.column] if isinstance(factor, Edit) else _keys(factor)
+        twice = [name for name in mine if name in names]
+        if twice:
+            raise InputError(
+                f"{owner}: 'edits' edits column {twice[0]!r} twice. "
+                "Put columns that change together into one list of dicts."
+            )
+        names += mine
+    attributes = {name: find_attribute(table, name, owner=owner) for name in names}
+    choices: list[list[dict[str, Any]]] = []
+    for factor in factors:
+        if isinstance(factor, Edit):
+            values = _values(factor, attributes[factor.column], owner)
+            choices.append([{factor.column: value} for value in values])
+        else:
+            choices.append([dict(variant) for variant in factor])
+    if math.prod(map(len, choices)) > MAX_VARIANTS:
+        raise InputError(
+            f"{owner}: 'edits' asks for {math.prod(map(len, choices)):,} twins of each person; at most "
+            f"{MAX_VARIANTS:,} are made. Name fewer columns or list fewer values."
+        )
+    for name in names:
+        asked = [v[name] for choice in choices for v in choice if name in v]
+        attributes[name] = _with_other_name(attributes[name], asked)
+    variants: list[dict[str, Any]] = []
+    for parts in itertools.product(*choices):
+        variant = {k: v for part in parts for k, v in part.items()}
+        variant = {k: _known(attributes[k], v, owner, allow_new) for k, v in variant.items()}
+        if variant not in variants:
+            variants.append(variant)
+    if len(variants) < 2:
+        raise InputError(
+            f"{owner}: 'edits' makes {len(variants)} twin of each person; two or more are needed to compare. "
+            "List at least two values (a column edited to all its values must have two)."
+        )
+    return variants, attributes
+
+
+def _factors(edits: Any, owner: str) -> list[Edit | list[Variant]]:
+    if isinstance(edits, Edit):
+        return [edits]
+    if isinstance(edits, Mapping):
+        return [Edit(column, values) for column, values in edits.items()]
+    if isinstance(edits, str) or not isinstance(edits, Iterable):
+        raise _bad_edits(owner, edits)
+    parts = list(edits)
+    if parts and all(isinstance(part, Mapping) for part in parts):
+        return [parts]
+    factors: list[Edit | list[Variant]] = []
+    for part in parts:
+        if isinstance(part, Edit):
+            factors.append(part)
+        elif isinstance(part, (list, tuple)) and part and all(isinstance(v, Mapping) for v in part):
+            factors.append(list(part))
+        else:
+            raise _bad_edits(owner, part)
+    return factors
+
+
+def _bad_edits(owner: str, got: Any) -> InputError:
+    return bad_parameter(
+        owner,
+        "edits",
+        allowed="a dict of column -> values, an Edit, or a list of Edits or of dicts (columns set together)",
+        got=got,
+        remedy='For example edits={"sex": ["Female", "Male"]}.',
+    )
+
+
+def _keys(variants: Sequence[Variant]) -> list[str]:
+    return list(dict.fromkeys(key for variant in variants for key in variant))
+
+
+def _values(edit: Edit, attribute: Attribute, owner: str) -> Sequence[Any]:
+    asked = edit.values
+    if asked is None or (isinstance(asked, str) and asked == "all"):
+        if len(attribute.values) > MAX_VALUES:
+            raise InputError(
+                f"{owner}: column {edit.column!r} has {len(attribute.values):,} values, too many to try all "
+                f"(at most {MAX_VALUES}). List the values to try: edits={{{edit.column!r}: [...]}}."
+            )
+        return attribute.values
+    if isinstance(asked, (str, bytes)) or not isinstance(asked, Iterable):
+        raise bad_parameter(
+            owner,
+            "edits",
+            allowed=f"a list of values for {edit.column!r}, or 'all'",
+            got=asked,
+            remedy=f"Write [{asked!r}, ...].",
+        )
+    return list(asked)
+
+
+def _with_other_name(attribute: Attribute, asked: list[Any]) -> Attribute:
+    """Let ``sex_Male`` answer to "Female" where the edits ask for "Male" and one other value.
+
+    One 0/1 column does not know the name of its other value; the edits do.
+    """
+    if not attribute.encoded or len(attribute.cells[0]) > 1:
+        return attribute
+    unknown = [value for value in dict.fromkeys(asked) if value not in attribute.values]
+    if len(unknown) == 1 and attribute.values[1] in asked and attribute.values[0] not in asked:
+        return replace(attribute, values=(unknown[0], attribute.values[1]))
+    return attribute
+
+
+def _known(attribute: Attribute, value: Any, owner: str, allow_new: bool) -> Any:
+    if any(value == seen for seen in attribute.values):
+        return value
+    if allow_new and not attribute.encoded:
+        return value
+    hint = "" if attribute.encoded else " If the value is meant, pass allow_new=True."
+    close = difflib.get_close_matches(str(value), [str(seen) for seen in attribute.values], n=1)
+    meant = f" (did you mean {close[0]!r}?)" if close else ""
+    seen_text = ", ".join(repr(seen) for seen in attribute.values[:12])
+    more = ", …" if len(attribute.values) > 12 else ""
+    raise InputError(
+        f"{owner}: {value!r} never occurs in column {attribute.name!r}{meant}. "
+        f"Its values: {seen_text}{more}.{hint}"
+    )

@@ -1,0 +1,266 @@
+"""Sentiment gaps of section 4.1 of the paper: race, gender and cuisine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likewise.core.arrays import FloatArray, to_numpy
+from likewise.core.checks import check_labels, check_same_length
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.randomness import RandomState, spawn_seeds
+from likewise.core.text import text_table
+from likewise.evaluation.bootstrap import bootstrap_interval
+from likewise.evaluation.measures import Interval, Measure
+
+__all__ = ["SentimentGaps", "sentiment_gap", "sentiment_gap_interval", "sentiment_gaps"]
+
+# Names that data sets use for the paper's N_0 and N_1; the first of each pair is the one subtracted from.
+_RACES = (
+    {"caucasian", "white", "european american", "0", "false"},
+    {"african american", "black", "1", "true"},
+)
+_GENDERS = ({"female", "f", "woman", "women", "0", "false"}, {"male", "m", "man", "men", "1", "true"})
+
+
+@dataclass(frozen=True, eq=False)
+class SentimentGaps:
+    """Differences in mean sentiment between groups of names, and between two kinds of sentence.
+
+    Parameters
+    ----------
+    race, gender, cuisine : Measure
+        Signed, as in the formula of section 4.1: Caucasian minus African-American names, female minus male
+        names, and the first sentence (Italian food) minus the second (Mexican food). The paper's Table 1
+        prints their sizes: see `absolute`. `cuisine` is NaN where no sentences were scored, and its interval
+        is NaN for a single pair of sentences, which says nothing about others.
+    """
+
+    race: Measure
+    gender: Measure
+    cuisine: Measure
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The three, in the order of the paper's table."""
+        return (self.race, self.gender, self.cuisine)
+
+    @property
+    def absolute(self) -> dict[str, float]:
+        """Size of each gap by name, as the paper's table prints it."""
+        return {measure.name: abs(measure.value) for measure in self.measures}
+
+    def __str__(self) -> str:
+        rows = [
+            [m.name, *(f"{number:.3f}" for number in (m.value, abs(m.value), m.low, m.high))]
+            for m in self.measures
+        ]
+        return text_table(["", "gap", "size", "low", "high"], rows)
+
+
+def sentiment_gap(scores_0: Any, scores_1: Any) -> float:
+    """Mean score of the first group of words minus that of the second (section 4.1).
+
+    Parameters
+    ----------
+    scores_0, scores_1 : array-like of shape (n,), or (n, 2)
+        Logit of the positive class minus logit of the negative class, or the two logits (negative class
+        first) themselves.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> sentiment_gap([1.0, 3.0], [0.5])
+    1.5
+    >>> sentiment_gap([[0.0, 1.0], [0.0, 3.0]], [[0.0, 0.5]])
+    1.5
+    """
+    owner = "sentiment_gap"
+    first = _scores(scores_0, owner=owner, name="scores_0")
+    second = _scores(scores_1, owner=owner, name="scores_1")
+    return float(first.mean() - second.mean())
+
+
+def sentiment_gap_interval(
+    scores_0: Any,
+    scores_1: Any,
+    *,
+    confidence: float = 0.95,
+    method: str = "percentile",
+    n_resamples: int = 2000,
+    random_state: RandomState = 0,
+) -> Interval:
+    """Bootstrap confidence interval of `sentiment_gap`, the names of each group drawn anew.
+
+    Parameters
+    ----------
+    scores_0, scores_1 : array-like of shape (n,), or (n, 2)
+        As in `sentiment_gap`.
+    confidence, method, n_resamples, random_state
+        As in `bootstrap_interval`.
+
+    Returns
+    -------
+    Interval
+        NaN ends for a group of one word.
+
+    Examples
+    --------
+    >>> low, high = sentiment_gap_interval([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])
+    >>> low < 1 < high
+    True
+    """
+    owner = "sentiment_gap_interval"
+    return bootstrap_interval(
+        _mean_difference,
+        _scores(scores_0, owner=owner, name="scores_0"),
+        _scores(scores_1, owner=owner, name="scores_1"),
+        paired=False,
+        confidence=confidence,
+        method=method,
+        n_resamples=n_resamples,
+        random_state=random_state,
+    )
+
+
+def sentiment_gaps(
+    scores: Any,
+    race: Any,
+    gender: Any,
+    sentences: Any = None,
+    *,
+    race_order: tuple[Any, Any] | None = None,
+    gender_order: tuple[Any, Any] | None = None,
+    confidence: float = 0.95,
+    method: str = "percentile",
+    n_resamples: int = 2000,
+    random_state: RandomState = 0,
+) -> SentimentGaps:
+    """Race, gender and cuisine gap of a sentiment classifier (section 4.1 of the paper).
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,), or (n, 2)
+        Score of every name: logit of the positive class minus logit of the negative class, or both logits.
+    race, gender : array-like of shape (n,)
+        Of every name.
+    sentences : array-like of shape (2,), (k, 2), or logits of shape (2, 2) or (k, 2, 2), optional
+        Scores of the two sentences, Italian first; or of k such pairs. A 2 × 2 array is read as the logits of
+        one pair, as `scores` would be.
+    race_order, gender_order : tuple of two values, optional
+        Which value is subtracted from and which is subtracted. By default the usual words for them (and 0, 1)
+        are known: Caucasian − African-American, female − male.
+    confidence, method, n_resamples, random_state
+        As in `bootstrap_interval`.
+
+    Returns
+    -------
+    SentimentGaps
+
+    Examples
+    --------
+    >>> gaps = sentiment_gaps([3.0, 1.0, 0.0, 2.0], ["white", "white", "black", "black"], ["f", "m", "f", "m"],
+    ...                       sentences=[1.0, -1.0])
+    >>> gaps.race.value, gaps.gender.value, gaps.cuisine.value
+    (1.0, 0.0, 2.0)
+    """
+    owner = "sentiment_gaps"
+    values = _scores(scores, owner=owner, name="scores")
+    seeds = spawn_seeds(random_state, 3)
+    choices: dict[str, Any] = {"confidence": confidence, "method": method, "n_resamples": n_resamples}
+
+    def of_names(name: str, labels: Any, order: Any, known: Any, seed: int) -> Measure:
+        first = _is_first(labels, order, known, len(values), owner=owner, name=name)
+        parts = values[first], values[~first]
+        interval = sentiment_gap_interval(*parts, **choices, random_state=seed)
+        return Measure.of(f"{name} gap", sentiment_gap(*parts), interval)
+
+    differences = _sentence_differences(sentences, owner)
+    cuisine = Measure("cuisine gap", np.nan, np.nan, np.nan, method)
+    if len(differences):
+        interval = bootstrap_interval(np.mean, differences, **choices, random_state=seeds[2])
+        cuisine = Measure.of("cuisine gap", float(differences.mean()), interval)
+    return SentimentGaps(
+        race=of_names("race", race, race_order, _RACES, seeds[0]),
+        gender=of_names("gender", gender, gender_order, _GENDERS, seeds[1]),
+        cuisine=cuisine,
+    )
+
+
+def _mean_difference(first: FloatArray, second: FloatArray, axis: int = -1) -> FloatArray:
+    return np.asarray(first.mean(axis=axis) - second.mean(axis=axis))
+
+
+def _scores(values: Any, *, owner: str, name: str) -> FloatArray:
+    scores = to_numpy(values)
+    if (
+        scores.dtype.kind not in "biuf"
+        or scores.ndim not in (1, 2)
+        or (scores.ndim == 2 and scores.shape[1] != 2)
+    ):
+        raise bad_parameter(
+            owner,
+            name,
+            allowed="numbers of shape (n,), or logits of two classes of shape (n, 2)",
+            got=f"an array of shape {scores.shape} and type {scores.dtype}",
+        )
+    scores = scores.astype(float)
+    if len(scores) == 0:
+        raise InputError(f"{owner}: {name!r} is empty. Pass the score of at least one word.")
+    if not np.isfinite(scores).all():
+        row = int(np.argwhere(~np.isfinite(scores))[0, 0])
+        raise InputError(f"{owner}: {name!r} is not finite at row {row}. Check the model's output there.")
+    return scores if scores.ndim == 1 else np.asarray(scores[:, 1] - scores[:, 0])
+
+
+def _is_first(
+    labels: Any, order: tuple[Any, Any] | None, known: Any, n: int, *, owner: str, name: str
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether each name belongs to the group that is subtracted from."""
+    values = check_labels(labels, owner=owner, name=name)
+    check_same_length(owner, scores=range(n), **{name: values})
+    seen = np.unique(values).tolist()
+    if order is None:
+        sides = [[v for v in seen if str(v).casefold().replace("-", " ") in side] for side in known]
+        if len(seen) != 2 or len(sides[0]) != 1 or len(sides[1]) != 1:
+            raise bad_parameter(
+                owner,
+                name,
+                allowed="two values whose order is known",
+                got=", ".join(map(repr, seen[:5])),
+                remedy=f"Pass {name}_order=(first, second): the gap is first − second.",
+            )
+        order = (sides[0][0], sides[1][0])
+    if len(order) != 2 or sorted(map(str, order)) != sorted(map(str, seen)):
+        raise bad_parameter(
+            owner,
+            f"{name}_order",
+            allowed=f"the two values in {name!r} ({', '.join(map(repr, seen))})",
+            got=order,
+        )
+    return np.asarray(values == order[0])
+
+
+def _sentence_differences(sentences: Any, owner: str) -> FloatArray:
+    """Score of the first minus the second sentence for each pair: (k,), empty where there are none."""
+    if sentences is None:
+        return np.empty(0)
+    scores = to_numpy(sentences)
+    if scores.shape == (2,) or scores.shape == (2, 2):
+        first, second = _scores(scores, owner=owner, name="sentences")
+        return np.array([first - second])
+    if scores.ndim not in (2, 3) or scores.shape[1:] not in ((2,), (2, 2)) or len(scores) == 0:
+        raise bad_parameter(
+            owner,
+            "sentences",
+            allowed="scores of two sentences, of shape (2,), or of k pairs, of shape (k, 2)",
+            got=f"an array of shape {scores.shape}",
+        )
+    flat = scores.reshape(-1) if scores.ndim == 2 else scores.reshape(-1, 2)
+    pairs = _scores(flat, owner=owner, name="sentences").reshape(-1, 2)
+    return np.asarray(pairs[:, 0] - pairs[:, 1])

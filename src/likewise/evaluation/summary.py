@@ -1,0 +1,257 @@
+"""One call, one table: accuracy, consistency and group gaps, each with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.core.checks import check_same_length
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import is_frame
+from likewise.core.randomness import RandomState, spawn_seeds
+from likewise.core.text import text_table
+from likewise.evaluation.accuracy import (
+    accuracy,
+    accuracy_interval,
+    balanced_accuracy,
+    balanced_accuracy_interval,
+)
+from likewise.evaluation.bootstrap import METHODS
+from likewise.evaluation.correspondence import CorrespondenceStudy, correspondence_study
+from likewise.evaluation.decisions import check_model, decide
+from likewise.evaluation.edits import Edit, Edits
+from likewise.evaluation.groups import GroupGaps, group_gaps_by_attribute
+from likewise.evaluation.measures import Measure
+from likewise.evaluation.tables import Table, find_attribute
+
+__all__ = ["Evaluation", "evaluate"]
+
+_PAPER_ATTRIBUTES = ("sex", "race")
+_SPOUSES = ("Husband", "Wife")
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Measures of a model on one set of people; `print` shows them as a table.
+
+    Parameters
+    ----------
+    measures : tuple of Measure
+        In the order shown. Look one up by name: ``evaluation["S-Con"].value``.
+    n_people : int
+        How many people it rests on.
+    confidence : float
+        Level of the intervals.
+    studies : dict
+        Name to `CorrespondenceStudy`: who flipped.
+    gaps : dict
+        Attribute to `GroupGaps`: the rates behind the gaps.
+
+    Examples
+    --------
+    >>> evaluation = evaluate([1, 0, 1, 0] * 50, None, [1, 0, 0, 0] * 50)
+    >>> evaluation["accuracy"].value, list(evaluation.values)
+    (0.75, ['accuracy', 'balanced accuracy'])
+    >>> print(evaluation)
+    200 people         value    95% interval
+    accuracy           0.750  [0.684, 0.808]
+    balanced accuracy  0.833  [0.795, 0.870]
+    """
+
+    measures: tuple[Measure, ...]
+    n_people: int
+    confidence: float
+    studies: dict[str, CorrespondenceStudy] = field(default_factory=dict)
+    gaps: dict[str, GroupGaps] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Name to value."""
+        return {measure.name: measure.value for measure in self.measures}
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The measures as a table: value, low, high and method by name."""
+        rows = [(m.value, m.low, m.high, m.method) for m in self.measures]
+        names = pd.Index([m.name for m in self.measures], name="measure")
+        return pd.DataFrame(rows, index=names, columns=["value", "low", "high", "method"])
+
+    def __getitem__(self, name: str) -> Measure:
+        for measure in self.measures:
+            if measure.name == name:
+                return measure
+        raise KeyError(f"no measure {name!r}; there are: {', '.join(self.values)}")
+
+    def __str__(self) -> str:
+        rows = [
+            [
+                m.name,
+                f"{m.value:.3f}",
+                f"[{m.low:.3f}, {m.high:.3f}]" if np.isfinite(m.low) else "unknown",
+            ]
+            for m in self.measures
+        ]
+        header = [f"{self.n_people:,} people", "value", f"{self.confidence:.0%} interval"]
+        return text_table(header, rows)
+
+
+def evaluate(
+    model: Any,
+    frame: Any,
+    y: Any,
+    *,
+    attributes: Sequence[str | Sequence[str]] | None = None,
+    studies: Mapping[str, Edits | CorrespondenceStudy] | None = None,
+    encode: Callable[[Any], Any] | None = None,
+    interval: str = "auto",
+    confidence: float = 0.95,
+    n_resamples: int = 2000,
+    random_state: RandomState = 0,
+) -> Evaluation:
+    """Evaluate a model, or predictions, on a table of people.
+
+    Parameters
+    ----------
+    model : object with `predict`, callable, or array-like of shape (n,)
+        The model, or its predicted labels. Predictions alone cannot tell what would be decided about twins,
+        so they have no correspondence studies (pass finished ones in `studies`).
+    frame : pandas, polars or arrow table of n people, or None
+        Original or encoded columns. None is enough for the accuracies of predictions.
+    y : array-like of shape (n,)
+        True labels, as the model predicts them.
+    attributes : sequence of str or of tuples of str, optional
+        Attributes for the group gaps (see `group_gaps_by_attribute`). Default: ``sex`` and ``race`` where the
+        table has them.
+    studies : mapping, optional
+        Name to the edits of a correspondence study, or to a study already made. Default: ``"S-Con"`` where
+        the table has husbands and wives, and the combinations of all attributes (``"GR-Con"`` for sex and
+        race, as in the paper).
+    encode : callable, optional
+        Applied to a table before the model sees it, such as ``domain.encode``.
+    interval : {"auto", "percentile", "basic", "bca"}, default="auto"
+        Bootstrap for all measures; "auto" takes exact intervals for the plain shares (accuracy, consistency),
+        which stay honest at 0 and 1, and percentiles for the others.
+    confidence, n_resamples, random_state
+        As in `bootstrap_interval`.
+
+    Returns
+    -------
+    Evaluation
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"sex": ["F", "M"] * 100, "pay": [1, 2, 3, 4] * 50})
+    >>> evaluation = evaluate(lambda t: (t["pay"] + (t["sex"] == "M") > 3).astype(int), people, [0, 0, 1, 1] * 50)
+    >>> evaluation["consistency (sex)"].value, evaluation["Gap_max sex"].value
+    (0.75, 1.0)
+    """
+    owner = "evaluate"
+    if interval not in ("auto", *METHODS):
+        words = ", ".join(repr(word) for word in ("auto", *METHODS))
+        raise bad_parameter(owner, "interval", allowed=f"one of {words}", got=interval)
+    is_model = hasattr(model, "predict") or callable(model)
+    table = None if frame is None else Table.of(frame, owner=owner)
+    predictions = _predictions(model, is_model, table, encode, owner)
+    check_same_length(owner, y=y, **{"the predictions": predictions})
+    if table is not None:
+        check_same_length(owner, frame=range(table.n_rows), y=y)
+    chosen = _default_attributes(table) if attributes is None else list(attributes)
+    if table is None and chosen:
+        raise InputError(
+            f"{owner}: 'attributes' need a table to be looked up in, and 'frame' is None. Pass the frame."
+        )
+    finished = _studies(model if is_model else None, table, studies, chosen, encode)
+    gaps = group_gaps_by_attribute(y, predictions, frame, chosen) if chosen else {}
+
+    seeds = iter(spawn_seeds(random_state, 2 + len(finished) + len(gaps)))
+    of_shares = {"method": "exact" if interval == "auto" else interval}
+    of_others = {"method": "percentile" if interval == "auto" else interval}
+    common: dict[str, Any] = {"confidence": confidence, "n_resamples": n_resamples}
+
+    def choices(method: dict[str, str]) -> dict[str, Any]:
+        return {**common, **method, "random_state": next(seeds)}
+
+    measures = [
+        Measure.of(
+            "accuracy", accuracy(y, predictions), accuracy_interval(y, predictions, **choices(of_shares))
+        ),
+        Measure.of(
+            "balanced accuracy",
+            balanced_accuracy(y, predictions),
+            balanced_accuracy_interval(y, predictions, **choices(of_others)),
+        ),
+    ]
+    for name, study in finished.items():
+        measures.append(Measure.of(name, study.consistency, study.interval(**choices(of_shares))))
+    for gap in gaps.values():
+        measures.extend(gap.measures(**choices(of_others))[:2])
+    return Evaluation(tuple(measures), len(predictions), confidence, finished, gaps)
+
+
+def _predictions(model: Any, is_model: bool, table: Table | None, encode: Any, owner: str) -> Any:
+    if not is_model:
+        if is_frame(model) or isinstance(model, (str, bytes)) or not hasattr(model, "__len__"):
+            check_model(model, owner=owner)
+        return model
+    check_model(model, owner=owner)
+    if table is None:
+        raise InputError(
+            f"{owner}: a model needs a table to decide about, and 'frame' is None. Pass the frame."
+        )
+    rows = table.native if encode is None else encode(table.native)
+    return decide(model, rows, table.n_rows, owner=owner)
+
+
+def _default_attributes(table: Table | None) -> list[str | Sequence[str]]:
+    if table is None:
+        return []
+    return [name for name in _PAPER_ATTRIBUTES if _has_values(table, name, 2)]
+
+
+def _has_values(table: Table, name: str, least: int, among: tuple[str, ...] | None = None) -> bool:
+    """Whether the table has the attribute, with so many values (of those asked for)."""
+    try:
+        values = find_attribute(table, name, owner="evaluate").values
+    except InputError:
+        if name in table.names:  # it is there, but with missing values: not to be passed over in silence
+            raise
+        return False
+    return len(values if among is None else set(values) & set(among)) >= least
+
+
+def _studies(
+    model: Any,
+    table: Table | None,
+    asked: Mapping[str, Any] | None,
+    attributes: list[str | Sequence[str]],
+    encode: Any,
+) -> dict[str, CorrespondenceStudy]:
+    if asked is None:
+        asked = {} if model is None or table is None else _default_studies(table, attributes)
+    finished: dict[str, CorrespondenceStudy] = {}
+    for name, edits in asked.items():
+        if isinstance(edits, CorrespondenceStudy):
+            finished[name] = edits
+        elif model is None or table is None:
+            raise InputError(
+                f"evaluate: study {name!r} needs decisions about twins, which predictions alone do not tell. "
+                "Pass the model, or a finished CorrespondenceStudy."
+            )
+        else:
+            finished[name] = correspondence_study(model, table.native, edits, encode=encode)
+    return finished
+
+
+def _default_studies(table: Table, attributes: list[str | Sequence[str]]) -> dict[str, Edits]:
+    chosen: dict[str, Edits] = {}
+    if _has_values(table, "relationship", 2, _SPOUSES):
+        chosen["S-Con"] = Edit("relationship", _SPOUSES)
+    names = list(dict.fromkeys(n for a in attributes for n in ([a] if isinstance(a, str) else a)))
+    if names:
+        paper = set(names) == set(_PAPER_ATTRIBUTES)
+        chosen["GR-Con" if paper else f"consistency ({' × '.join(names)})"] = dict.fromkeys(names)
+    return chosen
