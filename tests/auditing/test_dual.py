@@ -1,0 +1,193 @@
+"""Special budgets, the worst-case map and Algorithm 1; tests/reference/ has the comparison with the LP."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from likewise.auditing.dual import dual_curve, dual_objective, solve_dual
+from likewise.auditing.frontier import Frontier
+from likewise.auditing.stochastic_dual import algorithm1
+from likewise.core.errors import InputError, NotConvergedError
+
+
+def random_frontier(seed, n=30, m=25, *, zero=True):
+    rng = np.random.default_rng(seed)
+    d2, loss = rng.exponential(size=(n, m)), rng.exponential(size=(n, m))
+    if zero:
+        d2[rng.random((n, m)) < 0.1] = 0.0
+    row, column = np.divmod(np.arange(n * m), m)
+    return Frontier.from_points(
+        base_loss=rng.exponential(size=n) / 2,
+        row=row,
+        squared_distance=d2.ravel(),
+        loss=loss.ravel(),
+        candidate=column,
+    )
+
+
+def spent(frontier, solution):
+    """Transport and value of the map, the split rows included."""
+    d, f = frontier.squared_distance[solution.corner].copy(), frontier.loss[solution.corner].copy()
+    i, share = solution.split_rows, solution.split_fraction
+    after = solution.corner[i] + 1
+    d[i] += share * (frontier.squared_distance[after] - d[i])
+    f[i] += share * (frontier.loss[after] - f[i])
+    return d.mean(), f.mean()
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-6, 0.01, 0.1, 0.5, 3.0, np.inf])
+def test_map_attains_value_within_budget_and_lambda_attains_the_dual(eps):
+    frontier = random_frontier(0)
+    solution = solve_dual(frontier, eps)
+    transport, value = spent(frontier, solution)
+    assert transport <= eps * (1 + 1e-12)
+    assert transport == pytest.approx(solution.transport, abs=1e-14)
+    assert value == pytest.approx(solution.value, abs=1e-12)
+    assert dual_objective(frontier, solution.lambda_, eps) == pytest.approx(solution.value, abs=1e-12)
+    for lam in (0.0, 0.5 * solution.lambda_, 2 * solution.lambda_ + 0.1):
+        assert dual_objective(frontier, lam, eps) >= solution.value - 1e-12
+
+
+def test_budget_of_zero_moves_only_for_nothing_and_inf_takes_the_worst():
+    frontier = random_frontier(1)
+    nothing, all_of_it = solve_dual(frontier, 0.0), solve_dual(frontier, np.inf)
+    free = frontier.squared_distance == 0
+    best_free = np.maximum.reduceat(np.where(free, frontier.loss, -np.inf), frontier.indptr[:-1])
+    assert nothing.value == pytest.approx(best_free.mean(), abs=1e-14)
+    assert nothing.gap > 0
+    assert nothing.transport == 0
+    assert np.isfinite(nothing.lambda_)
+    assert all_of_it.lambda_ == 0
+    assert all_of_it.value == pytest.approx(np.maximum.reduceat(frontier.loss, frontier.indptr[:-1]).mean())
+    assert (all_of_it.corner == frontier.indptr[1:] - 1).all()
+    assert all_of_it.split_rows.size == 0
+
+
+def test_curve_and_solution_agree_and_gaps_invert():
+    frontier = random_frontier(2)
+    curve = dual_curve(frontier)
+    for eps in [0.0, 0.03, 0.4, float(curve.eps[5]), 99.0]:
+        assert curve.value(eps) == solve_dual(frontier, eps, curve=curve).value
+        assert curve.gap(eps) == pytest.approx(curve.value(eps) - frontier.base_loss.mean(), abs=1e-14)
+    pure, top = curve.gap(0.0), curve.gap(np.inf)
+    for delta in np.linspace(pure, top, 17)[1:-1]:
+        assert curve.gap(curve.eps_for_gap(delta)) == pytest.approx(delta, abs=1e-12)
+    assert curve.eps_for_gap(pure / 2) == 0.0
+    assert curve.eps_for_gap(top + 1e-6) == np.inf
+    np.testing.assert_array_equal(curve.value([0.0, 0.4]), [curve.value(0.0), curve.value(0.4)])
+
+
+def test_thinned_curve_lies_on_and_below_the_curve():
+    curve = dual_curve(random_frontier(3, n=200))
+    thin = curve.thin(30)
+    assert 2 < len(thin.eps) <= 30
+    assert (thin.eps[0], thin.eps[-1]) == (curve.eps[0], curve.eps[-1])
+    np.testing.assert_array_equal(curve.value(thin.eps), thin.values)
+    grid = np.linspace(0, curve.eps[-1], 500)
+    assert (thin.value(grid) <= curve.value(grid) + 1e-14).all()
+    assert np.abs(thin.value(grid) - curve.value(grid)).max() < 0.02 * np.ptp(curve.values)
+    assert curve.thin(10**6) is curve
+
+
+def test_rows_that_tie_are_split_alike_so_their_order_does_not_matter():
+    frontier = Frontier.from_points(
+        base_loss=[0.0] * 3,
+        row=[0, 1, 2],
+        squared_distance=[1.0, 1.0, 2.0],
+        loss=[1.0, 1.0, 0.5],
+        candidate=[0, 1, 2],
+    )
+    solution = solve_dual(frontier, 1 / 3)
+    assert solution.split_rows.tolist() == [0, 1]
+    assert solution.split_fraction == pytest.approx(0.5)
+    assert (frontier.candidate[solution.corner] == -1).all()
+
+
+def test_weights_are_repeated_rows():
+    frontier = random_frontier(4, n=5)
+    weight = np.array([1, 3, 0, 2, 1])
+    repeated = frontier.take(np.repeat(np.arange(5), weight))
+    for eps in (0.0, 0.05, 0.3, np.inf):
+        mine = solve_dual(frontier, eps, sample_weight=weight)
+        theirs = solve_dual(repeated, eps)
+        assert mine.value == pytest.approx(theirs.value, abs=1e-12)
+        assert mine.lambda_ == theirs.lambda_
+        assert mine.transport == pytest.approx(theirs.transport, abs=1e-12)
+
+
+def test_nothing_to_gain_is_a_flat_curve():
+    still = Frontier.from_points(base_loss=[1.0, 2.0], row=[], squared_distance=[], loss=[], candidate=[])
+    solution = solve_dual(still, 0.5)
+    assert (solution.value, solution.gap, solution.lambda_, solution.transport) == (1.5, 0.0, 0.0, 0.0)
+    assert dual_curve(still).eps_for_gap(0.0) == 0.0
+
+
+@pytest.mark.parametrize("eps", [-0.1, np.nan, "much"])
+def test_bad_budgets_are_named(eps):
+    with pytest.raises(InputError, match="'eps' must be"):
+        solve_dual(random_frontier(0, n=2), eps)
+
+
+@pytest.mark.parametrize("weight", [[1.0], [1.0, -1.0], [0.0, 0.0], [1.0, np.nan]])
+def test_bad_weights_are_named(weight):
+    with pytest.raises(InputError, match="sample_weight"):
+        solve_dual(random_frontier(0, n=2), 0.1, sample_weight=weight)
+
+
+@pytest.mark.parametrize("step_size", [None, 20.0, lambda t: 40.0 / t**0.6])
+@pytest.mark.parametrize("eps", [0.02, 0.2])
+def test_algorithm1_comes_to_the_exact_dual(eps, step_size):
+    frontier = random_frontier(6, n=50)
+    exact = solve_dual(frontier, eps)
+
+    def search(rows, lam):
+        best = frontier.best(lam)[rows]
+        return frontier.loss[best], frontier.squared_distance[best]
+
+    found = algorithm1(
+        search,
+        frontier.n_rows,
+        eps=eps,
+        step_size=step_size,
+        batch_size=20,
+        max_steps=4000,
+        tol=0,
+        random_state=0,
+    )
+    assert found.value >= exact.value - 1e-12
+    assert found.value == pytest.approx(exact.value, rel=5e-3)
+    assert found.steps == 4000
+    again = algorithm1(
+        search,
+        frontier.n_rows,
+        eps=eps,
+        step_size=step_size,
+        batch_size=20,
+        max_steps=4000,
+        tol=0,
+        random_state=0,
+    )
+    np.testing.assert_array_equal(found.history, again.history)
+
+
+def test_algorithm1_stops_when_lambda_has_settled_and_reports_when_not():
+    frontier = random_frontier(6, n=50)
+
+    def search(rows, lam):
+        best = frontier.best(lam)[rows]
+        return frontier.loss[best], frontier.squared_distance[best]
+
+    settled = algorithm1(search, 50, eps=0.1, batch_size=50, max_steps=20000, tol=0.02, random_state=1)
+    assert settled.converged
+    assert settled.steps < 20000
+    assert not algorithm1(search, 50, eps=0.1, max_steps=10, random_state=1).converged
+
+
+def test_algorithm1_never_turns_a_diverging_search_into_a_verdict():
+    with pytest.raises(NotConvergedError, match="not finite"):
+        algorithm1(lambda rows, lam: (np.full(len(rows), np.nan), np.ones(len(rows))), 5, eps=0.1)
+    with pytest.raises(InputError, match="two arrays of shape"):
+        algorithm1(lambda rows, lam: (np.zeros(1), np.zeros(1)), 5, eps=0.1, batch_size=3)
+    with pytest.raises(InputError, match="step_size"):
+        algorithm1(lambda rows, lam: (rows * 1.0, rows * 1.0), 5, eps=0.1, step_size=-1.0)
