@@ -52,7 +52,7 @@ def proportion_interval(
     check_choices(owner, n_resamples, confidence, method, ("exact", *METHODS))
     if method != "exact":
         return bootstrap_counts(
-            lambda counts: counts[:, 1] / n,
+            lambda counts: counts[:, 1] / counts.sum(axis=1),
             np.array([n - successes, successes]),
             n_resamples=n_resamples,
             confidence=confidence,
