@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from likewise.fair_metrics.attribute import AttributeSubspace
+from likewise.fair_metrics.comparable import ComparableSubspace
+from likewise.fair_metrics.expert import ExpertSubspace
 from likewise.fair_metrics.metric import Euclidean, FairMetric, Mahalanobis
 
-__all__ = ["Euclidean", "FairMetric", "Mahalanobis"]
+__all__ = [
+    "AttributeSubspace",
+    "ComparableSubspace",
+    "Euclidean",
+    "ExpertSubspace",
+    "FairMetric",
+    "Mahalanobis",
+]

@@ -1,0 +1,182 @@
+"""What all learners share: a table of any kind in, features φ with their names inside, a metric out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from likewise.core.arrays import FloatArray, is_tensor, to_numpy
+from likewise.core.checks import check_matrix, check_number
+from likewise.core.errors import InputError
+from likewise.core.frames import is_frame, to_pandas
+from likewise.core.subspace import Subspace
+from likewise.fair_metrics.feature_maps import apply_feature_map, is_encoder, map_names
+from likewise.fair_metrics.metric import FairMetric
+from likewise.fair_metrics.naming import Coordinates
+
+__all__ = ["Features", "SubspaceLearner"]
+
+
+@dataclass(frozen=True)
+class Features:
+    """Rows as a learner sees them.
+
+    Parameters
+    ----------
+    phi : ndarray of shape (n, d)
+        φ(X), with 0 where a partly known attribute is missing.
+    where : Coordinates
+        Which of the d columns a name means.
+    feature_map : object
+        What the metric will carry as φ.
+    frame : pandas.DataFrame or None
+        The table as it came, for the values of named columns.
+    holes : dict of int to ndarray of bool
+        Coordinates with missing values, and in which rows.
+    """
+
+    phi: FloatArray
+    where: Coordinates
+    feature_map: Any
+    frame: pd.DataFrame | None
+    holes: dict[int, Any]
+
+
+class SubspaceLearner(BaseEstimator):
+    """Base of the estimators that learn a sensitive subspace: reads the input, and stores what was learned."""
+
+    weight: float
+    domain: Any
+    feature_map: Any
+    encoder_: Any
+
+    def _read(self, X: Any, *, may_miss: Iterable[Any] = (), reset: bool = True, rows: int = 1) -> Features:
+        """Return the features of X: a raw frame is encoded, a numeric one and an array are taken as they are.
+
+        Columns in `may_miss` (attributes known for part of the rows) may have missing values.
+        """
+        owner = type(self).__name__
+        if self.domain is not None and self.feature_map is not None:
+            raise InputError(
+                f"{owner}: 'domain' and 'feature_map' were both given. A domain is itself the feature map; "
+                "pass one of them."
+            )
+        if reset and hasattr(self, "encoder_"):
+            del self.encoder_
+        if is_tensor(X):
+            X = to_numpy(X)
+        frame = to_pandas(X, owner=owner, name="X") if is_frame(X) else None
+        if self.feature_map is not None and not is_encoder(self.feature_map):
+            return self._read_mapped(owner, X, frame, reset=reset)
+        domain = getattr(self, "encoder_", self.feature_map if self.domain is None else self.domain)
+        names = map_names(domain) if domain is not None and _is_fitted(domain) else None
+        if frame is not None and tuple(frame.columns) != names and (domain is not None or _is_raw(frame)):
+            return self._read_raw(owner, frame, domain, list(may_miss), reset=reset)
+        where_names = names if frame is None else tuple(frame.columns)
+        array = validate_data(
+            self,
+            X if frame is None else frame,
+            dtype=[np.float64, np.float32],
+            # A frame is checked below, where the message can name the column.
+            ensure_all_finite=frame is None and not may_miss,
+            ensure_min_samples=rows,
+            reset=reset,
+        )
+        where = Coordinates(owner, array.shape[1], where_names, domain if names else None)
+        phi, holes = _without_holes(owner, array, where, list(may_miss))
+        return Features(phi, where, where.domain, frame, holes)
+
+    def _read_mapped(self, owner: str, X: Any, frame: pd.DataFrame | None, *, reset: bool) -> Features:
+        phi = check_matrix(to_numpy(apply_feature_map(self.feature_map, X)), owner=owner)
+        self._remember_columns(X if frame is None else frame, reset=reset)
+        return Features(np.asarray(phi), Coordinates(owner, phi.shape[1]), self.feature_map, frame, {})
+
+    def _read_raw(
+        self, owner: str, frame: pd.DataFrame, domain: Any, may_miss: list[Any], *, reset: bool
+    ) -> Features:
+        filled, missing = _fill(frame, may_miss)
+        if domain is None or not _is_fitted(domain):
+            domain = _new_domain(domain, filled)
+        phi = np.array(domain.encode_array(filled), dtype=float)
+        where = Coordinates(owner, phi.shape[1], map_names(domain), domain)
+        holes = {i: rows for name, rows in missing.items() for i in where.find(name)}
+        for i, rows in holes.items():
+            phi[rows, i] = 0.0
+        self._remember_columns(frame, reset=reset)
+        self.encoder_ = domain
+        return Features(phi, where, domain, frame, holes)
+
+    def _remember_columns(self, X: Any, *, reset: bool) -> None:
+        """Keep scikit-learn's record of the columns where the table is not numeric."""
+        if not reset and hasattr(self, "n_features_in_"):
+            return
+        self.n_features_in_ = int(np.shape(X)[1])
+        if isinstance(X, pd.DataFrame):
+            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _learned(self, subspace: Subspace, features: Features) -> None:
+        """Store the subspace and the metric that ignores it."""
+        weight = check_number(self.weight, owner=type(self).__name__, name="weight", low=0.0, high=1.0)
+        self.subspace_ = subspace
+        self.metric_ = FairMetric.from_subspace(
+            subspace, weight, feature_map=features.feature_map, feature_names=features.where.names
+        )
+
+
+def _is_raw(frame: pd.DataFrame) -> bool:
+    """Whether a frame has columns that are not numbers, so that it must be encoded first."""
+    return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
+
+
+def _is_fitted(domain: Any) -> bool:
+    try:
+        check_is_fitted(domain)
+    except (NotFittedError, TypeError):
+        return False
+    return True
+
+
+def _new_domain(unfitted: Any, frame: pd.DataFrame) -> Any:
+    from likewise.domains import TabularDomain
+
+    return TabularDomain.from_frame(frame) if unfitted is None else clone(unfitted).fit(frame)
+
+
+def _without_holes(
+    owner: str, array: FloatArray, where: Coordinates, may_miss: list[Any]
+) -> tuple[FloatArray, dict[int, Any]]:
+    """Encoded values with 0 for what is missing; only the coordinates of `may_miss` may have holes."""
+    allowed = sorted({i for name in may_miss if where.has(name) for i in where.find(name)})
+    holes = {i: np.isnan(array[:, i]) for i in allowed}
+    holes = {i: rows for i, rows in holes.items() if rows.any()}
+    if holes:
+        array = array.copy()
+        for i, rows in holes.items():
+            array[rows, i] = 0.0
+    # Only a table with something wrong is worth naming its columns for.
+    table = array if where.names is None else pd.DataFrame(array, columns=list(where.names), copy=False)
+    return np.asarray(check_matrix(table, owner=owner)), holes
+
+
+def _fill(frame: pd.DataFrame, may_miss: list[Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Fill the holes of partly known columns with their commonest value, and say which rows had them."""
+    filled = frame
+    missing: dict[str, Any] = {}
+    for name in may_miss:
+        if name not in frame.columns:
+            continue
+        holes = frame[name].isna().to_numpy()
+        known = frame[name].dropna()
+        if holes.any() and len(known):
+            missing[name] = holes
+            filled = filled.assign(**{name: frame[name].fillna(known.mode().iloc[0])})
+    return filled, missing
