@@ -48,6 +48,11 @@ def test_intervals_hold_their_values():
         ([0, 1], [0.2, 0.7], "scores, not labels"),
         ([0, 1], [[0.2, 0.8], [0.7, 0.3]], "one label per row"),
         ([], [], "empty"),
+        (
+            pd.Series([0, "a"], dtype=object),
+            [0, 1],
+            "'y_true' must be labels of one type, got a mix of int and str",
+        ),
     ],
 )
 def test_bad_input(y, p, message):

@@ -117,7 +117,17 @@ def check_labels(y: Any, *, owner: str, name: str = "y", min_classes: int = 2) -
         )
     if len(labels) == 0:
         raise InputError(f"{owner}: {name!r} is empty. Pass at least one label.")
-    classes = np.unique(labels)
+    try:
+        classes = np.unique(labels)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise bad_parameter(
+            owner,
+            name,
+            allowed="labels of one type",
+            got=f"a mix of {' and '.join(kinds)}",
+            remedy="Convert them first, for example with y.astype(str).",
+        ) from error
     if len(classes) < min_classes:
         raise InputError(
             f"{owner}: {name!r} has one class only ({classes[0]}). "
