@@ -183,24 +183,10 @@ def correspondence_study(
     """
     owner = "correspondence_study"
     check_model(model, owner=owner)
+    _check_options(owner, encode, tolerance, chunk_size)
     table = Table.of(frame, owner=owner)
-    if isinstance(chunk_size, bool) or not isinstance(chunk_size, (int, np.integer)) or chunk_size < 1:
-        raise bad_parameter(owner, "chunk_size", allowed="a whole number >= 1", got=chunk_size)
-    if tolerance is not None:
-        check_number(tolerance, owner=owner, name="tolerance", low=0)
-    if encode is not None and not callable(encode):
-        raise bad_parameter(
-            owner, "encode", allowed="a function of a table", got=encode, remedy="Pass domain.encode."
-        )
     variants, attributes = resolve_edits(edits, table, owner=owner, allow_new=allow_new)
-    positions = np.arange(table.n_rows)
-    if only:
-        positions = np.flatnonzero(_already(variants, attributes, table.n_rows))
-        if len(positions) == 0:
-            raise InputError(
-                f"{owner}: only=True, but nobody has one of the edited combinations of values. "
-                "Pass only=False to make twins of everyone."
-            )
+    positions = _people(variants, attributes, table.n_rows, only, owner)
     chosen = table if len(positions) == table.n_rows else table.take(positions)
     # Entries are cut from the whole table: a value may occur outside the rows chosen.
     cells = [_cells(variant, attributes) for variant in variants]
@@ -290,6 +276,32 @@ def gender_race_consistency(
     (0.5, (2, 4))
     """
     return correspondence_study(model, frame, {gender: None, race: None}, encode=encode, **options)
+
+
+def _check_options(owner: str, encode: Any, tolerance: Any, chunk_size: Any) -> None:
+    if isinstance(chunk_size, bool) or not isinstance(chunk_size, (int, np.integer)) or chunk_size < 1:
+        raise bad_parameter(owner, "chunk_size", allowed="a whole number >= 1", got=chunk_size)
+    if tolerance is not None:
+        check_number(tolerance, owner=owner, name="tolerance", low=0)
+    if encode is not None and not callable(encode):
+        raise bad_parameter(
+            owner, "encode", allowed="a function of a table", got=encode, remedy="Pass domain.encode."
+        )
+
+
+def _people(
+    variants: list[dict[str, Any]], attributes: dict[str, Attribute], n: int, only: bool, owner: str
+) -> np.ndarray[Any, np.dtype[np.intp]]:
+    """Positions of the people to study."""
+    if not only:
+        return np.arange(n)
+    positions = np.flatnonzero(_already(variants, attributes, n))
+    if len(positions) == 0:
+        raise InputError(
+            f"{owner}: only=True, but nobody has one of the edited combinations of values. "
+            "Pass only=False to make twins of everyone."
+        )
+    return positions
 
 
 def _cells(variant: dict[str, Any], attributes: dict[str, Attribute]) -> dict[str, Any]:

@@ -167,29 +167,42 @@ def evaluate(
     finished = _studies(model if is_model else None, table, studies, chosen, encode)
     gaps = group_gaps_by_attribute(y, predictions, frame, chosen) if chosen else {}
 
-    seeds = iter(spawn_seeds(random_state, 2 + len(finished) + len(gaps)))
-    of_shares = {"method": "exact" if interval == "auto" else interval}
-    of_others = {"method": "percentile" if interval == "auto" else interval}
-    common: dict[str, Any] = {"confidence": confidence, "n_resamples": n_resamples}
+    measures = _measures(y, predictions, finished, gaps, interval, confidence, n_resamples, random_state)
+    return Evaluation(measures, len(predictions), confidence, finished, gaps)
 
-    def choices(method: dict[str, str]) -> dict[str, Any]:
-        return {**common, **method, "random_state": next(seeds)}
 
+def _measures(
+    y: Any,
+    predictions: Any,
+    studies: dict[str, CorrespondenceStudy],
+    gaps: dict[str, GroupGaps],
+    interval: str,
+    confidence: float,
+    n_resamples: int,
+    random_state: RandomState,
+) -> tuple[Measure, ...]:
+    seeds = iter(spawn_seeds(random_state, 2 + len(studies) + len(gaps)))
+    shares, others = ("exact", "percentile") if interval == "auto" else (interval, interval)
+
+    def choices(method: str) -> dict[str, Any]:
+        return {
+            "confidence": confidence,
+            "n_resamples": n_resamples,
+            "method": method,
+            "random_state": next(seeds),
+        }
+
+    right = accuracy_interval(y, predictions, **choices(shares))
+    balanced = balanced_accuracy_interval(y, predictions, **choices(others))
     measures = [
-        Measure.of(
-            "accuracy", accuracy(y, predictions), accuracy_interval(y, predictions, **choices(of_shares))
-        ),
-        Measure.of(
-            "balanced accuracy",
-            balanced_accuracy(y, predictions),
-            balanced_accuracy_interval(y, predictions, **choices(of_others)),
-        ),
+        Measure.of("accuracy", accuracy(y, predictions), right),
+        Measure.of("balanced accuracy", balanced_accuracy(y, predictions), balanced),
     ]
-    for name, study in finished.items():
-        measures.append(Measure.of(name, study.consistency, study.interval(**choices(of_shares))))
+    for name, study in studies.items():
+        measures.append(Measure.of(name, study.consistency, study.interval(**choices(shares))))
     for gap in gaps.values():
-        measures.extend(gap.measures(**choices(of_others))[:2])
-    return Evaluation(tuple(measures), len(predictions), confidence, finished, gaps)
+        measures.extend(gap.measures(**choices(others))[:2])
+    return tuple(measures)
 
 
 def _predictions(model: Any, is_model: bool, table: Table | None, encode: Any, owner: str) -> Any:
