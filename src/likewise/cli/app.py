@@ -1,0 +1,80 @@
+"""The `likewise` command: verbs load when called, mistakes become one message and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from likewise._version import __version__
+from likewise.core.errors import LikewiseError, NotConvergedError, UnfairError
+
+__all__ = ["EXIT_BAD_INPUT", "EXIT_NOT_CONVERGED", "EXIT_UNFAIR", "cli", "main"]
+
+EXIT_UNFAIR = 1
+EXIT_BAD_INPUT = 2
+EXIT_NOT_CONVERGED = 3
+EXIT_INTERRUPTED = 130
+
+# Verb: (module that defines a click command named `command`, one line for `likewise --help`).
+VERBS = {
+    "datasets": ("likewise.cli.datasets", "List the bundled data sets, or write one as a table."),
+    "version": ("likewise.cli.version", "Show the versions that matter in a bug report."),
+}
+
+
+class LazyGroup(click.Group):
+    """A click group that imports a verb's module when the verb is called, so that `--help` stays instant."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the verbs, in the order of the table above."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one verb."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(VERBS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of verbs without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+
+
+@click.command(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="`likewise COMMAND --help` shows an example that works.",
+)
+@click.version_option(__version__, prog_name="likewise")
+def cli() -> None:
+    """Individual fairness: people who are alike in everything that should matter are treated likewise."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code.
+
+    Exit codes: 0 fine, 1 unfair at the asked level, 2 bad input, 3 a search did not converge, 130 Ctrl-C.
+    """
+    try:
+        code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("Stopped.", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_BAD_INPUT)
+    except UnfairError as error:
+        click.echo(f"Unfair: {error}", err=True)
+        sys.exit(EXIT_UNFAIR)
+    except NotConvergedError as error:
+        click.echo(f"Not converged: {error}", err=True)
+        sys.exit(EXIT_NOT_CONVERGED)
+    except (LikewiseError, OSError) as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(EXIT_BAD_INPUT)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,52 @@
+"""`likewise datasets`: the bundled data sets, and one of them as a table for a first try."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from likewise.core.errors import InputError
+from likewise.core.files import atomic_path
+
+__all__ = ["command"]
+
+TABLES = {"adult": "load_adult", "german": "load_german"}
+LINES = {
+    "adult": "UCI Adult: 45,222 people, income above $50k (the paper's Appendix D.1)",
+    "german": "UCI German credit: 1,000 people, good or bad credit",
+    "sentiment": "opinion words and names with GloVe vectors (Python: likewise.datasets.load_sentiment)",
+    "toy": "the two groups of Figure 1 (Python: likewise.datasets.make_toy)",
+}
+
+
+@click.command("datasets")
+@click.argument("name", required=False, type=click.Choice(sorted(TABLES)))
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write the table here: .csv or .parquet.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+def command(name: str | None, out: Path | None, force: bool) -> None:
+    """List the bundled data sets, or write one with its target as a table.
+
+    Example: likewise datasets adult -o people.csv
+    """
+    if name is None:
+        for key, line in LINES.items():
+            click.echo(f"{key:10} {line}")
+        return
+    from likewise import datasets
+
+    data = getattr(datasets, TABLES[name])()
+    table = data.frame.assign(target=[data.target_names[label] for label in data.y])
+    if out is None:
+        click.echo(f"{LINES[name]}\n\n{table.head(5).T.to_string(header=False)}\n\nWrite it with -o FILE.csv")
+        return
+    if out.exists() and not force:
+        raise InputError(f"{out} exists already. Choose another name, or pass --force to replace it.")
+    if out.suffix not in {".csv", ".parquet"}:
+        raise InputError(f"-o must end in .csv or .parquet, got {out.name!r}.")
+    with atomic_path(out) as temporary:
+        if out.suffix == ".csv":
+            table.to_csv(temporary, index=False)
+        else:
+            table.to_parquet(temporary, index=False)
+    click.echo(f"Wrote {len(table):,} people to {out}; the target is the column 'target'.")

@@ -1,0 +1,68 @@
+"""The real command, run as a person would run it."""
+
+import json
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+
+def likewise(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "likewise", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_help_lists_the_verbs_without_torch():
+    code = (
+        "import sys, time, json\n"
+        "from likewise.cli.app import cli\n"
+        "try:\n    cli.main(['--help'], prog_name='likewise')\n"
+        "except SystemExit: pass\n"
+        "print(json.dumps({'cpu': time.process_time(), 'heavy': [m for m in ('torch', 'sklearn', 'pandas') if m in sys.modules]}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *help_lines, last = done.stdout.splitlines()
+    result = json.loads(last)
+    assert result["heavy"] == []
+    assert result["cpu"] < 0.5
+    for verb in ("datasets", "version"):
+        assert any(line.strip().startswith(verb) for line in help_lines)
+
+
+def test_every_verb_shows_an_example():
+    from likewise.cli.app import VERBS
+
+    for verb in VERBS:
+        done = likewise(verb, "--help")
+        assert done.returncode == 0, done.stderr
+        assert "Example" in done.stdout, verb
+
+
+def test_a_data_set_becomes_a_file_and_is_not_overwritten(tmp_path):
+    target = tmp_path / "german.csv"
+    done = likewise("datasets", "german", "-o", str(target))
+    assert done.returncode == 0, done.stderr
+    assert pd.read_csv(target).shape[0] == 1000
+    before = target.read_bytes()
+    again = likewise("datasets", "german", "-o", str(target))
+    assert again.returncode == 2
+    assert "--force" in again.stderr
+    assert target.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["datasets", "mars"], "mars"),
+        (["datasets", "german", "-o", "x.docx"], ".parquet"),
+        (["datasets", "german", "-o", "no/such/folder/x.csv"], "no/such/folder"),
+        (["nothing"], "No such command"),
+    ],
+)
+def test_a_mistake_is_one_message_and_exit_code_two(arguments, message):
+    done = likewise(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
