@@ -1,0 +1,271 @@
+"""Domains of plain numeric arrays: everything, a box, or as far along a subspace as the data goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from likewise.core.arrays import FloatArray, to_numpy
+from likewise.core.checks import check_matrix, column_names
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.subspace import Subspace
+from likewise.domains.base import Domain, as_rows, clip, put_back
+from likewise.domains.constants import Constants
+
+__all__ = ["BoxDomain", "DataRangeDomain", "Unbounded"]
+
+
+@dataclass(frozen=True)
+class Unbounded(Domain):
+    """Every row may exist. Under a metric with free directions the worst case then has no bound at all.
+
+    Examples
+    --------
+    >>> Unbounded().project(np.array([[1e9]]))
+    array([[1.e+09]])
+    """
+
+    @property
+    def n_features(self) -> int | None:
+        """None: any width will do."""
+        return None
+
+    def project(self, X: Any, origin: Any = None) -> Any:
+        """Return the rows as they are."""
+        return as_rows(X, None, owner="Unbounded.project")
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return −∞ and +∞ with no dimension of their own: they broadcast to any width.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (1,)
+        """
+        return np.array([-np.inf]), np.array([np.inf])
+
+
+@dataclass(frozen=True, eq=False)
+class BoxDomain(Domain):
+    """Every coordinate between a lower and an upper bound.
+
+    Parameters
+    ----------
+    lower, upper : array-like of shape (d,), or a number
+        Bounds of each coordinate; ±inf where free. One of the two may be a number.
+    immutable : sequence of int, default=()
+        Coordinates that a search may not change.
+
+    Examples
+    --------
+    >>> box = BoxDomain(lower=[0.0, 0.0], upper=1.0)
+    >>> box.project(np.array([[2.0, -3.0]]))
+    array([[1., 0.]])
+    >>> box.contains(np.array([[0.5, 0.5], [0.5, 1.5]]))
+    array([ True, False])
+    """
+
+    lower: Any
+    upper: Any
+    immutable: Iterable[int] = ()
+    _constants: Constants = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            lower, upper = np.broadcast_arrays(
+                np.asarray(to_numpy(self.lower), dtype=float), np.asarray(to_numpy(self.upper), dtype=float)
+            )
+        except (TypeError, ValueError) as error:
+            raise bad_parameter(
+                "BoxDomain",
+                "lower and upper",
+                allowed="numbers, as many in one as in the other",
+                got=str(error),
+            ) from error
+        if lower.ndim != 1 or not len(lower):
+            raise bad_parameter(
+                "BoxDomain",
+                "lower and upper",
+                allowed="one number per column",
+                got=f"shape {lower.shape}",
+                remedy="Repeat one bound for every column: numpy.full(n_columns, bound).",
+            )
+        wrong = ~(lower <= upper)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise bad_parameter(
+                "BoxDomain",
+                "lower",
+                allowed="at most 'upper' in every column",
+                got=f"{lower[at]:g} > {upper[at]:g} in column {at}"
+                if lower[at] > upper[at]
+                else f"a bound that is not a number in column {at}",
+            )
+        index = _indices(self.immutable, len(lower))
+        lower, upper = lower.copy(), upper.copy()
+        for array in (lower, upper):
+            array.setflags(write=False)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "immutable", tuple(int(i) for i in index))
+        object.__setattr__(self, "_constants", Constants(lower=lower, upper=upper, fixed=index))
+
+    @classmethod
+    def from_data(cls, X: Any, immutable: Iterable[int | str] = ()) -> BoxDomain:
+        """Make the box around data: each column from its least to its greatest value.
+
+        Parameters
+        ----------
+        X : array-like, tensor or numeric data frame of shape (n, d)
+            The data.
+        immutable : sequence of int or str, default=()
+            Columns that may not change, by position, or by name where `X` is a frame.
+
+        Returns
+        -------
+        BoxDomain
+
+        Examples
+        --------
+        >>> BoxDomain.from_data(np.array([[0.0, 5.0], [2.0, 4.0]])).upper
+        array([2., 5.])
+        """
+        names = column_names(X) or []
+        data = to_numpy(check_matrix(X, owner="BoxDomain.from_data")).astype(float)
+        unknown = [name for name in immutable if isinstance(name, str) and name not in names]
+        if unknown:
+            raise bad_parameter(
+                "BoxDomain.from_data", "immutable", allowed="columns of 'X'", got=f"{unknown[0]!r}"
+            )
+        index = [names.index(name) if isinstance(name, str) else name for name in immutable]
+        return cls(data.min(axis=0), data.max(axis=0), immutable=index)
+
+    @property
+    def n_features(self) -> int:
+        """Number of coordinates."""
+        return len(self.lower)
+
+    def project(self, X: Any, origin: Any = None) -> Any:
+        """Clip every coordinate to its bounds; see `Domain.project`."""
+        X = as_rows(X, self.n_features, owner="BoxDomain.project")
+        ready = self._constants.like(X)
+        inside = clip(X, ready["lower"], ready["upper"])
+        if origin is not None and self.immutable:
+            put_back(inside, origin, ready["fixed"], owner="BoxDomain.project")
+        return inside
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and the upper bounds, of shape (d,)."""
+        return self.lower.copy(), self.upper.copy()
+
+
+@dataclass(frozen=True, eq=False)
+class DataRangeDomain(Domain):
+    """As far along each direction of a subspace as the data goes; free across it.
+
+    The directions that cost nothing under a fair metric are exactly those along which a search would never
+    stop. This domain stops it there and nowhere else.
+
+    Parameters
+    ----------
+    subspace : Subspace
+        K directions in d dimensions.
+    lower, upper : array-like of shape (K,)
+        Bounds of each row's coordinates in the basis of the subspace.
+
+    Examples
+    --------
+    >>> subspace = Subspace.from_directions([[1.0, 0.0]])
+    >>> domain = DataRangeDomain.from_data(np.array([[0.0, 7.0], [2.0, 9.0]]), subspace)
+    >>> domain.project(np.array([[5.0, 100.0]]))
+    array([[  2., 100.]])
+    """
+
+    subspace: Subspace
+    lower: Any
+    upper: Any
+    _constants: Constants = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        lower, upper = (np.array(to_numpy(side), dtype=float) for side in (self.lower, self.upper))
+        if lower.shape != (self.subspace.dim,) or upper.shape != (self.subspace.dim,):
+            raise bad_parameter(
+                "DataRangeDomain",
+                "lower and upper",
+                allowed=f"one number for each of the {self.subspace.dim} directions",
+                got=f"shapes {lower.shape} and {upper.shape}",
+                remedy="Use DataRangeDomain.from_data(X, subspace).",
+            )
+        if not (lower <= upper).all():
+            raise bad_parameter(
+                "DataRangeDomain", "lower", allowed="at most 'upper' in every direction", got=str(lower)
+            )
+        basis = to_numpy(self.subspace.basis).astype(float)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "_constants", Constants(lower=lower, upper=upper, basis=basis))
+
+    @classmethod
+    def from_data(cls, X: Any, subspace: Subspace) -> DataRangeDomain:
+        """Measure how far the data goes along each direction of the subspace.
+
+        Parameters
+        ----------
+        X : array-like, tensor or numeric data frame of shape (n, d)
+            The data.
+        subspace : Subspace
+            The directions.
+
+        Returns
+        -------
+        DataRangeDomain
+        """
+        data = to_numpy(check_matrix(X, owner="DataRangeDomain.from_data")).astype(float)
+        if data.shape[1] != subspace.n_features:
+            raise InputError(
+                f"DataRangeDomain.from_data: 'X' has {data.shape[1]} columns, the subspace lives in "
+                f"{subspace.n_features}. Pass the columns that the subspace was learned on."
+            )
+        coordinates = data @ to_numpy(subspace.basis).astype(float)
+        return cls(subspace, coordinates.min(axis=0), coordinates.max(axis=0))
+
+    @property
+    def n_features(self) -> int:
+        """Dimension of the space around the subspace."""
+        return self.subspace.n_features
+
+    def project(self, X: Any, origin: Any = None) -> Any:
+        """Move each row along the subspace only, as far as needed; see `Domain.project`."""
+        X = as_rows(X, self.n_features, owner="DataRangeDomain.project")
+        ready = self._constants.like(X)
+        # Q is orthonormal, so the coordinates QᵀX are clipped one by one: x + Q (clip(Qᵀx) − Qᵀx).
+        coordinates = X @ ready["basis"]
+        inside = clip(coordinates, ready["lower"], ready["upper"])
+        return X + (inside - coordinates) @ ready["basis"].T
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return the box around the set: finite only for coordinates whose axis lies in the subspace.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (d,)
+        """
+        basis = self._constants["basis"]
+        ends = np.stack([basis * self.lower, basis * self.upper])
+        held = np.isclose((basis**2).sum(axis=1), 1.0, rtol=0, atol=1e-9)
+        lower = np.where(held, ends.min(axis=0).sum(axis=1), -np.inf)
+        upper = np.where(held, ends.max(axis=0).sum(axis=1), np.inf)
+        return lower, upper
+
+
+def _indices(immutable: Iterable[Any], n_features: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    values = list(immutable)
+    for value in values:
+        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if not whole or not 0 <= value < n_features:
+            raise bad_parameter(
+                "BoxDomain", "immutable", allowed=f"positions of columns, 0 to {n_features - 1}", got=value
+            )
+    return np.array(sorted(set(values)), dtype=np.int64)

@@ -1,0 +1,49 @@
+"""From encoded rows back to values that can exist, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from likewise.core.arrays import FloatArray
+from likewise.domains.columns import Column
+
+__all__ = ["decode_columns"]
+
+
+def decode_columns(X: FloatArray, columns: Sequence[Column]) -> dict[str, np.ndarray[Any, Any]]:
+    """Decode encoded rows to the nearest valid values.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Finite encoded rows, valid or not.
+    columns : sequence of Column
+        In the order of the encoding.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n,)
+        For each column its numbers in original units (float64), or the positions of its categories.
+    """
+    return {column.name: _decode(X, column) for column in columns}
+
+
+def _decode(X: FloatArray, column: Column) -> np.ndarray[Any, Any]:
+    if column.is_binary:
+        return (X[:, column.start] >= 0.5).astype(np.int64)
+    if column.kind == "categorical":
+        # The vertex of the simplex nearest to x is that of its largest entry.
+        return np.asarray(X[:, column.slice].argmax(axis=1))
+    resolution = float(np.finfo(X.dtype).eps)
+    values = X[:, column.start].astype(float) * column.scale + column.mean
+    if column.kind == "integer":
+        values = np.rint(values)
+    elif column.decimals is not None:
+        # A value within rounding of a short decimal was that decimal before it was encoded.
+        short = np.round(values, column.decimals)
+        rounding = 8 * resolution * (np.abs(values) + abs(column.mean))
+        values = np.where(np.abs(values - short) <= rounding, short, values)
+    return np.asarray(np.clip(values, column.lower, column.upper))

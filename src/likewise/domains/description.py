@@ -1,0 +1,106 @@
+"""A fitted domain as plain JSON and back: no pickle, and nothing of the rows it was fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likewise.core.errors import FormatError
+from likewise.domains.columns import Column
+from likewise.domains.reading import plain
+
+__all__ = ["Description", "read_description", "write_description"]
+
+FORMAT = "likewise.TabularDomain"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a fitted `TabularDomain` consists of."""
+
+    parameters: dict[str, Any]
+    library: str
+    names: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+
+def write_description(description: Description) -> dict[str, Any]:
+    """Return the description as dicts, lists, strings, numbers, booleans and None only."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "parameters": {name: _plain(value) for name, value in description.parameters.items()},
+        "library": description.library,
+        "names": list(description.names),
+        "columns": [column.to_dict() for column in description.columns],
+    }
+
+
+def read_description(values: Mapping[str, Any]) -> Description:
+    """Read what `write_description` wrote.
+
+    Examples
+    --------
+    >>> read_description({"format": "something else"})
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.FormatError: TabularDomain.from_dict: this is no description of a TabularDomain. Pass what to_dict() returned.
+    """
+    owner = "TabularDomain.from_dict"
+    if not isinstance(values, Mapping) or values.get("format") != FORMAT:
+        raise FormatError(
+            f"{owner}: this is no description of a TabularDomain. Pass what to_dict() returned."
+        )
+    if values.get("version") != VERSION:
+        raise FormatError(
+            f"{owner}: the description has version {values.get('version')!r}, this package reads {VERSION}. "
+            "Update the package, or fit the domain again."
+        )
+    try:
+        columns = tuple(Column.from_dict(column) for column in values["columns"])
+        description = Description(
+            dict(values["parameters"]), str(values["library"]), tuple(values["names"]), columns
+        )
+        _check_consistent(description)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FormatError(
+            f"{owner}: the description is damaged ({type(error).__name__}: {error}). Fit the domain again."
+        ) from error
+    return description
+
+
+def _check_consistent(description: Description) -> None:
+    columns = description.columns
+    starts = [0, *(column.stop for column in columns)]
+    if not columns or sorted(column.name for column in columns) != sorted(description.names):
+        raise ValueError("names and columns do not fit together")
+    if [column.start for column in columns] != starts[:-1]:
+        raise ValueError("columns do not follow each other")
+    for column in columns:
+        width = len(column.categories) if column.kind == "categorical" and not column.is_binary else 1
+        if column.width != width:
+            raise ValueError(f"column {column.name!r} has the wrong width")
+        if column.kind not in ("continuous", "integer", "categorical"):
+            raise ValueError(f"column {column.name!r} has the kind {column.kind!r}")
+        if not (column.scale > 0 and np.isfinite([column.mean, column.scale]).all()):
+            raise ValueError(f"column {column.name!r} has the scale {column.scale!r}")
+        if not column.lower <= column.upper:
+            raise ValueError(f"column {column.name!r} has an empty range")
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as plain JSON; an infinite end of a range as None, which means the same."""
+    value = plain(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted(_plain(item) for item in value)
+    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value

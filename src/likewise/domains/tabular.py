@@ -1,0 +1,443 @@
+"""The domain of a table of people: which rows can exist, their encoding, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from likewise.core.arrays import FloatArray, to_numpy
+from likewise.core.checks import check_matrix
+from likewise.core.errors import InputError
+from likewise.core.frames import check_columns, check_no_missing, is_frame, to_pandas, to_same_library
+from likewise.domains.base import Domain, as_rows
+from likewise.domains.choices import check_choices
+from likewise.domains.columns import Column, encoded_names
+from likewise.domains.decoding import decode_columns
+from likewise.domains.description import Description, read_description, write_description
+from likewise.domains.encoded_set import EncodedSet
+from likewise.domains.encoding import encode_frame
+from likewise.domains.inference import describe_columns
+from likewise.domains.intake import own_columns, read_table
+from likewise.domains.tables import build_table
+from likewise.domains.validation import Violation, find_violations, find_violations_encoded
+
+__all__ = ["TabularDomain"]
+
+
+class TabularDomain(TransformerMixin, BaseEstimator, Domain):
+    """Which rows of a table can exist, learned from a frame and from what the user knows.
+
+    A scikit-learn transformer: numbers are standardised, a categorical column with two categories becomes one
+    0/1 column, with three or more one column per category. Numeric columns come first, then categorical ones,
+    each in the order of the frame. Integers, floats and everything else (strings, booleans, categories) are
+    told apart by dtype.
+
+    Parameters
+    ----------
+    immutable : sequence of str, default=()
+        Columns that a search may not change.
+    ranges : dict of str to (low, high), optional
+        Bounds in original units where they are not those of the data; None for an open end.
+    integers : sequence of str, optional
+        Float columns that hold whole numbers only. Integer dtypes need not be named.
+    categories : dict of str to list, optional
+        Categories that can exist besides those the frame shows. A numeric column named here becomes
+        categorical; None stands for just what the frame shows.
+
+    Attributes
+    ----------
+    columns_ : tuple of Column
+        What is known of each column, in the order of the encoding: kind, range, categories, mean, scale,
+        and its place (``column.slice``). ``column.unit`` is the length of one whole unit in the encoding.
+    groups_ : dict of str to list of str
+        For each original column the names of its encoded columns.
+    n_features_in_ : int
+        Number of original columns.
+    feature_names_in_ : ndarray of str
+        Names of the original columns. Only where the domain was fitted on a frame.
+
+    Notes
+    -----
+    ``decode(encode(frame))`` gives the frame back, values and dtypes, in the frame's own library. Whole
+    numbers, categories and decimals of up to about 14 digits come back exactly; other floats to within a
+    rounding of the column's largest value.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"age": [20, 40], "job": ["clerk", "nurse"], "sex": ["Male", "Female"]})
+    >>> domain = TabularDomain.from_frame(people, ranges={"age": (18, 90)}, categories={"job": ["cook"]})
+    >>> domain.encode(people)
+       age  job_clerk  job_cook  job_nurse  sex_Male
+    0 -1.0        1.0       0.0        0.0       1.0
+    1  1.0        0.0       0.0        1.0       0.0
+    >>> domain.decode([[0.234, 0.1, 0.6, 0.3, 0.8], [99.0, 1.0, 0.0, 0.0, 0.0]])
+       age    job     sex
+    0   32   cook    Male
+    1   90  clerk  Female
+    >>> for violation in domain.validate(pd.DataFrame({"age": [7], "job": ["king"], "sex": ["Male"]})):
+    ...     print(violation)
+    row 0, 'age' = 7: below 18
+    row 0, 'job' = 'king': a category never seen
+    """
+
+    def __init__(
+        self,
+        immutable: Sequence[str] = (),
+        ranges: Mapping[str, Any] | None = None,
+        integers: Sequence[str] | None = None,
+        categories: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.immutable = immutable
+        self.ranges = ranges
+        self.integers = integers
+        self.categories = categories
+
+    # ------------------------------------------------------------------------------------- making one
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        immutable: Sequence[str] = (),
+        ranges: Mapping[str, Any] | None = None,
+        integers: Sequence[str] | None = None,
+        categories: Mapping[str, Any] | None = None,
+    ) -> TabularDomain:
+        """Learn the domain of a table: construct and `fit` in one.
+
+        Parameters
+        ----------
+        frame : pandas, polars or arrow table of shape (n, p)
+            The features, without the target.
+        immutable, ranges, integers, categories
+            As in the class.
+
+        Returns
+        -------
+        TabularDomain
+            Fitted.
+
+        Examples
+        --------
+        >>> TabularDomain.from_frame(pd.DataFrame({"age": [20, 40]}), immutable=["age"]).n_features
+        1
+        """
+        return cls(immutable, ranges, integers, categories).fit(frame)
+
+    def fit(self, X: Any, y: Any = None) -> TabularDomain:
+        """Learn kinds, ranges, categories and the standardisation from a table.
+
+        Parameters
+        ----------
+        X : data frame, or array-like of shape (n, p)
+            Columns of an array are called ``x0``, ``x1``, …
+        y : ignored
+            There for the scikit-learn contract.
+
+        Returns
+        -------
+        TabularDomain
+            Itself.
+        """
+        owner = "TabularDomain.fit"
+        frame, library, dtypes = read_table(self, X, owner=owner)
+        if len(frame) == 0 or frame.shape[1] == 0:
+            what = "rows" if len(frame) == 0 else "columns"
+            raise InputError(f"{owner}: 'X' is empty: it has no {what}. Pass a table with people in it.")
+        check_no_missing(frame, owner=owner, name="X")
+        choices = check_choices(
+            frame,
+            immutable=self.immutable,
+            ranges=self.ranges,
+            integers=self.integers,
+            categories=self.categories,
+            owner="TabularDomain",
+        )
+        columns = describe_columns(frame, dtypes, choices, library=library, owner=owner)
+        self._remember(columns, tuple(frame.columns), library)
+        return self
+
+    def _remember(self, columns: tuple[Column, ...], names: tuple[str, ...], library: str) -> None:
+        self.columns_ = columns
+        self.n_features_in_ = len(names)
+        if library != "numpy":
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        encoded = encoded_names(columns)
+        self.groups_ = {c.name: encoded[c.slice] for c in columns}
+        self._names, self._library = names, library
+        self._by_name = {column.name: column for column in columns}
+        self._set = EncodedSet(columns)
+
+    # ---------------------------------------------------------------------------------- there and back
+
+    def transform(self, X: Any) -> Any:
+        """Encode rows in original units; the same as `encode`.
+
+        Parameters
+        ----------
+        X : data frame, or array-like of shape (n, p)
+            With the columns the domain was fitted on, in any order.
+
+        Returns
+        -------
+        table or ndarray of shape (n, d), float64
+            A frame gives a frame of its own library with named columns, an array gives an array;
+            `set_output` chooses otherwise.
+        """
+        encoded = self.encode_array(X)
+        if not is_frame(X):
+            return encoded
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        frame = pd.DataFrame(encoded, columns=encoded_names(self.columns_), index=index, copy=False)
+        return to_same_library(frame, X)
+
+    def encode(self, frame: Any) -> Any:
+        """Encode rows in original units.
+
+        Parameters
+        ----------
+        frame : data frame, or array-like of shape (n, p)
+            With the columns the domain was fitted on, in any order. Numbers out of range are encoded as they
+            are (`validate` names them); a category never seen, a missing or an infinite value is an error.
+
+        Returns
+        -------
+        table or ndarray of shape (n, d), float64
+            A frame gives a frame of its own library with named columns; see `transform`.
+        """
+        return self.transform(frame)
+
+    def encode_array(self, frame: Any) -> FloatArray:
+        """Encode rows in original units as a plain float64 array of shape (n, d).
+
+        Examples
+        --------
+        >>> people = pd.DataFrame({"age": [20, 40], "sex": ["Male", "Female"]})
+        >>> TabularDomain.from_frame(people).encode_array(people)
+        array([[-1.,  1.],
+               [ 1.,  0.]])
+        """
+        check_is_fitted(self)
+        owner = "TabularDomain.encode"
+        return encode_frame(self._own_columns(frame, owner=owner), self.columns_, owner=owner)
+
+    def decode(self, X: Any) -> Any:
+        """Decode encoded rows to valid rows in original units.
+
+        Parameters
+        ----------
+        X : array, tensor or data frame of shape (n, d)
+            Encoded rows, valid or not: each value becomes the nearest that can exist.
+
+        Returns
+        -------
+        table of shape (n, p)
+            In the library, column order and dtypes the domain was fitted on. A pandas index is kept.
+        """
+        check_is_fitted(self)
+        index = X.index if isinstance(X, pd.DataFrame) and self._library == "pandas" else None
+        rows = to_numpy(self._encoded_rows(X, owner="TabularDomain.decode"))
+        parts = decode_columns(rows, self.columns_)
+        return build_table([self._by_name[name] for name in self._names], parts, self._library, index)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Decode encoded rows; the same as `decode`."""
+        return self.decode(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray[Any, Any]:
+        """Names of the encoded columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names for the original columns where the domain was fitted on an array; otherwise they must be
+            the frame's.
+
+        Returns
+        -------
+        ndarray of str, shape (d,)
+        """
+        check_is_fitted(self)
+        given = _check_feature_names_in(self, input_features)
+        rename = dict(zip(self._names, given, strict=True))
+        return np.asarray(encoded_names(self.columns_, rename), dtype=object)
+
+    # ------------------------------------------------------------------------------------- the set
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of encoded columns; None before `fit`."""
+        return self.columns_[-1].stop if hasattr(self, "columns_") else None
+
+    def project(self, X: Any, origin: Any = None) -> Any:
+        """Project encoded rows onto the convex set: a box for numbers and binary columns × simplices.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (n, d)
+            Encoded rows.
+        origin : array or tensor of shape (n, d), optional
+            Encoded rows that immutable columns are put back to.
+
+        Returns
+        -------
+        array or tensor of shape (n, d)
+
+        Examples
+        --------
+        >>> domain = TabularDomain.from_frame(pd.DataFrame({"age": [20.0, 40.0], "job": ["a", "b"]}))
+        >>> domain.project(np.array([[5.0, 0.25], [0.0, -1.0]]))
+        array([[1.  , 0.25],
+               [0.  , 0.  ]])
+        """
+        if not hasattr(self, "_set"):  # check_is_fitted costs as much as a small projection
+            check_is_fitted(self)
+        X = as_rows(X, self.n_features, owner="TabularDomain.project")
+        return self._set.project(X, origin)
+
+    def nearest_valid(self, X: Any, origin: Any = None) -> Any:
+        """Nearest encoded row that can exist: whole numbers whole, one category each, within bounds.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (n, d)
+            Encoded rows.
+        origin : array or tensor of shape (n, d), optional
+            Encoded rows that immutable columns are put back to.
+
+        Returns
+        -------
+        array or tensor of shape (n, d)
+            The nearest in Euclidean distance of the encoding; every row passes `validate`.
+        """
+        check_is_fitted(self)
+        X = self._encoded_rows(X, owner="TabularDomain.nearest_valid")
+        return self._set.nearest_valid(X, origin)
+
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return the box around the set in encoded units: lower and upper, of shape (d,)."""
+        check_is_fitted(self)
+        return self._set.lower.copy(), self._set.upper.copy()
+
+    def validate(self, frame: Any, origin: Any = None) -> tuple[Violation, ...]:
+        """Name what is wrong with each row.
+
+        Parameters
+        ----------
+        frame : data frame of shape (n, p), or array or tensor of shape (n, d)
+            A frame holds rows in original units, an array encoded rows.
+        origin : of the same kind, optional
+            The rows they were made from: immutable columns must not differ.
+
+        Returns
+        -------
+        tuple of Violation
+            By row, then by column; empty where every row is valid.
+        """
+        check_is_fitted(self)
+        owner = "TabularDomain.validate"
+        given = {"frame": frame} | ({} if origin is None else {"origin": origin})
+        if len({is_frame(rows) for rows in given.values()}) > 1:
+            raise InputError(
+                f"{owner}: 'frame' and 'origin' must both be frames (original units) or both be arrays "
+                "(encoded). Use encode or decode on one of them."
+            )
+        if not is_frame(frame):
+            pair = [
+                to_numpy(as_rows(X, self.n_features, owner=owner, name=name)) for name, X in given.items()
+            ]
+            self._check_paired(pair, owner=owner)
+            return find_violations_encoded(pair[0], self.columns_, pair[1] if len(pair) > 1 else None)
+        frames = [self._own_columns(rows, owner=owner) for rows in given.values()]
+        self._check_paired(frames, owner=owner)
+        return find_violations(frames[0], [self._by_name[name] for name in self._names], *frames[1:])
+
+    # --------------------------------------------------------------------------------- description
+
+    def column(self, name: str) -> Column:
+        """Return what is known of one original column.
+
+        Examples
+        --------
+        >>> TabularDomain.from_frame(pd.DataFrame({"age": [20, 40]})).column("age").kind
+        'integer'
+        """
+        check_is_fitted(self)
+        if name not in self._by_name:
+            empty = pd.DataFrame(columns=pd.Index(self._names))
+            check_columns(empty, [name], owner="TabularDomain", name="domain")
+        return self._by_name[name]
+
+    def group(self, name: str) -> slice:
+        """Columns of the encoding that an original column became.
+
+        Examples
+        --------
+        >>> TabularDomain.from_frame(pd.DataFrame({"job": ["a", "b", "c"]})).group("job")
+        slice(0, 3, None)
+        """
+        return self.column(name).slice
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted domain as plain JSON: it encodes identically after `from_dict`, without the data.
+
+        Examples
+        --------
+        >>> import json
+        >>> people = pd.DataFrame({"age": [20, 40]})
+        >>> text = json.dumps(TabularDomain.from_frame(people).to_dict())
+        >>> TabularDomain.from_dict(json.loads(text)).encode(people)
+           age
+        0 -1.0
+        1  1.0
+        """
+        check_is_fitted(self)
+        return write_description(
+            Description(self.get_params(deep=False), self._library, self._names, self.columns_)
+        )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> TabularDomain:
+        """Build the fitted domain that `to_dict` described."""
+        description = read_description(values)
+        domain = cls(**description.parameters)
+        domain._remember(description.columns, description.names, description.library)
+        return domain
+
+    # ------------------------------------------------------------------------------------- insides
+
+    def _encoded_rows(self, X: Any, *, owner: str) -> Any:
+        if is_frame(X):
+            names = encoded_names(self.columns_)
+            frame = to_pandas(X, owner=owner, name="X")
+            check_columns(frame, names, owner=owner, name="X")
+            X = frame[names].to_numpy(dtype=float)
+        return check_matrix(X, owner=owner, n_features=self.n_features)
+
+    def _own_columns(self, table: Any, *, owner: str) -> pd.DataFrame:
+        return own_columns(self, table, self._names, named=self._library != "numpy", owner=owner)
+
+    @staticmethod
+    def _check_paired(pair: Iterable[Any], *, owner: str) -> None:
+        lengths = [len(rows) for rows in pair]
+        if len(set(lengths)) > 1:
+            raise InputError(
+                f"{owner}: 'frame' has {lengths[0]} rows, 'origin' has {lengths[1]}. "
+                "Pass the row that each row was made from."
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "columns_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags

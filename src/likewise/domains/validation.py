@@ -1,0 +1,174 @@
+"""What is wrong with a row: one named reason for every cell that cannot exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.core.arrays import FloatArray
+from likewise.domains.columns import Column
+from likewise.domains.reading import category_codes, is_numeric, plain, read_numbers
+
+__all__ = ["Violation", "find_violations", "find_violations_encoded"]
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+Finding = tuple[int, int, "Violation"]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One cell that keeps a row from being valid.
+
+    Parameters
+    ----------
+    row : int
+        Position of the row, from 0.
+    column : str
+        Column of the original table.
+    value : object
+        What the cell holds.
+    reason : str
+        Why that cannot be.
+
+    Examples
+    --------
+    >>> print(Violation(3, "age", 200, "above 90"))
+    row 3, 'age' = 200: above 90
+    """
+
+    row: int
+    column: str
+    value: Any
+    reason: str
+
+    def __str__(self) -> str:
+        return f"row {self.row}, {self.column!r} = {self.value!r}: {self.reason}"
+
+
+class _Collector:
+    """Gathers violations of one column after the other, at most one for a cell: the first reason counts."""
+
+    def __init__(self, n_rows: int) -> None:
+        self._n_rows = n_rows
+        self._found: list[tuple[int, int, Violation]] = []
+
+    def column(self, position: int, name: str, value_at: Callable[[int], Any]) -> Callable[[Mask, str], None]:
+        free = np.ones(self._n_rows, dtype=bool)
+
+        def add(wrong: Mask, reason: str) -> None:
+            rows = np.flatnonzero(wrong & free)
+            free[rows] = False
+            self._found += [
+                (int(r), position, Violation(int(r), name, value_at(int(r)), reason)) for r in rows
+            ]
+
+        return add
+
+    def result(self) -> tuple[Violation, ...]:
+        return tuple(violation for _, _, violation in sorted(self._found, key=lambda item: item[:2]))
+
+
+def find_violations(
+    frame: pd.DataFrame, columns: Sequence[Column], origin: pd.DataFrame | None = None
+) -> tuple[Violation, ...]:
+    """Find what is wrong with rows in original units.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame of shape (n, p)
+        The rows; missing, unknown and impossible values are findings, not errors.
+    columns : sequence of Column
+        The columns of the domain, in the order in which findings of a row are listed.
+    origin : pandas.DataFrame of shape (n, p), optional
+        The rows they were made from: immutable columns must not differ.
+
+    Returns
+    -------
+    tuple of Violation
+        By row, then by column.
+    """
+    found = _Collector(len(frame))
+    for position, column in enumerate(columns):
+        series = frame[column.name]
+        add = found.column(position, column.name, lambda row, s=series: plain(s.iloc[row]))  # type: ignore[misc]
+        add(series.isna().to_numpy(dtype=bool), "missing")
+        values = _comparable(series, column)
+        if column.kind == "categorical":
+            add(values < 0, "a category never seen")
+        else:
+            _check_number(values, column, add)
+        if origin is not None and column.immutable:
+            add(values != _comparable(origin[column.name], column), "changed, but immutable")
+    return found.result()
+
+
+def _comparable(series: pd.Series[Any], column: Column) -> np.ndarray[Any, Any]:
+    """Return numbers (NaN where it is none) or positions of categories (−1 where it is none)."""
+    if column.kind == "categorical":
+        return category_codes(series, column.categories)
+    if is_numeric(series):
+        return read_numbers(series)
+    numbers = [value if isinstance(value, (int, float, np.number)) else np.nan for value in series]
+    return np.array(numbers, dtype=float)
+
+
+def _check_number(values: FloatArray, column: Column, add: Callable[[Mask, str], None]) -> None:
+    add(np.isnan(values), "not a number")
+    add(np.isinf(values), "not finite")
+    if column.kind == "integer":
+        add(values != np.rint(values), "not a whole number")
+    add(values < column.lower, f"below {column.lower:.10g}")
+    add(values > column.upper, f"above {column.upper:.10g}")
+
+
+def find_violations_encoded(
+    X: FloatArray, columns: Sequence[Column], origin: FloatArray | None = None, tol: float = 1e-6
+) -> tuple[Violation, ...]:
+    """Find what is wrong with encoded rows; the value shown is in original units, or the indicators.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Encoded rows.
+    columns : sequence of Column
+        The columns of the domain.
+    origin : ndarray of shape (n, d), optional
+        The encoded rows they were made from.
+    tol : float, default=1e-6
+        Difference in encoded units that counts as rounding.
+
+    Returns
+    -------
+    tuple of Violation
+        By row, then by column.
+    """
+    found = _Collector(len(X))
+    for position, column in enumerate(columns):
+        part = X[:, column.slice]
+        if column.kind == "categorical":
+            add = found.column(position, column.name, lambda row, p=part: tuple(p[row].tolist()))  # type: ignore[misc]
+            add(np.asarray(~np.isfinite(part).all(axis=1)), "not finite")
+            whole = (np.abs(part - np.rint(part)) <= tol) & (np.rint(part) >= 0) & (np.rint(part) <= 1)
+            one = column.is_binary | (np.rint(part).sum(axis=1) == 1)
+            add(~(whole.all(axis=1) & one), "not one of its categories")
+        else:
+            values = part[:, 0].astype(float) * column.scale + column.mean
+            add = found.column(position, column.name, lambda row, v=values: float(v[row]))  # type: ignore[misc]
+            _check_number(_without_rounding(values, column, tol * column.scale), column, add)
+        if origin is not None and column.immutable:
+            add(
+                np.asarray((np.abs(part - origin[:, column.slice]) > tol).any(axis=1)),
+                "changed, but immutable",
+            )
+    return found.result()
+
+
+def _without_rounding(values: FloatArray, column: Column, tol: float) -> FloatArray:
+    if column.kind == "integer":
+        values = np.where(np.abs(values - np.rint(values)) <= min(tol, 0.25), np.rint(values), values)
+    near_low, near_high = np.abs(values - column.lower) <= tol, np.abs(values - column.upper) <= tol
+    return np.where(near_low, column.lower, np.where(near_high, column.upper, values))
