@@ -5,7 +5,8 @@ from __future__ import annotations
 from likewise.fair_metrics.attribute import AttributeSubspace
 from likewise.fair_metrics.comparable import ComparableSubspace
 from likewise.fair_metrics.expert import ExpertSubspace
-from likewise.fair_metrics.metric import Euclidean, FairMetric, Mahalanobis
+from likewise.fair_metrics.given import Euclidean, Mahalanobis
+from likewise.fair_metrics.metric import FairMetric
 
 __all__ = [
     "AttributeSubspace",

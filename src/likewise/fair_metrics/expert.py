@@ -120,13 +120,15 @@ def _item(item: Any, where: Coordinates) -> FloatArray:
         return where.axes(item)
     try:
         vector = np.asarray(to_numpy(item), dtype=float)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError):
+        vector = np.zeros(())
+    if vector.ndim == 0:
         raise bad_parameter(
             "ExpertSubspace",
             "directions",
             allowed="column names, contrasts, indices or vectors",
             got=item,
-        ) from error
+        )
     if vector.shape != (where.n_features,):
         raise bad_parameter(
             "ExpertSubspace",

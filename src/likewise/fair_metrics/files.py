@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["load_metric", "save_metric"]
 
-_KIND = "likewise.fair_metric"
+_KEY = "likewise"
+_KIND = "fair_metric"
 _SCHEMA = 1
 
 
@@ -34,14 +35,16 @@ def save_metric(metric: FairMetric, path: str | os.PathLike[str], *, feature_map
             "dataclasses.replace(metric, feature_map=...)."
         )
     description = {
+        "kind": _KIND,
+        "schema": _SCHEMA,
         "scale": metric.scale,
         "feature_names": metric.feature_names,
         "domain": None if mapping is None else mapping.to_dict(),
     }
-    metadata = {"kind": _KIND, "schema": str(_SCHEMA), "description": json.dumps(description)}
     arrays = {"basis": np.ascontiguousarray(metric.basis), "values": metric.values}
     with atomic_path(path) as temporary:
-        save_file(arrays, temporary, metadata=metadata)
+        # One key only: safetensors writes several in any order, and equal metrics should be equal files.
+        save_file(arrays, temporary, metadata={_KEY: json.dumps(description)})
 
 
 def load_metric(path: str | os.PathLike[str]) -> FairMetric:
@@ -50,19 +53,19 @@ def load_metric(path: str | os.PathLike[str]) -> FairMetric:
 
     where = Path(path)
     metadata, arrays = _read(where)
-    if metadata.get("kind") != _KIND:
-        raise FormatError(
-            f"{where.name} is no fair metric (kind {metadata.get('kind')!r}). "
-            "Pass a file that FairMetric.save wrote."
-        )
     try:
-        schema = int(metadata["schema"])
+        description = json.loads(metadata.get(_KEY, "{}"))
+        if description.get("kind") != _KIND:
+            raise FormatError(
+                f"{where.name} is no fair metric (kind {description.get('kind')!r}). "
+                "Pass a file that FairMetric.save wrote."
+            )
+        schema = int(description["schema"])
         if schema > _SCHEMA:
             raise FormatError(
                 f"{where.name} was written by a newer version (schema {schema}; this one reads up to {_SCHEMA}). "
                 "Upgrade likewise, or save the metric again with this version."
             )
-        description = json.loads(metadata["description"])
         return FairMetric(
             description["scale"],
             arrays["basis"],
@@ -72,7 +75,7 @@ def load_metric(path: str | os.PathLike[str]) -> FairMetric:
         )
     except FormatError:
         raise
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise FormatError(f"{where.name} is damaged: {error}. Save the metric again.") from error
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from likewise.core.arrays import FloatArray, is_tensor, to_numpy
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import is_frame, to_pandas
 
 __all__ = ["Chunk", "Groups", "centred_chunks", "read_groups"]
 
@@ -70,13 +71,21 @@ def read_groups(owner: str, groups: Any, n: int, *, name: str = "groups") -> Gro
     """
     if is_tensor(groups):
         groups = to_numpy(groups)
-    if isinstance(groups, pd.DataFrame):
+    if is_frame(groups):
+        groups = to_pandas(groups, owner=owner, name=name)
         if groups.shape[1] != 1:
             raise bad_parameter(owner, name, allowed="one column of labels", got=f"{groups.shape[1]} columns")
         groups = groups.iloc[:, 0]
     if _are_lists(groups):
         return _from_lists(owner, groups, n, name)
-    labels = pd.Series(np.asarray(groups) if not isinstance(groups, pd.Series) else groups.to_numpy())
+    values = np.asarray(groups)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise bad_parameter(
+            owner, name, allowed="one label per row, or a list of index lists", got=f"shape {values.shape}"
+        )
+    labels = pd.Series(values)
     if len(labels) != n:
         raise InputError(
             f"{owner}: {name!r} has {len(labels)} labels, X has {n} rows. Pass one label per row, or a list of "

@@ -15,7 +15,7 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.feature_maps import apply_feature_map, map_names, map_width
 
-__all__ = ["Euclidean", "FairMetric", "Mahalanobis"]
+__all__ = ["FairMetric"]
 
 # Eigenvalues of Σ this far (relative to the largest) from zero are rounding, not a cost.
 _ZERO = 1e-12
@@ -216,6 +216,7 @@ class FairMetric:
 
         Examples
         --------
+        >>> from likewise.fair_metrics import Euclidean
         >>> Euclidean().squared_norm(np.array([[3.0, 4.0]]))
         array([25.])
         """
@@ -301,6 +302,7 @@ class FairMetric:
 
         Examples
         --------
+        >>> from likewise.fair_metrics import Euclidean
         >>> Euclidean().squared_distance([[0.0, 0.0]], [[3.0, 4.0]])
         array([25.])
         """
@@ -319,6 +321,7 @@ class FairMetric:
 
         Examples
         --------
+        >>> from likewise.fair_metrics import Euclidean
         >>> Euclidean().pairwise([[0.0], [2.0]])
         array([[0., 4.],
                [4., 0.]])
@@ -345,6 +348,7 @@ class FairMetric:
 
         Examples
         --------
+        >>> from likewise.fair_metrics import Euclidean
         >>> for rows, block in Euclidean().blocks([[0.0], [2.0]], max_bytes=16):
         ...     print(rows, block)
         slice(0, 1, None) [[0. 4.]]
@@ -437,65 +441,3 @@ class FairMetric:
         if self.feature_map is not None:
             parts.append(f"feature_map={type(self.feature_map).__name__}")
         return f"FairMetric({', '.join(parts)})"
-
-
-def Euclidean(n_features: int | None = None) -> FairMetric:  # noqa: N802
-    """Return the plain squared Euclidean distance, under which every difference counts.
-
-    Parameters
-    ----------
-    n_features : int, optional
-        Number of columns; without it the metric takes rows of any width.
-
-    Examples
-    --------
-    >>> Euclidean(2).squared_distance([[0.0, 0.0]], [[1.0, 1.0]])
-    array([2.])
-    """
-    width = 0 if n_features is None else n_features
-    if n_features is not None:
-        check_number(n_features, owner="Euclidean", name="n_features", low=1)
-    return FairMetric(1.0, np.zeros((width, 0)), np.zeros(0))
-
-
-def Mahalanobis(  # noqa: N802
-    sigma: Any, *, feature_map: Any = None, feature_names: Sequence[str] | None = None
-) -> FairMetric:
-    """Return the metric of a given positive semi-definite Σ (used as it is, not inverted).
-
-    Parameters
-    ----------
-    sigma : array of shape (d, d)
-        Symmetric and positive semi-definite up to rounding.
-    feature_map, feature_names
-        As in `FairMetric`.
-
-    Examples
-    --------
-    >>> Mahalanobis([[2.0, 0.0], [0.0, 0.0]]).squared_distance([[1.0, 7.0]], [[0.0, 0.0]])
-    array([2.])
-    """
-    matrix = check_matrix(to_numpy(sigma), owner="Mahalanobis", name="sigma").astype(float)
-    if matrix.shape[0] != matrix.shape[1]:
-        raise bad_parameter("Mahalanobis", "sigma", allowed="a square matrix", got=f"shape {matrix.shape}")
-    size = float(np.abs(matrix).max())
-    if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-8 * size):
-        raise bad_parameter(
-            "Mahalanobis",
-            "sigma",
-            allowed="symmetric",
-            got="a matrix that is not",
-            remedy="Pass (sigma + sigma.T) / 2.",
-        )
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    if values[0] < -1e-8 * max(size, 1e-300):
-        raise bad_parameter(
-            "Mahalanobis",
-            "sigma",
-            allowed="positive semi-definite",
-            got=f"a matrix with eigenvalue {values[0]:.3g}",
-            remedy="A covariance must be inverted first if its inverse is meant.",
-        )
-    keep = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
-    names = None if feature_names is None else tuple(feature_names)
-    return FairMetric(0.0, vectors[:, keep], values[keep], feature_map, names)
