@@ -9,6 +9,10 @@ from scipy.optimize import linprog
 
 from likewise.auditing.dual import dual_curve, solve_dual
 from likewise.auditing.frontier import Frontier
+from likewise.auditing.search.candidates import CandidateSearch
+from likewise.core.subspace import Subspace
+from likewise.fair_metrics import FairMetric
+from likewise.models import as_model
 
 
 def transport_lp(d2, loss, eps, weight=None):
@@ -78,3 +82,27 @@ def test_weighted_rows_equal_the_weighted_programme(seed):
     for eps in (0.0, 0.1, 1.0):
         mine = solve_dual(frontier, eps, sample_weight=weight).value
         assert mine == pytest.approx(transport_lp(d2, loss, eps, weight), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(300, 308))
+def test_candidate_search_of_a_model_equals_the_linear_programme(seed):
+    """From model, metric and rows to V(ε): the support is every row with every value of the sensitive column."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 12))
+    X = np.column_stack([rng.normal(size=(n, 3)), rng.integers(2, size=n)])
+    y = rng.integers(3, size=n)
+    weight = rng.normal(size=(4, 3))
+    model = as_model(
+        lambda Z: np.exp(np.sin(Z @ weight)) / np.exp(np.sin(Z @ weight)).sum(axis=1, keepdims=True)
+    )
+    metric = FairMetric.from_subspace(
+        Subspace.from_directions(np.eye(4)[3:] + 0.1 * rng.normal(size=(1, 4))), 0.01
+    )
+    found = CandidateSearch(sensitive=[3]).run(model, X, y, metric=metric)
+    values = np.unique(X[:, 3])
+    support = np.concatenate([np.column_stack([X[:, :3], np.full(n, value)]) for value in values])
+    d2 = np.stack([metric.squared_distance(np.repeat(x[None], len(support), 0), support) for x in X])
+    loss = np.stack([model.losses(support, np.full(len(support), label)) for label in y])
+    curve = dual_curve(found.frontier)
+    for eps in (0.0, 1e-4, 0.01, 0.1, 1.0, np.inf, *curve.eps[1:4]):
+        assert curve.value(eps) == pytest.approx(transport_lp(d2, loss, eps), abs=1e-8)

@@ -152,7 +152,7 @@ class Frontier:
         return np.asarray(hits[np.searchsorted(hits, self.indptr[:-1])], dtype=np.int64)
 
     def take(self, rows: Any) -> Frontier:
-        """Return the frontier of some rows, in the order asked for.
+        """Return the frontier of some rows (numbers, a mask or a slice), in the order asked for.
 
         Examples
         --------
@@ -162,7 +162,7 @@ class Frontier:
         >>> f.take([1]).base_loss
         array([1.])
         """
-        chosen = np.arange(self.n_rows)[np.asarray(rows)]
+        chosen = np.arange(self.n_rows)[rows if isinstance(rows, slice) else np.asarray(rows)]
         counts = np.diff(self.indptr)[chosen]
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         points = np.repeat(self.indptr[:-1][chosen] - indptr[:-1], counts) + np.arange(indptr[-1])

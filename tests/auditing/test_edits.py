@@ -1,0 +1,144 @@
+"""Twins: every combination, own dtypes, encoded columns rewritten together, proxies by a rule one can check."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from likewise.auditing.edits import plan_candidates
+from likewise.auditing.people import Field, people_of
+from likewise.auditing.proxies import find_counterparts
+from likewise.core.errors import InputError
+from likewise.domains import TabularDomain
+
+
+@pytest.fixture
+def frame():
+    return pd.DataFrame(
+        {
+            "age": pd.array([30, 40, 50], dtype="Int64"),
+            "job": pd.Categorical(
+                ["cook", "nurse", "cook"], categories=["nurse", "cook", "clerk"], ordered=True
+            ),
+            "sex": ["F", "M", "F"],
+            "vet": [True, False, False],
+        }
+    )
+
+
+def raw(frame, domain=None):
+    return people_of(frame, domain, raw=True, owner="audit")
+
+
+def test_all_combinations_but_the_own_one(frame):
+    plan = plan_candidates(raw(frame), ["sex", "vet"])
+    twins = plan.take(np.arange(len(plan)))
+    assert len(plan) == 3 + 3 * 3
+    pd.testing.assert_frame_equal(twins[:3], frame)
+    for row in range(3):
+        mine = twins[plan.source == row]
+        assert len(mine[["sex", "vet"]].drop_duplicates()) == 4
+        assert (mine["age"] == frame["age"][row]).all()
+    assert twins.dtypes.equals(frame.dtypes)
+
+
+def test_categories_of_the_dtype_survive(frame):
+    plan = plan_candidates(raw(frame), [], edits={"job": ["clerk", "cook"]})
+    twins = plan.take(np.arange(3, len(plan)))
+    assert twins["job"].dtype == frame["job"].dtype
+    assert sorted(twins["job"].astype(str)) == ["clerk", "clerk", "clerk", "cook"]
+
+
+def test_numbers_to_try_must_be_listed_and_fit_the_column(frame):
+    plan = plan_candidates(raw(frame), [], edits={"age": [30, 60]})
+    assert plan.take([3, 4, 5, 6, 7])["age"].tolist() == [30, 30, 60, 60, 60]
+    with pytest.raises(InputError, match="cannot hold"):
+        plan_candidates(raw(frame), [], edits={"age": ["old"]})
+    with pytest.raises(InputError, match="a list of values"):
+        plan_candidates(raw(frame), [], edits={"sex": "F"})
+
+
+def test_encoded_rows_are_the_encoded_twins():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 30, 40),
+            "job": rng.choice(["a", "b", "c"], 40),
+            "sex": rng.choice(["F", "M"], 40),
+        }
+    )
+    domain = TabularDomain.from_frame(frame)
+    encoded = domain.encode(frame)
+    asked = {"edits": {"job": ["c", "a"], "age": [20, 25]}}
+    before = plan_candidates(raw(frame, domain), ["sex"], **asked)
+    for X in (encoded, encoded.to_numpy()):
+        people = people_of(X, domain, raw=False, owner="audit")
+        after = plan_candidates(people, ["sex"], **asked)
+        np.testing.assert_array_equal(before.source, after.source)
+        every = np.arange(len(before))
+        made = after.take(every)
+        assert isinstance(made, pd.DataFrame) == isinstance(X, pd.DataFrame)
+        np.testing.assert_allclose(np.asarray(made), domain.encode_array(before.take(every)), atol=1e-12)
+    np.testing.assert_array_equal(after.take(np.arange(40)), encoded.to_numpy())
+
+
+def test_too_many_combinations_are_refused():
+    frame = pd.DataFrame({f"c{k}": list("abcdefgh") for k in range(4)})
+    with pytest.raises(InputError, match="4,096 combinations"):
+        plan_candidates(raw(frame), list(frame))
+
+
+def people_with_roles(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["F", "M"], n)
+    married = rng.random(n) < 0.5
+    spouse = np.where(sex == "M", "Husband", "Wife")
+    role = np.where(married, spouse, rng.choice(["Child", "Single"], n))
+    return pd.DataFrame({"sex": sex, "married": np.where(married, "yes", "no"), "role": role})
+
+
+def test_counterparts_are_found_by_mirror_and_context():
+    plan = plan_candidates(raw(people_with_roles()), ["sex"])
+    (part,) = plan.counterparts
+    assert part.mapping(plan.fields) == {("F", "M"): {"Wife": "Husband"}, ("M", "F"): {"Husband": "Wife"}}
+
+
+def test_context_decides_where_there_is_no_mirror():
+    # Women are never "Sir"; nothing is closed to men. A married Sir becomes what married women are.
+    rng = np.random.default_rng(1)
+    n = 600
+    sex, married = rng.choice(["F", "M"], n), rng.random(n) < 0.4
+    title = np.where(married, "Spouse", "Single")
+    title = np.where((sex == "M") & married & (rng.random(n) < 0.8), "Sir", title)
+    frame = pd.DataFrame({"sex": sex, "married": np.where(married, "yes", "no"), "title": title})
+    plan = plan_candidates(raw(frame), ["sex"])
+    (part,) = plan.counterparts
+    assert part.mapping(plan.fields) == {("M", "F"): {"Sir": "Spouse"}}
+
+
+def test_independent_columns_are_no_proxies():
+    rng = np.random.default_rng(2)
+    sex = Field("sex", ("F", "M"), rng.integers(2, size=500))
+    job = Field("job", ("a", "b", "c"), rng.integers(3, size=500))
+    assert find_counterparts(sex, job, []) is None
+    rare = Field("job", ("a", "b"), np.r_[np.zeros(496, int), np.ones(4, int)])
+    assert find_counterparts(sex, rare, []) is None  # four rows say nothing
+
+
+def test_users_own_counterparts():
+    frame = people_with_roles(50)
+    plan = plan_candidates(raw(frame), ["sex"], proxies={"sex": {"role": {"Child": "Single"}}})
+    extra = np.flatnonzero(plan.edit >= 2)
+    assert (frame["role"].to_numpy()[plan.source[extra]] == "Child").all()
+    assert (plan.take(extra)["role"] == "Single").all()
+    for proxies, message in (
+        ({"race": {}}, "keys are sensitive columns"),
+        ({"sex": {"role": {"King": "Single"}}}, "no value 'King'"),
+        ({"sex": {"role": ["Child"]}}, "a dict of value to counterpart"),
+    ):
+        with pytest.raises(InputError, match=message):
+            plan_candidates(raw(frame), ["sex"], proxies=proxies)
+    with pytest.raises(InputError, match="may not change"):
+        plan_candidates(raw(frame), ["sex"], proxies={"sex": {"role": {}}}, fixed=["role"])
+    assert plan_candidates(raw(frame), ["sex"], fixed=["role"]).counterparts == ()
