@@ -1,0 +1,36 @@
+"""Training: objectives that can be swapped, and the only loop over them.
+
+An objective is a frozen set of choices with ``init(net)`` and ``step(net, batch, state)``; the loop is `train`, or
+your own.
+"""
+
+from __future__ import annotations
+
+from likewise.training.batch import Batch, as_batch
+from likewise.training.checkpoint import read_checkpoint
+from likewise.training.diagnosis import Finding, TrainingWarning
+from likewise.training.erm import ERM
+from likewise.training.history import History
+from likewise.training.loop import train
+from likewise.training.networks import mlp
+from likewise.training.objective import Objective, State
+from likewise.training.run import TrainingResult
+from likewise.training.sampling import ArrayBatches, BatchSource, LoaderBatches
+
+__all__ = [
+    "ERM",
+    "ArrayBatches",
+    "Batch",
+    "BatchSource",
+    "Finding",
+    "History",
+    "LoaderBatches",
+    "Objective",
+    "State",
+    "TrainingResult",
+    "TrainingWarning",
+    "as_batch",
+    "mlp",
+    "read_checkpoint",
+    "train",
+]

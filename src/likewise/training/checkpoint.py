@@ -1,0 +1,177 @@
+"""A run on disk: one safetensors file, written whole or not at all, from which it goes on bit for bit."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from likewise.core.errors import FormatError, InputError
+from likewise.core.files import atomic_path
+from likewise.training.history import History
+from likewise.training.objective import State
+
+__all__ = ["Checkpoint", "flat_optimizer", "load_optimizer", "read_checkpoint", "write_checkpoint"]
+
+_FORMAT, _VERSION = "likewise-training", 1
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """Everything a run is, after a step.
+
+    Attributes
+    ----------
+    settings : dict
+        What the run was asked to do, as plain values; a run with other settings is not resumed from it.
+    step : int
+        Steps done.
+    weights, best : mapping of str to Tensor
+        The network's state dict now and at its best validation (empty without one).
+    optimizer : mapping of str to Tensor
+        Its moments; `optimizer_groups` its settings, as JSON.
+    state : State
+        Of the objective.
+    source : mapping of str to Tensor
+        The position of the source of batches.
+    generator : Tensor
+        Torch's random state (dropout).
+    history : History
+    progress : dict
+        Best validation, when it was, and so on, as plain values.
+    """
+
+    settings: dict[str, Any]
+    step: int
+    weights: Mapping[str, torch.Tensor]
+    best: Mapping[str, torch.Tensor]
+    optimizer: Mapping[str, torch.Tensor]
+    optimizer_groups: str
+    state: State
+    source: Mapping[str, torch.Tensor]
+    generator: torch.Tensor
+    history: History
+    progress: dict[str, Any]
+
+
+_PARTS = ("weights", "best", "optimizer", "source")
+
+
+def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Write a checkpoint: a reader sees the one before or this one, never half of it."""
+    tensors: dict[str, torch.Tensor] = {"generator": checkpoint.generator}
+    for part in _PARTS:
+        tensors.update({f"{part}.{name}": tensor for name, tensor in getattr(checkpoint, part).items()})
+    state_tensors, numbers = checkpoint.state.to_tensors()
+    tensors.update({f"state.{name}": tensor for name, tensor in state_tensors.items()})
+    for name, values in checkpoint.history.columns.items():
+        tensors[f"history.{name}"] = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float64))
+    # safetensors refuses views and shared memory, so everything is its own contiguous copy on the CPU.
+    owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    metadata = {
+        "format": _FORMAT,
+        "version": str(_VERSION),
+        "settings": json.dumps(checkpoint.settings),
+        "step": str(checkpoint.step),
+        "optimizer_groups": checkpoint.optimizer_groups,
+        "state": numbers,
+        "history": json.dumps(list(checkpoint.history.columns)),
+        "progress": json.dumps(checkpoint.progress),
+    }
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(target) as temporary:
+        save_file(owned, temporary, metadata=metadata)
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Read a checkpoint; anything else raises a `FormatError`.
+
+    Raises
+    ------
+    FormatError
+        When the file is damaged, no checkpoint, or of a newer version.
+    """
+    try:
+        with safe_open(os.fspath(path), framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, OSError) as error:
+        raise FormatError(
+            f"read_checkpoint: {Path(path).name} cannot be read ({error}). It is damaged or no checkpoint; delete "
+            "it to start anew."
+        ) from error
+    if metadata.get("format") != _FORMAT:
+        raise FormatError(f"read_checkpoint: {Path(path).name} is a safetensors file but no checkpoint.")
+    if int(metadata["version"]) > _VERSION:
+        raise FormatError(
+            f"read_checkpoint: {Path(path).name} has format version {metadata['version']}, this package reads up "
+            f"to {_VERSION}. Update the package."
+        )
+    columns = {name: tensors[f"history.{name}"].numpy() for name in json.loads(metadata["history"])}
+    return Checkpoint(
+        settings=json.loads(metadata["settings"]),
+        step=int(metadata["step"]),
+        weights=_part(tensors, "weights"),
+        best=_part(tensors, "best"),
+        optimizer=_part(tensors, "optimizer"),
+        optimizer_groups=metadata["optimizer_groups"],
+        state=State.from_tensors(_part(tensors, "state"), metadata["state"]),
+        source=_part(tensors, "source"),
+        generator=tensors["generator"],
+        history=History(columns),
+        progress=json.loads(metadata["progress"]),
+    )
+
+
+def _part(tensors: Mapping[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
+    start = f"{name}."
+    return {key[len(start) :]: tensor for key, tensor in tensors.items() if key.startswith(start)}
+
+
+def flat_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, torch.Tensor], str]:
+    """Return an optimiser's state as tensors by name and its settings as JSON.
+
+    Examples
+    --------
+    >>> net = torch.nn.Linear(1, 1)
+    >>> tensors, settings = flat_optimizer(torch.optim.SGD(net.parameters(), lr=0.1))
+    >>> tensors, '"lr": 0.1' in settings
+    ({}, True)
+    """
+    whole = optimizer.state_dict()
+    tensors: dict[str, torch.Tensor] = {}
+    others: dict[str, dict[str, Any]] = {}
+    for index, values in whole["state"].items():
+        for name, value in values.items():
+            if isinstance(value, torch.Tensor):
+                tensors[f"{index}.{name}"] = value
+            else:
+                others.setdefault(str(index), {})[name] = value
+    try:
+        return tensors, json.dumps({"groups": whole["param_groups"], "others": others})
+    except TypeError as error:
+        raise InputError(
+            f"train: the optimiser {type(optimizer).__name__} holds something that a checkpoint cannot store "
+            f"({error}). Train without a checkpoint, or with an optimiser of plain numbers and tensors."
+        ) from error
+
+
+def load_optimizer(
+    optimizer: torch.optim.Optimizer, tensors: Mapping[str, torch.Tensor], settings: str
+) -> None:
+    """Put back what `flat_optimizer` returned."""
+    read = json.loads(settings)
+    state: dict[int, dict[str, Any]] = {int(index): dict(values) for index, values in read["others"].items()}
+    for key, tensor in tensors.items():
+        index, name = key.split(".", 1)
+        state.setdefault(int(index), {})[name] = tensor
+    optimizer.load_state_dict({"state": state, "param_groups": read["groups"]})

@@ -1,0 +1,131 @@
+"""What a training run says about itself: findings that a user should act on, and a warning for each."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from likewise.training.history import History
+from likewise.training.objective import Objective, State
+
+__all__ = ["Finding", "TrainingWarning", "diagnose_training", "warn_about"]
+
+
+class TrainingWarning(UserWarning):
+    """A training ended, but something about it needs a look."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that went other than meant.
+
+    Attributes
+    ----------
+    code : {"eps_never_binds", "search_failed", "search_found_nothing", "loss_flat"}
+    message : str
+        What was seen and what to do.
+    share : float
+        How much of the run it concerns, between 0 and 1.
+    """
+
+    code: str
+    message: str
+    share: float
+
+
+def diagnose_training(objective: Objective, history: History, state: State) -> tuple[Finding, ...]:
+    """Return what is remarkable about a run.
+
+    Parameters
+    ----------
+    objective : Objective
+    history : History
+    state : State
+        After the last step.
+
+    Returns
+    -------
+    tuple of Finding
+        Empty when nothing is.
+
+    Examples
+    --------
+    >>> from likewise.training import ERM
+    >>> flat = History({"step": np.arange(100.0), "loss": np.full(100, 0.69)})
+    >>> [finding.code for finding in diagnose_training(ERM(), flat, State())]
+    ['loss_flat']
+    """
+    name = type(objective).__name__
+    found = [_floor(name, state), _failures(name, state), _nothing_found(name, state), _flat(name, history)]
+    return tuple(finding for finding in found if finding is not None)
+
+
+def warn_about(findings: Sequence[Finding], *, stacklevel: int = 2) -> None:
+    """Give one `TrainingWarning` per finding."""
+    for finding in findings:
+        warnings.warn(finding.message, TrainingWarning, stacklevel=stacklevel + 1)
+
+
+def _floor(name: str, state: State) -> Finding | None:
+    """λ at its floor: the worst case costs less than ε allows, so ε bounds nothing."""
+    steps = state.counters.get("lambda_steps", 0)
+    share = state.counters.get("at_floor", 0) / steps if steps else 0.0
+    if share <= 0.5:
+        return None
+    return Finding(
+        "eps_never_binds",
+        f"{name}: λ was at its floor in {share:.0%} of the steps, so ε never bound: the search moved people less "
+        "than ε allows, and a larger ε would change nothing. For ε to matter, lower it or give the full phase "
+        "of the search more or larger steps; otherwise take the result as that of the subspace phase alone "
+        "(the paper's own Adult run is of this kind).",
+        share,
+    )
+
+
+def _failures(name: str, state: State) -> Finding | None:
+    rows = state.counters.get("searched_rows", 0)
+    share = state.counters.get("failed_rows", 0) / rows if rows else 0.0
+    if share <= 0.01:
+        return None
+    return Finding(
+        "search_failed",
+        f"{name}: the search for the worst case was not finite for {share:.1%} of the rows, which were trained on "
+        "where they stand. Scale the columns, or lower the search's step size.",
+        share,
+    )
+
+
+def _nothing_found(name: str, state: State) -> Finding | None:
+    rows = state.counters.get("searched_rows", 0)
+    share = state.counters.get("unmoved_rows", 0) / rows if rows else 0.0
+    if share <= 0.95:
+        return None
+    return Finding(
+        "search_found_nothing",
+        f"{name}: the search found nothing worse than the row itself for {share:.0%} of the rows, so this was "
+        "plain training. Check that the metric's subspace has directions the data varies along, that the "
+        "domain lets them change, and that the search's steps are large enough.",
+        share,
+    )
+
+
+def _flat(name: str, history: History) -> Finding | None:
+    """The loss never left where it began, measured against its own step-to-step noise."""
+    if "loss" not in history or len(history) < 50:
+        return None
+    loss = history["loss"]
+    tenth = len(loss) // 10
+    first, last = loss[:tenth], loss[-tenth:]
+    noise = (first.std() + last.std()) / np.sqrt(tenth)
+    if first.mean() - last.mean() > max(3 * noise, 1e-3 * abs(first.mean())):
+        return None
+    return Finding(
+        "loss_flat",
+        f"{name}: the loss did not fall ({first.mean():.4g} in the first tenth of the steps, {last.mean():.4g} in "
+        "the last). Check the learning rate, that the columns are standardised, and that the search's steps "
+        "are not so large that nothing can be learned.",
+        1.0,
+    )

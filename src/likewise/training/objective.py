@@ -1,0 +1,204 @@
+"""What is minimised: the contract of every objective, and the explicit state that it hands from step to step."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import nn
+
+from likewise.models.losses import Loss, LossLike, as_loss
+from likewise.models.network import torch_output
+from likewise.models.oracle import class_scores, differentiable_loss
+from likewise.training.batch import Batch, BatchLike
+
+__all__ = ["Objective", "State", "network_scores", "weighted_mean"]
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Everything an objective remembers between steps.
+
+    Attributes
+    ----------
+    step : int
+        Steps done.
+    lam : float
+        The λ of the dual; 0 for objectives that have none.
+    warm : Tensor of shape (n, d) or None
+        Where the search of each row of the data ended last time, as a displacement. The one part that is
+        written in place (it is as large as the data).
+    last : mapping of str to float
+        What happened in the last step: for the history.
+    counters : mapping of str to float
+        Sums over all steps: for the diagnosis.
+    tensors : mapping of str to Tensor
+        Anything else, such as an adversary's weights and the moments of its optimiser.
+
+    Examples
+    --------
+    >>> state = State(step=3, lam=0.5)
+    >>> State.from_tensors(*state.to_tensors()).lam
+    0.5
+    """
+
+    step: int = 0
+    lam: float = 0.0
+    warm: torch.Tensor | None = None
+    last: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
+    counters: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
+    tensors: Mapping[str, torch.Tensor] = field(default_factory=lambda: _NOTHING)
+
+    def after(self, *, count: Mapping[str, float] = _NOTHING, **changes: Any) -> State:
+        """Return the state one step later, with `count` added to the counters.
+
+        Examples
+        --------
+        >>> State().after(count={"rows": 2}).after(count={"rows": 3}).counters["rows"]
+        5
+        """
+        counters = {key: self.counters.get(key, 0) + value for key, value in count.items()}
+        merged = MappingProxyType({**self.counters, **counters})
+        return dataclasses.replace(self, step=self.step + 1, counters=merged, **changes)
+
+    def to_tensors(self) -> tuple[dict[str, torch.Tensor], str]:
+        """Return the tensors by name, and the numbers as JSON, from which `from_tensors` makes it again."""
+        tensors = {f"tensors.{name}": tensor for name, tensor in self.tensors.items()}
+        if self.warm is not None:
+            tensors["warm"] = self.warm
+        numbers = {
+            "step": self.step,
+            "lam": self.lam,
+            "last": dict(self.last),
+            "counters": dict(self.counters),
+        }
+        return tensors, json.dumps(numbers)
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, torch.Tensor], numbers: str) -> State:
+        """Make the state that `to_tensors` described."""
+        read = json.loads(numbers)
+        start = len("tensors.")
+        return cls(
+            step=read["step"],
+            lam=read["lam"],
+            warm=tensors.get("warm"),
+            last=MappingProxyType(read["last"]),
+            counters=MappingProxyType(read["counters"]),
+            tensors=MappingProxyType({k[start:]: v for k, v in tensors.items() if k.startswith("tensors.")}),
+        )
+
+    def to(self, device: str | torch.device) -> State:
+        """Return the state with its tensors on a device."""
+        return dataclasses.replace(
+            self,
+            warm=None if self.warm is None else self.warm.to(device),
+            tensors=MappingProxyType({name: tensor.to(device) for name, tensor in self.tensors.items()}),
+        )
+
+
+class Objective(ABC):
+    """What a training minimises. Subclasses are frozen dataclasses of choices; what changes is in a `State`.
+
+    The loop is the user's (or `train`)::
+
+        state = objective.init(net)
+        for batch in loader:
+            loss, state = objective.step(net, batch, state)
+            optimizer.zero_grad(); loss.backward(); optimizer.step()
+    """
+
+    loss: LossLike = "cross_entropy"
+
+    @abstractmethod
+    def init(self, net: nn.Module) -> State:
+        """Return the state before the first step."""
+
+    @abstractmethod
+    def step(self, net: nn.Module, batch: BatchLike, state: State) -> tuple[torch.Tensor, State]:
+        """Return the loss to call ``backward()`` on, and the next state.
+
+        Parameters
+        ----------
+        net : torch.nn.Module
+            Maps (n, d) to (n, C) logits.
+        batch : Batch, (x, y), (x, y, sensitive) or mapping
+        state : State
+            What `init` or the step before returned.
+
+        Returns
+        -------
+        loss : scalar Tensor
+            Its gradient by the network's parameters is the direction to descend.
+        state : State
+        """
+
+    @abstractmethod
+    def robust_loss(self, net: nn.Module, batch: BatchLike, state: State) -> float:
+        """Return what is minimised on held-out rows, at the state as it is; nothing changes."""
+
+    def check(self, batch: Batch) -> None:  # noqa: B027 - most objectives take any batch
+        """Raise an error, before training starts, when the data does not fit the objective."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the choices as a plain dict, for history, checkpoints and reports.
+
+        Examples
+        --------
+        >>> from likewise.training import ERM
+        >>> ERM().describe()
+        {'objective': 'ERM', 'loss': 'cross_entropy'}
+        """
+        choices = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {"objective": type(self).__name__, **choices}
+
+    @property
+    def row_loss(self) -> Loss:
+        """The loss of one row, as the `Loss` it is."""
+        return differentiable_loss(as_loss(self.loss, owner=type(self).__name__), owner=type(self).__name__)
+
+
+def network_scores(net: nn.Module, x: torch.Tensor, loss: Loss) -> torch.Tensor:
+    """Return class scores (n, C) of a network in the mode it is in, with the graph to its parameters.
+
+    One output z becomes the scores (−z/2, z/2); probabilities become their logarithms.
+
+    Examples
+    --------
+    >>> network_scores(nn.Linear(2, 3), torch.zeros(4, 2), as_loss("cross_entropy")).shape
+    torch.Size([4, 3])
+    """
+    return class_scores(net(x), n=len(x), loss=loss, output=torch_output(net, loss))
+
+
+def weighted_mean(values: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+    """Return the mean of one value per row, weighted where there are weights.
+
+    Examples
+    --------
+    >>> weighted_mean(torch.tensor([1.0, 3.0]), torch.tensor([3.0, 1.0]))
+    tensor(1.5000)
+    """
+    return values.mean() if weight is None else (values * weight).sum() / weight.sum()
+
+
+def _plain(value: Any) -> Any:
+    """A choice as JSON can hold it."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        shown = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.repr}
+        return {"kind": type(value).__name__, **shown}
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):
+        return value.tolist()
+    return repr(value) if not callable(value) else getattr(value, "__qualname__", type(value).__name__)
