@@ -327,18 +327,22 @@ class FairMetric:
                [4., 0.]])
         """
         first, second = self._pair(X1, X2)
-        xp = namespace(first)
-        parts = [block for _, block in self._blocks(first, second, 2**26)]
-        return parts[0] if len(parts) == 1 else xp.concatenate(parts, axis=0)
+        blocks = self._blocks(first, second, 2**24)
+        if is_tensor(first):
+            return namespace(first).concatenate([block for _, block in blocks], axis=0)
+        whole = np.empty((first.shape[0], second.shape[0]), dtype=first.dtype)
+        for rows, block in blocks:
+            whole[rows] = block
+        return whole
 
-    def blocks(self, X1: Any, X2: Any = None, *, max_bytes: int = 2**26) -> Iterator[tuple[slice, Any]]:
+    def blocks(self, X1: Any, X2: Any = None, *, max_bytes: int = 2**24) -> Iterator[tuple[slice, Any]]:
         """Yield all pairs in blocks of rows: (slice of X1's rows, squared distances of shape (b, m)).
 
         Parameters
         ----------
         X1, X2 : arrays, tensors or frames of shapes (n, p) and (m, p)
             X2 defaults to X1.
-        max_bytes : int, default=64 MiB
+        max_bytes : int, default=16 MiB
             Size of one block. The working memory is a small multiple of it, whatever n is.
 
         Yields

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.arrays import namespace
+from likewise.core.arrays import is_tensor, namespace
 
 __all__ = ["distance_blocks"]
 
@@ -36,32 +36,35 @@ def distance_blocks(left: Any, right: Any, max_bytes: int) -> Iterator[tuple[sli
     """
     xp = namespace(left)
     step = max(1, int(max_bytes // max(1, right.shape[0] * left.dtype.itemsize)))
-    right_norms = (right * right).sum(-1)
     tolerance = float(np.sqrt(float(xp.finfo(left.dtype).eps)))
+    # [−2a, ‖a‖², 1] · [b, 1, ‖b‖²]: the norms ride along in the product, so the block is written once.
+    right_norms = (right * right).sum(-1)
+    ones = xp.ones_like(right_norms)
+    wide = xp.concatenate([right, ones[:, None], right_norms[:, None]], axis=1).T
     for start in range(0, left.shape[0], step):
         rows = slice(start, min(start + step, left.shape[0]))
         part = left[rows]
         norms = (part * part).sum(-1)
-        block = (-2.0 * part) @ right.T
-        block += norms[:, None]
-        block += right_norms[None, :]
+        block = xp.concatenate([-2.0 * part, norms[:, None], xp.ones_like(norms)[:, None]], axis=1) @ wide
         _sharpen(block, part, right, norms, right_norms, tolerance)
         yield rows, block
 
 
 def _sharpen(block: Any, left: Any, right: Any, norms: Any, right_norms: Any, tolerance: float) -> None:
     """Compute again, in place, the pairs that are closer than rounding allows to tell."""
-    xp = namespace(block)
-    # A cheap test per row first: most rows of a block have few close partners.
+    # One threshold per row first, which needs no second block; then the exact one for the few that pass.
     close = block < tolerance * (norms[:, None] + right_norms.max())
-    i, j = xp.where(close)
-    if not len(i):
-        return
+    i, j = _places(close)
     tight = block[i, j] < tolerance * (norms[i] + right_norms[j])
-    zero = (norms[i] + right_norms[j]) == 0
-    keep = tight | zero
-    i, j = i[keep], j[keep]
+    i, j = i[tight], j[tight]
     for start in range(0, len(i), _AT_ONCE):
         a, b = i[start : start + _AT_ONCE], j[start : start + _AT_ONCE]
         difference = left[a] - right[b]
         block[a, b] = (difference * difference).sum(-1)
+
+
+def _places(mask: Any) -> tuple[Any, Any]:
+    """Row and column numbers of the true entries."""
+    if is_tensor(mask):
+        return tuple(mask.nonzero(as_tuple=True))
+    return np.divmod(np.flatnonzero(mask), mask.shape[1])
