@@ -66,7 +66,10 @@ def like(values: Any, reference: Any) -> Any:
         dtype = reference.dtype if reference.dtype.is_floating_point else torch.get_default_dtype()
         if is_tensor(values):
             return values.to(dtype=dtype, device=reference.device)
-        return torch.as_tensor(np.asarray(values), dtype=dtype, device=reference.device)
+        array = np.asarray(values)
+        # torch warns of memory that may not be written to, which is what pandas hands out.
+        array = array if array.flags.writeable else array.copy()
+        return torch.as_tensor(array, dtype=dtype, device=reference.device)
     dtype = getattr(reference, "dtype", np.dtype(float))
     dtype = dtype if np.issubdtype(dtype, np.floating) else np.dtype(float)
     return to_numpy(values).astype(dtype, copy=False)

@@ -85,7 +85,9 @@ def _names(given: Iterable[str] | None, frame: pd.DataFrame, *, owner: str, para
         return frozenset()
     if isinstance(given, str) or not isinstance(given, Iterable):
         remedy = f"Pass [{given!r}]." if isinstance(given, str) else ""
-        raise bad_parameter(owner, parameter, allowed="a list of column names", got=given, remedy=remedy)
+        raise bad_parameter(
+            owner, parameter, allowed="a list of column names", got=repr(given), remedy=remedy
+        )
     names = list(given)
     check_columns(frame, names, owner=f"{owner}, {parameter!r}")
     return frozenset(names)

@@ -40,8 +40,8 @@ class Column:
     start, stop : int
         Its columns in the encoding are ``start`` to ``stop − 1``.
     decimals : int, optional
-        Decimals that suffice to write every value the domain was fitted on, where the values are short
-        decimals; `decode` uses them to undo the rounding of the encoding.
+        `decode` rounds a value to so many decimals where it is within the rounding of the encoding of them:
+        it undoes that rounding and leaves every other value alone.
 
     Examples
     --------

@@ -16,6 +16,7 @@ __all__ = ["Description", "read_description", "write_description"]
 
 FORMAT = "likewise.TabularDomain"
 VERSION = 1
+PARAMETERS = {"immutable", "ranges", "integers", "categories"}
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ def read_description(values: Mapping[str, Any]) -> Description:
 
 def _check_consistent(description: Description) -> None:
     columns = description.columns
+    if set(description.parameters) != PARAMETERS:
+        raise ValueError(f"parameters are {sorted(description.parameters)}")
     starts = [0, *(column.stop for column in columns)]
     if not columns or sorted(column.name for column in columns) != sorted(description.names):
         raise ValueError("names and columns do not fit together")

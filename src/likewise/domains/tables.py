@@ -48,8 +48,7 @@ def build_table(
         return pa.table([_arrow_array(c, parts[c.name]) for c in columns], schema=pa.schema(fields))
     if library == "numpy":
         return _matrix(columns, parts)
-    series = {c.name: pandas_values(c, parts[c.name]) for c in columns}
-    frame = pd.DataFrame(series, index=index, copy=False)
+    frame = pd.DataFrame({c.name: _pandas_series(c, parts[c.name], index) for c in columns}, copy=False)
     if library == "pandas":
         return frame
     values: dict[str, Any] = {c.name: frame[c.name].to_list() for c in columns}
@@ -68,6 +67,12 @@ def pandas_values(column: Column, part: Values) -> Any:
     if plain:
         return np.array(column.categories, dtype=dtype)[part]
     return pd.array(list(column.categories), dtype=dtype).take(part)
+
+
+def _pandas_series(column: Column, part: Values, index: Any) -> Any:
+    values = pandas_values(column, part)
+    # Named, because pandas would turn an object array of strings into its string dtype.
+    return pd.Series(values, index=index, dtype=values.dtype, copy=False)
 
 
 def _polars_series(column: Column, part: Values, polars: Any) -> Any:

@@ -30,7 +30,7 @@ class Violation:
     column : str
         Column of the original table.
     value : object
-        What the cell holds.
+        What the cell holds; None where it is missing.
     reason : str
         Why that cannot be.
 
@@ -94,7 +94,7 @@ def find_violations(
     found = _Collector(len(frame))
     for position, column in enumerate(columns):
         series = frame[column.name]
-        add = found.column(position, column.name, lambda row, s=series: plain(s.iloc[row]))  # type: ignore[misc]
+        add = found.column(position, column.name, lambda row, s=series: _cell(s, row))  # type: ignore[misc]
         add(series.isna().to_numpy(dtype=bool), "missing")
         values = _comparable(series, column)
         if column.kind == "categorical":
@@ -104,6 +104,11 @@ def find_violations(
         if origin is not None and column.immutable:
             add(values != _comparable(origin[column.name], column), "changed, but immutable")
     return found.result()
+
+
+def _cell(series: pd.Series[Any], row: int) -> Any:
+    value = plain(series.iloc[row])
+    return None if value is pd.NA or value is pd.NaT or value != value else value
 
 
 def _comparable(series: pd.Series[Any], column: Column) -> np.ndarray[Any, Any]:
