@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 
 from likewise.core.arrays import FloatArray, is_tensor, to_numpy
 from likewise.core.errors import InputError, bad_parameter
@@ -16,7 +17,7 @@ from likewise.core.frames import is_frame, to_pandas
 __all__ = ["Chunk", "Groups", "centred_chunks", "read_groups"]
 
 # Rows per chunk: a few megabytes, so that centring and the product stay in cache.
-_CHUNK_BYTES = 2**23
+_CHUNK_BYTES = 2**22
 
 
 @dataclass(frozen=True)
@@ -148,15 +149,15 @@ class Chunk:
     ----------
     rows : ndarray of shape (b, d)
         In the dtype of the data.
-    first : int
-        Number of the first group that starts in this chunk.
     means : ndarray of shape (g, d), float64
         Means of the groups that start in this chunk; none where it goes on with a large group.
+    first : int
+        Number of the first group that starts in this chunk.
     """
 
     rows: FloatArray
-    first: int
     means: FloatArray
+    first: int
 
 
 def centred_chunks(X: FloatArray, groups: Groups) -> Iterator[Chunk]:
@@ -178,10 +179,7 @@ def centred_chunks(X: FloatArray, groups: Groups) -> Iterator[Chunk]:
         after = int(np.searchsorted(starts, begin + step, side="right")) - 1
         if after > first:
             rows = _take(X, groups, begin, int(starts[after]))
-            sizes = np.diff(starts[first : after + 1])
-            means = _means(rows, starts[first:after] - begin, sizes)
-            shifts = means.astype(X.dtype)
-            yield Chunk(rows - np.repeat(shifts, sizes, axis=0), first, means)
+            yield Chunk(*_centre(rows, starts[first : after + 1] - begin), first)
             first = after
         else:
             yield from _large_group(X, groups, first, step)
@@ -195,16 +193,25 @@ def _large_group(X: FloatArray, groups: Groups, number: int, step: int) -> Itera
     means = (np.sum(sums, axis=0) / (end - begin))[None, :]
     for i, (a, b) in enumerate(pieces):
         rows = _take(X, groups, a, b) - means.astype(X.dtype)
-        yield Chunk(rows, number, means if i == 0 else means[:0])
+        yield Chunk(rows, means if i == 0 else means[:0], number)
 
 
 def _take(X: FloatArray, groups: Groups, begin: int, end: int) -> FloatArray:
     return X[begin:end] if groups.order is None else X[groups.order[begin:end]]
 
 
-def _means(rows: FloatArray, borders: Any, sizes: Any) -> FloatArray:
-    """Means of consecutive groups of rows, in float64."""
-    if (sizes == sizes[0]).all():
-        blocks = rows.reshape(len(sizes), int(sizes[0]), rows.shape[1])
-        return np.asarray(blocks.mean(1, dtype=np.float64))
-    return np.asarray(np.add.reduceat(rows, borders, axis=0, dtype=np.float64) / sizes[:, None])
+def _centre(rows: FloatArray, borders: Any) -> tuple[FloatArray, FloatArray]:
+    """Centre consecutive groups of rows; return them and the means.
+
+    The sums are in the dtype of the rows, which is fast, and so are not exact for means far from zero; what
+    they miss is small, so a second round finds it to the last digit.
+    """
+    sizes = np.diff(borders)
+    ones = np.ones(len(rows), dtype=rows.dtype)
+    sums = csr_array((ones, np.arange(len(rows)), borders), shape=(len(sizes), len(rows)))
+    counts = sizes.astype(rows.dtype)[:, None]
+    first = (sums @ rows) / counts
+    centred = rows - np.repeat(first, sizes, axis=0)
+    second = (sums @ centred) / counts
+    centred -= np.repeat(second, sizes, axis=0)
+    return centred, first.astype(np.float64) + second

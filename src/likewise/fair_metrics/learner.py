@@ -162,7 +162,9 @@ def _without_holes(
         array = array.copy()
         for i, rows in holes.items():
             array[rows, i] = 0.0
-    # Only a table with something wrong is worth naming its columns for.
+    if where.names is None and not may_miss:
+        # scikit-learn has looked for what is not finite already.
+        return array, holes
     table = array if where.names is None else pd.DataFrame(array, columns=list(where.names), copy=False)
     return np.asarray(check_matrix(table, owner=owner)), holes
 
