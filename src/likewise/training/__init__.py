@@ -6,26 +6,32 @@ your own.
 
 from __future__ import annotations
 
+from likewise.training.adversarial import AdversarialDebiasing
 from likewise.training.batch import Batch, as_batch
 from likewise.training.checkpoint import read_checkpoint
+from likewise.training.cocl import CoCL
 from likewise.training.diagnosis import Finding, TrainingWarning
 from likewise.training.erm import ERM
 from likewise.training.history import History
 from likewise.training.loop import train
 from likewise.training.networks import mlp
 from likewise.training.objective import Objective, State
+from likewise.training.parquet import ParquetBatches
 from likewise.training.run import TrainingResult
 from likewise.training.sampling import ArrayBatches, BatchSource, LoaderBatches
 
 __all__ = [
     "ERM",
+    "AdversarialDebiasing",
     "ArrayBatches",
     "Batch",
     "BatchSource",
+    "CoCL",
     "Finding",
     "History",
     "LoaderBatches",
     "Objective",
+    "ParquetBatches",
     "State",
     "TrainingResult",
     "TrainingWarning",

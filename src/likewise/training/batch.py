@@ -93,18 +93,18 @@ class Batch:
         >>> Batch.from_arrays([[1.0, 2.0]], [1]).y
         tensor([1])
         """
-        x = torch.as_tensor(check_matrix(X, owner="Batch.from_arrays")).to(device, dtype)
-        target = torch.as_tensor(to_numpy(y)).to(device)
+        x = _tensor(check_matrix(X, owner="Batch.from_arrays")).to(device, dtype)
+        target = _tensor(y).to(device)
         target = target.to(dtype) if target.is_floating_point() else target.to(torch.int64)
         beside: dict[str, torch.Tensor] = {"index": torch.arange(len(x), device=device)}
         if sensitive is not None:
-            codes = torch.as_tensor(to_numpy(sensitive)).to(device, torch.int64)
+            codes = _tensor(sensitive).to(device, torch.int64)
             beside["sensitive"] = codes[:, None] if codes.ndim == 1 else codes
         if proxy is not None:
             vectors = check_matrix(proxy, owner="Batch.from_arrays", name="proxy")
-            beside["proxy"] = torch.as_tensor(vectors).to(device, dtype)
+            beside["proxy"] = _tensor(vectors).to(device, dtype)
         if weight is not None:
-            beside["weight"] = torch.as_tensor(to_numpy(weight)).to(device, dtype)
+            beside["weight"] = _tensor(weight).to(device, dtype)
         return cls(x, target, **beside)
 
     def __len__(self) -> int:
@@ -162,3 +162,11 @@ def as_batch(item: BatchLike) -> Batch:
         got=type(item).__name__,
         remedy="Build Batch(x=..., y=..., ...) in your loop.",
     )
+
+
+def _tensor(values: Any) -> torch.Tensor:
+    """A tensor of array-like values; it shares their memory only where writing to it is allowed."""
+    if isinstance(values, torch.Tensor):
+        return values
+    array = to_numpy(values)
+    return torch.as_tensor(array if array.flags.writeable else array.copy())

@@ -179,7 +179,7 @@ class LoaderBatches(BatchSource):
         device: str | torch.device = "cpu",
         dtype: torch.dtype | None = None,
     ) -> None:
-        if iter(loader) is loader:
+        if isinstance(loader, Iterator):
             raise bad_parameter(
                 "LoaderBatches",
                 "loader",

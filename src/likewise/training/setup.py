@@ -13,7 +13,7 @@ from likewise.core.arrays import to_numpy
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.models.guard import evaluating, module_dtype
-from likewise.training.batch import Batch, as_batch
+from likewise.training.batch import Batch
 from likewise.training.objective import Objective, network_scores
 from likewise.training.sampling import ArrayBatches, BatchSource, LoaderBatches, Sampling
 
@@ -97,8 +97,6 @@ def make_source(
 ) -> tuple[BatchSource, int]:
     """Return the source of batches of whatever the user passed, and a fingerprint of rows held in memory (or 0)."""
     dtype = module_dtype(net)
-    if isinstance(data, BatchSource):
-        return data, 0
     if isinstance(data, tuple) and len(data) == 2:
         data = Batch.from_arrays(*data, dtype=dtype, device=device)
     if isinstance(data, Batch):
@@ -106,7 +104,7 @@ def make_source(
         check_classes(moved)
         check_batch(net, moved, objective)
         return ArrayBatches(moved, batch_size, sampling, generator=generator), fingerprint(moved)
-    if not isinstance(data, Iterable):
+    if not isinstance(data, (BatchSource, Iterable)):
         raise bad_parameter(
             "train",
             "data",
@@ -114,10 +112,13 @@ def make_source(
             got=type(data).__name__,
             remedy="Build one with Batch.from_arrays(X, y).",
         )
-    source = LoaderBatches(data, generator=generator, device=device, dtype=dtype)
-    first = next(iter(data), None)
-    if first is not None:
-        check_batch(net, as_batch(first).to(device, dtype), objective)
+    source = data
+    if not isinstance(source, BatchSource):
+        source = LoaderBatches(source, generator=generator, device=device, dtype=dtype)
+    # The first batch is looked at and put back.
+    begin = source.position()
+    check_batch(net, source.next(), objective)
+    source.restore(begin)
     return source, 0
 
 
