@@ -7,6 +7,7 @@ from likewise.fair_metrics.comparable import ComparableSubspace
 from likewise.fair_metrics.expert import ExpertSubspace
 from likewise.fair_metrics.given import Euclidean, Mahalanobis
 from likewise.fair_metrics.metric import FairMetric
+from likewise.fair_metrics.pair_metric import PairMetric
 
 __all__ = [
     "AttributeSubspace",
@@ -15,4 +16,5 @@ __all__ = [
     "ExpertSubspace",
     "FairMetric",
     "Mahalanobis",
+    "PairMetric",
 ]
