@@ -1,0 +1,77 @@
+"""Models: one small contract over torch, scikit-learn, boosted trees, ONNX and any function that predicts.
+
+`as_model` turns what a user has into a `Model`: classes, predictions and one loss per row; a
+`DifferentiableModel` also has an `Oracle` for input gradients. Nothing of a third party is imported before a
+model of that library turns up.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from likewise.models.base import DifferentiableModel, Model
+from likewise.models.convert import as_model
+from likewise.models.losses import CrossEntropy, CustomLoss, Hinge, Loss, Squared, ZeroOne, as_loss
+
+if TYPE_CHECKING:
+    from likewise.models.boosted import CatBoostModel, LightGBMModel, XGBoostModel
+    from likewise.models.callable_model import CallableModel
+    from likewise.models.mlp import MLPOracle
+    from likewise.models.onnx_model import OnnxModel
+    from likewise.models.oracle import AutogradOracle, Oracle, make_oracle
+    from likewise.models.sklearn_model import SklearnModel
+    from likewise.models.sklearn_network import SklearnNetwork
+    from likewise.models.torch_module import TorchModel
+
+__all__ = [
+    "AutogradOracle",
+    "CallableModel",
+    "CatBoostModel",
+    "CrossEntropy",
+    "CustomLoss",
+    "DifferentiableModel",
+    "Hinge",
+    "LightGBMModel",
+    "Loss",
+    "MLPOracle",
+    "Model",
+    "OnnxModel",
+    "Oracle",
+    "SklearnModel",
+    "SklearnNetwork",
+    "Squared",
+    "TorchModel",
+    "XGBoostModel",
+    "ZeroOne",
+    "as_loss",
+    "as_model",
+    "make_oracle",
+]
+
+_LAZY = {
+    "AutogradOracle": "oracle",
+    "CallableModel": "callable_model",
+    "CatBoostModel": "boosted",
+    "LightGBMModel": "boosted",
+    "MLPOracle": "mlp",
+    "OnnxModel": "onnx_model",
+    "Oracle": "oracle",
+    "SklearnModel": "sklearn_model",
+    "SklearnNetwork": "sklearn_network",
+    "TorchModel": "torch_module",
+    "XGBoostModel": "boosted",
+    "make_oracle": "oracle",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        value = getattr(importlib.import_module(f"likewise.models.{_LAZY[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'likewise.models' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

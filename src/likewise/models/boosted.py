@@ -1,0 +1,275 @@
+"""XGBoost, LightGBM and CatBoost as models: natives and scikit-learn wrappers, missing values and categories as theirs."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from likewise.core.errors import InputError
+from likewise.core.extras import require
+from likewise.models.base import Model, OutputKind
+from likewise.models.columns import named
+from likewise.models.losses import Loss, LossLike, as_loss
+
+__all__ = ["CatBoostModel", "LightGBMModel", "XGBoostModel", "from_boosted"]
+
+_WHY = {
+    "xgboost": "Auditing an XGBoost model",
+    "lightgbm": "Auditing a LightGBM model",
+    "catboost": "Auditing a CatBoost model",
+}
+
+
+class XGBoostModel(Model):
+    """An XGBoost `Booster`, `XGBClassifier` or `XGBRegressor`.
+
+    Parameters
+    ----------
+    model : xgboost.Booster or wrapper
+        Trained with a logistic, softmax or hinge objective, or for regression.
+    loss : str, Loss or callable, default="cross_entropy"
+    classes : array-like, optional
+        Labels in the order of the outputs; the wrapper's own, or 0, 1, … by default.
+    takes_frame : bool, optional
+        Whether it wants the table; by default when it was trained with categorical columns.
+    batch_rows : int, default=65536
+        Rows per call.
+
+    Notes
+    -----
+    Outputs are margins: XGBoost computes probabilities in float32, where one near 1 leaves nothing exact for the
+    other class. A user's own loss gets these margins too.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        loss: LossLike = "cross_entropy",
+        classes: Any = None,
+        takes_frame: bool | None = None,
+        batch_rows: int = 65536,
+    ) -> None:
+        self._xgboost = require("xgboost", extra="boosting", why=_WHY["xgboost"])
+        self.estimator = model
+        objective = as_loss(loss)
+        native = isinstance(model, self._xgboost.Booster)
+        self._booster = model if native else _fitted(model, model.get_booster)
+        learner = json.loads(self._booster.save_config())["learner"]
+        name = str(learner["objective"]["name"])
+        if callable(getattr(model, "objective", None)):
+            name = "custom"
+        kind = _xgboost_kind(name, objective)
+        n_classes = max(2, int(learner["learner_model_param"]["num_class"]))
+        own = getattr(model, "classes_", None) if kind != "values" and not native else None
+        super().__init__(
+            loss=objective,
+            kind=kind,
+            classes=_pick_classes(classes, own, n_classes),
+            takes_frame=_has_categories(self._booster) if takes_frame is None else takes_frame,
+            feature_names=self._booster.feature_names,
+            n_features=int(self._booster.num_features()),
+            missing=True,
+            batch_rows=batch_rows,
+        )
+
+    def _answer(self, rows: Any) -> Any:
+        margin = self.output_kind == "scores"
+        if self.estimator is not self._booster:
+            return self.estimator.predict(named(rows, self.feature_names), output_margin=margin)
+        matrix = self._xgboost.DMatrix(named(rows, self.feature_names), enable_categorical=True)
+        return self._booster.predict(matrix, output_margin=margin)
+
+
+class LightGBMModel(Model):
+    """A LightGBM `Booster`, `LGBMClassifier` or `LGBMRegressor`.
+
+    Parameters
+    ----------
+    model : lightgbm.Booster or wrapper
+        Trained with a binary, cross-entropy or multiclass objective, or for regression.
+    loss, classes, takes_frame, batch_rows
+        As for `XGBoostModel`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        loss: LossLike = "cross_entropy",
+        classes: Any = None,
+        takes_frame: bool | None = None,
+        batch_rows: int = 65536,
+    ) -> None:
+        lightgbm = require("lightgbm", extra="boosting", why=_WHY["lightgbm"])
+        self.estimator = model
+        objective = as_loss(loss)
+        native = isinstance(model, lightgbm.Booster)
+        self._booster = model if native else _fitted(model, lambda: model.booster_)
+        header = self._booster.model_to_string(num_iteration=1)
+        found = re.search(r"^objective=(\S+)", header, flags=re.MULTILINE)
+        kind = _lightgbm_kind(found.group(1) if found else "custom", objective)
+        own = getattr(model, "classes_", None) if kind != "values" and not native else None
+        categories = any(len(part) > 0 for part in self._booster.pandas_categorical or [])
+        super().__init__(
+            loss=objective,
+            kind=kind,
+            classes=_pick_classes(classes, own, max(2, int(self._booster.num_model_per_iteration()))),
+            takes_frame=categories if takes_frame is None else takes_frame,
+            feature_names=self._booster.feature_name(),
+            n_features=int(self._booster.num_feature()),
+            missing=True,
+            batch_rows=batch_rows,
+        )
+
+    def _answer(self, rows: Any) -> Any:
+        return self._booster.predict(rows, raw_score=self.output_kind == "scores")
+
+
+class CatBoostModel(Model):
+    """A `CatBoost`, `CatBoostClassifier` or `CatBoostRegressor`.
+
+    Parameters
+    ----------
+    model : catboost.CatBoost or a subclass
+        Trained with Logloss, CrossEntropy or MultiClass, or for regression.
+    loss, classes, takes_frame, batch_rows
+        As for `XGBoostModel`.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        loss: LossLike = "cross_entropy",
+        classes: Any = None,
+        takes_frame: bool | None = None,
+        batch_rows: int = 65536,
+    ) -> None:
+        require("catboost", extra="boosting", why=_WHY["catboost"])
+        self.estimator = model
+        objective = as_loss(loss)
+        if not model.is_fitted():
+            raise _not_fitted(model)
+        kind = _catboost_kind(str(model.get_all_params()["loss_function"]), objective)
+        own = np.asarray(model.classes_) if kind != "values" else None
+        raw_columns = [*model.get_cat_feature_indices(), *model.get_text_feature_indices()]
+        super().__init__(
+            loss=objective,
+            kind=kind,
+            classes=_pick_classes(classes, own if own is not None and len(own) else None, 2),
+            takes_frame=bool(raw_columns) if takes_frame is None else takes_frame,
+            feature_names=model.feature_names_,
+            n_features=len(model.feature_names_),
+            missing=True,
+            batch_rows=batch_rows,
+        )
+
+    def _answer(self, rows: Any) -> Any:
+        if self.output_kind == "values":
+            return self.estimator.predict(rows)
+        kind = "RawFormulaVal" if self.output_kind == "scores" else "Probability"
+        return self.estimator.predict(rows, prediction_type=kind)
+
+
+def from_boosted(model: Any, library: str, **choices: Any) -> Model:
+    """Return the adapter of a boosted model whose library is known by name.
+
+    Parameters
+    ----------
+    model : object
+    library : {"xgboost", "lightgbm", "catboost"}
+    **choices
+        ``loss``, ``classes``, ``takes_frame``, ``batch_rows`` of the adapter.
+    """
+    adapters: dict[str, type[XGBoostModel] | type[LightGBMModel] | type[CatBoostModel]] = {
+        "xgboost": XGBoostModel,
+        "lightgbm": LightGBMModel,
+        "catboost": CatBoostModel,
+    }
+    return adapters[library](model, **choices)
+
+
+def _xgboost_kind(name: str, loss: Loss) -> OutputKind:
+    if name.startswith(("reg:", "count:")) and name not in ("reg:logistic",):
+        return "values"
+    if name in ("binary:logistic", "binary:logitraw", "reg:logistic", "multi:softprob", "multi:softmax"):
+        return "scores"
+    if name == "binary:hinge":
+        if loss.wants == "probabilities":
+            raise _no_probabilities("XGBoost", name)
+        return "scores"
+    raise _unknown_objective("XGBoost", name)
+
+
+def _lightgbm_kind(name: str, loss: Loss) -> OutputKind:
+    if name.startswith(("regression", "huber", "fair", "poisson", "quantile", "mape", "gamma", "tweedie")):
+        return "values"
+    if name not in ("binary", "cross_entropy", "multiclass", "multiclassova"):
+        raise _unknown_objective("LightGBM", name)
+    if name == "multiclassova":
+        if loss.wants == "probabilities":
+            raise _no_probabilities("LightGBM", name)
+        return "scores"
+    return "scores" if loss.wants == "scores" else "probabilities"
+
+
+def _catboost_kind(name: str, loss: Loss) -> OutputKind:
+    if name in ("Logloss", "CrossEntropy", "MultiClass"):
+        return "scores" if loss.wants == "scores" else "probabilities"
+    if name == "MultiClassOneVsAll":
+        if loss.wants == "probabilities":
+            raise _no_probabilities("CatBoost", name)
+        return "scores"
+    if name.split(":")[0] in (
+        "RMSE",
+        "MAE",
+        "Quantile",
+        "Huber",
+        "LogCosh",
+        "Lq",
+        "Expectile",
+        "Poisson",
+        "Tweedie",
+        "MAPE",
+    ):
+        return "values"
+    raise _unknown_objective("CatBoost", name)
+
+
+def _no_probabilities(library: str, name: str) -> InputError:
+    return InputError(
+        f"as_model: a {library} model with objective {name!r} gives no probabilities that sum to 1. "
+        "Use loss='hinge' or 'zero_one', or train with a logistic or softmax objective."
+    )
+
+
+def _unknown_objective(library: str, name: str) -> InputError:
+    return InputError(
+        f"as_model: cannot tell what a {library} model with objective {name!r} returns. "
+        "Pass a function that returns probabilities instead."
+    )
+
+
+def _not_fitted(model: Any) -> InputError:
+    return InputError(f"as_model: {type(model).__name__} is not fitted. Call fit(X, y) first.")
+
+
+def _fitted(model: Any, get: Any) -> Any:
+    try:
+        return get()
+    except Exception as error:
+        raise _not_fitted(model) from error
+
+
+def _has_categories(booster: Any) -> bool:
+    return any(kind == "c" for kind in booster.feature_types or [])
+
+
+def _pick_classes(given: Any, own: Any, n_classes: int) -> np.ndarray[Any, Any]:
+    if given is not None:
+        return np.asarray(given)
+    return np.arange(n_classes) if own is None else np.asarray(own)

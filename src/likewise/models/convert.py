@@ -1,0 +1,133 @@
+"""`as_model`: whatever a user trained, as a `Model`."""
+
+from __future__ import annotations
+
+import sys
+from os import PathLike
+from typing import Any, Literal
+
+from likewise.core.errors import InputError, bad_parameter
+from likewise.models.base import Model
+from likewise.models.losses import LossLike, as_loss
+
+__all__ = ["as_model"]
+
+
+def as_model(
+    model: Any,
+    *,
+    loss: LossLike = "cross_entropy",
+    classes: Any = None,
+    takes_frame: bool | None = None,
+    output: Literal["auto", "probabilities", "logits"] = "auto",
+) -> Model:
+    """Return a `Model` for anything that predicts.
+
+    Parameters
+    ----------
+    model : object
+        A torch module; a fitted scikit-learn estimator or pipeline; an XGBoost, LightGBM or CatBoost model, native or
+        wrapped; an onnxruntime session, a path to an ``.onnx`` file, its bytes or an onnx ``ModelProto``; a function
+        that returns probabilities; or a `Model`, which is returned as it is.
+    loss : {"cross_entropy", "hinge", "zero_one", "squared"}, Loss or callable, default="cross_entropy"
+        What a prediction costs; "squared" for regression; a callable is a per-row torch loss (see `CustomLoss`).
+    classes : array-like, optional
+        Class labels in the order of the outputs, where the model does not know them; 0, 1, … by default.
+    takes_frame : bool, optional
+        Whether the model wants the raw table (True) or a numeric array (False); found out where it can be.
+    output : {"auto", "probabilities", "logits"}, default="auto"
+        What a torch module, an ONNX graph or a function returns. The others know.
+
+    Returns
+    -------
+    Model
+        A `DifferentiableModel` where there is an input gradient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> model = as_model(lambda X: 1 / (1 + np.exp(-X.sum(axis=1))), classes=["no", "yes"])
+    >>> model.predict(np.array([[1.0, 2.0], [-3.0, 1.0]])).tolist()
+    ['yes', 'no']
+    """
+    if isinstance(model, Model):
+        return model
+    as_loss(loss)
+    choices: dict[str, Any] = {"loss": loss, "classes": classes}
+    own = getattr(model, "__likewise_model__", None)
+    if own is not None and not isinstance(model, type):
+        found = own(**choices)
+        if not isinstance(found, Model):
+            raise InputError(f"as_model: __likewise_model__ of {type(model).__name__} returned no Model.")
+        return found
+    if isinstance(model, type):
+        raise bad_parameter(
+            "as_model",
+            "model",
+            allowed="a fitted model",
+            got=f"the class {model.__name__}",
+            remedy=f"Fit one: {model.__name__}().fit(X, y).",
+        )
+    library = _library(model)
+    if library == "torch":
+        _no_frame(takes_frame)
+        from likewise.models.torch_module import TorchModel
+
+        return TorchModel(model, output=output, **choices)
+    if library in ("xgboost", "lightgbm", "catboost"):
+        from likewise.models.boosted import from_boosted
+
+        return from_boosted(model, library, takes_frame=takes_frame, **choices)
+    if library == "onnx":
+        from likewise.models.onnx_model import OnnxModel
+
+        return OnnxModel(model, takes_frame=takes_frame, output=output, **choices)
+    return _estimator_or_function(model, takes_frame=takes_frame, output=output, **choices)
+
+
+def _estimator_or_function(model: Any, *, takes_frame: bool | None, output: Any, **choices: Any) -> Model:
+    if hasattr(model, "predict") or hasattr(model, "predict_proba"):
+        from likewise.models.sklearn_network import from_sklearn
+
+        return from_sklearn(model, takes_frame=takes_frame, **choices)
+    if callable(model):
+        from likewise.models.callable_model import CallableModel
+
+        return CallableModel(model, takes_frame=takes_frame, output=output, **choices)
+    raise bad_parameter(
+        "as_model",
+        "model",
+        allowed="a torch module, a scikit-learn estimator, an XGBoost/LightGBM/CatBoost model, an ONNX file or session, "
+        "or a function that returns probabilities",
+        got=type(model).__name__,
+    )
+
+
+def _library(model: Any) -> str | None:
+    """Say whose model it is, without importing any library that the model does not come from."""
+    if isinstance(model, (bytes, bytearray)):
+        return "onnx"
+    if isinstance(model, (str, PathLike)):
+        if str(model).endswith(".onnx"):
+            return "onnx"
+        raise bad_parameter(
+            "as_model", "model", allowed="a model, or the path of an .onnx file", got=repr(str(model))
+        )
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(model, torch.nn.Module):
+        return "torch"
+    roots = {kind.__module__.split(".")[0] for kind in type(model).__mro__}
+    if roots & {"onnxruntime", "onnx"}:
+        return "onnx"
+    return next((name for name in ("xgboost", "lightgbm", "catboost") if name in roots), None)
+
+
+def _no_frame(takes_frame: bool | None) -> None:
+    if takes_frame:
+        raise bad_parameter(
+            "as_model",
+            "takes_frame",
+            allowed="False or None for a torch module, which takes encoded rows",
+            got=takes_frame,
+            remedy="Wrap the encoding and the module in a function to audit on the raw table.",
+        )

@@ -1,0 +1,266 @@
+"""ONNX graphs as models, run by onnxruntime."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from likewise.core.arrays import FloatArray
+from likewise.core.errors import FormatError, InputError, ModelError, bad_parameter
+from likewise.core.extras import require
+from likewise.models.base import Model, OutputKind, look_like_probabilities
+from likewise.models.losses import Loss, LossLike, as_loss
+
+__all__ = ["OnnxModel"]
+
+_NUMPY: dict[str, np.dtype[Any]] = {
+    "tensor(float)": np.dtype(np.float32),
+    "tensor(double)": np.dtype(np.float64),
+    "tensor(float16)": np.dtype(np.float16),
+    "tensor(int64)": np.dtype(np.int64),
+    "tensor(int32)": np.dtype(np.int32),
+    "tensor(bool)": np.dtype(bool),
+    "tensor(string)": np.dtype(object),
+}
+_FLOATS = ("tensor(float)", "tensor(double)", "tensor(float16)")
+
+
+class OnnxModel(Model):
+    """An ONNX graph: one tensor (n, d) in, or one input per column of a table.
+
+    Parameters
+    ----------
+    model : onnxruntime.InferenceSession, path, bytes or onnx.ModelProto
+    loss : str, Loss or callable, default="cross_entropy"
+    classes : array-like, optional
+        Labels in the order of the outputs. A ZipMap output carries them; else 0, 1, … by default.
+    takes_frame : bool, optional
+        Whether it wants the table; by default when the graph has one input per column.
+    output : {"auto", "probabilities", "logits"}, default="auto"
+        What the chosen output holds. "auto": probabilities for a ZipMap, a name with "prob" in it, or an output that
+        comes from a Softmax (or, for one column, a Sigmoid); logits otherwise, and logits that look like
+        probabilities then raise an error that asks.
+    output_name : str, optional
+        Which output to read, where the graph has several and no name tells.
+    batch_rows : int, default=16384
+        Rows per run; a graph with a fixed batch size is run at that size.
+
+    Examples
+    --------
+    >>> from onnx import TensorProto, helper
+    >>> graph = helper.make_graph(
+    ...     [helper.make_node("Softmax", ["x"], ["p"])],
+    ...     "softmax",
+    ...     [helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, 2])],
+    ...     [helper.make_tensor_value_info("p", TensorProto.FLOAT, [None, 2])],
+    ... )
+    >>> proto = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    >>> OnnxModel(proto).losses([[0.0, 0.0]], [1]).round(4)
+    array([0.6931])
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        loss: LossLike = "cross_entropy",
+        classes: Any = None,
+        takes_frame: bool | None = None,
+        output: Literal["auto", "probabilities", "logits"] = "auto",
+        output_name: str | None = None,
+        batch_rows: int = 16384,
+    ) -> None:
+        if output not in ("auto", "probabilities", "logits"):
+            raise bad_parameter(
+                "as_model", "output", allowed="'auto', 'probabilities' or 'logits'", got=output
+            )
+        self.session = _session(model)
+        self._inputs = list(self.session.get_inputs())
+        _check_inputs(self._inputs)
+        objective = as_loss(loss)
+        chosen = _choose(list(self.session.get_outputs()), objective, output_name)
+        self._output: str = chosen.name
+        kind = _kind(chosen, objective, output, self.session)
+        self._guess = output == "auto" and kind == "scores"
+        several = len(self._inputs) > 1
+        self._fixed = _whole(self._inputs[0].shape, 0)
+        self._label = _label_output(self.session) if classes is None and kind != "values" else None
+        super().__init__(
+            loss=objective,
+            kind=kind,
+            classes=classes,
+            takes_frame=several if takes_frame is None else takes_frame,
+            feature_names=[part.name for part in self._inputs] if several else None,
+            n_features=None if several else _whole(self._inputs[0].shape, 1),
+            missing=True,
+            batch_rows=self._fixed or batch_rows,
+        )
+
+    def _answer(self, rows: Any) -> Any:
+        n = len(rows)
+        feeds = {part.name: values for part, values in zip(self._inputs, self._columns(rows), strict=True)}
+        if self._fixed and n < self._fixed:
+            feeds = {
+                name: np.resize(values, (self._fixed, values.shape[1])) for name, values in feeds.items()
+            }
+        wanted = [self._output] if self._label is None else [self._output, self._label]
+        answer, *labels = self.session.run(wanted, feeds)
+        if isinstance(answer, list):
+            answer = self._from_maps(answer)
+        answer = np.asarray(answer)
+        if labels:
+            self._check_labels(np.asarray(labels[0]), answer)
+        return answer[:n] if self._fixed and len(answer) == self._fixed else answer
+
+    def _columns(self, rows: Any) -> list[np.ndarray[Any, Any]]:
+        """Return the values of each input, (n, width), in the type the graph declares."""
+        if len(self._inputs) == 1:
+            return [_typed(np.asarray(rows), self._inputs[0])]
+        return [
+            _typed(rows.iloc[:, i].to_numpy()[:, None] if hasattr(rows, "iloc") else rows[:, i : i + 1], part)
+            for i, part in enumerate(self._inputs)
+        ]
+
+    def _from_maps(self, answer: list[dict[Any, float]]) -> FloatArray:
+        """Bring a ZipMap's list of {class: probability} to (n, C), in the order of the classes."""
+        if self._classes is None:
+            self._classes = np.asarray(list(answer[0]))
+        keys = list(answer[0])
+        return np.array([[row[key] for key in keys] for row in answer])
+
+    def _check_labels(self, labels: np.ndarray[Any, Any], answer: np.ndarray[Any, Any]) -> None:
+        """The graph's own labels must be 0, 1, … when nobody named the classes."""
+        if self._classes is not None and self._classes.dtype.kind not in "iu":
+            return
+        width = 2 if answer.ndim == 1 or answer.shape[1] == 1 else answer.shape[1]
+        known = self._classes if self._classes is not None else np.arange(width)
+        if not set(labels.ravel().tolist()) <= set(known.tolist()):
+            other = next(label for label in labels.ravel().tolist() if label not in set(known.tolist()))
+            raise ModelError(
+                f"OnnxModel: the graph predicts the label {other!r}, and its outputs do not say which column is which "
+                "class. Pass classes=[...] to as_model, in the order of the outputs."
+            )
+
+    def _check_whole(self, outputs: FloatArray) -> None:
+        if self._guess and look_like_probabilities(outputs):
+            raise ModelError(
+                f"OnnxModel: the output {self._output!r} looks like probabilities (every row sums to 1), and logits "
+                "were expected. Pass output='probabilities' to as_model, or output='logits' if they are logits."
+            )
+
+
+def _session(model: Any) -> Any:
+    """Return an onnxruntime session on the CPU for whatever holds the graph."""
+    runtime = require("onnxruntime", extra="onnx", why="Auditing an ONNX model")
+    if isinstance(model, runtime.InferenceSession):
+        return model
+    if isinstance(model, (str, PathLike)):
+        if not Path(model).is_file():
+            raise InputError(f"as_model: there is no file {str(model)!r}. Check the path.")
+        source: str | bytes = str(model)
+    else:
+        source = bytes(model) if isinstance(model, (bytes, bytearray)) else model.SerializeToString()
+    options = runtime.SessionOptions()
+    # Idle threads that spin burn CPU between batches and change nothing else.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
+        return runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise FormatError(f"as_model: this is no ONNX model that onnxruntime can run: {error}") from error
+
+
+def _check_inputs(inputs: Sequence[Any]) -> None:
+    for part in inputs:
+        if part.type not in _NUMPY:
+            raise InputError(
+                f"as_model: the ONNX input {part.name!r} has type {part.type}, which no table has."
+            )
+        if len(part.shape) != 2 or (len(inputs) > 1 and _whole(part.shape, 1) not in (1, None)):
+            raise InputError(
+                f"as_model: the ONNX input {part.name!r} has shape {part.shape}; expected one input (n, d) or one "
+                "input (n, 1) per column. Wrap the session in a function that takes the table."
+            )
+
+
+def _choose(outputs: list[Any], loss: Loss, name: str | None) -> Any:
+    """Pick the output to read: by name, else the only one with numbers, else the one whose name tells."""
+    if name is not None:
+        found = [part for part in outputs if part.name == name]
+        if not found:
+            raise bad_parameter("OnnxModel", "output_name", allowed=str([p.name for p in outputs]), got=name)
+        return found[0]
+    numeric = [part for part in outputs if part.type in _FLOATS or part.type.startswith("seq(map(")]
+    words = ("score", "logit", "decision", "raw") if loss.wants == "scores" else ("prob",)
+    telling = [part for part in numeric if any(word in part.name.lower() for word in words)]
+    chosen = telling or numeric
+    if len(chosen) != 1 and not loss.regression:
+        shown = ", ".join(f"{part.name} ({part.type})" for part in outputs)
+        raise InputError(
+            f"as_model: cannot tell which ONNX output holds the class probabilities: {shown}. "
+            "Use OnnxModel(..., output_name=...)."
+        )
+    return chosen[0]
+
+
+def _kind(chosen: Any, loss: Loss, output: str, session: Any) -> OutputKind:
+    if loss.regression:
+        return "values"
+    if output != "auto":
+        return "scores" if output == "logits" else "probabilities"
+    named = chosen.type.startswith("seq(map(") or "prob" in chosen.name.lower()
+    probabilities = named or _made_by(session, chosen.name) in _probability_makers(chosen)
+    if probabilities and loss.wants == "scores":
+        raise InputError(
+            f"as_model: loss={loss.name!r} needs class scores, and the ONNX output {chosen.name!r} holds probabilities. "
+            "Use loss='cross_entropy' or 'zero_one'."
+        )
+    return "probabilities" if probabilities else "scores"
+
+
+def _probability_makers(chosen: Any) -> tuple[str, ...]:
+    single = len(chosen.shape) < 2 or _whole(chosen.shape, 1) == 1
+    return ("Softmax", "Sigmoid") if single else ("Softmax",)
+
+
+def _made_by(session: Any, name: str) -> str | None:
+    """Return the operation that makes an output, where the graph can be read (package onnx at hand)."""
+    try:
+        onnx = importlib.import_module("onnx")
+        raw = getattr(session, "_model_bytes", None)
+        path = getattr(session, "_model_path", None)
+        if raw is None and path is None:
+            return None
+        graph = (onnx.load_from_string(raw) if raw else onnx.load(path, load_external_data=False)).graph
+    except (ImportError, OSError, ValueError):
+        return None
+    makers = {result: node for node in graph.node for result in node.output}
+    node = makers.get(name)
+    while node is not None and node.op_type in ("Identity", "Cast", "Reshape", "Squeeze", "Flatten"):
+        node = makers.get(node.input[0])
+    return None if node is None else str(node.op_type)
+
+
+def _label_output(session: Any) -> str | None:
+    """Return the output that holds the predicted labels, if any."""
+    labels = [part.name for part in session.get_outputs() if part.type in ("tensor(int64)", "tensor(string)")]
+    return labels[0] if len(labels) == 1 else None
+
+
+def _typed(values: np.ndarray[Any, Any], part: Any) -> np.ndarray[Any, Any]:
+    kind = _NUMPY[part.type]
+    try:
+        return np.ascontiguousarray((values.astype(str) if kind.kind == "O" else values).astype(kind))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"OnnxModel: the values for the input {part.name!r} cannot be made {part.type}: {error}."
+        ) from error
+
+
+def _whole(shape: Sequence[Any], axis: int) -> int | None:
+    size = shape[axis] if len(shape) > axis else None
+    return size if isinstance(size, int) and size > 0 else None

@@ -1,0 +1,220 @@
+"""Scikit-learn classifiers, regressors and pipelines as models, on arrays or on tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from likewise.core.arrays import to_numpy
+from likewise.core.errors import InputError, ModelError, bad_parameter
+from likewise.models.base import Model, OutputKind
+from likewise.models.columns import named
+from likewise.models.losses import Loss, LossLike, as_loss
+
+__all__ = ["SklearnModel", "wants_table"]
+
+
+class SklearnModel(Model):
+    """A fitted scikit-learn estimator or pipeline, or anything that keeps to its conventions.
+
+    Parameters
+    ----------
+    estimator : object
+        With `predict_proba` (cross-entropy), `decision_function` (hinge), `predict` (0–1 loss, regression).
+    loss : str, Loss or callable, default="cross_entropy"
+    classes : array-like, optional
+        Other names for the estimator's ``classes_``, in the same order.
+    takes_frame : bool, optional
+        Whether it wants the raw table. By default that is seen from what is inside (column transformers, encoders,
+        categorical columns).
+    batch_rows : int, default=65536
+        Rows per call.
+
+    Notes
+    -----
+    `predict` is the estimator's own decision, which for a classifier with a tuned threshold is not the class of the
+    largest probability; the 0–1 loss goes by that decision too.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), ["no", "no", "yes", "yes"]
+    >>> model = SklearnModel(LogisticRegression().fit(X, y))
+    >>> model.classes_.tolist(), model.predict(X).tolist()
+    (['no', 'yes'], ['no', 'no', 'yes', 'yes'])
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        loss: LossLike = "cross_entropy",
+        classes: Any = None,
+        takes_frame: bool | None = None,
+        batch_rows: int = 65536,
+    ) -> None:
+        self.estimator = estimator
+        objective = as_loss(loss)
+        _check_fitted(estimator)
+        kind, self._method = _question(estimator, objective)
+        self._own_classes = None if kind == "values" else _single_output_classes(estimator)
+        if classes is not None and self._own_classes is not None and len(classes) != len(self._own_classes):
+            raise bad_parameter(
+                "as_model",
+                "classes",
+                allowed=f"{len(self._own_classes)} labels, one for each of the estimator's classes",
+                got=classes,
+            )
+        names = getattr(estimator, "feature_names_in_", None)
+        super().__init__(
+            loss=objective,
+            kind=kind,
+            classes=self._own_classes if classes is None else classes,
+            takes_frame=wants_table(estimator) if takes_frame is None else takes_frame,
+            feature_names=names,
+            n_features=_optional(estimator, "n_features_in_"),
+            missing=True,
+            batch_rows=batch_rows,
+        )
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the estimator's own decisions, (n,)."""
+        classes = self.classes_
+        if classes is None:
+            return super().predict(X)
+        rows = self._rows(X)
+        parts = [
+            self._ask(rows[start : start + self._batch_rows], start, self._decisions)
+            for start in range(0, len(rows), self._batch_rows)
+        ]
+        return np.asarray(classes[np.concatenate(parts).argmax(axis=1)])
+
+    def _answer(self, rows: Any) -> Any:
+        if self._method == "decisions":
+            return self._decisions(rows)
+        return getattr(self.estimator, self._method)(named(rows, self.feature_names))
+
+    def _decisions(self, rows: Any) -> np.ndarray[Any, Any]:
+        """Return what the estimator decides as one-hot rows, (n, C)."""
+        labels = to_numpy(self.estimator.predict(named(rows, self.feature_names))).ravel()
+        if len(labels) != len(rows) or self._own_classes is None:
+            raise ModelError(f"SklearnModel: predict returned {len(labels)} labels for {len(rows)} rows.")
+        return np.asarray(labels[:, None] == self._own_classes[None, :], dtype=np.float64)
+
+
+def wants_table(estimator: object) -> bool:
+    """Whether an estimator has to be given the raw table: something inside reads columns by name or kind.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler, OneHotEncoder
+    >>> wants_table(StandardScaler()), wants_table(OneHotEncoder())
+    (False, True)
+    """
+    if not hasattr(estimator, "feature_names_in_") and hasattr(estimator, "n_features_in_"):
+        return False
+    return any(_reads_columns(part) for part in _parts(estimator))
+
+
+def _reads_columns(part: object) -> bool:
+    from sklearn.compose import ColumnTransformer
+    from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, TargetEncoder
+
+    if isinstance(part, (ColumnTransformer, OneHotEncoder, OrdinalEncoder, TargetEncoder)):
+        return True
+    # HistGradientBoosting that found categorical columns, and the package's own TabularDomain.
+    categorical = getattr(part, "is_categorical_", None)
+    return (categorical is not None and bool(np.any(categorical))) or hasattr(part, "encode_array")
+
+
+def _parts(estimator: object, depth: int = 0) -> Iterator[object]:
+    """Walk an estimator and what is fitted inside it (pipelines, searches, calibration, ensembles)."""
+    yield estimator
+    if depth > 4:
+        return
+    pairs = [*(getattr(estimator, "steps", None) or []), *(getattr(estimator, "estimators", None) or [])]
+    inner: list[object] = [pair[1] for pair in pairs if isinstance(pair, tuple)]
+    wrapped = ("best_estimator_", "estimator_", "estimator", "regressor_")
+    for part in (*inner, *(getattr(estimator, name, None) for name in wrapped)):
+        if part is not None and not isinstance(part, str):
+            yield from _parts(part, depth + 1)
+
+
+def _question(estimator: Any, loss: Loss) -> tuple[OutputKind, str]:
+    """Return the kind of answer, and the method to ask for it."""
+    if _is_regressor(estimator):
+        return "values", "predict"
+    if loss.regression:
+        return "probabilities", "predict"
+    if loss.wants == "decisions":
+        return "probabilities", "decisions"
+    if loss.wants == "scores" or not _has(estimator, "predict_proba"):
+        if _has(estimator, "decision_function") and loss.wants != "probabilities":
+            return "scores", "decision_function"
+        raise _cannot_answer(estimator, loss)
+    return "probabilities", "predict_proba"
+
+
+def _cannot_answer(estimator: Any, loss: Loss) -> InputError:
+    kind = type(estimator).__name__
+    if loss.wants == "scores":
+        return InputError(
+            f"as_model: loss={loss.name!r} needs class scores, and {kind} has no decision_function. "
+            "Use loss='cross_entropy' or 'zero_one'."
+        )
+    return InputError(
+        f"as_model: loss={loss.name!r} needs probabilities, and {kind} has no predict_proba. "
+        "Wrap it in CalibratedClassifierCV, or use loss='hinge' or 'zero_one'."
+    )
+
+
+def _is_regressor(estimator: Any) -> bool:
+    from sklearn.base import is_regressor
+
+    try:
+        return bool(is_regressor(estimator))
+    except (AttributeError, TypeError):
+        return getattr(estimator, "_estimator_type", None) == "regressor"
+
+
+def _has(estimator: Any, method: str) -> bool:
+    return callable(_optional(estimator, method))
+
+
+def _optional(estimator: Any, name: str) -> Any:
+    """Return an attribute or None; scikit-learn raises from properties that are not available."""
+    return getattr(estimator, name, None)
+
+
+def _check_fitted(estimator: Any) -> None:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError as error:
+        raise InputError(
+            f"as_model: {type(estimator).__name__} is not fitted. Call fit(X, y) first."
+        ) from error
+    except TypeError:
+        # No scikit-learn estimator, only something that predicts like one.
+        return
+
+
+def _single_output_classes(estimator: Any) -> np.ndarray[Any, Any]:
+    classes = _optional(estimator, "classes_")
+    if classes is None:
+        raise InputError(
+            f"as_model: {type(estimator).__name__} has no classes_. "
+            "Pass its predict_proba as a function, with classes=[...]."
+        )
+    if isinstance(classes, list) and any(
+        np.ndim(part) == 1 and not isinstance(part, str) for part in classes
+    ):
+        raise InputError(
+            f"as_model: {type(estimator).__name__} predicts several targets at once. "
+            "Audit one target at a time, with a function that returns its probabilities."
+        )
+    return np.asarray(classes)

@@ -1,0 +1,205 @@
+"""Scikit-learn models that are plain networks (linear models, MLPs, scalers in front) have input gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likewise.core.arrays import FloatArray
+from likewise.models.base import DifferentiableModel
+from likewise.models.columns import named
+from likewise.models.sklearn_model import SklearnModel
+
+if TYPE_CHECKING:
+    from likewise.models.oracle import Oracle
+
+__all__ = ["Layers", "SklearnNetwork", "from_sklearn"]
+
+
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """Weights (out, in) and biases (out,) from input to output, and the activation between them."""
+
+    weights: tuple[FloatArray, ...]
+    biases: tuple[FloatArray, ...]
+    activation: str = "identity"
+
+    def scores(self, X: FloatArray) -> FloatArray:
+        """Return the network's outputs (n, C), or (n, 1)."""
+        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            X = X @ weight.T + bias
+            if i < len(self.weights) - 1:
+                X = _activate(X, self.activation)
+        return X
+
+
+class SklearnNetwork(SklearnModel, DifferentiableModel):
+    """A scikit-learn model that is exactly a linear model or an MLP of its numeric input.
+
+    Losses are the estimator's own, as in `SklearnModel`; gradients come from the same weights, read when the model
+    was made. Made by `from_sklearn` (or `as_model`), which checks that weights and estimator agree.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1]
+    >>> model = from_sklearn(LogisticRegression().fit(X, y))
+    >>> coef, intercept = model.linear_form()
+    >>> coef.shape, intercept.shape
+    ((2, 1), (2,))
+    """
+
+    def __init__(self, estimator: Any, layers: Layers, **choices: Any) -> None:
+        super().__init__(estimator, **choices)
+        self.layers = layers
+        self.n_features = int(layers.weights[0].shape[1])
+
+    def gradient_oracle(self, dtype: Any = None) -> Oracle:
+        """Return an `MLPOracle` of the estimator's weights, float64 by default."""
+        import torch
+
+        from likewise.models.mlp import MLPOracle
+        from likewise.models.oracle import as_dtype
+
+        wanted = as_dtype(dtype, torch.float64)
+        weights, biases = (
+            [torch.tensor(np.ascontiguousarray(part), dtype=wanted) for part in parts]
+            for parts in (self.layers.weights, self.layers.biases)
+        )
+        return MLPOracle(weights, biases, self.layers.activation, self.loss)
+
+    def linear_form(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return (coef (C, d), intercept (C,)) for a linear model, None for an MLP."""
+        if len(self.layers.weights) > 1:
+            return None
+        coef, intercept = self.layers.weights[0], self.layers.biases[0]
+        if len(coef) == 1 and not self.loss.regression:
+            return np.vstack([-coef / 2, coef / 2]), np.concatenate([-intercept / 2, intercept / 2])
+        return coef, intercept
+
+
+def from_sklearn(estimator: Any, **choices: Any) -> SklearnModel:
+    """Return a `SklearnNetwork` where the estimator is one, else a `SklearnModel`.
+
+    Parameters
+    ----------
+    estimator : object
+        Fitted scikit-learn estimator or pipeline.
+    **choices
+        ``loss``, ``classes``, ``takes_frame``, ``batch_rows`` of `SklearnModel`.
+
+    Notes
+    -----
+    Understood are estimators with ``coef_`` and ``intercept_``, `MLPClassifier` and `MLPRegressor`, behind scalers,
+    PCA, truncated SVD, imputers (for rows without missing values) and feature selection. What was read off is
+    believed only where it gives the estimator's own answers on probe rows (one-against-rest logistic regression of
+    three classes, say, does not).
+    """
+    plain = SklearnModel(estimator, **choices)
+    if plain.takes_frame or not plain.loss.differentiable:
+        return plain
+    if plain.loss.wants == "native" and plain.gives_probabilities:
+        return plain
+    layers = _layers(estimator)
+    if layers is None or not _agrees(plain, layers):
+        return plain
+    return SklearnNetwork(estimator, layers, **choices)
+
+
+def _layers(estimator: Any) -> Layers | None:
+    kind = type(estimator).__name__
+    if kind in ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"):
+        return _layers(estimator.best_estimator_)
+    if kind == "FrozenEstimator":
+        return _layers(estimator.estimator)
+    steps = [step for _, step in getattr(estimator, "steps", None) or [("model", estimator)]]
+    layers = _final_layers(steps[-1])
+    for step in reversed(steps[:-1]):
+        if layers is None:
+            return None
+        first = _absorb(step, layers.weights[0], layers.biases[0])
+        if first is None:
+            return None
+        layers = Layers((first[0], *layers.weights[1:]), (first[1], *layers.biases[1:]), layers.activation)
+    return layers
+
+
+def _final_layers(estimator: Any) -> Layers | None:
+    if hasattr(estimator, "coefs_") and getattr(estimator, "activation", "") in (
+        "relu",
+        "tanh",
+        "logistic",
+        "identity",
+    ):
+        weights = tuple(np.asarray(part, dtype=np.float64).T for part in estimator.coefs_)
+        biases = tuple(np.asarray(part, dtype=np.float64) for part in estimator.intercepts_)
+        return Layers(weights, biases, estimator.activation)
+    coef, intercept = getattr(estimator, "coef_", None), getattr(estimator, "intercept_", None)
+    if coef is None or intercept is None or not isinstance(coef, np.ndarray):
+        return None
+    weight = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+    bias = np.broadcast_to(np.asarray(intercept, dtype=np.float64).ravel(), (len(weight),))
+    return Layers((weight,), (np.array(bias),))
+
+
+def _absorb(step: Any, weight: FloatArray, bias: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Put an affine transformer in front of a linear layer into the layer: W(Ax + c) + b = (WA)x + (Wc + b)."""
+    if step is None or isinstance(step, str):
+        return (weight, bias) if step in (None, "passthrough") else None
+    if hasattr(step, "get_support"):
+        spread = np.zeros((len(weight), len(step.get_support())))
+        spread[:, step.get_support()] = weight
+        return spread, bias
+    kind = type(step).__name__
+    if not type(step).__module__.startswith("sklearn."):
+        return None
+    if kind in ("StandardScaler", "RobustScaler"):
+        center = getattr(step, "mean_" if kind == "StandardScaler" else "center_", None)
+        with_center = step.with_mean if kind == "StandardScaler" else step.with_centering
+        scaled = weight if step.scale_ is None else weight / step.scale_
+        return scaled, bias - scaled @ center if with_center and center is not None else bias
+    if kind == "MinMaxScaler" and not step.clip:
+        return weight * step.scale_, bias + weight @ step.min_
+    if kind == "MaxAbsScaler":
+        return weight / step.scale_, bias
+    if kind in ("PCA", "TruncatedSVD"):
+        components = step.components_
+        if getattr(step, "whiten", False):
+            components = components / np.sqrt(step.explained_variance_)[:, None]
+        turned = weight @ components
+        return turned, bias - turned @ step.mean_ if kind == "PCA" else bias
+    if kind == "SimpleImputer" and not step.add_indicator and not _drops_columns(step):
+        return weight, bias
+    return None
+
+
+def _drops_columns(imputer: Any) -> bool:
+    statistics = np.asarray(imputer.statistics_, dtype=object)
+    return any(value is None or value != value for value in statistics)
+
+
+def _agrees(model: SklearnModel, layers: Layers) -> bool:
+    """Whether the layers give the estimator's own answers on probe rows at several scales."""
+    rng = np.random.default_rng(0)
+    width = layers.weights[0].shape[1]
+    if model.n_features not in (None, width):
+        return False
+    probes = np.concatenate([s * rng.standard_normal((8, width)) for s in (0.0, 0.1, 1.0, 10.0)])
+    answer = np.asarray(getattr(model.estimator, model._method)(named(probes, model.feature_names)))
+    scores = layers.scores(probes)
+    if model.gives_probabilities:
+        scores = np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        scores = weights / weights.sum(axis=1, keepdims=True)
+    answer = answer.reshape(len(probes), -1)
+    return answer.shape == scores.shape and bool(np.allclose(answer, scores, rtol=1e-6, atol=1e-8))
+
+
+def _activate(u: FloatArray, name: str) -> FloatArray:
+    if name == "relu":
+        return np.maximum(u, 0.0)
+    if name == "tanh":
+        return np.tanh(u)
+    return u if name == "identity" else np.asarray(0.5 * (1.0 + np.tanh(0.5 * u)))

@@ -1,0 +1,130 @@
+"""A torch module as a model."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import nn
+
+from likewise.core.arrays import FloatArray, to_numpy
+from likewise.core.errors import ModelError, bad_parameter
+from likewise.models.base import DifferentiableModel, OutputKind, look_like_probabilities
+from likewise.models.guard import check_rows_independent, evaluating, module_device, module_dtype
+from likewise.models.losses import LossLike, as_loss
+from likewise.models.network import network_of, torch_output
+from likewise.models.oracle import Oracle, TorchOutput, as_dtype, class_scores, make_oracle
+
+__all__ = ["TorchModel"]
+
+
+class TorchModel(DifferentiableModel):
+    """An `nn.Module` that maps encoded rows (n, d) to logits (n, C), or to one logit or value per row.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Evaluated in eval mode without gradients, and left exactly as it came, also when it raises.
+    loss : str, Loss or callable, default="cross_entropy"
+    classes : array-like, optional
+        Labels in the order of the outputs; 0, 1, … by default.
+    output : {"auto", "logits", "probabilities"}, default="auto"
+        What the module returns. "auto" sees a last layer that is a softmax or, for one output, a sigmoid; anything
+        else counts as logits, and outputs that look like probabilities then raise an error that asks.
+    batch_rows : int, default=8192
+        Rows per forward pass.
+
+    Examples
+    --------
+    >>> net = nn.Linear(2, 2)
+    >>> with torch.no_grad():
+    ...     _ = net.weight.copy_(torch.eye(2)), net.bias.zero_()
+    >>> model = TorchModel(net)
+    >>> model.predict([[1.0, 0.0], [0.0, 3.0]])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        *,
+        loss: LossLike = "cross_entropy",
+        classes: Any = None,
+        output: Literal["auto", "logits", "probabilities"] = "auto",
+        batch_rows: int = 8192,
+    ) -> None:
+        if output not in ("auto", "logits", "probabilities"):
+            raise bad_parameter(
+                "as_model", "output", allowed="'auto', 'logits' or 'probabilities'", got=output
+            )
+        self.module = module
+        objective = as_loss(loss)
+        check_rows_independent(module, owner="as_model")
+        self._torch_output: TorchOutput = torch_output(module, objective) if output == "auto" else output
+        self._guess = output == "auto" and self._torch_output == "logits" and not _logits_for_sure(module)
+        network = network_of(module)
+        if classes is None and network is not None and not objective.regression:
+            classes = np.arange(max(network.n_outputs, 2))
+        kind: OutputKind = "scores" if self._torch_output == "logits" else "probabilities"
+        super().__init__(
+            loss=objective,
+            kind="values" if objective.regression else kind,
+            classes=classes,
+            n_features=None if network is None else network.n_inputs,
+            batch_rows=batch_rows,
+        )
+
+    def outputs(self, X: Any) -> FloatArray:
+        """Return what the module says about each row, (n, C) float64; see `Model.outputs`."""
+        with evaluating(self.module):
+            return super().outputs(X)
+
+    def gradient_oracle(self, dtype: Any = None) -> Oracle:
+        """Return the fastest `Oracle` that fits the module; in another dtype it is one of a copy.
+
+        Parameters
+        ----------
+        dtype : torch.dtype or its name, optional
+            The module's own by default; the oracle then follows the module's weights.
+        """
+        module, own = self.module, module_dtype(self.module)
+        wanted = as_dtype(dtype, own)
+        if wanted != own:
+            module = copy.deepcopy(module).to(wanted)
+        return make_oracle(module, self.loss, output=self._torch_output)
+
+    def linear_form(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return (coef (C, d), intercept (C,)) when the module is linear up to its softmax, else None."""
+        network = network_of(self.module)
+        if network is None or (network.ending is not None and self.loss.wants == "native"):
+            return None
+        found = network.linear()
+        if found is None:
+            return None
+        coef, intercept = (to_numpy(tensor).astype(np.float64) for tensor in found)
+        if len(coef) == 1 and not self.loss.regression:
+            return np.vstack([-coef / 2, coef / 2]), np.concatenate([-intercept / 2, intercept / 2])
+        return coef, intercept
+
+    def _answer(self, rows: Any) -> Any:
+        x = torch.as_tensor(rows).to(dtype=module_dtype(self.module), device=module_device(self.module))
+        with torch.no_grad():
+            # A clone, because a module may begin with an operation in place.
+            raw = self.module(x.clone())
+            if self._torch_output == "logits" or self.loss.regression:
+                return class_scores(raw, n=len(x), loss=self.loss, output="logits").double()
+        return raw
+
+    def _check_whole(self, outputs: FloatArray) -> None:
+        if self._guess and self.output_kind == "scores" and look_like_probabilities(outputs):
+            raise ModelError(
+                "TorchModel: the module's outputs look like probabilities (they sum to 1 in every row), and logits "
+                "were expected. Pass output='probabilities' to as_model, or output='logits' if they are logits."
+            )
+
+
+def _logits_for_sure(module: nn.Module) -> bool:
+    network = network_of(module)
+    return network is not None and network.ending in (None, "log_softmax")
