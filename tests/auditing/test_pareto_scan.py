@@ -59,3 +59,14 @@ def test_equal_places_keep_the_first():
 
 def test_a_space_of_no_dimension_has_no_distances():
     assert (0, 0) in scanned(np.zeros((1, 0)), np.zeros((3, 0)), np.array([3]))
+
+
+def test_clusters_far_apart_are_told_apart_in_double_precision():
+    rng = np.random.default_rng(4)
+    cluster = np.where(rng.random((3000, 1)) < 0.5, -1e6, 1e6) * np.ones((1, 4))
+    candidates = cluster + rng.normal(size=(3000, 4))
+    rows = candidates[:20] + 0.1
+    prefix = np.full(20, 3000)
+    found, true = scanned(rows, candidates, prefix), true_pairs(rows, candidates, prefix)
+    assert true <= found
+    assert len(found) < 3 * len(true)

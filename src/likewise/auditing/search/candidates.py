@@ -82,7 +82,7 @@ class CandidateSearch:
         Compare each row with everybody's rows and twins. False: with its own twins only.
     max_candidates : int, default=500_000
         Of the candidates shared by all, keep at most so many, spread evenly. A row's own twins are always
-        kept. Bounds the memory to about 12 bytes per candidate and encoded column.
+        kept. Bounds the memory to about 20 bytes per candidate and encoded column.
     zero_tol : float, default=1e-15
         A move δ costs nothing when d² ≤ zero_tol · ‖δ‖² (times the largest eigenvalue of Σ): it lies in the
         free directions up to rounding (an angle of 3e-8, what a basis learned from data is good for). A move
@@ -272,9 +272,13 @@ class _Task:
 
 def _tasks(audited: _Audited, everyone: Ints) -> Iterator[_Task]:
     evaluated, n = audited.evaluated, len(audited.base_loss)
-    for group in np.unique(evaluated.group[:n]):
-        rows = np.flatnonzero(evaluated.group[:n] == group)
-        pool = everyone[evaluated.group[everyone] == group]
+    # Sorted once: there may be as many groups as rows where a number may not change.
+    rows_of = np.argsort(evaluated.group[:n], kind="stable")
+    pool_of = everyone[np.argsort(evaluated.group[everyone], kind="stable")]
+    rows_in, pool_in = evaluated.group[rows_of], evaluated.group[pool_of]
+    for group in np.unique(rows_in):
+        rows = rows_of[np.searchsorted(rows_in, group) : np.searchsorted(rows_in, group, side="right")]
+        pool = pool_of[np.searchsorted(pool_in, group) : np.searchsorted(pool_in, group, side="right")]
         if not len(pool):
             continue
         if audited.model.loss.regression:

@@ -29,7 +29,7 @@ class Evaluated:
         Loss under every class; for a regression the (k, 1) predictions.
     features : float array of shape (k, d)
         φ of the candidates.
-    places : float32 array of shape (k, r)
+    places : float array of shape (k, r)
         Where they are in the space in which the fair distance is Euclidean, near the origin.
     place : int array of shape (k,)
         Candidates with the same number are at no distance from each other.
@@ -42,7 +42,7 @@ class Evaluated:
     number: Ints
     scores: Floats
     features: Floats
-    places: Any
+    places: Floats
     place: Ints
     group: Ints
     resolution: float
@@ -95,7 +95,7 @@ def evaluate(
                 number[keep],
                 scores[keep],
                 features[keep],
-                (embedded[keep] - centre).astype(np.float32),
+                embedded[keep] - centre,
                 key,
                 kept,
             )

@@ -19,9 +19,8 @@ __all__ = ["FallingLoss", "scan_pairs"]
 
 _CHUNK = 128  # candidates whose smallest distance is looked at first
 _MAX_ROWS = 256  # more rows per block bring no more speed and leave the cache
-_FAR = np.float32(1e30)  # distance of the padding
-
-Floats32 = np.ndarray[Any, np.dtype[np.float32]]
+_TOO_MANY = 512  # pairs per row beyond which float32 is judged too coarse for a block
+_FAR = 1e30  # distance of the padding
 
 
 class FallingLoss:
@@ -29,7 +28,7 @@ class FallingLoss:
 
     Parameters
     ----------
-    places : array of shape (m, d)
+    places : float64 array of shape (m, d)
         Where the candidates are, in a space whose Euclidean distance is the fair distance, and near the
         origin (rounding is relative to the distance from it).
 
@@ -41,25 +40,30 @@ class FallingLoss:
     [0, 2]
     """
 
-    def __init__(self, places: Any) -> None:
-        m, d = places.shape
-        self.size = m
-        padded = -(-max(m, 1) // _CHUNK) * _CHUNK
-        # The last column holds the squared norm: one product with (-2a, 1) gives ‖a − b‖² − ‖a‖².
-        self.columns: Floats32 = np.zeros((padded, d + 1), dtype=np.float32)
-        self.columns[:m, :d] = places
-        self.columns[:m, d] = np.einsum("ij,ij->i", self.columns[:m, :d], self.columns[:m, :d])
-        self.columns[m:, d] = _FAR
+    def __init__(self, places: Floats) -> None:
+        self.places, self.size = places, len(places)
+        self._columns: dict[Any, Any] = {}
+
+    def columns(self, dtype: Any) -> Any:
+        """Return padded rows (b, ‖b‖²), so that one product with (-2a, 1) gives ‖a − b‖² − ‖a‖²."""
+        if dtype not in self._columns:
+            m, d = self.places.shape
+            columns = np.zeros((-(-max(m, 1) // _CHUNK) * _CHUNK, d + 1), dtype=dtype)
+            columns[:m, :d] = self.places
+            columns[:m, d] = np.einsum("ij,ij->i", columns[:m, :d], columns[:m, :d])
+            columns[m:, d] = _FAR
+            self._columns[dtype] = columns
+        return self._columns[dtype]
 
 
 def scan_pairs(
-    places: Any, prefix: Ints, candidates: FallingLoss, *, block_bytes: int = 2**25
+    places: Floats, prefix: Ints, candidates: FallingLoss, *, block_bytes: int = 2**25
 ) -> Iterator[tuple[Ints, Ints]]:
     """Yield the pairs (row, candidate) that may be undominated, block by block of rows.
 
     Parameters
     ----------
-    places : array of shape (n, d)
+    places : float64 array of shape (n, d)
         Where the rows are, in the candidates' space.
     prefix : int array of shape (n,)
         How many of the candidates, counted from the highest loss, matter to each row: those with a loss above
@@ -72,7 +76,7 @@ def scan_pairs(
     Yields
     ------
     rows, candidates : int arrays of equal length
-        Every pair whose distance is below that of all candidates of higher loss, and a few more whose float32
+        Every pair whose distance is below that of all candidates of higher loss, and a few more whose computed
         distance is too close to tell. Each row occurs in one block only, and in no set order.
 
     Examples
@@ -80,34 +84,45 @@ def scan_pairs(
     >>> list(scan_pairs(np.zeros((1, 1)), np.array([0]), FallingLoss(np.ones((1, 1)))))
     []
     """
-    d = places.shape[1]
-    # Rounding of a float32 product of d + 1 terms and of its factors, relative to (‖a‖ + ‖b‖)²: Higham,
-    # Accuracy and Stability of Numerical Algorithms, section 3.1.
-    gamma = (d + 8) * float(np.finfo(np.float32).eps)
-    order = np.argsort(-prefix, kind="stable")
-    order = order[: int(np.count_nonzero(prefix))]
+    order = np.argsort(-prefix, kind="stable")[: int(np.count_nonzero(prefix))]
     start = 0
     while start < len(order):
         width = -(-int(prefix[order[start]]) // _CHUNK) * _CHUNK
         size = int(np.clip(block_bytes // (4 * width), 1, _MAX_ROWS))
         rows = order[start : start + size]
         start += size
-        left = np.empty((len(rows), d + 1), dtype=np.float32)
-        left[:, :d] = places[rows]
-        norm = np.einsum("ij,ij->i", left[:, :d], left[:, :d], dtype=np.float64)
-        left[:, :d] *= -2.0
-        left[:, d] = 1.0
-        block = left @ candidates.columns[:width].T
-        found, which = _falls_below(block, norm, gamma)
-        real = which < candidates.size
-        yield rows[found[real]], which[real]
+        found, which = _scan_block(places[rows], candidates, width, np.float32)
+        if len(found) > _TOO_MANY * len(rows):
+            # Clusters far apart leave float32 blind inside them. Half the rows fit in a block of float64.
+            for part in np.array_split(np.arange(len(rows)), 2):
+                if len(part):
+                    found, which = _scan_block(places[rows[part]], candidates, width, np.float64)
+                    yield rows[part[found]], which
+        else:
+            yield rows[found], which
 
 
-def _falls_below(block: Floats32, norm: Floats, gamma: float) -> tuple[Ints, Ints]:
+def _scan_block(places: Floats, candidates: FallingLoss, width: int, dtype: Any) -> tuple[Ints, Ints]:
+    n, d = places.shape
+    left = np.empty((n, d + 1), dtype=dtype)
+    left[:, :d] = places
+    norm = np.einsum("ij,ij->i", left[:, :d], left[:, :d], dtype=np.float64)
+    left[:, :d] *= -2.0
+    left[:, d] = 1.0
+    block = left @ candidates.columns(dtype)[:width].T
+    # Rounding of a product of d + 1 terms and of its factors, relative to (‖a‖ + ‖b‖)²: Higham, Accuracy and
+    # Stability of Numerical Algorithms, section 3.1.
+    gamma = (d + 8) * float(np.finfo(dtype).eps)
+    found, which = _falls_below(block, norm, gamma)
+    real = which < candidates.size
+    return found[real], which[real]
+
+
+def _falls_below(block: Any, norm: Floats, gamma: float) -> tuple[Ints, Ints]:
     """Entries of each row that are not certain to be above the smallest entry before them."""
     n, width = block.shape
     lowest = np.minimum.reduceat(block, np.arange(0, width, _CHUNK), axis=1)
-    before = np.full(lowest.shape, np.inf, dtype=np.float32)
+    before = np.full(lowest.shape, np.inf, dtype=block.dtype)
     np.minimum.accumulate(lowest[:, :-1], axis=1, out=before[:, 1:])
     row, chunk = np.nonzero(lowest <= _limit(before, norm[:, None], gamma))
     part = block.reshape(n, -1, _CHUNK)[row, chunk]
@@ -119,7 +134,7 @@ def _falls_below(block: Floats32, norm: Floats, gamma: float) -> tuple[Ints, Int
     return row[hit], chunk[hit] * _CHUNK + place
 
 
-def _limit(smallest: Floats32, norm: Floats, gamma: float) -> Any:
+def _limit(smallest: Any, norm: Floats, gamma: float) -> Any:
     """Upper bound of a computed entry whose true distance is below the true distance behind `smallest`.
 
     Both entries are off by at most γ(‖a‖ + ‖b‖)², and ‖b‖ ≤ ‖a‖ + d(a, b).
