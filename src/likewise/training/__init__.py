@@ -17,11 +17,14 @@ from likewise.training.loop import train
 from likewise.training.networks import mlp
 from likewise.training.objective import Objective, State
 from likewise.training.parquet import ParquetBatches
+from likewise.training.robust import SEARCHES
 from likewise.training.run import TrainingResult
 from likewise.training.sampling import ArrayBatches, BatchSource, LoaderBatches
+from likewise.training.sensr import SenSR, WassersteinRobust
 
 __all__ = [
     "ERM",
+    "SEARCHES",
     "AdversarialDebiasing",
     "ArrayBatches",
     "Batch",
@@ -32,9 +35,11 @@ __all__ = [
     "LoaderBatches",
     "Objective",
     "ParquetBatches",
+    "SenSR",
     "State",
     "TrainingResult",
     "TrainingWarning",
+    "WassersteinRobust",
     "as_batch",
     "mlp",
     "read_checkpoint",

@@ -59,7 +59,12 @@ def diagnose_training(objective: Objective, history: History, state: State) -> t
     ['loss_flat']
     """
     name = type(objective).__name__
-    found = [_floor(name, state), _failures(name, state), _nothing_found(name, state), _flat(name, history)]
+    found = [
+        _floor(name, state),
+        _failures(name, state),
+        _nothing_found(name, state),
+        _flat(name, history, state),
+    ]
     return tuple(finding for finding in found if finding is not None)
 
 
@@ -112,20 +117,21 @@ def _nothing_found(name: str, state: State) -> Finding | None:
     )
 
 
-def _flat(name: str, history: History) -> Finding | None:
+def _flat(name: str, history: History, state: State) -> Finding | None:
     """The loss never left where it began, measured against its own step-to-step noise."""
-    if "loss" not in history or len(history) < 50:
+    continued = state.step > len(history)
+    if "loss" not in history or len(history) < 50 or continued:
         return None
     loss = history["loss"]
-    tenth = len(loss) // 10
-    first, last = loss[:tenth], loss[-tenth:]
-    noise = (first.std() + last.std()) / np.sqrt(tenth)
-    if first.mean() - last.mean() > max(3 * noise, 1e-3 * abs(first.mean())):
+    begin, end = float(loss[:5].mean()), float(loss[-len(loss) // 10 :].mean())
+    # Differences of neighbours: a trend is no noise.
+    noise = float(np.diff(loss).std()) / np.sqrt(2 * 5)
+    if begin - end > max(2 * noise, 1e-3 * abs(begin)):
         return None
     return Finding(
         "loss_flat",
-        f"{name}: the loss did not fall ({first.mean():.4g} in the first tenth of the steps, {last.mean():.4g} in "
-        "the last). Check the learning rate, that the columns are standardised, and that the search's steps "
-        "are not so large that nothing can be learned.",
+        f"{name}: the loss did not fall ({begin:.4g} in the first steps, {end:.4g} in the last tenth). Check the "
+        "learning rate, that the columns are standardised, and that the search's steps are not so large that "
+        "nothing can be learned.",
         1.0,
     )

@@ -1,0 +1,195 @@
+"""What SenSR and SenSeI share: an inner search for the worst case of each row, and a λ that prices it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+import torch
+from torch import nn
+
+from likewise.auditing.search.gradient import GradientSearch
+from likewise.auditing.search.status import SearchResult
+from likewise.core.checks import check_number
+from likewise.core.errors import InputError, bad_parameter
+from likewise.domains import Domain, TabularDomain, Unbounded
+from likewise.fair_metrics import FairMetric
+from likewise.models.losses import LossLike
+from likewise.models.oracle import Oracle
+from likewise.training.batch import Batch
+from likewise.training.lambda_rules import (
+    AUTHORS_FLOOR,
+    LambdaRule,
+    authors_rule,
+    check_rule,
+    dual_rule,
+    paper_rule,
+)
+from likewise.training.objective import Objective, State
+
+__all__ = ["SEARCHES", "RobustObjective", "SearchLike", "encoded_metric"]
+
+SearchLike: TypeAlias = "GradientSearch | Literal['fast', 'paper']"
+
+# "paper": Table 3, Adult: s = 10, se = 50, f = 1e-4, fe = 40.
+# "fast": a fifth of the subspace steps and no full phase, which at the paper's settings changes nothing.
+SEARCHES: dict[str, GradientSearch] = {
+    "paper": GradientSearch(
+        method="adam", subspace_steps=50, subspace_step_size=10.0, full_steps=40, full_step_size=1e-4
+    ),
+    "fast": GradientSearch(method="adam", subspace_steps=10, subspace_step_size=10.0, full_steps=0),
+}
+
+
+@dataclass(frozen=True)
+class RobustObjective(Objective):
+    """Choices that every objective with an inner search has; see `SenSR`."""
+
+    metric: FairMetric
+    eps: float = 1e-3
+    lam: float = 2.0
+    lambda_rule: LambdaRule = "authors"
+    lambda_step: float = 1.0
+    search: SearchLike = "fast"
+    domain: Domain | None = None
+    warm_start: bool = False
+    fast: bool = True
+    loss: LossLike = "cross_entropy"
+
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        check_number(self.eps, owner=owner, name="eps", low=0)
+        check_number(self.lam, owner=owner, name="lam", low=0)
+        check_number(self.lambda_step, owner=owner, name="lambda_step", low=0, open_low=True)
+        check_rule(self.lambda_rule, owner=owner)
+        if not isinstance(self.search, GradientSearch) and self.search not in SEARCHES:
+            raise bad_parameter(
+                owner,
+                "search",
+                allowed=f"one of {sorted(SEARCHES)} or a GradientSearch",
+                got=repr(self.search),
+            )
+        encoded_metric(self.metric, owner=owner)
+
+    def check(self, batch: Batch) -> None:
+        """Raise when metric or domain are of another width than the rows."""
+        owner, width = type(self).__name__, batch.x.shape[1]
+        for name, n_features in (
+            ("metric", self.metric.n_features),
+            ("domain", None if self.domain is None else self.domain.n_features),
+        ):
+            if n_features is not None and n_features != width:
+                raise InputError(
+                    f"{owner}: the {name} is of {n_features} columns, the rows have {width}. "
+                    f"Learn the {name} on the rows that the network gets."
+                )
+
+    def init(self, net: nn.Module) -> State:
+        """Return the state before the first step: λ where it starts."""
+        return State(lam=math.inf if self.eps == 0 else self.lam)
+
+    @property
+    def inner(self) -> GradientSearch:
+        """The search as the object it is."""
+        return SEARCHES[self.search] if isinstance(self.search, str) else self.search
+
+    def _find(
+        self, oracle: Oracle, rows: Batch, y: torch.Tensor, state: State, start: torch.Tensor | None = None
+    ) -> SearchResult:
+        """The worst case of each row at the λ of the state (Algorithm 2, line 3)."""
+        if start is None and self.warm_start and state.warm is not None and rows.index is not None:
+            known = rows.index < len(state.warm)
+            moved = state.warm[rows.index.clamp(max=len(state.warm) - 1)]
+            start = rows.x + torch.where(known[:, None], moved, 0.0)
+        return self.inner.run(
+            oracle,
+            rows.x,
+            y,
+            metric=encoded_metric(self.metric, owner=type(self).__name__),
+            domain=Unbounded() if self.domain is None else self.domain,
+            lam=state.lam,
+            start=start,
+            generator=torch.Generator(rows.x.device).manual_seed(state.step),
+        )
+
+    def _after(self, rows: Batch, found: SearchResult, base_loss: torch.Tensor | None, state: State) -> State:
+        """The next state: λ moved (Algorithm 2, line 4), warm starts kept, counters."""
+        finite = found.finite
+        n, failed = len(rows), int((~finite).sum())
+        distance = found.squared_distance if not failed else found.squared_distance[finite]
+        mean = float(distance.mean()) if len(distance) else 0.0
+        count = {
+            "searched_rows": n,
+            "failed_rows": failed,
+            "unmoved_rows": int((found.x == rows.x).all(dim=1).sum()),
+        }
+        lam = state.lam
+        # Without a full phase, or with ε = 0, only free moves are made: there is nothing to price.
+        if self.eps > 0 and self.inner.full_steps > 0 and self.lambda_rule != "fixed":
+            lam, floor = self._next_lam(state.lam, mean, found, base_loss, finite)
+            count |= {"lambda_steps": 1, "at_floor": int(lam <= floor)}
+        return state.after(
+            count=count,
+            lam=lam,
+            warm=self._kept(rows, found, state) if self.warm_start else None,
+            last=MappingProxyType({"squared_distance": mean, "failed_rows": float(failed)}),
+        )
+
+    def _next_lam(
+        self,
+        lam: float,
+        mean: float,
+        found: SearchResult,
+        base_loss: torch.Tensor | None,
+        finite: torch.Tensor,
+    ) -> tuple[float, float]:
+        if self.lambda_rule == "paper":
+            return paper_rule(lam, self.eps, mean, self.lambda_step), 0.0
+        if self.lambda_rule == "authors":
+            return authors_rule(lam, self.eps, mean), AUTHORS_FLOOR
+        assert base_loss is not None
+        moved = (base_loss[finite], found.squared_distance[finite], found.loss[finite])
+        return max(AUTHORS_FLOOR, dual_rule(lam, self.eps, *moved)), AUTHORS_FLOOR
+
+    def _kept(self, rows: Batch, found: SearchResult, state: State) -> torch.Tensor | None:
+        if rows.index is None or not len(rows):
+            return state.warm
+        needed = int(rows.index.max()) + 1
+        warm = rows.x.new_zeros(0, rows.x.shape[1]) if state.warm is None else state.warm
+        if len(warm) < needed:
+            # Doubled, so that a growing index costs no more than a copy or two in all.
+            warm = torch.cat([warm, warm.new_zeros(max(needed, 2 * len(warm)) - len(warm), warm.shape[1])])
+        warm[rows.index] = torch.where(found.finite[:, None], found.x - rows.x, 0.0)
+        return warm
+
+
+def encoded_metric(metric: FairMetric, *, owner: str) -> FairMetric:
+    """Return the metric on the rows that the network gets: the same Σ without the encoding that made them.
+
+    Examples
+    --------
+    >>> from likewise.fair_metrics import Euclidean
+    >>> encoded_metric(Euclidean(2), owner="SenSR")
+    FairMetric(n_features=2, scale=1, rank of the rest=0)
+    """
+    if not isinstance(metric, FairMetric):
+        raise bad_parameter(
+            owner,
+            "metric",
+            allowed="a FairMetric",
+            got=type(metric).__name__,
+            remedy="A learner has it as metric_ once it is fitted.",
+        )
+    if metric.feature_map is None:
+        return metric
+    if isinstance(metric.feature_map, TabularDomain):
+        return metric.without_feature_map()
+    raise bad_parameter(
+        owner,
+        "metric",
+        allowed="a metric on the encoded rows (feature_map None or a TabularDomain)",
+        got=f"one with the feature map {type(metric.feature_map).__name__}",
+        remedy="Train on φ(x) with metric.without_feature_map().",
+    )
