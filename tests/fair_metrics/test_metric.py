@@ -141,6 +141,14 @@ def test_a_metric_serves_several_dtypes_and_widths():
     np.testing.assert_array_equal(plain.apply(np.ones((1, 5))), np.ones((1, 5)))
 
 
+def test_the_device_of_a_tensor_is_kept():
+    metric = FairMetric.from_subspace(sub([1, 0, 0]), weight=0.5)
+    elsewhere = torch.zeros(2, 3, device="meta")
+    for name in ("squared_norm", "apply", "solve"):
+        assert getattr(metric, name)(elsewhere).device.type == "meta"
+    assert metric.squared_norm(torch.zeros(2, 3)).device.type == "cpu"
+
+
 class TestFeatureMaps:
     def test_tabular_domain_takes_raw_frames_encoded_frames_and_arrays(self, people):
         domain = TabularDomain.from_frame(people)

@@ -387,7 +387,8 @@ class FairMetric:
     def budget(self, units: Mapping[str, Any] | None = None, /, **more: Any) -> float:
         """Return the squared fair distance of moving columns by so many of their original units.
 
-        It turns words into an ε: ``metric.budget(age=5)`` is what five years cost.
+        It turns words into an ε: ``metric.budget(age=5)`` is what five years cost. Where φ is no
+        `TabularDomain`, the units are those of the columns as they are.
 
         Parameters
         ----------
