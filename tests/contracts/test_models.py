@@ -24,6 +24,7 @@ RNG = np.random.default_rng(0)
 NAMES = ["age", "hours per week", "capital-gain", "score"]
 # Values that float32 holds exactly, so that libraries of either precision see the same rows.
 X = RNG.normal(size=(N, 4)).astype(np.float32).astype(np.float64)
+X.flags.writeable = False
 BINARY = np.where(X[:, 0] + 0.5 * X[:, 1] + 0.5 * RNG.normal(size=N) > 0, 1, 0)
 THREE = np.digitize(X[:, 0] - X[:, 2] + 0.5 * RNG.normal(size=N), [-0.7, 0.7])
 NUMBERS = X @ [1.0, -2.0, 0.5, 0.0] + 0.1 * RNG.normal(size=N)

@@ -155,8 +155,9 @@ class CrossEntropy(Loss):
 
     def torch_losses(self, scores: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         """Return log Σ exp(s) − s_y, (n,), not clipped."""
-        picked = scores.gather(1, target[:, None])[:, 0]
-        return scores.logsumexp(dim=1) - picked
+        import torch
+
+        return torch.nn.functional.cross_entropy(scores, target, reduction="none")
 
     def value_and_slope(
         self, scores: torch.Tensor, target: torch.Tensor
@@ -337,9 +338,9 @@ class CustomLoss(Loss):
         import torch
 
         with torch.no_grad():
-            scores = torch.as_tensor(np.asarray(outputs, dtype=np.float64))
+            scores = torch.tensor(np.asarray(outputs, dtype=np.float64))
             kind = torch.float64 if self.regression else torch.int64
-            values = to_numpy(self.torch_losses(scores, torch.as_tensor(np.asarray(target)).to(kind)))
+            values = to_numpy(self.torch_losses(scores, torch.tensor(np.asarray(target)).to(kind)))
         return values.astype(np.float64)
 
     def pairwise(self, outputs: FloatArray, targets: Any, *, probabilities: bool = False) -> FloatArray:

@@ -105,7 +105,10 @@ class _Pass:
         loss, slope = self._head(hidden, y)
         last = len(self.weights) - 1
         if self.margin:
-            return loss, self._margin_back(kept, last) * slope[:, None]
+            gradient = self._margin_back(kept, last)
+            # One row may be a view of the weights; several are always fresh.
+            in_place = len(gradient) > 1
+            return loss, gradient.mul_(slope[:, None]) if in_place else gradient * slope[:, None]
         return loss, self._back(slope @ self.weights[last], kept, last - 1)
 
     def _hidden(self, x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor | None]]:

@@ -109,10 +109,10 @@ class TorchModel(DifferentiableModel):
         return coef, intercept
 
     def _answer(self, rows: Any) -> Any:
-        x = torch.as_tensor(rows).to(dtype=module_dtype(self.module), device=module_device(self.module))
+        # A copy, because a module may begin with an operation in place and rows may be read-only.
+        x = torch.tensor(rows, dtype=module_dtype(self.module), device=module_device(self.module))
         with torch.no_grad():
-            # A clone, because a module may begin with an operation in place.
-            raw = self.module(x.clone())
+            raw = self.module(x)
             if self._torch_output == "logits" or self.loss.regression:
                 return class_scores(raw, n=len(x), loss=self.loss, output="logits").double()
         return raw
