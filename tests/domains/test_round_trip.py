@@ -196,6 +196,13 @@ def test_zeros_and_short_decimals_survive_among_long_ones():
     assert decoded[2] == pytest.approx(1 / 3, abs=1e-5)
 
 
+def test_zeros_of_a_narrow_float_come_back_as_zeros():
+    # Regression: they came back as 4e-16, the rounding of the standardisation.
+    frame = pd.DataFrame({"x": pd.Series([0, 0, 0, 1, 13], dtype="float32")})
+    domain = TabularDomain.from_frame(frame)
+    assert_frame_equal(domain.decode(domain.encode(frame)), frame, check_exact=True)
+
+
 def test_decoding_does_not_snap_a_value_that_is_no_short_decimal():
     frame = pd.DataFrame({"x": [0.0, 1.0, 10.0]})
     domain = TabularDomain.from_frame(frame)

@@ -99,7 +99,6 @@ def _numeric(series: pd.Series[Any], dtype: Dtype, kind: Kind, choices: Choices,
         raise InputError(
             f"{owner}: column {name!r} runs from {low:g} to {high:g}, too far to standardise. Rescale it."
         )
-    exact = kind == "continuous" and series.dtype.kind == "f" and _itemsize(series.dtype) == 8
     lower, upper = choices.ranges.get(name, (low, high))
     lower, upper = _representable(lower, upper, series.dtype, name, kind=kind, owner=owner)
     return Column(
@@ -110,7 +109,7 @@ def _numeric(series: pd.Series[Any], dtype: Dtype, kind: Kind, choices: Choices,
         upper=upper,
         mean=mean,
         scale=scale,
-        decimals=_decimals(values) if exact else None,
+        decimals=_decimals(values) if kind == "continuous" else None,
     )
 
 
