@@ -26,6 +26,8 @@ from likewise.models.oracle import FoldedOracle, Oracle, TorchOutput, check_targ
 
 __all__ = ["MLPOracle"]
 
+_NARROW = 16
+
 # Below this many columns BLAS is slow on (n, h) @ (h, k); measured with n = 1000, h = 100.
 _FEW_COLUMNS = 16
 
@@ -361,6 +363,11 @@ class _FoldedMLP(FoldedOracle):
     def take(self, rows: torch.Tensor) -> FoldedOracle:
         addends = self._pass.addends
         return _FoldedMLP(replace(self._pass, addends=(addends[0][rows], *addends[1:])))
+
+
+def _columns(matrix: torch.Tensor) -> torch.Tensor:
+    """A matrix of few columns, laid out column by column: BLAS multiplies by it in a quarter of the time."""
+    return matrix.t().contiguous().t() if matrix.shape[1] < _NARROW else matrix
 
 
 def _check_widths(weights: Sequence[torch.Tensor]) -> None:
