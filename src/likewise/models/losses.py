@@ -41,6 +41,9 @@ class Loss(ABC):
         Whether it has a slope that a gradient search can climb.
     upper_bound : float
         The largest value a row can have (the M of a finite-sample certificate); inf where there is none.
+    row_targets : bool
+        Whether targets are row numbers that the loss looks up by itself, so that oracles do not take them for
+        classes.
 
     Notes
     -----
@@ -53,6 +56,7 @@ class Loss(ABC):
     regression: bool = False
     differentiable: bool = True
     upper_bound: float = float("inf")
+    row_targets: ClassVar[bool] = False
 
     @abstractmethod
     def table(self, outputs: FloatArray, *, probabilities: bool = False) -> FloatArray:

@@ -26,8 +26,6 @@ from likewise.models.oracle import FoldedOracle, Oracle, TorchOutput, check_targ
 
 __all__ = ["MLPOracle"]
 
-_NARROW = 16
-
 # Below this many columns BLAS is slow on (n, h) @ (h, k); measured with n = 1000, h = 100.
 _FEW_COLUMNS = 16
 
@@ -136,7 +134,8 @@ class _Pass:
             assert found is not None
             return found[0], found[1].mul_(signs)
         scores = torch.addmm(addend.t() if addend.ndim == 2 else addend[:, None], weight, hidden.t()).t()
-        self.targets.check(y, len(scores), None if self.objective.regression else scores.shape[1])
+        if not self.objective.row_targets:
+            self.targets.check(y, len(scores), None if self.objective.regression else scores.shape[1])
         return self.objective.value_and_slope(scores, y)
 
     def _margin_back(self, kept: list[torch.Tensor | None], last: int) -> torch.Tensor:
@@ -363,11 +362,6 @@ class _FoldedMLP(FoldedOracle):
     def take(self, rows: torch.Tensor) -> FoldedOracle:
         addends = self._pass.addends
         return _FoldedMLP(replace(self._pass, addends=(addends[0][rows], *addends[1:])))
-
-
-def _columns(matrix: torch.Tensor) -> torch.Tensor:
-    """A matrix of few columns, laid out column by column: BLAS multiplies by it in a quarter of the time."""
-    return matrix.t().contiguous().t() if matrix.shape[1] < _NARROW else matrix
 
 
 def _check_widths(weights: Sequence[torch.Tensor]) -> None:

@@ -173,7 +173,8 @@ class AutogradOracle(Oracle):
         # A clone, because a module may begin with an operation in place.
         raw = self._module(x.clone())
         scores = class_scores(raw, n=len(x), loss=self.objective, output=self._output)
-        check_targets(y, n=len(x), n_classes=None if self.objective.regression else scores.shape[1])
+        if not self.objective.row_targets:
+            check_targets(y, n=len(x), n_classes=None if self.objective.regression else scores.shape[1])
         return self.objective.torch_losses(scores, y)
 
 
