@@ -59,6 +59,18 @@ def test_numbers_to_try_must_be_listed_and_fit_the_column(frame):
         plan_candidates(raw(frame), [], edits={"sex": "F"})
 
 
+def test_a_number_with_many_values_takes_its_quartiles():
+    frame = pd.DataFrame({"age": np.arange(101), "sex": ["F", "M"] * 50 + ["F"]})
+    domain = TabularDomain.from_frame(frame)
+    assert plan_candidates(raw(frame), ["age"]).fields[0].values == (0, 25, 50, 75, 100)
+    people = people_of(domain.encode_array(frame), domain, raw=False, owner="audit")
+    plan = plan_candidates(people, ["age"])
+    assert plan.fields[0].values == (0, 25, 50, 75, 100)
+    assert len(plan) == 101 + 5 * 101 - 5
+    ages = domain.decode(plan.take(np.arange(101, len(plan))))["age"]
+    assert ages.value_counts().to_dict() == dict.fromkeys((0, 25, 50, 75, 100), 100)
+
+
 def test_encoded_rows_are_the_encoded_twins():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -124,6 +136,13 @@ def test_independent_columns_are_no_proxies():
     assert find_counterparts(sex, job, []) is None
     rare = Field("job", ("a", "b"), np.r_[np.zeros(496, int), np.ones(4, int)])
     assert find_counterparts(sex, rare, []) is None  # four rows say nothing
+
+
+def test_numbers_tried_at_a_few_values_have_no_proxies():
+    frame = pd.DataFrame(
+        {"age": np.arange(300) % 100, "old": np.where(np.arange(300) % 100 > 50, "yes", "no")}
+    )
+    assert plan_candidates(raw(frame), ["age"]).counterparts == ()
 
 
 def test_users_own_counterparts():

@@ -161,7 +161,8 @@ def plan_candidates(
     edits : mapping, optional
         Values to try, for columns that should not take all of theirs. Its columns are sensitive too.
     proxies : "auto", None or mapping
-        "auto" finds proxies as `likewise.auditing.proxies` says; None lets nothing follow; a mapping says it:
+        "auto" finds proxies of the columns that take all their values, as `likewise.auditing.proxies` says;
+        None lets nothing follow; a mapping says it:
         ``{"sex": {"relationship": {"Husband": "Wife", "Wife": "Husband"}}}``.
     fixed : sequence of column names
         Columns that may not change.
@@ -232,6 +233,8 @@ def _counterparts(
     others = [people.field(name, owner=owner) for name in people.categorical() if name not in names]
     found = []
     for k, field in enumerate(fields):
+        if (field.codes < 0).any():  # some values only, such as quartiles: counts of them say little
+            continue
         for proxy in others:
             if proxy.name in fixed:
                 continue

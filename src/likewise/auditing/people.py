@@ -22,7 +22,7 @@ from likewise.core.frames import check_columns, check_no_missing, is_frame, to_p
 
 __all__ = ["Field", "People", "people_of", "tabular"]
 
-# A numeric column with more values than this is no attribute to try all values of.
+# A numeric column with more values than this is not tried at all of them.
 MAX_VALUES = 20
 
 
@@ -117,7 +117,7 @@ class FramePeople(People):
         column = self.frame[str(name)]
         known = self.known.get(str(name))
         if values is None:
-            values = known.categories if known is not None and known.categories else _seen(column, owner)
+            values = known.categories if known is not None and known.categories else _seen(column)
         else:
             values = _allowed(values, name, known, owner)
             self._typed(str(name), values, owner)
@@ -178,10 +178,10 @@ class ArrayPeople(People):
         at, column = self._place(name, owner)
         part = pd.Series(self.array[:, at])
         if column is None:
-            values = _seen(part, owner, name) if values is None else [float(v) for v in values]
+            values = _seen(part) if values is None else [float(v) for v in values]
             return Field(name, tuple(values), _codes(part, values))
         if values is None:
-            levels = _seen(part, owner, name)
+            levels = _seen(part)
             units = [column.mean + column.scale * v for v in levels]
             shown = [float(round(v)) for v in units] if column.kind == "integer" else units
             return Field(name, tuple(shown), _codes(part, levels))
@@ -244,15 +244,12 @@ class ArrayPeople(People):
         )
 
 
-def _seen(column: pd.Series[Any], owner: str, name: Hashable = None) -> list[Any]:
-    """All values of a column in order, unless they are too many to be an attribute."""
-    values = list(pd.unique(column))
+def _seen(column: pd.Series[Any]) -> list[Any]:
+    """All values of a column in order; of a number with very many, its smallest, largest and quartiles."""
+    values = pd.unique(column)
     if column.dtype.kind in "iuf" and len(values) > MAX_VALUES:
-        name = column.name if name is None else name
-        raise InputError(
-            f"{owner}: column {name!r} has {len(values):,} different numbers, too many to try them all. "
-            f"List the values to try: edits={{{name!r}: [...]}}."
-        )
+        ends = np.quantile(column.to_numpy(dtype=float), [0.0, 0.25, 0.5, 0.75, 1.0], method="nearest")
+        values = column[column.isin(ends)].unique()
     plain = [value.item() if isinstance(value, np.generic) else value for value in values]
     return sorted(plain, key=lambda value: (str(type(value)), value))
 

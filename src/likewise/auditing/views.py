@@ -65,12 +65,14 @@ class Views:
             return table
         if self.raw:
             return table if self.model.takes_frame else self.encoder.encode_array(table)
-        if not self.model.takes_frame or isinstance(table, pd.DataFrame):
+        if not self.model.takes_frame:
             return table
-        names = [str(name) for name in self.encoder.get_feature_names_out()]
         wanted = getattr(self.model, "feature_names", None)
+        names = [str(name) for name in self.encoder.get_feature_names_out()]
+        if isinstance(table, pd.DataFrame) and wanted is None:
+            return table
         if wanted is not None and set(wanted) <= set(names):
-            return pd.DataFrame(table, columns=names)
+            return table if isinstance(table, pd.DataFrame) else pd.DataFrame(table, columns=names)
         return self.encoder.decode(table)
 
     def features(self, table: Any) -> tuple[Floats, float]:

@@ -71,7 +71,8 @@ class CandidateSearch:
     ----------
     sensitive : sequence of column names, default=()
         Columns to edit to all combinations of their values: names of the original table, or positions in a
-        plain array. Immutable columns of the domain cannot be among them.
+        plain array. A number with more than 20 values takes its smallest, largest and quartiles. Immutable
+        columns of the domain cannot be among them.
     edits : mapping, optional
         Values to try, by column, instead of all: ``{"age": [25, 45, 65]}``.
     proxies : "auto", None or mapping, default="auto"
