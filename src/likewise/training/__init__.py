@@ -20,6 +20,7 @@ from likewise.training.parquet import ParquetBatches
 from likewise.training.robust import SEARCHES
 from likewise.training.run import TrainingResult
 from likewise.training.sampling import ArrayBatches, BatchSource, LoaderBatches
+from likewise.training.sensei import SenSeI
 from likewise.training.sensr import SenSR, WassersteinRobust
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Objective",
     "ParquetBatches",
     "SenSR",
+    "SenSeI",
     "State",
     "TrainingResult",
     "TrainingWarning",
