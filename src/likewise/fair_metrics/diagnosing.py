@@ -1,0 +1,290 @@
+"""Was the metric learned well? What of the attribute is left, what was removed, and how stable it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import get_tags
+
+from likewise.core.arrays import FloatArray, is_tensor, to_numpy
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import is_frame, to_pandas
+from likewise.core.randomness import RandomState, numpy_generator, spawn_seeds
+from likewise.fair_metrics.attribute import AttributeSubspace
+from likewise.fair_metrics.attribute_values import Attribute, collect, make_target, resolve_kinds
+from likewise.fair_metrics.diagnosis import Diagnosis, ProbeScores
+from likewise.fair_metrics.feature_maps import is_encoder
+from likewise.fair_metrics.learner import Features
+from likewise.fair_metrics.metric import FairMetric
+from likewise.fair_metrics.naming import Coordinates
+from likewise.fair_metrics.probes import PROBES, at_resolution, choose_rows, probe
+from likewise.fair_metrics.stability import Stability, bootstrap_angles
+
+__all__ = ["diagnose"]
+
+
+def diagnose(
+    metric: Any,
+    X: Any,
+    attribute: Any,
+    *,
+    kind: str = "auto",
+    learned_on: Any = None,
+    fit_params: Mapping[str, Any] | None = None,
+    n_resamples: int = 30,
+    folds: int = 5,
+    max_rows: int | None = 10_000,
+    random_state: RandomState = 0,
+) -> Diagnosis:
+    """Show what a fair metric still tells about an attribute, what it removed, and how stable it is.
+
+    Parameters
+    ----------
+    metric : FairMetric or fitted learner
+        With a learner the stability of its subspace is shown as well.
+    X : array, tensor or frame of shape (n, p)
+        Rows to look at; raw frames where the metric carries an encoder. Rows that the metric was not learned on
+        give the honest number: on its own rows a projection looks a little better than it is.
+    attribute : str, int or array of shape (n,)
+        A column of X by name ("sex" is the whole group of its encoded columns) or by index, or values that are
+        no column of X. Rows where it is missing are left out. The attribute's own columns are kept from the
+        probes, which would otherwise just read it; how much of them the metric leaves is in the notes.
+    kind : {"auto", "categorical", "continuous", "count"}, default="auto"
+        As in `AttributeSubspace`.
+    learned_on : array, tensor or frame, optional
+        Rows to resample for the stability, by default X. Best those that the learner was fitted on.
+    fit_params : mapping, optional
+        What else the learner's `fit` was given with those rows: ``{"sensitive_features": …}``,
+        ``{"groups": …}``, ``{"pairs": …, "comparable": …}``.
+    n_resamples : int, default=30
+        Bootstrap resamples for the stability, one fit each; 0 leaves it out without a note.
+    folds : int, default=5
+        Of the cross-validation.
+    max_rows : int or None, default=10_000
+        At most so many rows are probed, drawn with the same shares of the categories; None takes all.
+    random_state : int, numpy Generator or None, default=0
+        Same seed, same diagnosis.
+
+    Returns
+    -------
+    Diagnosis
+
+    Notes
+    -----
+    Projection means removing ``metric.subspace``: a softened metric (weight > 0) is looked at as if its weight
+    were 0. The probes see the projected rows in their original columns, to a hundredth of a column's spread.
+
+    Columns of 0 and 1 survive a projection: who was at 1 can still be told from the shifted values, only not by a
+    linear rule. So the boosted probe often finds nearly as much after the projection as before, and that is what
+    a flexible model trained on projected rows will find too.
+
+    Examples
+    --------
+    >>> from likewise.fair_metrics import AttributeSubspace
+    >>> X = np.random.default_rng(0).normal(size=(600, 3))
+    >>> sex = X[:, 0] + X[:, 1] > 0
+    >>> learner = AttributeSubspace().fit(X[:300], sex[:300])
+    >>> found = diagnose(learner.metric_, X[300:], sex[300:])
+    >>> bool(found.linear.before.value > 0.99), bool(found.linear.after.value < 0.7)
+    (True, True)
+    """
+    _check(kind, n_resamples, folds, max_rows)
+    learner = None if isinstance(metric, FairMetric) else metric
+    metric = _metric(metric)
+    features, found = _read(metric, X, attribute)
+    kind = resolve_kinds("diagnose", kind, [found])[0]
+    target = make_target("diagnose", found, kind)
+    classes = kind == "categorical"
+    y = target.codes if classes else target.y[:, 0]
+    before = features.phi[target.known].astype(float)
+    free = metric.subspace
+    after = before if free is None else to_numpy(free.remove(before))
+    rng = numpy_generator(random_state)
+    rows = choose_rows("diagnose", y, classes=classes, folds=folds, max_rows=max_rows, rng=rng)
+    views = _views(found, before, after, rows)
+    probes = _probe_both(views, y[rows], classes=classes, folds=folds, seed=spawn_seeds(rng, 1)[0])
+    shares, total = _variance_removed(features.where, before, after)
+    notes = [*_notes(metric, found, before, after), *_notes_on_scores(probes, shares)]
+    stability: Stability | None = None
+    rows_learned, params, reason = _resampling(metric, learner, X, attribute, learned_on, fit_params)
+    if n_resamples and not reason:
+        stability = bootstrap_angles(learner, rows_learned, params, n_resamples, rng)
+    elif n_resamples:
+        notes.append(reason)
+    return Diagnosis(
+        attribute=str(found.name),
+        kind=kind,
+        score="AUC" if classes else "R²",
+        n_rows=len(rows),
+        n_folds=folds,
+        dim=0 if free is None else free.dim,
+        probes=probes,
+        variance_removed=shares,
+        total_variance_removed=total,
+        stability=stability,
+        notes=tuple(notes),
+    )
+
+
+def _check(kind: Any, n_resamples: Any, folds: Any, max_rows: Any) -> None:
+    for name, value, low in (
+        ("n_resamples", n_resamples, 0),
+        ("folds", folds, 2),
+        ("max_rows", max_rows, 10),
+    ):
+        if name == "max_rows" and value is None:
+            continue
+        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < low:
+            raise bad_parameter("diagnose", name, allowed=f"a whole number >= {low}", got=value)
+    if not isinstance(kind, str):
+        raise bad_parameter("diagnose", "kind", allowed="one kind as text", got=kind)
+
+
+def _metric(given: Any) -> FairMetric:
+    if isinstance(given, FairMetric):
+        return given
+    found = getattr(given, "metric_", None)
+    if not isinstance(found, FairMetric):
+        raise bad_parameter(
+            "diagnose",
+            "metric",
+            allowed="a FairMetric or a fitted learner of one",
+            got=type(given).__name__,
+            remedy="Call fit first." if hasattr(given, "fit") else "",
+        )
+    return found
+
+
+def _read(metric: FairMetric, X: Any, attribute: Any) -> tuple[Features, Attribute]:
+    """φ(X) with its names, and the values of the attribute; rows that lack a named attribute are left out."""
+    named = isinstance(attribute, (str, int, np.integer)) and not isinstance(attribute, bool)
+    frame = to_pandas(X, owner="diagnose", name="X") if is_frame(X) else None
+    if frame is not None and isinstance(attribute, str):
+        own = [c for c in frame.columns if c == attribute]
+        own = own or [c for c in frame.columns if c.startswith(f"{attribute}_")]
+        known = frame[own].notna().all(axis=1)
+        if own and not known.any():
+            raise InputError(
+                f"diagnose: attribute {attribute!r} is missing in every row. At least some rows must know it."
+            )
+        frame = frame[known].reset_index(drop=True) if not known.all() else frame
+    phi = np.asarray(to_numpy(metric.features(X if frame is None else frame)))
+    names = metric.feature_names
+    if names is None and frame is not None and frame.shape[1] == phi.shape[1]:
+        names = tuple(frame.columns)
+    where = Coordinates("diagnose", phi.shape[1], names, metric.feature_map)
+    features = Features(phi, where, metric.feature_map, frame, {})
+    if named:
+        return features, collect("diagnose", features, attribute, None, None)[0]
+    found = collect("diagnose", features, None, None, _one_column(attribute))[0]
+    shown = found.name if isinstance(found.name, str) else "attribute"
+    return features, Attribute(shown, found.values.reset_index(drop=True), found.own)
+
+
+def _one_column(attribute: Any) -> Any:
+    if attribute is None:
+        raise bad_parameter("diagnose", "attribute", allowed="a column name, an index or values", got=None)
+    values = to_numpy(attribute) if is_tensor(attribute) else attribute
+    shape = np.shape(values)
+    if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
+        raise bad_parameter(
+            "diagnose", "attribute", allowed="one attribute, one value per row", got=f"shape {shape}"
+        )
+    return values if isinstance(values, (pd.Series, pd.DataFrame)) else np.asarray(values)
+
+
+def _views(
+    found: Attribute, before: FloatArray, after: FloatArray, rows: Any
+) -> tuple[FloatArray, FloatArray]:
+    """What the probes see before and after: the chosen rows without the attribute's own columns."""
+    kept = np.setdiff1d(np.arange(before.shape[1]), found.own)
+    if not len(kept):
+        raise InputError(
+            f"diagnose: X has no columns besides the attribute {found.name!r}. Pass the others too."
+        )
+    at = np.ix_(rows, kept)
+    return at_resolution(before[at], before[:, kept]), at_resolution(after[at], before[:, kept])
+
+
+def _probe_both(
+    views: tuple[FloatArray, FloatArray], y: Any, *, classes: bool, folds: int, seed: int
+) -> tuple[ProbeScores, ...]:
+    scores = []
+    for name in PROBES:
+        before, after = (probe(name, view, y, classes=classes, folds=folds, seed=seed) for view in views)
+        scores.append(ProbeScores(name, before, after))
+    return tuple(scores)
+
+
+def _variance_removed(
+    where: Coordinates, before: FloatArray, after: FloatArray
+) -> tuple[dict[str, float], float]:
+    """Share of variance that the projection takes from every original column, and from all of them."""
+    had, has = before.var(0), after.var(0)
+    if is_encoder(where.domain):
+        groups = {column.name: slice(column.start, column.stop) for column in where.domain.columns_}
+    else:
+        names = where.names or [f"column {i}" for i in range(len(had))]
+        groups = {name: slice(i, i + 1) for i, name in enumerate(names)}
+    shares = {name: _share(float(had[at].sum()), float(has[at].sum())) for name, at in groups.items()}
+    return shares, _share(float(had.sum()), float(has.sum()))
+
+
+def _share(had: float, has: float) -> float:
+    share = 1.0 - has / had if had > 0 else 0.0
+    return 0.0 if abs(share) < 1e-12 else share
+
+
+def _notes(metric: FairMetric, found: Attribute, before: FloatArray, after: FloatArray) -> list[str]:
+    notes = []
+    if metric.subspace is None:
+        notes.append("The metric has no sensitive subspace, so nothing is projected off.")
+    elif metric.weight is not None and metric.weight > 0:
+        notes.append(
+            f"The metric leaves a weight of {metric.weight:g} on its subspace; here it is projected off."
+        )
+    if found.own:
+        had, has = before[:, found.own].var(0).sum(), after[:, found.own].var(0).sum()
+        left = 1.0 - _share(float(had), float(has))
+        if left > 1e-6:
+            notes.append(
+                f"The metric still sees {found.name!r} itself: {left:.1%} of the variance of its own column(s) is "
+                "left, which the probes do not use."
+            )
+    return notes
+
+
+def _notes_on_scores(probes: tuple[ProbeScores, ...], shares: dict[str, float]) -> list[str]:
+    notes = []
+    linear, boosted = probes
+    if boosted.after.low > linear.after.high:
+        notes.append(
+            "The boosted probe finds more than the linear one: a projection removes linear traces only."
+        )
+    if min(shares.values()) < -1e-3:
+        notes.append("Below zero: removing what columns share can leave one of them with more spread.")
+    return notes
+
+
+def _resampling(
+    metric: FairMetric, learner: Any, X: Any, attribute: Any, learned_on: Any, fit_params: Any
+) -> tuple[Any, Mapping[str, Any], str]:
+    """Rows and parameters to learn from again, or the reason why there is no stability to show."""
+    rows = X if learned_on is None else learned_on
+    if learner is None:
+        return (
+            rows,
+            {},
+            "The stability of the subspace needs the learner: pass the fitted learner, not its metric.",
+        )
+    if metric.subspace is None:
+        return rows, {}, "There is no subspace whose stability could be shown."
+    if fit_params is not None or not get_tags(learner).target_tags.required:
+        return rows, fit_params or {}, ""
+    if isinstance(learner, AttributeSubspace) and learned_on is None and np.ndim(attribute):
+        # An attribute that is no column of X is what the learner was fitted with.
+        return rows, {"sensitive_features": attribute}, ""
+    return rows, {}, "The stability needs what the learner was fitted with: pass fit_params=."

@@ -1,0 +1,155 @@
+"""How much a learned subspace moves when the people it was learned from are drawn again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from likewise.core.arrays import FloatArray, is_tensor, to_numpy
+from likewise.core.errors import InputError
+from likewise.core.frames import is_frame, to_pandas
+from likewise.core.subspace import Subspace
+from likewise.evaluation.measures import Measure
+from likewise.fair_metrics.feature_maps import is_encoder
+from likewise.fair_metrics.groups import read_groups
+
+__all__ = ["Stability", "bootstrap_angles"]
+
+
+@dataclass(frozen=True)
+class Stability:
+    """Principal angles between the subspace and the subspaces of bootstrap resamples.
+
+    Parameters
+    ----------
+    angles : tuple of Measure
+        One per direction, the largest first, in radians: median over the resamples, with the interval that
+        holds 95% of them. 0 is the same direction, π/2 one that was lost.
+    n_resamples : int
+        How many resamples could be learned from.
+    n_failed : int
+        How many could not, for example because a rare category was not drawn.
+    dims : tuple of (int, int)
+        Fewest and most directions that a resample gave.
+    """
+
+    angles: tuple[Measure, ...]
+    n_resamples: int
+    n_failed: int
+    dims: tuple[int, int]
+
+    @property
+    def largest(self) -> Measure:
+        """The largest angle: how far the least certain direction moves."""
+        return self.angles[0]
+
+
+def bootstrap_angles(
+    learner: Any, X: Any, fit_params: Mapping[str, Any], n_resamples: int, rng: np.random.Generator
+) -> Stability:
+    """Learn again from resamples, and compare with what `learner` has learned.
+
+    Parameters
+    ----------
+    learner : fitted learner
+        Left as it is; clones of it are fitted.
+    X : array, tensor or frame of shape (n, p)
+        The rows that it was fitted on.
+    fit_params : mapping
+        What else was passed to its `fit`. Judged pairs are drawn as pairs and groups as whole groups; else
+        rows are drawn, with everything that has one entry per row.
+    n_resamples : int
+    rng : numpy Generator
+
+    Returns
+    -------
+    Stability
+
+    Examples
+    --------
+    >>> from likewise.fair_metrics import AttributeSubspace
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> learner = AttributeSubspace().fit(X, X[:, 0] > 0)
+    >>> bootstrap_angles(learner, X, {"y": X[:, 0] > 0}, 10, np.random.default_rng(0)).largest.value < 0.1
+    True
+    """
+    reference: Subspace = learner.metric_.subspace
+    table = _table(X)
+    encoder = learner.metric_.feature_map
+    found: list[FloatArray] = []
+    dims: list[int] = []
+    failure: InputError | None = None
+    for _ in range(n_resamples):
+        again = clone(learner)
+        if is_encoder(encoder):
+            # The same coordinates every time: means, scales and categories are not what is tested.
+            again.set_params(domain=encoder, feature_map=None)
+        rows, params = _resample(table, fit_params, rng)
+        try:
+            subspace = again.fit(rows, **params).metric_.subspace
+        except InputError as error:
+            failure = error
+            continue
+        dims.append(0 if subspace is None else subspace.dim)
+        found.append(_angles(reference, subspace))
+    if failure is not None and not found:
+        raise InputError(f"diagnose: no bootstrap resample could be learned from. {failure}") from failure
+    return Stability(_summary(np.stack(found)), len(found), n_resamples - len(found), (min(dims), max(dims)))
+
+
+def _angles(reference: Subspace, subspace: Subspace | None) -> FloatArray:
+    """One angle per direction of the reference, the largest first; a direction that was lost is at π/2."""
+    if subspace is None:
+        return np.full(reference.dim, np.pi / 2)
+    angles = to_numpy(reference.principal_angles(subspace))
+    return np.concatenate([np.full(reference.dim - len(angles), np.pi / 2), angles])
+
+
+def _summary(angles: FloatArray) -> tuple[Measure, ...]:
+    middle = np.median(angles, axis=0)
+    low, high = np.quantile(angles, [0.025, 0.975], axis=0)
+    return tuple(
+        Measure(f"angle {i + 1}", float(middle[i]), float(low[i]), float(high[i]), "percentile")
+        for i in range(angles.shape[1])
+    )
+
+
+def _table(X: Any) -> Any:
+    return to_pandas(X, owner="diagnose", name="learned_on") if is_frame(X) else to_numpy(X)
+
+
+def _resample(
+    table: Any, fit_params: Mapping[str, Any], rng: np.random.Generator
+) -> tuple[Any, dict[str, Any]]:
+    """Draw the units that the learner learns from, with replacement."""
+    params = dict(fit_params)
+    n = len(table)
+    if params.get("pairs") is not None:
+        pairs, comparable = to_numpy(params["pairs"]), to_numpy(params["comparable"])
+        drawn = rng.integers(len(pairs), size=len(pairs))
+        return table, {**params, "pairs": pairs[drawn], "comparable": comparable[drawn]}
+    if params.get("groups") is not None:
+        groups = read_groups("diagnose", params["groups"], n)
+        order = np.arange(n) if groups.order is None else groups.order
+        lists = [order[a:b] for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True) if b - a > 1]
+        return table, {**params, "groups": [lists[i] for i in rng.integers(len(lists), size=len(lists))]}
+    drawn = rng.integers(n, size=n)
+    return _take(table, drawn, n), {name: _take(value, drawn, n) for name, value in params.items()}
+
+
+def _take(values: Any, rows: Any, n: int) -> Any:
+    """The drawn rows of anything with one entry per row; anything else as it is."""
+    if isinstance(values, Mapping):
+        return {name: _take(value, rows, n) for name, value in values.items()}
+    if is_frame(values):
+        values = to_pandas(values, owner="diagnose", name="fit_params")
+    if not hasattr(values, "__len__") or isinstance(values, str) or len(values) != n:
+        return values
+    if isinstance(values, (pd.DataFrame, pd.Series)):
+        return values.iloc[rows].reset_index(drop=True)
+    return to_numpy(values)[rows] if is_tensor(values) else np.asarray(values)[rows]
