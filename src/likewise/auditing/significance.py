@@ -287,7 +287,7 @@ def _mean_test(
     if error <= 1e-14 * float(np.abs(scores).max()):
         # No spread at all, as for an exactly invariant model: there is nothing to studentise.
         p_value = 0.0 if excess > 0 else 1.0
-        statistic = float(np.copysign(np.inf, excess)) if excess else 0.0
+        statistic = np.inf if excess > 0 else 0.0
         interval = (estimate, estimate)
     else:
         skew = float(stats.skew(scores, bias=False)) if skewness_corrected and n > 2 else 0.0

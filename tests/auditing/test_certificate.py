@@ -1,0 +1,206 @@
+"""Estimates refute, bounds certify, and nothing else is a certificate."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from likewise.auditing.certificate import Bound, Certificate, Estimate, clt_interval, finite_sample_bound
+from likewise.auditing.concentration import delta_n, mean_upper_bound
+from likewise.auditing.splitting import halves, split_bound
+from likewise.core.errors import InputError
+
+LOW = Estimate(value=0.6, gap=0.1, eps=0.1, n=50, method="search")
+HIGH = Bound(value=0.7, gap=0.2, eps=0.1, n=50, method="exact dual")
+
+
+def test_an_estimate_can_refute_but_never_certify():
+    assert {LOW.verdict(delta) for delta in (0.0, 0.59, 0.6, 1.0, 1e9)} == {"unfair", "not refuted"}
+    assert LOW.verdict(0.59) == "unfair"
+    assert LOW.verdict(0.6) == "not refuted"
+    assert Certificate(LOW).verdict(1e9) == "undecided"
+
+
+def test_a_bound_can_certify_but_never_refute():
+    assert {HIGH.verdict(delta) for delta in (0.0, 0.69, 0.7, 1.0)} == {"fair", "not certified"}
+    assert HIGH.verdict(0.7) == "fair"
+    assert HIGH.verdict(0.69) == "not certified"
+
+
+@pytest.mark.parametrize(
+    ("delta", "of", "expected"),
+    [
+        (0.5, "value", "unfair"),
+        (0.65, "value", "undecided"),
+        (0.7, "value", "fair"),
+        (0.15, "gap", "undecided"),
+    ],
+)
+def test_both_together_decide_outside_of_what_lies_between(delta, of, expected):
+    certificate = Certificate(LOW, HIGH)
+    assert certificate.verdict(delta, of=of) == expected
+    assert certificate.sentence(delta, of=of).startswith(expected.capitalize())
+
+
+def test_sentences_for_people():
+    certificate = Certificate(LOW, dataclasses.replace(HIGH, confidence=0.95, about="population"))
+    assert certificate.sentence(0.75) == (
+        "Fair: moving people to comparable places within a budget of 0.1 brings their mean loss to at most 0.7 "
+        "(95% confidence), within the 0.75 allowed."
+    )
+    assert certificate.sentence(0.15, of="gap") == (
+        "Undecided: within a budget of 0.1, the added loss is 0.1 at least and 0.2 at most; 0.15 is allowed."
+    )
+    assert "no upper bound is known" in Certificate(LOW).sentence(1.0)
+    endless = dataclasses.replace(LOW, value=np.inf, gap=np.inf)
+    assert "at least infinity" in Certificate(endless).sentence(1.0)
+
+
+def test_what_diverged_claims_nothing():
+    for make in (Estimate, Bound):
+        with pytest.raises(InputError, match="diverged claims nothing"):
+            make(value=np.nan, gap=0.1, eps=0.1, n=5, method="search")
+    with pytest.raises(InputError, match="'delta'"):
+        LOW.verdict(np.nan)
+
+
+def test_contradictions_are_refused():
+    with pytest.raises(InputError, match="same ε"):
+        Certificate(LOW, dataclasses.replace(HIGH, eps=0.2))
+    with pytest.raises(InputError, match="above the bound"):
+        Certificate(LOW, dataclasses.replace(HIGH, value=0.5))
+    with pytest.raises(InputError, match="no claim about the gap"):
+        dataclasses.replace(HIGH, gap=None).verdict(1.0, of="gap")
+
+
+def test_types_are_frozen_and_apart():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        LOW.value = 0.0
+    assert not isinstance(LOW, Bound)
+    assert not isinstance(HIGH, Estimate)
+
+
+class TestFiniteSample:
+    def test_formulas(self):
+        values = np.array([0.0, 0.5, 1.0, 2.0])
+        t, n, upper = 0.05, 4, 2.0
+        mean, variance = values.mean(), values.var(ddof=1)
+        hoeffding = mean + upper * np.sqrt(np.log(1 / t) / (2 * n))
+        bernstein = (
+            mean + np.sqrt(2 * variance * np.log(2 / t) / n) + 7 * upper * np.log(2 / t) / (3 * (n - 1))
+        )
+        assert mean_upper_bound(values, upper, method="hoeffding") == pytest.approx(hoeffding)
+        assert mean_upper_bound(values, upper) == pytest.approx(bernstein)
+
+    def test_bernstein_is_shorter_where_little_varies(self):
+        values = np.concatenate([np.zeros(990), np.full(10, 0.1)])
+        assert mean_upper_bound(values, 1.0) < mean_upper_bound(values, 1.0, method="hoeffding")
+
+    def test_never_above_the_largest_loss(self):
+        shown = finite_sample_bound([0.9, 0.8, 0.7], lam=1.0, eps=1.0, upper=1.0, losses=[0.1, 0.1, 0.1])
+        assert shown.value == 1.0
+        assert shown.gap == 1.0
+
+    def test_says_what_it_assumes(self):
+        shown = finite_sample_bound(np.full(9, 0.1), lam=1.0, eps=0.1, upper=1.0, assumptions=("made up",))
+        assert any("λ was chosen on other rows" in text for text in shown.assumptions)
+        assert "made up" in shown.assumptions
+        assert (shown.about, shown.confidence, shown.n) == ("population", 0.95, 9)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"transformed": [0.1, 2.0]}, "outside"),
+            ({"transformed": [0.1, np.inf]}, "bounded domain"),
+            ({"transformed": []}, "one number per row"),
+            ({"losses": [0.5, 0.1]}, "staying put costs nothing"),
+            ({"losses": [0.1]}, "lengths differ"),
+            ({"method": "magic"}, "'method'"),
+            ({"confidence": 1.0}, "'confidence'"),
+            ({"lam": np.inf}, "'lam'"),
+            ({"upper": 0}, "'upper'"),
+        ],
+    )
+    def test_bad_input_is_named(self, change, message):
+        good = {"transformed": [0.1, 0.2], "lam": 1.0, "eps": 0.1, "upper": 1.0}
+        with pytest.raises(InputError, match=message):
+            finite_sample_bound(**{**good, **change})
+
+    def test_split_evaluates_on_people_that_did_not_choose(self):
+        seen = {}
+
+        def choose(rows):
+            seen["choose"] = rows
+            return 2.0
+
+        def transform(rows, lam):
+            seen["evaluate"] = rows
+            assert lam == 2.0
+            return np.full(len(rows), 0.2)
+
+        shown = split_bound(
+            101,
+            choose=choose,
+            transform=transform,
+            losses=np.full(101, 0.1),
+            eps=0.1,
+            upper=1.0,
+            random_state=3,
+        )
+        assert shown.n == 51
+        assert set(seen["choose"]).isdisjoint(seen["evaluate"])
+        assert len(seen["choose"]) + len(seen["evaluate"]) == 101
+
+    def test_halves_are_reproducible(self):
+        first, again = halves(20, random_state=1), halves(20, random_state=1)
+        np.testing.assert_array_equal(first[0], again[0])
+        assert not np.array_equal(first[0], halves(20, random_state=2)[0])
+        with pytest.raises(InputError, match="'n'"):
+            halves(3)
+
+
+class TestClt:
+    def test_equals_a_t_interval_shifted_by_the_transport(self):
+        values = np.array([0.1, 0.4, 0.2, 0.9, 0.3])
+        found = clt_interval(values, lam=2.0, eps=0.1, confidence=0.9)
+        low, high = stats.t.interval(0.9, 4, loc=values.mean(), scale=stats.sem(values))
+        assert (found.low, found.high) == pytest.approx((low + 0.2, high + 0.2))
+
+    def test_the_gap_uses_the_paired_difference(self):
+        base = np.array([0.0, 10.0, 0.0, 10.0])
+        found = clt_interval(base + np.array([0.1, 0.2, 0.1, 0.2]), lam=0.0, eps=0.0, losses=base)
+        assert found.quantity == "gap"
+        assert found.estimate == pytest.approx(0.15)
+        assert found.width < 0.25
+        with pytest.raises(InputError, match="at least two"):
+            clt_interval([0.1], lam=0.0, eps=0.0)
+
+
+class TestDeltaN:
+    def test_terms_with_the_symbols_of_proposition_3_1(self):
+        C_L, L, D, delta_c, M, n, eps, t = 0.7, 1.3, 2.1, 0.02, 3.0, 5000, 0.09, 0.1
+        found = delta_n(C_L=C_L, L=L, D=D, delta_c=delta_c, M=M, n=n, eps=eps, t=t)
+        assert found.terms == pytest.approx(
+            {
+                "complexity": 48 * C_L / np.sqrt(n),
+                "transport": 48 * L * D**2 / np.sqrt(n * eps),
+                "metric": L * delta_c * D**2 / np.sqrt(eps),
+                "deviation": M * np.sqrt(np.log(2 / t) / (2 * n)),
+            }
+        )
+        assert found.total == pytest.approx(sum(found.terms.values()))
+        assert found.trained_gap(0.2) == pytest.approx(0.2 + 2 * found.total)
+        assert found.certificate_error == pytest.approx(2 * found.total)
+        assert found.population_gap(0.3) == pytest.approx(0.3 + 2 * found.total)
+
+    def test_only_the_error_of_the_metric_does_not_vanish(self):
+        found = delta_n(C_L=1.0, L=1.0, D=1.0, delta_c=0.5, M=1.0, n=10**14, eps=0.25, t=0.05)
+        assert found.metric == pytest.approx(1.0)
+        assert found.total == pytest.approx(1.0, abs=1e-4)
+
+    def test_bad_input_is_named(self):
+        good = {"C_L": 1.0, "L": 1.0, "D": 1.0, "delta_c": 0.0, "M": 1.0, "n": 10, "eps": 0.1, "t": 0.05}
+        for name, value in {"eps": 0, "t": 1.0, "n": 0, "L": -1.0}.items():
+            with pytest.raises(InputError, match=f"'{name}'"):
+                delta_n(**{**good, name: value})

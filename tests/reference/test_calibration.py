@@ -1,0 +1,198 @@
+"""Calibration by simulation: tests reject as often as they say, bounds cover as often as they say."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import linprog
+
+from likewise.auditing.certificate import clt_interval, finite_sample_bound
+from likewise.auditing.significance import flip_share_test, gap_test, loss_ratio_test
+
+AUDITS = 400
+
+
+def most_rejections(audits, level=0.05):
+    """With probability 0.999 a test of that level rejects no more often."""
+    return int(stats.binom.ppf(0.999, audits, level))
+
+
+def audit_by_gradient(rng, weights, n, steps=8):
+    """One audit in float32: fixed steps of ascent inside the sensitive subspace, best iterate kept."""
+    d = len(weights)
+    X = rng.normal(size=(n, d)).astype(np.float32)
+    y = np.where(rng.random(n) < 1 / (1 + np.exp(-X @ weights)), 1, -1).astype(np.float32)
+    basis = np.eye(d, dtype=np.float32)[:, :2]
+    w = weights.astype(np.float32)
+
+    def losses(x):
+        return np.logaddexp(np.float32(0), -y * (x @ w))
+
+    before = losses(X)
+    best, x = before.copy(), X.copy()
+    for _ in range(steps):
+        slope = -(y / (1 + np.exp(y * (x @ w))))[:, None] * w
+        x = x + (slope @ basis) @ basis.T + rng.normal(size=(n, 2)).astype(np.float32) @ basis.T
+        x[:, :2] = np.clip(x[:, :2], -3, 3)
+        best = np.maximum(best, losses(x))
+    return before, best
+
+
+def test_an_exactly_invariant_model_is_rejected_at_most_at_the_level():
+    rng = np.random.default_rng(0)
+    invariant = np.array([0.0, 0.0, 1.0, -2.0, 0.5])
+    rejected = {"ratio": 0, "ratio of means": 0, "gap": 0}
+    for _ in range(AUDITS):
+        before, after = audit_by_gradient(rng, invariant, n=100)
+        rejected["ratio"] += loss_ratio_test(before, after, threshold=1.0).rejected
+        rejected["ratio of means"] += loss_ratio_test(
+            before, after, threshold=1.0, statistic="ratio_of_means"
+        ).rejected
+        rejected["gap"] += gap_test(before, after).rejected
+    assert all(count <= most_rejections(AUDITS) for count in rejected.values()), rejected
+
+
+def test_an_unfair_model_is_rejected():
+    rng = np.random.default_rng(1)
+    unfair = np.array([1.0, 0.0, 1.0, -2.0, 0.5])
+    found = [audit_by_gradient(rng, unfair, n=200) for _ in range(20)]
+    assert all(loss_ratio_test(*losses).rejected for losses in found)
+    assert all(gap_test(*losses, threshold=0.1).rejected for losses in found)
+
+
+@pytest.mark.parametrize("skewness_corrected", [False, True])
+@pytest.mark.parametrize("statistic", ["mean_ratio", "ratio_of_means"])
+def test_on_the_border_of_the_null_the_level_is_kept(statistic, skewness_corrected):
+    """Ratios are log-normal with a mean of exactly τ = 1.25 and independent of the losses before."""
+    rng = np.random.default_rng(2)
+    rejected, covered = 0, 0
+    for _ in range(AUDITS):
+        before = rng.exponential(size=300) + 0.05
+        ratio = 1.25 * np.exp(0.6 * rng.normal(size=300) - 0.18)
+        found = loss_ratio_test(
+            before, before * ratio, statistic=statistic, skewness_corrected=skewness_corrected
+        )
+        rejected += found.rejected
+        covered += found.interval[0] <= 1.25 <= found.interval[1]
+    # Kept, and not by never rejecting.
+    assert AUDITS * 0.015 <= rejected <= most_rejections(AUDITS)
+    assert covered >= AUDITS - most_rejections(AUDITS)
+
+
+def test_gap_on_the_border_of_the_null():
+    rng = np.random.default_rng(3)
+    rejected = 0
+    for _ in range(AUDITS):
+        before = rng.exponential(size=150)
+        rejected += gap_test(before, before + rng.gamma(2.0, 0.1, size=150), threshold=0.2).rejected
+    assert AUDITS * 0.015 <= rejected <= most_rejections(AUDITS)
+
+
+def test_share_of_flips_on_the_border_of_the_null():
+    rng = np.random.default_rng(4)
+    flips = rng.binomial(200, 0.1, size=2000)
+    p_values = {
+        int(count): flip_share_test(int(count), 200, threshold=0.1).p_value for count in np.unique(flips)
+    }
+    rejected = sum(p_values[int(count)] <= 0.05 for count in flips)
+    assert 2000 * 0.02 <= rejected <= most_rejections(2000)
+
+
+class Population:
+    """Finitely many kinds of people, each with finitely many places to go: V is a linear programme."""
+
+    def __init__(self, seed, kinds=6, places=5, eps=0.15, upper=2.0):
+        rng = np.random.default_rng(seed)
+        self.share = rng.dirichlet(np.full(kinds, 2.0))
+        self.loss = rng.uniform(0, upper, size=(kinds, places)) ** 2 / upper
+        self.cost = rng.exponential(0.5, size=(kinds, places))
+        self.cost[:, 0] = 0.0  # staying put
+        self.eps, self.upper = eps, upper
+        weights = np.repeat(np.eye(kinds), places, axis=1)
+        found = linprog(
+            -self.loss.ravel(),
+            A_ub=[self.cost.ravel()],
+            b_ub=[eps],
+            A_eq=weights,
+            b_eq=self.share,
+            bounds=(0, None),
+        )
+        self.value = -found.fun
+        self.gap = self.value - self.share @ self.loss[:, 0]
+        # λ* is a corner of some kind's frontier: try them all.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rise = self.loss[:, :, None] - self.loss[:, None, :]
+            slopes = rise / (self.cost[:, :, None] - self.cost[:, None, :])
+        self.lams = np.unique(np.append(slopes[np.isfinite(slopes) & (slopes > 0)], 0.0))
+        self.transformed = (self.loss[:, None, :] - self.lams[None, :, None] * self.cost[:, None, :]).max(2)
+
+    def best_lam(self, counts):
+        return int((self.lams * self.eps + counts @ self.transformed / counts.sum()).argmin())
+
+
+def test_the_population_is_consistent():
+    population = Population(0)
+    at = population.best_lam(population.share)
+    dual = population.lams[at] * population.eps + population.share @ population.transformed[:, at]
+    assert dual == pytest.approx(population.value, abs=1e-9)
+    assert population.gap > 0.1
+
+
+@pytest.mark.parametrize("method", ["hoeffding", "empirical_bernstein"])
+def test_finite_sample_bound_covers_the_known_value(method):
+    rng = np.random.default_rng(5)
+    simulations, n = 1000, 200
+    covered = {"value": 0, "gap": 0, "without the margin": 0}
+    for simulation in range(simulations):
+        population = POPULATIONS[simulation % len(POPULATIONS)]
+        first, second = rng.multinomial(n, population.share, size=2)
+        at = population.best_lam(first)
+        shown = finite_sample_bound(
+            np.repeat(population.transformed[:, at], second),
+            lam=population.lams[at],
+            eps=population.eps,
+            upper=population.upper,
+            losses=np.repeat(population.loss[:, 0], second),
+            method=method,
+        )
+        plain = population.lams[at] * population.eps + second @ population.transformed[:, at] / n
+        covered["value"] += shown.value >= population.value
+        covered["gap"] += shown.gap >= population.gap
+        covered["without the margin"] += plain >= population.value
+    assert covered["value"] >= 0.95 * simulations
+    assert covered["gap"] >= 0.95 * simulations
+    # The margin is what covers: the dual value of the sample alone does not.
+    assert covered["without the margin"] < 0.9 * simulations
+
+
+def test_bounds_are_not_idle():
+    """With many people both come close to V, empirical Bernstein closer."""
+    population = POPULATIONS[0]
+    counts = np.round(population.share * 200_000).astype(int)
+    at = population.best_lam(counts)
+    values = np.repeat(population.transformed[:, at], counts)
+    args = {"lam": population.lams[at], "eps": population.eps, "upper": population.upper}
+    hoeffding = finite_sample_bound(values, method="hoeffding", **args).value
+    bernstein = finite_sample_bound(values, method="empirical_bernstein", **args).value
+    assert population.value < bernstein < hoeffding < population.value + 0.01
+
+
+def test_clt_interval_covers_with_lambda_from_the_same_people():
+    rng = np.random.default_rng(6)
+    simulations, n = 1000, 400
+    covered = {"value": 0, "gap": 0}
+    for simulation in range(simulations):
+        population = POPULATIONS[simulation % len(POPULATIONS)]
+        counts = rng.multinomial(n, population.share)
+        at = population.best_lam(counts)
+        values = np.repeat(population.transformed[:, at], counts)
+        losses = np.repeat(population.loss[:, 0], counts)
+        args = {"lam": population.lams[at], "eps": population.eps}
+        value = clt_interval(values, **args)
+        gap = clt_interval(values, losses=losses, **args)
+        covered["value"] += value.low <= population.value <= value.high
+        covered["gap"] += gap.low <= population.gap <= gap.high
+    for count in covered.values():
+        assert 0.92 * simulations <= count <= 0.98 * simulations
+
+
+POPULATIONS = [Population(seed) for seed in range(5)]
