@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
@@ -59,7 +59,7 @@ def probe(name: str, X: FloatArray, y: Any, *, classes: bool, folds: int, seed: 
     scores = cross_val_score(_model(name, classes, seed), X, y, cv=cv, scoring=score)
     mean = float(scores.mean())
     error = float(scores.std(ddof=1)) * np.sqrt(1.0 / folds + 1.0 / (folds - 1.0))
-    half = float(stats.t.ppf(0.975, folds - 1)) * error
+    half = float(stdtrit(folds - 1, 0.975)) * error
     low, high = mean - half, min(mean + half, 1.0)
     return Measure(name, mean, max(low, 0.0) if classes else low, high, "folds")
 
