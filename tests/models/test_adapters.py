@@ -436,3 +436,21 @@ def test_nothing_heavy_is_imported_before_it_is_used():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("row", [[0.5, 0.4], [1.2, -0.2], [0.0, 0.0]])
+def test_what_is_no_probability_is_an_error(row):
+    answers = np.tile([0.5, 0.5], (120, 1))
+    answers[7] = row
+    with pytest.raises(ModelError, match="no probabilities at row 7"):
+        as_model(lambda rows: answers).outputs(X)
+
+
+def test_the_row_in_the_message_is_counted_over_all_batches():
+    def predict(rows):
+        p = np.full((len(rows), 2), 0.5)
+        p[rows[:, 0] == X[71, 0]] = np.nan
+        return p
+
+    with pytest.raises(ModelError, match="1 of 20 rows, first at row 71"):
+        CallableModel(predict, batch_rows=20).outputs(X)

@@ -98,7 +98,7 @@ def test_a_plain_module_is_left_as_it_came():
 
 def test_a_graph_of_the_caller_stays_valid():
     module = Restless()
-    x, y = torch.tensor(ROWS, dtype=torch.float32), torch.tensor(LABELS)
+    x, y = torch.tensor(ROWS, dtype=torch.float32, requires_grad=True), torch.tensor(LABELS)
     loss = nn.functional.cross_entropy(module.linear(x), y)
     as_model(module).losses(ROWS, LABELS)
     loss.backward()
