@@ -291,6 +291,28 @@ class TestReadingModels:
         with pytest.raises(InputError, match="not a linear classifier"):
             LinearModel.from_model(torch.nn.Sequential(layer, torch.nn.ReLU()))
 
+    @pytest.mark.parametrize("loss", ["cross_entropy", "hinge", "zero_one"])
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_adapters_have_the_same_losses(self, rng, loss, n_classes):
+        from sklearn.linear_model import LogisticRegression
+
+        from likewise.models import as_model
+
+        X, y = rng.normal(size=(90, 3)), rng.integers(0, n_classes, size=90)
+        adapter = as_model(LogisticRegression().fit(X, y), loss=loss)
+        linear = LinearModel.from_model(adapter)
+        assert linear.loss == loss
+        np.testing.assert_allclose(linear.losses(X, y), adapter.losses(X, y), atol=1e-9)
+
+    def test_adapters_of_other_models_are_refused(self, rng):
+        from sklearn.tree import DecisionTreeClassifier
+
+        from likewise.models import as_model
+
+        X, y = rng.normal(size=(90, 3)), rng.integers(0, 2, size=90)
+        with pytest.raises(InputError, match="not a linear classifier"):
+            LinearModel.from_model(as_model(DecisionTreeClassifier(max_depth=2).fit(X, y)))
+
     def test_bad_input_is_named(self, rng):
         model = LinearModel([1.0, 2.0], 0.0)
         with pytest.raises(ModelError, match="not finite"):

@@ -256,7 +256,7 @@ def _newton(form: CostForm, gain: FloatArray, lam: float, lower: FloatArray, upp
         aim = shift + c
         free = (aim > low) & (aim < high)
         pull = top * ((np.clip(aim, low, high) - shift) @ Q) - penalty * z[active]
-        hessian = top * np.einsum("dk,nd,dl->nkl", Q, 1.0 - free, Q, optimize=True)
+        hessian = top * (np.where(free, 0.0, 1.0)[:, None, :] * Q.T @ Q)
         diagonal = np.arange(Q.shape[1])
         hessian[:, diagonal, diagonal] += penalty + 1e-11 * top
         step = np.linalg.solve(hessian, pull[:, :, None])[:, :, 0]
@@ -295,19 +295,19 @@ def _line_search(
     change = np.concatenate([weight, -weight], axis=1)
     ignore = ~np.isfinite(times) | (times <= 0)
     times[ignore], change[ignore] = 0.0, 0.0
-    order = np.argsort(times, axis=1)
-    times = np.take_along_axis(times, order, 1)
+    order = np.arange(len(times))[:, None], np.argsort(times, axis=1)
+    times = times[order]
     # Slope of the derivative after each breakpoint, and the derivative at each breakpoint.
-    after = slope[:, None] + np.cumsum(np.take_along_axis(change, order, 1), axis=1)
-    before = np.concatenate([slope[:, None], after[:, :-1]], axis=1)
-    gaps = np.diff(times, axis=1, prepend=0.0)
-    at = rise[:, None] + np.cumsum(before * gaps, axis=1)
+    after = slope[:, None] + np.cumsum(change[order], axis=1)
+    at = times * slope[:, None]
+    at[:, 1:] = at[:, :1] + np.cumsum(after[:, :-1] * (times[:, 1:] - times[:, :-1]), axis=1)
+    at += rise[:, None]
     passed = at > 0
     count = np.where(passed.all(1), times.shape[1], passed.argmin(1))
-    index = np.maximum(count - 1, 0)[:, None]
-    start = np.where(count > 0, np.take_along_axis(times, index, 1)[:, 0], 0.0)
-    value = np.where(count > 0, np.take_along_axis(at, index, 1)[:, 0], rise)
-    steep = -np.where(count > 0, np.take_along_axis(after, index, 1)[:, 0], slope)
+    place = np.arange(len(count)), np.maximum(count - 1, 0)
+    start = np.where(count > 0, times[place], 0.0)
+    value = np.where(count > 0, at[place], rise)
+    steep = -np.where(count > 0, after[place], slope)
     with np.errstate(divide="ignore", invalid="ignore"):
         extra = np.where(steep > 1e-13 * (drag + weight.sum(1)), value / steep, 0.0)
     return np.asarray(np.where(rise > 0, start + np.maximum(extra, 0.0), 0.0))

@@ -76,10 +76,10 @@ class LinearModel:
 
         Parameters
         ----------
-        model : LinearModel, scikit-learn linear classifier, torch.nn.Linear, or a Sequential of one
-            A `LinearModel` is returned as it is, with its own loss.
+        model : LinearModel, Model, scikit-learn linear classifier, torch.nn.Linear, or a Sequential of one
+            A `LinearModel` is returned as it is; it and a `Model` of `as_model` have a loss of their own.
         loss : str
-            As in the class.
+            As in the class, for models that do not say.
 
         Returns
         -------
@@ -94,6 +94,8 @@ class LinearModel:
         """
         if isinstance(model, cls):
             return model
+        if hasattr(model, "linear_form"):
+            return _from_adapter(model)
         if hasattr(model, "coef_") and hasattr(model, "classes_"):
             linear = cls(model.coef_, model.intercept_, model.classes_, loss)
             _check_softmax(model, linear)
@@ -156,6 +158,22 @@ def loss_of_scores(excess: FloatArray, index: np.ndarray[Any, np.dtype[np.intp]]
         return np.asarray(np.maximum(0.0, 1.0 + worst))
     # The decision is the first class with the top score, as argmax has it.
     return np.asarray(excess.argmax(axis=1) != index, dtype=float)
+
+
+def _from_adapter(model: Any) -> LinearModel:
+    """Read a `likewise.models.Model` whose scores are linear."""
+    form = None if model.loss.regression else model.linear_form()
+    estimator = getattr(model, "estimator", None)
+    if form is None and model.loss.name == "zero_one" and hasattr(estimator, "coef_"):
+        # Only the decision counts, and that of every linear classifier is its largest score.
+        return LinearModel.from_model(estimator, loss="zero_one")
+    if form is None or model.loss.name not in LOSSES:
+        raise InputError(
+            f"LinearModel.from_model: {type(model).__name__} with {model.loss.name} loss is not a linear classifier "
+            f"under one of {', '.join(LOSSES)}. Audit it by search instead."
+        )
+    coef, intercept = form
+    return LinearModel(coef, intercept, model.classes_, model.loss.name)
 
 
 def _check_softmax(model: Any, linear: LinearModel) -> None:
