@@ -1,0 +1,169 @@
+"""The network of an estimator: a plain MLP or the user's own module, seeded, behind a projection where asked."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from likewise.core.arrays import FloatArray, to_numpy
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.subspace import Subspace
+from likewise.models.guard import evaluating, module_device, module_dtype
+from likewise.models.losses import as_loss
+from likewise.training.networks import mlp
+from likewise.training.objective import network_scores
+from likewise.training.run import private_random_state
+
+__all__ = ["behind_projection", "check_outputs", "folded", "make_network", "removal_layer", "scores_of"]
+
+_BATCH_ROWS = 16384
+
+
+def make_network(
+    module: Any, *, n_in: int, n_out: int, hidden: Sequence[int], activation: str, seed: int, owner: str
+) -> nn.Module:
+    """Return a fresh network of (n, n_in) rows.
+
+    Parameters
+    ----------
+    module : None, nn.Module, or callable
+        None: an MLP. A module is copied, with its weights. A function is called with (n_in, n_out), or without
+        arguments where it takes none, with torch's generator seeded, and must return a new module.
+    n_in, n_out : int
+        Numbers of columns and classes.
+    hidden, activation
+        Of the MLP.
+    seed : int
+    owner : str
+
+    Examples
+    --------
+    >>> make_network(None, n_in=2, n_out=3, hidden=(), activation="relu", seed=0, owner="fit")
+    Sequential(
+      (0): Linear(in_features=2, out_features=3, bias=True)
+    )
+    """
+    if module is None:
+        generator = torch.Generator().manual_seed(seed)
+        return mlp(n_in, _widths(hidden, owner), n_out, activation=activation, generator=generator)
+    if isinstance(module, nn.Module):
+        return copy.deepcopy(module)
+    if not callable(module):
+        raise bad_parameter(
+            owner, "module", allowed="a torch module, or a function that makes one", got=type(module).__name__
+        )
+    with private_random_state(seed, torch.device("cpu")):
+        made = module(n_in, n_out) if _takes_sizes(module) else module()
+    if not isinstance(made, nn.Module):
+        raise bad_parameter(
+            owner, "module", allowed="a function that returns a torch module", got=type(made).__name__
+        )
+    return made
+
+
+def _widths(hidden: Any, owner: str) -> tuple[int, ...]:
+    widths = (hidden,) if isinstance(hidden, (int, np.integer)) else tuple(hidden)
+    if any(isinstance(w, bool) or not isinstance(w, (int, np.integer)) or w < 1 for w in widths):
+        raise bad_parameter(
+            owner, "hidden_layer_sizes", allowed="whole numbers of at least 1", got=repr(hidden)
+        )
+    return tuple(int(w) for w in widths)
+
+
+def _takes_sizes(factory: Any) -> bool:
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return True
+    return len([p for p in parameters if p.kind in kinds]) >= 2
+
+
+def check_outputs(net: nn.Module, x: FloatArray, n_classes: int, *, owner: str) -> None:
+    """Raise, before training starts, when a module does not give one score per class.
+
+    One output per row stands for two classes.
+    """
+    try:
+        with evaluating(net), torch.no_grad():
+            scores = network_scores(net, _tensor(net, x[:2]), as_loss("cross_entropy"))
+    except RuntimeError as error:
+        raise InputError(
+            f"{owner}: 'module' cannot be applied to rows of {x.shape[1]} columns: {error}. "
+            "Its first layer must take as many."
+        ) from error
+    if scores.shape[1] != n_classes:
+        raise InputError(
+            f"{owner}: 'module' gives {scores.shape[1]} scores per row, 'y' has {n_classes} classes. "
+            "Give it one output per class."
+        )
+
+
+def scores_of(net: nn.Module, x: FloatArray) -> FloatArray:
+    """Return class scores (n, C) in float64, the network in evaluation mode and left as it came.
+
+    Examples
+    --------
+    >>> scores_of(nn.Linear(2, 3), np.zeros((4, 2))).shape
+    (4, 3)
+    """
+    loss = as_loss("cross_entropy")
+    with evaluating(net), torch.no_grad():
+        parts = [
+            network_scores(net, _tensor(net, x[start : start + _BATCH_ROWS]), loss).double().cpu()
+            for start in range(0, len(x), _BATCH_ROWS)
+        ]
+    return np.asarray(torch.cat(parts).numpy())
+
+
+def _tensor(net: nn.Module, x: FloatArray) -> torch.Tensor:
+    return torch.tensor(x, dtype=module_dtype(net), device=module_device(net))
+
+
+def removal_layer(removed: Subspace, like: nn.Module) -> nn.Linear:
+    """Return a frozen linear layer x ↦ x (I − QQᵀ)."""
+    basis = torch.as_tensor(to_numpy(removed.basis), dtype=torch.float64)
+    d = basis.shape[0]
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, d, d, bias=False, dtype=module_dtype(like))  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        layer.weight.copy_(torch.eye(d, dtype=torch.float64) - basis @ basis.T)
+    layer.weight.requires_grad_(False)
+    return layer.to(module_device(like))
+
+
+def behind_projection(net: nn.Module, removed: Subspace | None) -> nn.Module:
+    """Return the network of rows whose part in a subspace is removed first; it shares the network's weights."""
+    return net if removed is None else nn.Sequential(removal_layer(removed, net), net)
+
+
+def folded(net: nn.Module, removed: Subspace | None) -> nn.Module:
+    """Return a copy of a plain MLP with the projection folded into its first layer; others stay behind it.
+
+    Examples
+    --------
+    >>> net = folded(nn.Sequential(nn.Linear(2, 2)), Subspace.from_directions([[1.0, 0.0]]))
+    >>> net[0].weight[:, 0]
+    tensor([0., 0.], grad_fn=<SelectBackward0>)
+    """
+    if removed is None:
+        return net
+    first = net[0] if type(net) is nn.Sequential and len(net) else None
+    if not isinstance(first, nn.Linear) or type(first) is not nn.Linear:
+        return behind_projection(net, removed)
+    plain = copy.deepcopy(net)
+    assert isinstance(plain, nn.Sequential)
+    layer = plain[0]
+    assert isinstance(layer, nn.Linear)
+    with torch.no_grad():
+        basis = torch.as_tensor(to_numpy(removed.basis), dtype=torch.float64, device=layer.weight.device)
+        weight = layer.weight.double()
+        layer.weight.copy_(weight - (weight @ basis) @ basis.T)
+    return plain

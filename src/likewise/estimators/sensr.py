@@ -1,0 +1,145 @@
+"""SenSR behind the scikit-learn contract."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from likewise.core.randomness import RandomState
+from likewise.core.subspace import Subspace
+from likewise.domains import Domain, TabularDomain
+from likewise.estimators.base import NetworkClassifier
+from likewise.estimators.metrics import metric_encoder, removed_directions, searched_metric, trained_metric
+from likewise.estimators.rows import TrainingRows
+from likewise.training.lambda_rules import LambdaRule
+from likewise.training.objective import Objective
+from likewise.training.robust import SearchLike
+from likewise.training.sampling import Sampling
+from likewise.training.sensr import SenSR
+from likewise.training.setup import OptimizerLike
+
+__all__ = ["SenSRClassifier"]
+
+
+class SenSRClassifier(NetworkClassifier):
+    """Sensitive Subspace Robustness: trained on the worst comparable row of each row (the paper's Algorithm 2).
+
+    Parameters
+    ----------
+    metric : FairMetric, learner or list of them, optional
+        Who is comparable: a metric on the encoded rows; a learner such as ``AttributeSubspace(["sex"])``,
+        cloned and fitted inside `fit`; several mean the union. Default: ``AttributeSubspace()`` on the
+        `sensitive_features` given to `fit`.
+    eps : float, default=1e-3
+        The budget ε of mean squared fair distance. It counts only where the search has a full phase.
+    search : {"fast", "paper"} or GradientSearch, default="fast"
+        How the worst case is looked for: "paper" is 50 + 40 steps of Adam, "fast" a fifth of the first and
+        none of the second.
+    lambda_rule : {"authors", "paper", "dual", "fixed"}, default="authors"
+        How λ moves; see `likewise.training.SenSR`.
+    lam : float, default=2.0
+        λ at the start.
+    search_domain : Domain, optional
+        Which rows the search may reach. None sets no bound, as the paper does.
+    project : FairMetric, learner or list of them, optional
+        Directions that the network shall not see at all: they are projected off the rows first, and the
+        search is left with the rest of the metric's subspace.
+    hidden_layer_sizes, activation, module, domain, n_steps, batch_size, lr, optimizer, sampling, validation, \
+patience, checkpoint, resume, progress, device, threads, random_state
+        As in `MLPBaselineClassifier`. Validation goes by the robust loss.
+
+    Attributes
+    ----------
+    metric_ : FairMetric
+        Who is comparable for this model, what was projected off included.
+    removed_ : Subspace or None
+        What was projected off.
+    objective_ : SenSR
+    classes_, n_features_in_, feature_names_in_, module_, encoder_, history_, status_, findings_, n_iter_
+        As in `MLPBaselineClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from likewise.fair_metrics import ExpertSubspace
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = X[:, 0] + X[:, 1] > 0
+    >>> clf = SenSRClassifier(ExpertSubspace([0]), n_steps=200, random_state=0).fit(X, y)
+    >>> clf.predict([[-3.0, 1.0], [3.0, 1.0], [3.0, -1.0]]).tolist()
+    [True, True, False]
+    """
+
+    def __init__(
+        self,
+        metric: Any = None,
+        *,
+        eps: float = 1e-3,
+        search: SearchLike = "fast",
+        lambda_rule: LambdaRule = "authors",
+        lam: float = 2.0,
+        search_domain: Domain | None = None,
+        project: Any = None,
+        hidden_layer_sizes: Sequence[int] = (100,),
+        activation: str = "relu",
+        module: Any = None,
+        domain: TabularDomain | None = None,
+        n_steps: int = 2000,
+        batch_size: int = 1000,
+        lr: float = 1e-3,
+        optimizer: OptimizerLike = "adam",
+        sampling: Sampling = "balanced",
+        validation: float | None = None,
+        patience: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        progress: bool = False,
+        device: str | None = None,
+        threads: int | Literal["auto"] | None = "auto",
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            hidden_layer_sizes=hidden_layer_sizes,
+            activation=activation,
+            module=module,
+            domain=domain,
+            n_steps=n_steps,
+            batch_size=batch_size,
+            lr=lr,
+            optimizer=optimizer,
+            sampling=sampling,
+            validation=validation,
+            patience=patience,
+            checkpoint=checkpoint,
+            resume=resume,
+            progress=progress,
+            device=device,
+            threads=threads,
+            random_state=random_state,
+        )
+        self.metric = metric
+        self.eps = eps
+        self.search = search
+        self.lambda_rule = lambda_rule
+        self.lam = lam
+        self.search_domain = search_domain
+        self.project = project
+
+    def _encoder(self) -> TabularDomain | None:
+        return self.domain if self.domain is not None else metric_encoder(self.metric)
+
+    def _removed(self, rows: TrainingRows) -> Subspace | None:
+        return removed_directions(self.project, rows, owner=type(self).__name__)
+
+    def _objective(self, rows: TrainingRows) -> Objective:
+        own = trained_metric(self.metric, rows, owner=type(self).__name__)
+        self.metric_, searched = searched_metric(own, self.removed_)
+        return SenSR(
+            searched,
+            eps=self.eps,
+            lam=self.lam,
+            lambda_rule=self.lambda_rule,
+            search=self.search,
+            domain=self.search_domain,
+        )
