@@ -13,6 +13,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "UnfairError",
     ),
     "core.subspace": ("Subspace",),
+    "auditing": (
+        "AuditResult",
+        "Bound",
+        "CandidateSearch",
+        "Certificate",
+        "Estimate",
+        "GradientSearch",
+        "audit",
+    ),
     "domains": ("BoxDomain", "DataRangeDomain", "TabularDomain", "Unbounded"),
     "evaluation": ("Edit", "correspondence_study", "evaluate", "group_gaps"),
     "fair_metrics": (
@@ -22,6 +31,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "ExpertSubspace",
         "FairMetric",
         "Mahalanobis",
+        "PairMetric",
+        "diagnose",
     ),
 }
 

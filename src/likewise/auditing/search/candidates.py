@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from likewise.auditing.people import people_of
 from likewise.auditing.search.evaluation import Evaluated, evaluate
 from likewise.auditing.search.pareto_scan import FallingLoss, scan_pairs
 from likewise.auditing.views import Views
+from likewise.auditing.zero_cost import priced_distance
 from likewise.core.checks import check_number, check_same_length
 from likewise.core.errors import bad_parameter
 
@@ -79,8 +80,9 @@ class CandidateSearch:
         Whether columns that give a sensitive one away may go along (Husband becomes Wife with the sex). Such
         twins are extra candidates. See `likewise.auditing.proxies` for the rule, and for the mapping
         ``{"sex": {"relationship": {"Husband": "Wife", "Wife": "Husband"}}}``.
-    use_rows : bool, default=True
-        Compare each row with everybody's rows and twins. False: with its own twins only.
+    use_rows : bool or "pool", default=True
+        Compare each row with everybody's rows and twins. False: with its own twins only. "pool": with its own
+        twins and those of the `pool` only, so that the outcome of a row does not depend on the rows beside it.
     max_candidates : int, default=500_000
         Of the candidates shared by all, keep at most so many, spread evenly. A row's own twins are always
         kept. Bounds the memory to about 20 bytes per candidate and encoded column.
@@ -113,7 +115,7 @@ class CandidateSearch:
     sensitive: Sequence[Hashable] = ()
     edits: Mapping[Any, Sequence[Any]] | None = None
     proxies: Any = "auto"
-    use_rows: bool = True
+    use_rows: bool | Literal["pool"] = True
     max_candidates: int = 500_000
     zero_tol: float = 1e-15
     block_bytes: int = 2**25
@@ -159,8 +161,9 @@ class CandidateSearch:
         own = candidates.source < n
         shared = np.zeros(len(candidates), dtype=bool)
         if self.use_rows:
-            spread = np.linspace(0, len(candidates) - 1, min(self.max_candidates, len(candidates)))
-            shared[np.unique(spread.astype(np.int64))] = True
+            open_to_all = np.flatnonzero(~own) if self.use_rows == "pool" else np.arange(len(candidates))
+            spread = np.linspace(0, len(open_to_all) - 1, min(self.max_candidates, len(open_to_all)))
+            shared[open_to_all[np.unique(spread.astype(np.int64))]] = True
         wanted = np.flatnonzero(own | shared)
         evaluated, outside = evaluate(views, candidates, wanted, n, self.batch_size)
         audited = _Audited.of(model, evaluated, y, n, metric, self.zero_tol)
@@ -185,8 +188,10 @@ class CandidateSearch:
         for name in ("max_candidates", "block_bytes", "batch_size"):
             check_number(getattr(self, name), owner="CandidateSearch", name=name, low=1)
         check_number(self.zero_tol, owner="CandidateSearch", name="zero_tol", low=0, high=1e-3)
-        if not isinstance(self.use_rows, (bool, np.bool_)):
-            raise bad_parameter("CandidateSearch", "use_rows", allowed="True or False", got=self.use_rows)
+        if not isinstance(self.use_rows, (bool, np.bool_)) and self.use_rows != "pool":
+            raise bad_parameter(
+                "CandidateSearch", "use_rows", allowed="True, False or 'pool'", got=self.use_rows
+            )
 
 
 Corners = tuple[Ints, Floats, Floats, Ints]
@@ -202,15 +207,13 @@ class _Audited:
     base_loss: Floats
     metric: Any
     zero_tol: float
-    top: float
 
     @classmethod
     def of(cls, model: Any, evaluated: Evaluated, y: Any, n: int, metric: Any, zero_tol: float) -> _Audited:
         target = model.targets(y)
-        top = max(metric.scale, float((metric.scale + metric.values).max(initial=0.0)))
-        draft = cls(model, evaluated, target, np.zeros(n), metric, zero_tol, top)
+        draft = cls(model, evaluated, target, np.zeros(n), metric, zero_tol)
         rows = np.arange(n)
-        return cls(model, evaluated, target, draft.losses(rows, rows), metric, zero_tol, top)
+        return cls(model, evaluated, target, draft.losses(rows, rows), metric, zero_tol)
 
     def losses(self, rows: Ints, positions: Ints) -> Floats:
         """Loss of candidates under the labels of rows, pair by pair."""
@@ -224,12 +227,13 @@ class _Audited:
         features = self.evaluated.features
         for start in range(0, len(rows), 2**16):
             part = slice(start, start + 2**16)
-            first, second = features[rows[part]], features[positions[part]]
-            delta = first - second
-            distance = np.maximum(self.metric.squared_norm(delta), 0.0)
-            noise = (4 * self.evaluated.resolution) ** 2 * ((first**2).sum(axis=1) + (second**2).sum(axis=1))
-            free = self.top * (self.zero_tol * (delta**2).sum(axis=1) + noise)
-            out[part] = np.where(distance <= free, 0.0, distance)
+            out[part] = priced_distance(
+                self.metric,
+                features[rows[part]],
+                features[positions[part]],
+                zero_tol=self.zero_tol,
+                resolution=self.evaluated.resolution,
+            )
         return out
 
     def corners(self, rows: Ints, positions: Ints) -> Corners:
