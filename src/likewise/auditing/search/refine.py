@@ -132,11 +132,11 @@ class _Moves:
     @classmethod
     def of(cls, domain: Any) -> _Moves:
         by_column = [_changes(column) for column in domain.columns_ if not column.immutable]
-        singles = [(change,) for changes in by_column for change in changes]
+        moves: list[tuple[_Change, ...]] = [(change,) for changes in by_column for change in changes]
         pairs = [
             pair for one, two in itertools.combinations(by_column, 2) for pair in itertools.product(one, two)
         ]
-        return cls(tuple(singles + (pairs if len(pairs) <= _MAX_PAIRS else [])))
+        return cls((*moves, *(pairs if len(pairs) <= _MAX_PAIRS else ())))
 
 
 def _changes(column: Any) -> list[_Change]:
