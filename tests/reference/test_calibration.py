@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import linprog
+from sklearn.linear_model import LogisticRegression
 
 from likewise.auditing.certificate import clt_interval, finite_sample_bound
+from likewise.auditing.exact import LinearModel, exact_supremum
 from likewise.auditing.significance import flip_share_test, gap_test, loss_ratio_test
+from likewise.datasets import load_adult
+from likewise.domains import BoxDomain
+from likewise.fair_metrics import AttributeSubspace
 
 AUDITS = 400
 
@@ -57,6 +62,21 @@ def test_an_unfair_model_is_rejected():
     found = [audit_by_gradient(rng, unfair, n=200) for _ in range(20)]
     assert all(loss_ratio_test(*losses).rejected for losses in found)
     assert all(gap_test(*losses, threshold=0.1).rejected for losses in found)
+
+
+def test_the_adult_baseline_is_rejected():
+    """Logistic regression on Adult: moves of sex and race that cost nothing raise the loss well beyond chance."""
+    data = load_adult()
+    model = LogisticRegression(max_iter=500).fit(data.X_train.to_numpy(), data.y_train)
+    metric = AttributeSubspace(attributes=["sex", "race"]).fit(data.X_train).metric_.without_feature_map()
+    people, labels = data.X_test.to_numpy()[:1500], data.y_test[:1500]
+    domain = BoxDomain.from_data(data.X_train.to_numpy())
+    moved = exact_supremum(model, people, labels, metric=metric, lam=np.inf, domain=domain)
+    assert moved.exact.all()
+    before = LinearModel.from_model(model).losses(people, labels)
+    assert loss_ratio_test(before, moved.loss, threshold=1.25).rejected
+    assert loss_ratio_test(before, moved.loss, threshold=1.25, statistic="ratio_of_means").rejected
+    assert gap_test(before, moved.loss, threshold=0.05).rejected
 
 
 @pytest.mark.parametrize("skewness_corrected", [False, True])
