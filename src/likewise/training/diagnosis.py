@@ -59,12 +59,10 @@ def diagnose_training(objective: Objective, history: History, state: State) -> t
     ['loss_flat']
     """
     name = type(objective).__name__
-    found = [
-        _floor(name, state),
-        _failures(name, state),
-        _nothing_found(name, state),
-        _flat(name, history, state),
-    ]
+    nothing = _nothing_found(name, state)
+    # Where nothing moved, nothing was spent: λ at its floor is no news then.
+    floor = None if nothing is not None else _floor(name, state)
+    found = [floor, _failures(name, state), nothing, _flat(name, history, state)]
     return tuple(finding for finding in found if finding is not None)
 
 
