@@ -3,6 +3,7 @@
 A gradient search ends between categories and between whole numbers. The nearest valid row is where the refinement
 starts; then every single change of one column is tried (another category, some units more or less, back to the
 person's own value), and pairs of changes where they are few, and the best is made until none raises ℓ − λ d².
+Where the whole domain is small enough to be listed, all of it is tried, and the result is the true worst case.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ Losses = Callable[[Floats, Any], Floats]
 _UNITS = (1, 2, 5, 10, 25, 100, 1000)
 _DEVIATIONS = (0.03, 0.1, 0.3, 1.0)
 _MAX_PAIRS = 400
+# A domain with at most so many rows is searched whole.
+_MAX_LISTED = 1000
 _BLOCK_CELLS = 4_000_000
 _TOL = 1e-9
 
@@ -131,12 +134,44 @@ class _Moves:
 
     @classmethod
     def of(cls, domain: Any) -> _Moves:
+        listed = _all_rows(domain)
+        if listed is not None:
+            return cls(tuple((_Change(0, listed.shape[1], put=row),) for row in listed))
         by_column = [_changes(column) for column in domain.columns_ if not column.immutable]
         moves: list[tuple[_Change, ...]] = [(change,) for changes in by_column for change in changes]
         pairs = [
             pair for one, two in itertools.combinations(by_column, 2) for pair in itertools.product(one, two)
         ]
         return cls((*moves, *(pairs if len(pairs) <= _MAX_PAIRS else ())))
+
+
+def _all_rows(domain: Any) -> Floats | None:
+    """Every row that can exist, encoded, where there are few; immutable columns are put back by the caller."""
+    values = [_values(column) for column in domain.columns_]
+    if any(part is None for part in values):
+        return None
+    known = [part for part in values if part is not None]
+    if np.prod([float(len(part)) for part in known]) > _MAX_LISTED:
+        return None
+    rows = [np.concatenate(parts) for parts in itertools.product(*known)]
+    order = np.argsort(np.concatenate([np.arange(c.start, c.stop) for c in domain.columns_]))
+    return np.stack(rows)[:, order]
+
+
+def _values(column: Any) -> list[Floats] | None:
+    """All encoded values of one column, or None where they cannot be listed."""
+    if column.immutable:
+        return [np.zeros(column.width)]
+    if column.kind == "integer":
+        count = int(column.upper - column.lower) + 1
+        if count > _MAX_LISTED:
+            return None
+        return [np.array([(column.lower + k - column.mean) / column.scale]) for k in range(count)]
+    if column.kind == "continuous":
+        return None
+    if column.width == 1:
+        return [np.array([0.0]), np.array([1.0])] if column.is_binary else [np.array([1.0])]
+    return list(np.eye(column.width))
 
 
 def _changes(column: Any) -> list[_Change]:
