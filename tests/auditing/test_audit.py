@@ -281,3 +281,16 @@ def test_foreign_damaged_and_newer_files_are_refused(result, tmp_path):
     (path / "curve.parquet").write_bytes(b"PAR1 nothing")
     with pytest.raises(FormatError, match="damaged"):
         AuditResult.load(path)
+
+
+def test_a_linear_model_gets_bounds_from_above(data, metric):
+    model = LogisticRegression(max_iter=3000).fit(data.X_train.to_numpy(), data.y_train)
+    rows, labels = data.frame_test.iloc[:40], data.y_test[:40]
+    found = audit(model, rows, labels, metric=metric, domain=data.domain, eps=0.05, search="exact")
+    bound, population = found.certificate.bound, found.population_bound
+    assert bound.value >= found.value - 1e-9
+    assert population.about == "population"
+    assert population.confidence == 0.95
+    assert population.value > bound.value - 0.5
+    assert found.verdict(bound.gap + 1e-6) == "fair"
+    assert found.verdict(found.gap - 1e-6) == "unfair"

@@ -25,7 +25,7 @@ __all__ = ["audit"]
 
 Search = Literal["auto", "candidates", "gradient", "exact"]
 # Branch and bound takes some ten milliseconds a person, so "auto" leaves larger tables to search="exact".
-_EXACT_AUTO = 1_000
+_EXACT_AUTO = 300
 _SEARCHES = ("auto", "candidates", "gradient", "exact")
 
 
@@ -73,7 +73,7 @@ def audit(
     search : {"auto", "candidates", "gradient", "exact"}, default="auto"
         Candidates: the people, and their twins with sensitive columns edited, for any model. Gradient: adds rows
         found by following the model's gradient. Exact: adds an upper bound for linear models. Auto: candidates,
-        gradient where the model allows it, and exact for linear models of up to 1,000 people.
+        gradient where the model allows it, and exact for linear models of up to 300 people.
     loss : str or Loss, default="cross_entropy"
         What a prediction costs.
     sensitive : sequence of column names, optional
@@ -145,16 +145,17 @@ def audit(
     if search == "gradient" or (search == "auto" and problem.searchable()):
         found = _gradient(problem, support, gradient, eps, random_state)
         clock.lap("gradient")
-    bound = None
+    bounds: tuple[Bound | None, Bound | None] = (None, None)
     if search == "exact" or (search == "auto" and problem.n <= _EXACT_AUTO and problem.searchable()):
-        bound, found = _exact(problem, found, eps, required=search == "exact")
+        bounds, found = _exact(problem, found, questions, random_state, required=search == "exact")
         clock.lap("exact")
     evidence = Evidence(
         frontier=found.support.frontier,
         search=found.search,
         status=found.status,
         reasons=found.reasons,
-        bound=bound,
+        bound=bounds[0],
+        population_bound=bounds[1],
         assumptions=(*problem.assumptions, *assumptions_of(problem.views, chosen)),
         settings=settings_of(problem.views, chosen) | {"seed": random_state},
     )
@@ -226,12 +227,12 @@ def _gradient(problem: AuditProblem, support: Support, search: Any, eps: float, 
 
 
 def _exact(
-    problem: AuditProblem, found: _Found, eps: float, *, required: bool
-) -> tuple[Bound | None, _Found]:
-    from likewise.auditing.exact import exact_dual
+    problem: AuditProblem, found: _Found, questions: Questions, random_state: int, *, required: bool
+) -> tuple[tuple[Bound | None, Bound | None], _Found]:
+    from likewise.auditing.exact import exact_bound, exact_dual, loss_ceiling
     from likewise.auditing.exact.model import LOSSES
 
-    views, origin = problem.views, problem.encoded()
+    views, origin, eps = problem.views, problem.encoded(), questions.eps
     form = views.model.linear_form() if origin is not None else None
     if form is None or not problem.searchable() or views.model.loss.name not in LOSSES:
         if required:
@@ -239,21 +240,15 @@ def _exact(
                 "audit: search='exact' needs a linear classifier (logistic or softmax regression) on encoded "
                 "numbers. Use search='auto', which takes what the model allows."
             )
-        return None, found
-    solved = exact_dual(
-        views.model,
-        origin,
-        problem.y,
-        metric=views.metric.without_feature_map(),
-        domain=views.domain,
-        eps=eps,
-        tol=1e-6,
-    )
+        return (None, None), found
+    given = (views.model, origin, problem.y)
+    where = {"metric": views.metric.without_feature_map(), "domain": views.domain, "eps": eps, "tol": 1e-6}
+    solved = exact_dual(*given, **where)
     if not np.isfinite(solved.value):
         reason = (
             "the loss grows without end along directions that cost nothing: give the audit a bounded domain"
         )
-        return None, replace(found, reasons=(*found.reasons, reason), status="not_converged")
+        return (None, None), replace(found, reasons=(*found.reasons, reason), status="not_converged")
     bound = Bound(
         value=solved.value,
         gap=solved.gap,
@@ -263,4 +258,7 @@ def _exact(
         lam=solved.lam,
         assumptions=("the worst case may be any point of the box around the domain",),
     )
-    return bound, replace(found, search=f"{found.search}, exact bound")
+    population = None
+    if eps > 0 and problem.n >= 4 and np.isfinite(loss_ceiling(views.model, views.domain)):
+        population = exact_bound(*given, **where, confidence=questions.confidence, random_state=random_state)
+    return (bound, population), replace(found, search=f"{found.search}, exact bound")

@@ -59,6 +59,7 @@ class Evidence:
     status: Status = "converged"
     reasons: tuple[str, ...] = ()
     bound: Bound | None = None
+    population_bound: Bound | None = None
     # Share of people whose free twin gets another decision; None where the map shows everybody.
     flipped: float | None = None
 
@@ -135,6 +136,7 @@ def conclude(
         unfair_map=unfair_map,
         pure_map=pure_map,
         certificate=Certificate(estimate, evidence.bound),
+        population_bound=evidence.population_bound,
         interval=interval,
         test=test,
         status=evidence.status,

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from likewise.auditing.certificate import Certificate, CltInterval
+from likewise.auditing.certificate import Bound, Certificate, CltInterval
 from likewise.auditing.dual import DualCurve
 from likewise.auditing.significance import TestResult
 from likewise.auditing.unfair_map import UnfairMap
@@ -50,6 +50,9 @@ class AuditResult:
         Each person beside their worst twin at no fair distance.
     certificate : Certificate
         What is proven: an `Estimate` (lower bound) and, where one holds, a `Bound` (upper bound).
+    population_bound : Bound or None
+        Upper bound of the population's V(ε) at the asked confidence, for any sample size, where the inner problem
+        is exact: λ is chosen on one half of the people and evaluated on the other.
     interval : CltInterval
         Two-sided interval of the gap at ε of the population.
     test : TestResult
@@ -81,6 +84,7 @@ class AuditResult:
     unfair_map: UnfairMap
     pure_map: UnfairMap
     certificate: Certificate
+    population_bound: Bound | None
     interval: CltInterval
     test: TestResult
     status: Status

@@ -69,8 +69,8 @@ def _write(result: AuditResult, folder: Path) -> None:
     document["test"] = dataclasses.asdict(result.test)
     document["interval"] = dataclasses.asdict(result.interval)
     document["estimate"] = dataclasses.asdict(result.certificate.estimate)
-    bound = result.certificate.bound
-    document["bound"] = None if bound is None else dataclasses.asdict(bound)
+    for name, bound in (("bound", result.certificate.bound), ("population_bound", result.population_bound)):
+        document[name] = None if bound is None else dataclasses.asdict(bound)
     document["same_map"] = result.pure_map is result.unfair_map
     document["total"] = {name: getattr(result, name).total for name in _MAPS}
     for name in _MAPS:
@@ -112,7 +112,6 @@ def load_result(path: Path) -> AuditResult:
             )
         maps = {name: _read_map(path, name, document["total"][name]) for name in _MAPS}
         curve = pd.read_parquet(path / "curve.parquet")
-        bound = document["bound"]
         return AuditResult(
             **{name: document[name] for name in _PLAIN},
             reasons=tuple(document["reasons"]),
@@ -125,9 +124,8 @@ def load_result(path: Path) -> AuditResult:
                 curve["value"].to_numpy(),
                 curve["slope"].to_numpy()[:-1],
             ),
-            certificate=Certificate(
-                Estimate(**_claim(document["estimate"])), None if bound is None else Bound(**_claim(bound))
-            ),
+            certificate=Certificate(Estimate(**_claim(document["estimate"])), _bound(document["bound"])),
+            population_bound=_bound(document["population_bound"]),
             interval=CltInterval(**document["interval"]),
             test=TestResult(**(document["test"] | {"interval": tuple(document["test"]["interval"])})),
         )
@@ -142,6 +140,10 @@ def load_result(path: Path) -> AuditResult:
 def _read_map(path: Path, name: str, total: int) -> UnfairMap:
     tables = {table: pd.read_parquet(path / f"{name}.{table}.parquet") for table in _TABLES}
     return UnfairMap(**tables, total=total)
+
+
+def _bound(plain: dict[str, Any] | None) -> Bound | None:
+    return None if plain is None else Bound(**_claim(plain))
 
 
 def _claim(plain: dict[str, Any]) -> dict[str, Any]:

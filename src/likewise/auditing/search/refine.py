@@ -105,6 +105,22 @@ class _Goal:
             return np.where(distance == 0, loss, -np.inf)
         return np.asarray(loss - self.lam * distance)
 
+    def above(self, rows: Floats, origin: Floats, labels: Any, floor: Floats) -> Floats:
+        """Objective of several moves of n people, one below the other; −inf where it cannot exceed the floor.
+
+        A distance is only measured where the loss alone exceeds the floor, which few moves do.
+        """
+        person = np.tile(np.arange(len(origin)), len(rows) // len(origin))
+        loss = np.asarray(self.losses(rows, labels[person]), dtype=np.float64)
+        worth = np.flatnonzero(loss > floor[person])
+        value = np.full(len(rows), -np.inf)
+        distance = priced_distance(self.metric, origin[person[worth]], rows[worth])
+        if np.isinf(self.lam):
+            value[worth] = np.where(distance == 0, loss[worth], -np.inf)
+        else:
+            value[worth] = loss[worth] - self.lam * distance
+        return value
+
 
 @dataclass(frozen=True)
 class _Change:
@@ -131,18 +147,21 @@ class _Moves:
     """All moves that are tried: single changes, and pairs of them where they are few."""
 
     moves: tuple[tuple[_Change, ...], ...]
+    fixed: Ints  # encoded positions of immutable columns
 
     @classmethod
     def of(cls, domain: Any) -> _Moves:
+        fixed = [np.arange(c.start, c.stop) for c in domain.columns_ if c.immutable]
+        positions = np.concatenate([np.zeros(0, dtype=np.int64), *fixed])
         listed = _all_rows(domain)
         if listed is not None:
-            return cls(tuple((_Change(0, listed.shape[1], put=row),) for row in listed))
+            return cls(tuple((_Change(0, listed.shape[1], put=row),) for row in listed), positions)
         by_column = [_changes(column) for column in domain.columns_ if not column.immutable]
         moves: list[tuple[_Change, ...]] = [(change,) for changes in by_column for change in changes]
         pairs = [
             pair for one, two in itertools.combinations(by_column, 2) for pair in itertools.product(one, two)
         ]
-        return cls((*moves, *(pairs if len(pairs) <= _MAX_PAIRS else ())))
+        return cls((*moves, *(pairs if len(pairs) <= _MAX_PAIRS else ())), positions)
 
 
 def _all_rows(domain: Any) -> Floats | None:
@@ -193,7 +212,7 @@ def _improved(
 ) -> tuple[Floats, Floats]:
     """Best move of every row: the moved rows and their objective (the old one where no move helps)."""
     lower, upper = domain.bounds()
-    best, top = rows.copy(), value.copy()
+    n, best, top = len(rows), rows.copy(), value.copy()
     per_call = max(1, _BLOCK_CELLS // max(rows.size, 1))
     for first in range(0, len(moves.moves), per_call):
         part = moves.moves[first : first + per_call]
@@ -201,14 +220,12 @@ def _improved(
         for variant, move in zip(tried, part, strict=True):
             for change in move:
                 change.apply(variant, origin, lower, upper)
-        flat = np.asarray(
-            domain.nearest_valid(tried.reshape(-1, rows.shape[1]), np.tile(origin, (len(part), 1)))
-        )
-        found = goal(flat, np.tile(origin, (len(part), 1)), np.tile(labels, len(part)))
-        found = found.reshape(len(part), len(rows))
+            variant[:, moves.fixed] = origin[:, moves.fixed]
+        flat = tried.reshape(-1, rows.shape[1])
+        found = goal.above(flat, origin, labels, top).reshape(len(part), n)
         which: Ints = found.argmax(axis=0)
-        gained = found[which, np.arange(len(rows))]
-        up = gained > top
-        chosen = flat.reshape(len(part), len(rows), -1)[which[up], np.flatnonzero(up)]
-        best[up], top[up] = chosen, gained[up]
-    return best, top
+        gained = found[which, np.arange(n)]
+        up = np.flatnonzero(gained > top)
+        best[up], top[up] = tried[which[up], up], gained[up]
+    # Steps of a whole number leave rounding behind; the valid row next to it is the same person.
+    return np.asarray(domain.nearest_valid(best, origin), dtype=np.float64), top
