@@ -1,10 +1,11 @@
-"""Plain-text tables for `print(result)`; the rich ones live in `report`."""
+"""Plain text for people: small tables for `print(result)` (the rich ones live in `report`), numbers, lists."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-__all__ = ["text_table"]
+__all__ = ["join_words", "short_number", "text_table"]
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -24,3 +25,45 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
         lines.append("  ".join([first, *rest]).rstrip())
     return "\n".join(lines)
+
+
+def short_number(value: float | None) -> str:
+    """Write a number with as many digits as people read: three decimals, fewer where it is large.
+
+    Parameters
+    ----------
+    value : float or None
+        None and values that are not finite become words.
+
+    Examples
+    --------
+    >>> [short_number(v) for v in (0.31046, 0.00042, 12.3456, 1234.5, 0.0, float("inf"), None)]
+    ['0.310', '0.00042', '12.35', '1,234', '0.000', '∞', 'unknown']
+    """
+    if value is None or math.isnan(value):
+        return "unknown"
+    size = abs(value)
+    if math.isinf(size):
+        return "∞" if value > 0 else "−∞"
+    if size >= 1000:
+        text = f"{value:,.0f}" if size < 1e7 else f"{value:.3g}"
+    elif size >= 10:
+        text = f"{value:.2f}"
+    elif size >= 0.001 or size < 1e-9:
+        text = f"{value:.3f}"
+    else:
+        text = f"{value:.2g}"
+    return text.replace("-", "−", 1) if value < 0 else text
+
+
+def join_words(words: Sequence[str], last: str = "and") -> str:
+    """Join words as a sentence does.
+
+    Examples
+    --------
+    >>> join_words(["age", "race", "sex"]), join_words(["age"]), join_words([])
+    ('age, race and sex', 'age', '')
+    """
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"

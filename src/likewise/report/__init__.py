@@ -1,0 +1,57 @@
+"""From a result to what people read: one page, a JSON document, a table in the terminal, plots.
+
+Every form is made of the same plain document, so they all say the same.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from likewise.report.comparison import Comparison, ComparisonEntry, comparison_document
+    from likewise.report.document import audit_document, json_schema, write_json
+    from likewise.report.html import render_html, write_html
+    from likewise.report.plots import plot_box, plot_curve, plot_frontier, plot_unfair_map
+    from likewise.report.terminal import print_audit, print_comparison
+
+__all__ = [
+    "Comparison",
+    "ComparisonEntry",
+    "audit_document",
+    "comparison_document",
+    "json_schema",
+    "plot_box",
+    "plot_curve",
+    "plot_frontier",
+    "plot_unfair_map",
+    "print_audit",
+    "print_comparison",
+    "render_html",
+    "write_html",
+    "write_json",
+]
+
+# The command line and notebooks load only what they use.
+_HOMES = {
+    "Comparison": "comparison",
+    "ComparisonEntry": "comparison",
+    "audit_document": "document",
+    "comparison_document": "comparison",
+    "json_schema": "document",
+    "plot_box": "plots",
+    "plot_curve": "plots",
+    "plot_frontier": "plots",
+    "plot_unfair_map": "plots",
+    "print_audit": "terminal",
+    "print_comparison": "terminal",
+    "render_html": "html",
+    "write_html": "html",
+    "write_json": "document",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"likewise.report.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'likewise.report' has no attribute {name!r}")

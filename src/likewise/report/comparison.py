@@ -1,0 +1,269 @@
+"""Several models side by side: how accurate, how consistent, how unfair in the worst case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pandas as pd
+
+from likewise.auditing.result import AuditResult
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.text import short_number
+from likewise.evaluation import Evaluation
+from likewise.evaluation.measures import Measure
+from likewise.report.document import SCHEMA_VERSION, audit_document
+from likewise.report.measured import diagnosis_document
+from likewise.report.people import MAX_PEOPLE
+
+__all__ = ["Comparison", "ComparisonEntry", "comparison_document"]
+
+ACCURACY = "balanced accuracy"
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonEntry:
+    """One model of a comparison.
+
+    Parameters
+    ----------
+    name : str
+        How the page calls it.
+    evaluation : Evaluation or None
+        Accuracy, consistency and group gaps, from `likewise.evaluate`.
+    audit : AuditResult
+        From `likewise.audit`.
+    """
+
+    name: str
+    evaluation: Evaluation | None
+    audit: AuditResult
+
+    def __post_init__(self) -> None:
+        owner = "ComparisonEntry"
+        name, evaluation, audit = cast("tuple[Any, Any, Any]", (self.name, self.evaluation, self.audit))
+        if not isinstance(name, str) or not name.strip():
+            raise bad_parameter(owner, "name", allowed="a name of one letter or more", got=repr(name))
+        if not isinstance(audit, AuditResult):
+            raise bad_parameter(owner, "audit", allowed="an AuditResult", got=f"a {type(audit).__name__}")
+        if evaluation is not None and not isinstance(evaluation, Evaluation):
+            got = f"a {type(evaluation).__name__}"
+            raise bad_parameter(owner, "evaluation", allowed="an Evaluation or None", got=got)
+
+    @property
+    def pure_gap(self) -> Measure:
+        """The gap at ε = 0 with its interval."""
+        low, high = self.audit.test.interval
+        return Measure("gap at ε = 0", self.audit.pure_gap, low, high, self.audit.test.method)
+
+    @property
+    def gap(self) -> Measure:
+        """The gap at ε with its interval."""
+        found = self.audit.interval
+        return Measure(f"gap at ε = {self.audit.eps:g}", self.audit.gap, found.low, found.high, "CLT")
+
+    def measures(self) -> dict[str, Measure]:
+        """Everything that is compared, by name: of the evaluation, then the audited gaps."""
+        found = {m.name: m for m in (self.evaluation.measures if self.evaluation else ())}
+        return found | {m.name: m for m in (self.pure_gap, self.gap)}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Several audited models, the first of which is the one that the others are compared with.
+
+    Parameters
+    ----------
+    entries : tuple of ComparisonEntry
+        With different names, and audits at the same ε.
+
+    Examples
+    --------
+    >>> Comparison(())
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: Comparison: 'entries' must be one ComparisonEntry or more, got none.
+    """
+
+    entries: tuple[ComparisonEntry, ...]
+
+    def __post_init__(self) -> None:
+        entries = tuple(self.entries)
+        object.__setattr__(self, "entries", entries)
+        if not entries:
+            raise bad_parameter("Comparison", "entries", allowed="one ComparisonEntry or more", got="none")
+        for entry in cast("tuple[Any, ...]", entries):
+            if not isinstance(entry, ComparisonEntry):
+                got = f"a {type(entry).__name__}"
+                raise bad_parameter("Comparison", "entries", allowed="ComparisonEntry objects", got=got)
+        names = [entry.name for entry in entries]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(f"Comparison: two entries have the same name {twice[0]!r}. Rename one.")
+        budgets = sorted({entry.audit.eps for entry in entries})
+        if len(budgets) > 1:
+            shown = ", ".join(f"{eps:g}" for eps in budgets)
+            raise InputError(
+                f"Comparison: the audits have different budgets (eps = {shown}), so their gaps cannot be "
+                "compared. Audit all models at the same eps."
+            )
+
+    @classmethod
+    def of(cls, models: Mapping[str, tuple[Evaluation | None, AuditResult]]) -> Comparison:
+        """Make a comparison of a mapping: name to (evaluation, audit).
+
+        Parameters
+        ----------
+        models : mapping
+        """
+        return cls(tuple(ComparisonEntry(name, *pair) for name, pair in models.items()))
+
+    @property
+    def eps(self) -> float:
+        """The budget of all audits."""
+        return self.entries[0].audit.eps
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of what is compared, in the order shown."""
+        names: dict[str, None] = {}
+        for entry in self.entries:
+            names |= dict.fromkeys(m.name for m in (entry.evaluation.measures if entry.evaluation else ()))
+        last = self.entries[0]
+        return (*names, *dict.fromkeys([last.pure_gap.name, last.gap.name]))
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per model, one column per measure."""
+        found = {entry.name: entry.measures() for entry in self.entries}
+        rows = {
+            name: [measures[m].value if m in measures else float("nan") for m in self.measures]
+            for name, measures in found.items()
+        }
+        return pd.DataFrame.from_dict(rows, orient="index", columns=list(self.measures))
+
+    @property
+    def intervals(self) -> pd.DataFrame:
+        """Ends of the confidence intervals: columns (measure, "low") and (measure, "high")."""
+        found = {entry.name: entry.measures() for entry in self.entries}
+        nan = float("nan")
+        rows = {
+            name: [end for m in self.measures for end in _ends(measures.get(m), nan)]
+            for name, measures in found.items()
+        }
+        columns = pd.MultiIndex.from_product([self.measures, ["low", "high"]])
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+
+    def frontier(self, *, pure: bool = False) -> tuple[str, ...]:
+        """Names of the models that no other beats in both accuracy and gap, the fairest first.
+
+        Parameters
+        ----------
+        pure : bool, default=False
+            The gap at ε = 0 instead of the one at ε.
+
+        Returns
+        -------
+        tuple of str
+            Models without an evaluation have no accuracy, and are left out.
+        """
+        points = []
+        for entry in self.entries:
+            accuracy = entry.measures().get(ACCURACY)
+            if accuracy is not None:
+                points.append(((entry.pure_gap if pure else entry.gap).value, accuracy.value, entry.name))
+        kept = [
+            point
+            for point in points
+            if not any(
+                other[0] <= point[0] and other[1] >= point[1] and other[:2] != point[:2] for other in points
+            )
+        ]
+        return tuple(name for _, _, name in sorted(kept))
+
+    def sentence(self) -> str:
+        """Say in one sentence how the fairest model compares with the first."""
+        first = self.entries[0]
+        best = min(self.entries, key=lambda entry: (entry.audit.gap, entry.audit.pure_gap))
+        end = f"; {best.audit.interval.confidence:.0%} intervals in brackets, assuming the fair metric as given."
+        if best is first:
+            which = f"the smallest gap of {len(self.entries)} models" if len(self.entries) > 1 else "a gap of"
+            text = (
+                f"“{first.name}” has {which}: " if len(self.entries) > 1 else f"“{first.name}” has {which} "
+            )
+            text += f"{_said(first.gap)} at ε = {self.eps:g}"
+            return text + (f" and {_said(first.pure_gap)} at no fair distance" if self.eps > 0 else "") + end
+        share = f"{_said(best.gap)} against {_said(first.gap)} of “{first.name}”{_part(best.gap, first.gap)}"
+        text = f"“{best.name}” has a gap of {share} at ε = {self.eps:g}"
+        if self.eps > 0:
+            share = f"{_said(best.pure_gap)} against {_said(first.pure_gap)}{_part(best.pure_gap, first.pure_gap)}"
+            text += f", and of {share} at no fair distance"
+        before, after = first.measures().get(ACCURACY), best.measures().get(ACCURACY)
+        if before is not None and after is not None:
+            text += f", with a balanced accuracy of {after.value:.3f} against {before.value:.3f}"
+        return text + end
+
+    def __str__(self) -> str:
+        return self.frame.to_string(float_format=lambda value: f"{value:.3f}")
+
+    def _repr_html_(self) -> str:
+        from likewise.report.notebook import comparison_summary_html
+
+        return comparison_summary_html(self)
+
+
+def comparison_document(
+    comparison: Comparison,
+    *,
+    diagnoses: Sequence[Any] = (),
+    max_people: int = MAX_PEOPLE,
+    labels: Mapping[Any, str] | None = None,
+) -> dict[str, Any]:
+    """Return a comparison as plain values that follow the published JSON Schema.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    diagnoses, max_people, labels
+        As in `audit_document`.
+
+    Returns
+    -------
+    dict
+        Of kind ``"likewise.report.comparison"``.
+    """
+    best = {True: comparison.frontier(pure=True), False: comparison.frontier()}
+    return {
+        "kind": "likewise.report.comparison",
+        "schema_version": SCHEMA_VERSION,
+        "sentence": comparison.sentence(),
+        "eps": comparison.eps,
+        "entries": [
+            {
+                "name": entry.name,
+                "on_frontier": {"free": entry.name in best[True], "budget": entry.name in best[False]},
+                "audit": audit_document(
+                    entry.audit,
+                    name=entry.name,
+                    evaluation=entry.evaluation,
+                    max_people=max_people,
+                    labels=labels,
+                ),
+            }
+            for entry in comparison.entries
+        ],
+        "diagnoses": [diagnosis_document(diagnosis) for diagnosis in diagnoses],
+    }
+
+
+def _ends(measure: Measure | None, unknown: float) -> tuple[float, float]:
+    return (unknown, unknown) if measure is None else (measure.low, measure.high)
+
+
+def _said(measure: Measure) -> str:
+    return f"{short_number(measure.value)} [{short_number(measure.low)}, {short_number(measure.high)}]"
+
+
+def _part(part: Measure, whole: Measure) -> str:
+    return f" ({part.value / whole.value:.0%})" if whole.value > 0 else ""

@@ -1,0 +1,155 @@
+"""A document as one page that stands on its own: no network, everything that comes from data escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from likewise._version import __version__
+from likewise.auditing.result import AuditResult
+from likewise.core.extras import require
+from likewise.core.files import atomic_path
+from likewise.evaluation import Evaluation
+from likewise.report.document import check_target, document_of
+from likewise.report.formats import FILTERS
+from likewise.report.people import MAX_PEOPLE
+
+if TYPE_CHECKING:
+    from likewise.report.comparison import Comparison
+
+__all__ = ["MAX_BYTES", "render_html", "write_html"]
+
+# A page above this loads slowly; fewer people are listed then, and the page says how many.
+MAX_BYTES = 1_900_000
+
+_SCRIPTS = ("charts.js", "people.js", "page.js")
+_TITLES = {
+    "likewise.report.audit": "Individual fairness audit",
+    "likewise.report.comparison": "Individual fairness, compared",
+}
+# What ends a script element or a JavaScript line, written so that JSON readers still see the same text.
+_ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+
+def write_html(
+    result: AuditResult | Comparison,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    evaluation: Evaluation | None = None,
+    diagnoses: Sequence[Any] = (),
+    max_people: int = MAX_PEOPLE,
+    labels: Mapping[Any, str] | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write an audit or a comparison as one self-contained page, whole or not at all.
+
+    Parameters
+    ----------
+    result : AuditResult or Comparison
+    path : path-like
+        The file; its folder must exist.
+    title : str, optional
+        Heading of the page.
+    evaluation : Evaluation, optional
+        Accuracy, correspondence studies and group gaps of the audited model, to be shown beside.
+    diagnoses : sequence of Diagnosis, optional
+        What `diagnose` found about the fair metric.
+    max_people : int, default=200
+        How many of the most harmed people to list. Fewer where the page would grow beyond 2 MB.
+    labels : mapping, optional
+        Names of the labels and decisions, such as ``{0: "refused", 1: "granted"}``.
+    overwrite : bool, default=False
+        Replace a file that exists.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> from likewise.auditing.auditor import audit
+    >>> from likewise.models import as_model
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = audit(as_model(score, takes_frame=True), people, [0, 1, 1, 1], metric=metric, delta=0.1)
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "audit.html"
+    >>> write_html(result, target, labels={0: "refused", 1: "granted"})
+    >>> target.read_text(encoding="utf-8").startswith("<!doctype html>")
+    True
+    """
+    target = check_target(path, owner="write_html", overwrite=overwrite)
+    while True:
+        document = document_of(
+            result, evaluation=evaluation, diagnoses=diagnoses, max_people=max_people, labels=labels
+        )
+        page = render_html(document, title=title).encode()
+        if len(page) <= MAX_BYTES or max_people <= 10:
+            break
+        max_people = max(max_people // 2, 10)
+    with atomic_path(target) as temporary:
+        temporary.write_bytes(page)
+
+
+def render_html(document: Mapping[str, Any], *, title: str | None = None) -> str:
+    """Return the page of a document that `audit_document` or `comparison_document` made.
+
+    Parameters
+    ----------
+    document : dict
+        Or the same read back from a JSON file.
+    title : str, optional
+        Heading of the page.
+
+    Returns
+    -------
+    str
+        The same document gives the same page, byte for byte.
+    """
+    jinja2 = require("jinja2", extra="report", why="Writing a page")
+    markup = jinja2.utils.markupsafe.Markup
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_asset),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= FILTERS
+    script = "".join(f"(() => {{\n{_asset(name)}}})();\n" for name in _SCRIPTS)
+    data = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    name = document.get("name")
+    heading = title or _TITLES[document["kind"]] + (f": {name}" if name else "")
+    page: str = environment.get_template("page.html.j2").render(
+        document=document,
+        title=heading,
+        version=__version__,
+        policy=_policy(script),
+        css=markup(_asset("page.css")),
+        script=markup(script),
+        data=markup(data.translate(_ESCAPES)),
+    )
+    return page
+
+
+def _policy(script: str) -> str:
+    """Content security policy: nothing from the network, and no script but our own."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    rules = {
+        "default-src": "'none'",
+        "script-src": f"'sha256-{digest}'",
+        "style-src": "'unsafe-inline'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{kind} {allowed}" for kind, allowed in rules.items())
+
+
+def _asset(name: str) -> str:
+    return (resources.files("likewise.report") / "assets" / name).read_text(encoding="utf-8")

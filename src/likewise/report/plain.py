@@ -1,0 +1,93 @@
+"""Anything a result holds as plain JSON values: no NaN, no numpy, no text without end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["LONGEST_TEXT", "named", "plain", "plain_cell", "plain_number", "rounded"]
+
+LONGEST_TEXT = 200
+
+# Beyond this JavaScript and many JSON readers no longer tell neighbouring whole numbers apart.
+_LARGEST_WHOLE = 2**53
+
+
+def plain_number(value: Any) -> float | None:
+    """Return a float, or None where it is absent or not finite (JSON has no NaN and no infinity).
+
+    Examples
+    --------
+    >>> plain_number(np.float64(0.5)), plain_number(float("nan")), plain_number(None)
+    (0.5, None, None)
+    """
+    if value is None:
+        return None
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def rounded(value: Any, digits: int = 8) -> float | None:
+    """Return a float with so many significant digits, for long lists of numbers.
+
+    Examples
+    --------
+    >>> rounded(1 / 3, 4), rounded(123456.789, 4), rounded(float("inf"))
+    (0.3333, 123500.0, None)
+    """
+    number = plain_number(value)
+    return None if number is None else float(f"{number:.{digits}g}")
+
+
+def plain_cell(value: Any) -> Any:
+    """Return one cell of a table as a JSON value: text, number, truth value or None for a missing one.
+
+    Examples
+    --------
+    >>> [plain_cell(v) for v in (np.int64(3), 2.5, True, pd.NA, "a", pd.Timestamp("2020-01-02"), 10**20)]
+    [3, 2.5, True, None, 'a', '2020-01-02 00:00:00', '100000000000000000000']
+    """
+    if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
+        return None
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value) if abs(int(value)) <= _LARGEST_WHOLE else str(value)
+    if isinstance(value, (float, np.floating)):
+        return rounded(value, 10) if math.isfinite(value) else str(value)
+    text = str(value)
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+def plain(value: Any) -> Any:
+    """Return settings and the like as JSON values, mappings and sequences included.
+
+    Examples
+    --------
+    >>> plain({"seed": np.int64(1), "sensitive": ("race", "sex"), 3: float("inf")})
+    {'seed': 1, 'sensitive': ['race', 'sex'], '3': 'inf'}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
+        return [plain(item) for item in items]
+    return plain_cell(value)
+
+
+def named(label: Any, labels: Mapping[Any, str]) -> Any:
+    """Return the name of a label or decision where it has one, else the label as a plain cell.
+
+    Examples
+    --------
+    >>> named(np.int64(1), {1: "granted"}), named(0, {1: "granted"})
+    ('granted', 0)
+    """
+    cell = plain_cell(label)
+    return str(labels[cell]) if cell in labels else cell

@@ -1,0 +1,297 @@
+"""Plots with matplotlib: the curve, the unfair map in two dimensions, box plots, the frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.auditing.result import AuditResult
+from likewise.auditing.unfair_map import UnfairMap
+from likewise.core.checks import check_number
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.extras import require
+from likewise.core.frames import check_columns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from likewise.report.comparison import Comparison
+
+__all__ = ["plot_box", "plot_curve", "plot_frontier", "plot_unfair_map"]
+
+# Okabe and Ito's colours, which people with every kind of colour vision tell apart.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+
+
+def plot_curve(
+    results: AuditResult | Mapping[str, AuditResult],
+    *,
+    max_eps: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot the curve ε ↦ V(ε) − mean loss, with the chosen ε and its interval.
+
+    Parameters
+    ----------
+    results : AuditResult, or mapping of names to them
+    max_eps : float, optional
+        Right end of the plot; default four times the chosen ε, or the whole curve for ε = 0.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> plot_curve({})
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: plot_curve: 'results' must be an AuditResult or a mapping of names to them, got none.
+    """
+    several = results if isinstance(results, Mapping) else {"": results}
+    if not several or not all(isinstance(result, AuditResult) for result in several.values()):
+        got = "none" if not several else ", ".join(type(r).__name__ for r in several.values())
+        allowed = "an AuditResult or a mapping of names to them"
+        raise bad_parameter("plot_curve", "results", allowed=allowed, got=got)
+    eps = max(result.eps for result in several.values())
+    ends = [float(result.curve.eps[-1]) for result in several.values()]
+    if max_eps is None:
+        right = 4 * eps if eps > 0 else max(ends) or 1.0
+    else:
+        right = check_number(max_eps, owner="plot_curve", name="max_eps", low=0.0, open_low=True)
+    axes = _axes(ax)
+    for (name, result), colour in zip(several.items(), _cycle(COLOURS, len(several)), strict=True):
+        curve = result.curve
+        budgets = np.unique(np.concatenate([curve.eps[curve.eps <= right], np.linspace(0.0, right, 200)]))
+        axes.plot(budgets, curve.gap(budgets), color=colour, label=name or None)
+        found = result.interval
+        error = [[max(result.gap - found.low, 0.0)], [max(found.high - result.gap, 0.0)]]
+        axes.errorbar([result.eps], [result.gap], yerr=error, fmt="o", color=colour, capsize=3)
+    if eps > 0:
+        axes.axvline(eps, color="0.5", linestyle="--", linewidth=1)
+    limits = {result.delta for result in several.values()} - {None}
+    for delta in limits:
+        axes.axhline(float(delta or 0.0), color="0.5", linestyle=":", linewidth=1)
+    axes.set_xlim(0, right)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("budget ε (mean squared fair distance)")
+    axes.set_ylabel("gap: added mean loss")
+    if len(several) > 1:
+        axes.legend(frameon=False)
+    return axes
+
+
+def plot_unfair_map(
+    result: AuditResult | UnfairMap,
+    columns: tuple[Any, Any] | None = None,
+    *,
+    pure: bool = False,
+    max_people: int = 200,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot the unfair map in two dimensions: an arrow from each person to their worst twin.
+
+    Parameters
+    ----------
+    result : AuditResult or UnfairMap
+    columns : pair of column names, optional
+        The two axes: numbers, or categories at whole positions. Default: the two columns that move most often,
+        or the first two where fewer than two move.
+    pure : bool, default=False
+        Twins at no fair distance instead of those within ε.
+    max_people : int, default=200
+        Arrows for the most harmed only; everyone else is a faint point.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from likewise.auditing.unfair_map import make_unfair_map
+    >>> people = pd.DataFrame({"x": [0.0, 1.0], "y": [0.0, 1.0]})
+    >>> unfair = make_unfair_map(
+    ...     people, people + 1, label=[1, 0], loss=[0.1, 0.2], twin_loss=[0.9, 0.4], decision=[1, 0],
+    ...     twin_decision=[0, 0], squared_distance=[0.0, 0.0],
+    ... )
+    >>> plot_unfair_map(unfair).get_xlabel()
+    'x'
+    """
+    unfair: Any = result
+    if isinstance(result, AuditResult):
+        unfair = result.pure_map if pure else result.unfair_map
+    if not isinstance(unfair, UnfairMap):
+        got = f"a {type(result).__name__}"
+        raise bad_parameter("plot_unfair_map", "result", allowed="an AuditResult or an UnfairMap", got=got)
+    if unfair.people.shape[1] < 2:
+        raise InputError("plot_unfair_map: two dimensions need two columns, and the people have one.")
+    chosen = _two_columns(unfair) if columns is None else tuple(columns)
+    if len(chosen) != 2:
+        raise bad_parameter("plot_unfair_map", "columns", allowed="two column names", got=columns)
+    check_columns(unfair.people, chosen, owner="plot_unfair_map", name="columns")
+    axes = _axes(ax)
+    (x0, x1), (y0, y1) = (
+        _positions(unfair, name, axis, axes) for name, axis in zip(chosen, "xy", strict=True)
+    )
+    most = np.argsort(-unfair.harm, kind="stable")[:max_people]
+    most = most[unfair.harm[most] > 0]
+    axes.scatter(x0, y0, s=8, color="0.75", linewidths=0)
+    flipped = unfair.flipped[most]
+    for colour, part, words in (
+        (COLOURS[0], most[~flipped], "same decision"),
+        (COLOURS[1], most[flipped], "another decision"),
+    ):
+        if len(part):
+            axes.quiver(
+                x0[part], y0[part], (x1 - x0)[part], (y1 - y0)[part],
+                angles="xy", scale_units="xy", scale=1, width=0.003, color=colour, alpha=0.7, label=words,
+            )  # fmt: skip
+    axes.update_datalim(np.column_stack([x1[most], y1[most]]))
+    axes.autoscale_view()
+    axes.set_xlabel(str(chosen[0]))
+    axes.set_ylabel(str(chosen[1]))
+    if len(most):
+        axes.legend(frameon=False, title="twin gets")
+    return axes
+
+
+def plot_box(
+    groups: Mapping[str, Any] | pd.DataFrame,
+    *,
+    ylabel: str = "",
+    points: bool = True,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot box plots: one per group, such as scores by name group or a measure over seeds by method.
+
+    Parameters
+    ----------
+    groups : mapping of names to numbers, or DataFrame
+        Numbers that are not finite are left out.
+    ylabel : str, default=""
+        What the numbers are.
+    points : bool, default=True
+        Draw each number beside its box where a group has at most 50.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> axes = plot_box({"baseline": [0.8, 0.82], "SenSR": [0.98, 0.97, 0.99]}, ylabel="consistency")
+    >>> [label.get_text() for label in axes.get_xticklabels()]
+    ['baseline', 'SenSR']
+    """
+    values = {str(name): np.asarray(group, dtype=float).ravel() for name, group in groups.items()}
+    values = {name: group[np.isfinite(group)] for name, group in values.items()}
+    empty = [name for name, group in values.items() if not len(group)]
+    if not values or empty:
+        got = f"no finite number in {empty[0]!r}" if empty else "none"
+        raise bad_parameter("plot_box", "groups", allowed="one group of numbers or more", got=got)
+    axes = _axes(ax)
+    places = np.arange(1, len(values) + 1)
+    drawn = axes.boxplot(
+        list(values.values()), positions=places, widths=0.55, patch_artist=True, showfliers=not points
+    )
+    for box, line, colour in zip(drawn["boxes"], drawn["medians"], _cycle(COLOURS, len(values)), strict=True):
+        box.set(facecolor=colour, alpha=0.35, edgecolor=colour)
+        line.set(color="black")
+    if points:
+        for place, group in zip(places, values.values(), strict=True):
+            if len(group) <= 50:
+                # Spread by rank, not by chance: the same numbers give the same picture.
+                spread = np.linspace(-0.12, 0.12, len(group)) if len(group) > 1 else np.zeros(1)
+                axes.scatter(place + spread, group, s=10, color="0.25", zorder=3, linewidths=0)
+    axes.set_xticks(places, list(values))
+    axes.set_ylabel(ylabel)
+    return axes
+
+
+def plot_frontier(comparison: Comparison, *, pure: bool = False, ax: Axes | None = None) -> Axes:
+    """Plot balanced accuracy against the audited gap, with intervals and the line of the best.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        With evaluations.
+    pure : bool, default=False
+        The gap at ε = 0 instead of the one at ε.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from likewise.report.comparison import ACCURACY
+
+    points = []
+    for entry in comparison.entries:
+        accuracy = entry.measures().get(ACCURACY)
+        if accuracy is not None:
+            points.append((entry.name, entry.pure_gap if pure else entry.gap, accuracy))
+    if not points:
+        raise InputError("plot_frontier: no entry of the comparison has an evaluation. Pass evaluate(...)'s.")
+    axes = _axes(ax)
+    looks = zip(points, _cycle(COLOURS, len(points)), _cycle(MARKERS, len(points)), strict=True)
+    for (name, gap, accuracy), colour, marker in looks:
+        errors: dict[str, Any] = {
+            "xerr": [[max(gap.value - gap.low, 0)], [max(gap.high - gap.value, 0)]],
+            "yerr": [[max(accuracy.value - accuracy.low, 0)], [max(accuracy.high - accuracy.value, 0)]],
+        }
+        axes.errorbar(
+            [gap.value], [accuracy.value], fmt=marker, color=colour, label=name, capsize=2, **errors
+        )
+    best = comparison.frontier(pure=pure)
+    line = sorted((gap.value, accuracy.value) for name, gap, accuracy in points if name in best)
+    axes.step(*np.asarray(line).T, where="post", color="0.5", linestyle="--", linewidth=1, zorder=0)
+    axes.set_xlabel("gap at ε = 0" if pure else f"gap at ε = {comparison.eps:g}")
+    axes.set_ylabel(ACCURACY)
+    axes.legend(frameon=False)
+    return axes
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    pyplot = require("matplotlib.pyplot", extra="report", why="Plotting")
+    axes: Axes = pyplot.subplots()[1]
+    return axes
+
+
+def _cycle(choices: Sequence[str], n: int) -> list[str]:
+    return [choices[i % len(choices)] for i in range(n)]
+
+
+def _two_columns(unfair: UnfairMap) -> tuple[Any, Any]:
+    moved = list(unfair.changes.loc[unfair.changes["people"] > 0, "column"])
+    names = [*moved, *(name for name in unfair.people.columns if name not in moved)]
+    return names[0], names[1]
+
+
+def _positions(
+    unfair: UnfairMap, name: Any, axis: str, axes: Axes
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Where persons and twins stand along one axis; categories get ticks with their names."""
+    before, after = unfair.people[name], unfair.twins[name]
+    if pd.api.types.is_numeric_dtype(before) and not pd.api.types.is_bool_dtype(before):
+        return before.to_numpy(dtype=float), after.to_numpy(dtype=float)
+    words = sorted({*before.astype(str), *after.astype(str)})
+    place = {word: i for i, word in enumerate(words)}
+    set_ticks = axes.set_xticks if axis == "x" else axes.set_yticks
+    set_ticks(range(len(words)), words)
+    return (
+        before.astype(str).map(place).to_numpy(dtype=float),
+        after.astype(str).map(place).to_numpy(dtype=float),
+    )

@@ -1,0 +1,227 @@
+"""Results as tables in the terminal; what comes from data is printed as text, never read as markup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from likewise.auditing.result import AuditResult
+from likewise.auditing.unfair_map import UnfairMap
+from likewise.auditing.verdict import Kind, give_verdict
+from likewise.core.text import short_number
+from likewise.evaluation import Evaluation
+from likewise.evaluation.measures import Measure
+from likewise.report.comparison import Comparison
+from likewise.report.plain import named
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+
+__all__ = ["print_audit", "print_comparison"]
+
+_STYLES: dict[Kind, str] = {
+    "fair": "bold green",
+    "unfair": "bold red",
+    "undecided": "bold yellow",
+    "not converged": "bold yellow",
+    "no limit": "bold blue",
+}
+_GOOD_WHEN_SMALL = ("gap", "Gap")
+
+
+def print_audit(
+    result: AuditResult,
+    console: Console | None = None,
+    *,
+    evaluation: Evaluation | None = None,
+    people: int = 5,
+    labels: Mapping[Any, str] | None = None,
+) -> None:
+    """Print an audit: the verdict, the numbers, who is harmed, and the most harmed people with their twins.
+
+    Parameters
+    ----------
+    result : AuditResult
+    console : rich.console.Console, optional
+        Where to print; standard output by default.
+    evaluation : Evaluation, optional
+        Accuracy, studies and group gaps to print below.
+    people : int, default=5
+        How many people to show.
+    labels : mapping, optional
+        Names of the labels and decisions.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from rich.console import Console
+    >>> import likewise as lw
+    >>> from likewise.auditing.auditor import audit
+    >>> from likewise.models import as_model
+    >>> table = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(table).metric_
+    >>> result = audit(as_model(score, takes_frame=True), table, [0, 1, 1, 1], metric=metric, eps=0.0, delta=0.1)
+    >>> console = Console(width=100, record=True, quiet=True)
+    >>> print_audit(result, console)
+    """
+    from rich.text import Text
+
+    out = _console(console)
+    verdict = give_verdict(result)
+    out.print(Text.assemble((verdict.title, _STYLES[verdict.kind]), ": ", verdict.sentence))
+    out.print()
+    out.print(_numbers(result))
+    shown, where = (
+        (result.pure_map, "at no distance") if result.pure_gap > 0 else (result.unfair_map, "within ε")
+    )
+    if shown.rules:
+        out.print()
+        out.print(_rules(shown, where))
+    if people > 0 and (shown.harm > 0).any():
+        out.print()
+        out.print(_people(shown, where, people, labels or {}))
+    if evaluation is not None:
+        out.print()
+        out.print(_evaluation(evaluation))
+    for reason in result.reasons:
+        out.print(Text.assemble(("note: ", "yellow"), reason))
+
+
+def print_comparison(comparison: Comparison, console: Console | None = None) -> None:
+    """Print a comparison: one row per model, each number with its interval, the best of each column bold.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    console : rich.console.Console, optional
+        Where to print; standard output by default. Measures become rows where it is too narrow for columns.
+    """
+    from rich.text import Text
+
+    out = _console(console)
+    names = comparison.measures
+    wide = 16 + 17 * (len(names) + 1) <= out.width
+    cells = {entry.name: _compared(comparison, entry.measures()) for entry in comparison.entries}
+    verdicts = {e.name: give_verdict(e.audit) for e in comparison.entries}
+    signs = {name: Text(v.title, style=_STYLES[v.kind]) for name, v in verdicts.items()}
+    if wide:
+        table = _table(None, ["model", *names, "verdict"])
+        for name, row in cells.items():
+            table.add_row(Text(name, style="bold"), *row, signs[name])
+    else:
+        table = _table(None, ["", *cells])
+        for i, measure in enumerate(names):
+            table.add_row(Text(measure), *(row[i] for row in cells.values()))
+        table.add_row(Text("verdict"), *signs.values())
+    out.print(table)
+    out.print(Text(comparison.sentence()))
+
+
+def _console(console: Console | None) -> Console:
+    if console is not None:
+        return console
+    from rich.console import Console as RichConsole
+
+    return RichConsole(highlight=False)
+
+
+def _table(title: str | None, head: Sequence[str]) -> Table:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = RichTable(
+        title=None if title is None else Text(title, style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        header_style="dim",
+    )
+    for i, name in enumerate(head):
+        table.add_column(Text(name), justify="left" if i == 0 else "right")
+    return table
+
+
+def _numbers(result: AuditResult) -> Table:
+    low, high = result.test.interval
+    table = _table(None, [f"{result.n:,} people", "value", f"{result.interval.confidence:.0%} interval"])
+    table.add_row(
+        "gap at ε = 0 (pure unfairness)",
+        short_number(result.pure_gap),
+        f"{short_number(low)} to {short_number(high)}",
+    )
+    if result.eps > 0:
+        found = result.interval
+        table.add_row(
+            f"gap at ε = {result.eps:g}",
+            short_number(result.gap),
+            f"{short_number(found.low)} to {short_number(found.high)}",
+        )
+    bound = result.certificate.bound
+    if bound is not None and bound.gap is not None:
+        table.add_row(f"gap at ε = {result.eps:g}, at most", short_number(bound.gap), "proven")
+    table.add_row("another decision for a twin at no distance", f"{result.flipped:.1%}", "")
+    table.add_row("mean loss of the people as they are", short_number(result.base_loss), "")
+    return table
+
+
+def _rules(unfair: UnfairMap, where: str) -> Table:
+    from rich.text import Text
+
+    table = _table(f"who is harmed, twins {where}", ["group", "people", "added loss", "× average"])
+    table.columns[0].overflow = "fold"
+    for rule in unfair.rules[:4]:
+        who = Text(" and ".join(rule.conditions) or "everybody")
+        table.add_row(who, f"{rule.support:,}", short_number(rule.mean_harm), f"{rule.lift:.1f}")
+    return table
+
+
+def _people(unfair: UnfairMap, where: str, k: int, labels: Mapping[Any, str]) -> Table:
+    from rich.text import Text
+
+    # Changed decisions first, as on the page.
+    order = sorted(range(len(unfair.harm)), key=lambda i: (not unfair.flipped[i], -unfair.harm[i]))
+    harmed = int((unfair.harm > 0).sum())
+    chosen = [i for i in order if unfair.harm[i] > 0][:k]
+    title = f"{len(chosen)} of {harmed:,} harmed people, twins {where}"
+    table = _table(title, ["row", "decision", "added loss", "what differs"])
+    table.columns[3].justify, table.columns[3].overflow = "left", "fold"
+    for i in chosen:
+        outcome, person, twin = unfair.outcomes.iloc[i], unfair.people.iloc[i], unfair.twins.iloc[i]
+        moved = [name for name in unfair.people.columns if str(person[name]) != str(twin[name])]
+        changes = ", ".join(f"{name}: {person[name]} → {twin[name]}" for name in moved)
+        before, after = (named(outcome[key], labels) for key in ("decision", "twin_decision"))
+        decision = Text(f"{before} → {after}", style="red") if before != after else Text(f"{before} (same)")
+        table.add_row(str(outcome["person"]), decision, short_number(float(outcome["harm"])), Text(changes))
+    return table
+
+
+def _evaluation(evaluation: Evaluation) -> Table:
+    from rich.text import Text
+
+    head = [f"{evaluation.n_people:,} people", "value", f"{evaluation.confidence:.0%} interval"]
+    table = _table(None, head)
+    for measure in evaluation.measures:
+        interval = f"{short_number(measure.low)} to {short_number(measure.high)}"
+        table.add_row(Text(measure.name), short_number(measure.value), interval)
+    return table
+
+
+def _compared(comparison: Comparison, measures: Mapping[str, Measure]) -> list[RenderableType]:
+    from rich.text import Text
+
+    cells: list[RenderableType] = []
+    values = comparison.frame
+    for name in comparison.measures:
+        measure = measures.get(name)
+        if measure is None:
+            cells.append(Text("–"))
+            continue
+        column = values[name].dropna()
+        best = column.min() if name.startswith(_GOOD_WHEN_SMALL) else column.max()
+        style = "bold" if measure.value == best and column.nunique() > 1 else ""
+        interval = f"\n[{short_number(measure.low)}, {short_number(measure.high)}]"
+        cells.append(Text.assemble((short_number(measure.value), style), (interval, "dim")))
+    return cells
