@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 import click
 
@@ -18,8 +21,16 @@ EXIT_BAD_INPUT = 2
 EXIT_NOT_CONVERGED = 3
 EXIT_INTERRUPTED = 130
 
+# Environment variable that shows the traceback of an unforeseen error.
+TRACEBACK = "LIKEWISE_TRACEBACK"
+
 # Verb: (module that defines a click command named `command`, one line for `likewise --help`).
 VERBS = {
+    "demo": ("likewise.cli.demo", "Adult: a plain network and SenSR, audited, on one page."),
+    "audit": ("likewise.cli.audit", "Audit a model for unequal treatment of comparable people."),
+    "train": ("likewise.cli.train", "Train a model that treats comparable people alike."),
+    "learn-metric": ("likewise.cli.learn_metric", "Learn who is comparable with whom."),
+    "compare": ("likewise.cli.compare", "Train, audit and compare several models."),
     "datasets": ("likewise.cli.datasets", "List the bundled data sets, or write one as a table."),
     "version": ("likewise.cli.version", "Show the versions that matter in a bug report."),
 }
@@ -60,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Exit codes: 0 fine, 1 unfair at the asked level, 2 bad input, 3 a search did not converge, 130 Ctrl-C.
     """
+    warnings.showwarning = _show_warning
     try:
         code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
     except click.exceptions.Abort:
@@ -77,4 +89,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (LikewiseError, OSError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(EXIT_BAD_INPUT)
+    except MemoryError:
+        click.echo("Error: there is not enough memory. Take fewer people: --sample 10000.", err=True)
+        sys.exit(EXIT_BAD_INPUT)
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        click.echo(
+            f"Error: something unforeseen happened ({type(error).__name__}: {error}). "
+            f"Set {TRACEBACK}=1 to see where, and please report it.",
+            err=True,
+        )
+        sys.exit(EXIT_BAD_INPUT)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show what the user should know in one line; what only developers care about not at all."""
+    if not issubclass(
+        category, (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning)
+    ):
+        click.echo(f"Warning: {message}", err=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -102,9 +103,31 @@ class Model(ABC):
         return self._classes
 
     @property
+    def known_classes(self) -> np.ndarray[Any, Any] | None:
+        """Class labels if there are any and they are known already, else None."""
+        return self._classes
+
+    @property
     def gives_probabilities(self) -> bool:
         """Whether `outputs` are class probabilities (else scores, or values for regression)."""
         return self.output_kind == "probabilities"
+
+    def with_classes(self, classes: Any) -> Self:
+        """Return the same model with other names for its classes.
+
+        Parameters
+        ----------
+        classes : array-like
+            As many labels as the model has classes, in the order of its outputs: ``["no", "yes"]`` for 0, 1.
+        """
+        labels = _checked_classes(classes)
+        if self._classes is not None and len(self._classes) != len(labels):
+            raise bad_parameter(
+                type(self).__name__, "classes", allowed=f"{len(self._classes)} labels", got=labels.tolist()
+            )
+        renamed = copy.copy(self)
+        renamed._classes = labels
+        return renamed
 
     def outputs(self, X: Any) -> FloatArray:
         """Return what the model says about each row.

@@ -11,6 +11,7 @@ import numpy as np
 from likewise.core.errors import InputError
 from likewise.core.extras import require
 from likewise.models.base import Model, OutputKind
+from likewise.models.categories import as_categories, lightgbm_categories, xgboost_categories
 from likewise.models.columns import named
 from likewise.models.losses import Loss, LossLike, as_loss
 
@@ -63,6 +64,7 @@ class XGBoostModel(Model):
         if callable(getattr(model, "objective", None)):
             name = "custom"
         kind = _xgboost_kind(name, objective)
+        self._categories = xgboost_categories(self._booster)
         n_classes = max(2, int(learner["learner_model_param"]["num_class"]))
         own = getattr(model, "classes_", None) if kind != "values" and not native else None
         super().__init__(
@@ -78,6 +80,7 @@ class XGBoostModel(Model):
 
     def _answer(self, rows: Any) -> Any:
         margin = self.output_kind == "scores"
+        rows = as_categories(rows, self._categories, owner="XGBoostModel")
         if self.estimator is not self._booster:
             return self.estimator.predict(named(rows, self.feature_names), output_margin=margin)
         matrix = self._xgboost.DMatrix(named(rows, self.feature_names), enable_categorical=True)
@@ -114,6 +117,7 @@ class LightGBMModel(Model):
         kind = _lightgbm_kind(found.group(1) if found else "custom", objective)
         own = getattr(model, "classes_", None) if kind != "values" and not native else None
         categories = any(len(part) > 0 for part in self._booster.pandas_categorical or [])
+        self._categories = lightgbm_categories(self._booster, header) if categories else {}
         super().__init__(
             loss=objective,
             kind=kind,
@@ -126,6 +130,7 @@ class LightGBMModel(Model):
         )
 
     def _answer(self, rows: Any) -> Any:
+        rows = as_categories(rows, self._categories, owner="LightGBMModel")
         return self._booster.predict(rows, raw_score=self.output_kind == "scores")
 
 

@@ -16,7 +16,7 @@ from likewise.core.extras import require
 from likewise.models.base import Model, OutputKind, look_like_probabilities
 from likewise.models.losses import Loss, LossLike, as_loss
 
-__all__ = ["OnnxModel"]
+__all__ = ["OnnxModel", "empty_feeds", "open_session"]
 
 _NUMPY: dict[str, np.dtype[Any]] = {
     "tensor(float)": np.dtype(np.float32),
@@ -79,7 +79,7 @@ class OnnxModel(Model):
             raise bad_parameter(
                 "as_model", "output", allowed="'auto', 'probabilities' or 'logits'", got=output
             )
-        self.session = _session(model)
+        self.session = open_session(model)
         self._inputs = list(self.session.get_inputs())
         _check_inputs(self._inputs)
         objective = as_loss(loss)
@@ -154,8 +154,13 @@ class OnnxModel(Model):
             )
 
 
-def _session(model: Any) -> Any:
-    """Return an onnxruntime session on the CPU for whatever holds the graph."""
+def open_session(model: Any) -> Any:
+    """Return an onnxruntime session on the CPU for whatever holds the graph.
+
+    Parameters
+    ----------
+    model : onnxruntime.InferenceSession, path, bytes or onnx.ModelProto
+    """
     runtime = require("onnxruntime", extra="onnx", why="Auditing an ONNX model")
     if isinstance(model, runtime.InferenceSession):
         return model
@@ -172,6 +177,18 @@ def _session(model: Any) -> Any:
         return runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise FormatError(f"as_model: this is no ONNX model that onnxruntime can run: {error}") from error
+
+
+def empty_feeds(session: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Return one row of zeros, or of empty text, for every input of a session."""
+    inputs = list(session.get_inputs())
+    _check_inputs(inputs)
+    return {
+        part.name: np.zeros((_whole(part.shape, 0) or 1, _whole(part.shape, 1) or 1), dtype=_NUMPY[part.type])
+        if part.type != "tensor(string)"
+        else np.full((_whole(part.shape, 0) or 1, _whole(part.shape, 1) or 1), "", dtype=object)
+        for part in inputs
+    }
 
 
 def _check_inputs(inputs: Sequence[Any]) -> None:

@@ -1,0 +1,290 @@
+"""`likewise compare`: several models on one table: how accurate, how fair, and which of them nobody beats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from likewise.cli.methods import METHODS
+from likewise.cli.options import example, options, parse_budget, parse_edits
+from likewise.cli.outputs import check_outputs
+from likewise.core.errors import InputError
+
+if TYPE_CHECKING:
+    from likewise.cli.matching import Matched
+    from likewise.cli.people import People
+    from likewise.cli.progress import Progress
+    from likewise.domains import TabularDomain
+    from likewise.fair_metrics import FairMetric
+
+__all__ = ["command"]
+
+DEFAULT = ("baseline", "project", "sensr")
+TEST_SHARE = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What all compared models share."""
+
+    train: People
+    test: People
+    domain: TabularDomain
+    metric: FairMetric
+    sensitive: tuple[str, ...]
+    edits: Mapping[str, Sequence[Any]]
+    eps: str
+    confidence: float
+    search: str
+    loss: str
+    seed: int
+
+
+@click.command(
+    "compare",
+    epilog=example(
+        "likewise datasets german -o people.csv",
+        "likewise compare people.csv --target target --sensitive sex --html compare.html",
+    ),
+)
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option(
+    "--method",
+    "methods",
+    type=click.Choice(sorted(METHODS)),
+    multiple=True,
+    help="Method to train. Repeatable; baseline, project and sensr by default.",
+)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="[NAME=]MODEL",
+    help="Trained model to compare too. Repeatable.",
+)
+@options(
+    "target", "positive", "sensitive", "immutable", "edit", "ignore", "drop_missing", "eps", "confidence",
+    "metric", "search",
+)  # fmt: skip
+@click.option("--steps", type=click.IntRange(min=1), default=2000, show_default=True, help="Training steps.")
+@options("json", "html", "seed", "sample", "allow_pickle", "trust", "quiet", "force", "config")
+def command(
+    table: Path,
+    methods: tuple[str, ...],
+    models: tuple[str, ...],
+    steps: int,
+    json_file: str | None,
+    html_file: Path | None,
+    allow_pickle: bool,
+    trust: Sequence[str],
+    quiet: bool,
+    force: bool,
+    **given: Any,
+) -> None:
+    """Train several methods on 80% of a table, audit and evaluate all on the rest, side by side."""
+    check_outputs([html_file, None if json_file in (None, "-") else Path(str(json_file))], force=force)
+    if given["metric"] is None and not given["sensitive"]:
+        raise InputError("Who is comparable with whom? Pass --sensitive COLUMN or --metric FILE.")
+    parse_budget(given["eps"])
+    from likewise.cli.progress import Progress
+    from likewise.models.files import read_model
+    from likewise.report import Comparison
+
+    progress = Progress(quiet)
+    ready = {}
+    for text in models:
+        name, source = _named(text)
+        with progress.stage(f"Loading {source}"):
+            ready[name] = read_model(source, allow_pickle=allow_pickle, trusted=trust)
+    with progress.stage(f"Reading {table.name}"):
+        setting = _setting(table, given)
+    entries = {}
+    chosen = methods or (() if models else DEFAULT)
+    for name in dict.fromkeys(chosen):
+        matched = _train(name, setting, steps, progress)
+        entries[METHODS[name].title] = _measure(METHODS[name].title, matched, setting, progress)
+    for name, loaded in ready.items():
+        entries[name] = _measure(name, _match(loaded, setting, given), setting, progress)
+    show_comparison(Comparison.of(entries), json_file, html_file, quiet=quiet, force=force)
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, equals, source = text.partition("=")
+    return (name, source) if equals and source and name else (Path(text).name, text)
+
+
+def _setting(table: Path, given: dict[str, Any]) -> Setting:
+    from likewise.cli.case import learn_metric, metric_columns, read_metric
+    from likewise.cli.people import People, as_column_values, binary_labels, read_people
+    from likewise.domains import TabularDomain
+
+    edits = parse_edits(given["edit"])
+    metric = None if given["metric"] is None else read_metric(given["metric"])
+    people = read_people(
+        table,
+        target=given["target"],
+        ignore=given["ignore"],
+        needed=(
+            *given["sensitive"],
+            *given["immutable"],
+            *edits,
+            *(metric_columns(metric) if metric else ()),
+        ),
+        drop_missing=given["drop_missing"],
+        sample=given["sample"],
+        seed=given["seed"],
+    )
+    assert people.labels is not None
+    people = People(people.frame, binary_labels(people.labels, given["positive"]), people.dropped)
+    train, test = _split(people, given["seed"])
+    # Of all people, so that nobody in the test part has a category never seen; no label is used.
+    domain: Any = TabularDomain.from_frame(people.frame, immutable=given["immutable"])
+    if metric is None:
+        metric = learn_metric(train.frame, given["sensitive"], domain)
+    return Setting(
+        train,
+        test,
+        domain,
+        metric,
+        tuple(given["sensitive"]),
+        as_column_values(people.frame, edits),
+        given["eps"],
+        given["confidence"],
+        given["search"],
+        "cross_entropy",
+        given["seed"],
+    )
+
+
+def _split(people: People, seed: int) -> tuple[People, People]:
+    """Cut the people in two, class by class."""
+    assert people.labels is not None
+    rng = np.random.default_rng(seed)
+    held = np.zeros(len(people.labels), dtype=bool)
+    for label in dict.fromkeys(people.labels.tolist()):
+        own = np.flatnonzero(people.labels == label)
+        if len(own) < 5:
+            raise InputError(
+                f"The target's value {label!r} occurs {len(own)} times; a comparison needs 5 or more."
+            )
+        held[rng.permutation(own)[: max(1, round(TEST_SHARE * len(own)))]] = True
+    return people.take(np.flatnonzero(~held)), people.take(np.flatnonzero(held))
+
+
+def _train(name: str, setting: Setting, steps: int, progress: Progress) -> Matched:
+    from likewise.cli.matching import Matched
+    from likewise.cli.methods import train_method
+    from likewise.models import as_model
+
+    if METHODS[name].needs == "attributes" and not setting.sensitive:
+        raise InputError(f"--method {name} needs the sensitive columns: --sensitive COLUMN.")
+    with progress.stage(f"Training {METHODS[name].title}", spinner=False):
+        estimator = train_method(
+            name,
+            setting.train.frame,
+            setting.train.labels,
+            domain=setting.domain,
+            metric=setting.metric,
+            sensitive=setting.sensitive,
+            progress=progress.shown,
+            seed=setting.seed,
+            n_steps=steps,
+        )
+    return Matched(as_model(estimator), setting.domain, tuple(setting.test.frame.columns))
+
+
+def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
+    from dataclasses import replace
+
+    from likewise.cli.case import metric_columns
+    from likewise.cli.matching import match_model, name_classes
+    from likewise.cli.people import find_value, unique_values
+    from likewise.domains import TabularDomain
+
+    frame = setting.test.frame
+    matched = match_model(
+        loaded,
+        frame,
+        make_domain=lambda used: (
+            setting.domain
+            if list(used) == list(frame.columns)
+            else TabularDomain.from_frame(
+                frame[list(used)], immutable=[name for name in given["immutable"] if name in used]
+            )
+        ),
+        immutable=given["immutable"],
+        needed=(*setting.sensitive, *setting.edits, *given["immutable"], *metric_columns(setting.metric)),
+    )
+    values = unique_values(setting.train.labels)
+    positive = given["positive"]
+    chosen = None if positive is None else find_value(values, positive, what="--positive: the target")
+    return replace(matched, model=name_classes(matched.model, values, chosen))
+
+
+def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) -> tuple[Any, Any]:
+    from likewise.cli.case import Case, evaluate_case, solve_case
+
+    people = setting.test
+    with progress.stage(f"Auditing {name}"):
+        case = Case(
+            matched,
+            people.frame,
+            people.labels,
+            setting.metric,
+            setting.sensitive,
+            setting.edits,
+            setting.eps,
+            None,
+            setting.confidence,
+            setting.search,
+            setting.seed,
+        )
+        result = solve_case(case)
+        evaluation = evaluate_case(
+            matched,
+            people.frame,
+            people.labels,
+            sensitive=setting.sensitive,
+            edits=setting.edits,
+            confidence=setting.confidence,
+            seed=setting.seed,
+        )
+    return evaluation, result
+
+
+def show_comparison(
+    comparison: Any,
+    json_file: str | None,
+    html_file: Path | None,
+    *,
+    quiet: bool,
+    force: bool,
+    title: str | None = None,
+    labels: Mapping[Any, str] | None = None,
+    diagnoses: Sequence[Any] = (),
+) -> None:
+    """Write a comparison where it was asked for, and print its table."""
+    from likewise import report
+
+    if html_file is not None:
+        report.write_html(
+            comparison, html_file, title=title, overwrite=force, labels=labels, diagnoses=diagnoses
+        )
+    if json_file == "-":
+        document = report.comparison_document(comparison, labels=labels, diagnoses=diagnoses)
+        click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+        return
+    if json_file is not None:
+        report.write_json(comparison, json_file, overwrite=force, labels=labels, diagnoses=diagnoses)
+    if quiet:
+        return
+    report.print_comparison(comparison)
+    for path in (html_file, json_file):
+        if path is not None:
+            click.echo(f"Wrote {path}")

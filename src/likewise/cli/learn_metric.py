@@ -1,0 +1,83 @@
+"""`likewise learn-metric`: who is comparable with whom, learned from a table, in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from likewise.cli.options import example, options
+from likewise.cli.outputs import check_outputs
+from likewise.core.errors import InputError
+
+__all__ = ["command"]
+
+
+@click.command(
+    "learn-metric",
+    epilog=example(
+        "likewise datasets german -o people.csv",
+        "likewise learn-metric people.csv --sensitive sex --target target -o metric.safetensors",
+    ),
+)
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), required=True, help="File to write: .safetensors."
+)
+@options("sensitive", "target_left_out", "ignore", "drop_missing")
+@click.option(
+    "--diagnose/--no-diagnose",
+    default=True,
+    show_default=True,
+    help="Show how well each sensitive column can still be predicted under the metric.",
+)
+@options("seed", "sample", "quiet", "force", "config")
+def command(
+    table: Path,
+    out: Path,
+    sensitive: tuple[str, ...],
+    target: str | None,
+    ignore: tuple[str, ...],
+    drop_missing: bool,
+    diagnose: bool,
+    seed: int,
+    sample: int | None,
+    quiet: bool,
+    force: bool,
+) -> None:
+    """Learn a fair metric: people who differ only along sensitive directions are comparable.
+
+    The directions are the sensitive columns themselves and what predicts them from the others. The file goes to
+    --metric of `audit`, `train` and `compare`.
+    """
+    check_outputs([out], force=force, suffixes=[".safetensors"], option="-o")
+    if not sensitive:
+        raise InputError("Name the columns that should not decide: --sensitive COLUMN.")
+    from likewise.cli.case import diagnose_metric, learn_metric
+    from likewise.cli.people import read_people
+    from likewise.cli.progress import Progress
+    from likewise.domains import TabularDomain
+
+    progress = Progress(quiet)
+    with progress.stage(f"Reading {table.name}"):
+        people = read_people(
+            table,
+            target=target,
+            ignore=ignore,
+            needed=sensitive,
+            drop_missing=drop_missing,
+            sample=sample,
+            seed=seed,
+        )
+    with progress.stage("Learning who is comparable"):
+        metric = learn_metric(people.frame, sensitive, TabularDomain.from_frame(people.frame))
+        metric.save(out)
+    if quiet:
+        return
+    size = 0 if metric.subspace is None else metric.subspace.dim
+    click.echo(f"Wrote {out}: {size} sensitive directions of {metric.n_features} encoded columns.")
+    if diagnose:
+        with progress.stage("Looking at what it hides"):
+            found = diagnose_metric(metric, people.frame, sensitive, seed)
+        for diagnosis in found:
+            click.echo(f"\n{diagnosis}")

@@ -1,0 +1,257 @@
+"""A model file meets a table: which columns it takes and in which form, and what its classes are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likewise.core.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from likewise.domains import TabularDomain
+    from likewise.models import Model
+    from likewise.models.files import LoadedModel
+
+__all__ = ["Matched", "match_model", "name_classes"]
+
+MakeDomain = Callable[[Sequence[str]], "TabularDomain"]
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """A model that fits a table.
+
+    Parameters
+    ----------
+    model : Model
+        Takes the raw table, or rows that `domain` encoded.
+    domain : TabularDomain
+        Of the columns below.
+    columns : tuple of str
+        The table's columns that take part.
+    note : str
+        What the user should know about it; empty for nothing.
+    """
+
+    model: Model
+    domain: TabularDomain
+    columns: tuple[str, ...]
+    note: str = ""
+
+    def decide(self, table: Any) -> np.ndarray[Any, Any]:
+        """Return the model's decisions about a raw table."""
+        rows = table[list(self.columns)]
+        return self.model.predict(rows if self.model.takes_frame else self.domain.encode_array(rows))
+
+
+def match_model(
+    loaded: LoadedModel,
+    frame: pd.DataFrame,
+    *,
+    make_domain: MakeDomain,
+    immutable: Sequence[str] = (),
+    needed: Sequence[str] = (),
+    takes: str = "auto",
+    loss: str = "cross_entropy",
+) -> Matched:
+    """Find out how a model takes the rows of a table.
+
+    Parameters
+    ----------
+    loaded : LoadedModel
+        From `likewise.models.files.read_model`.
+    frame : DataFrame
+        The table's features; a part of its rows is enough.
+    make_domain : callable
+        Makes the domain of some columns of the table.
+    immutable : sequence of str
+        Columns that may not change, for a domain that comes with the model.
+    needed : sequence of str
+        Columns that stay even if the model does not use them.
+    takes : {"auto", "table", "encoded"}
+        What the user says the model takes.
+    loss : str
+
+    Returns
+    -------
+    Matched
+    """
+    from likewise.models import as_model
+
+    function = loaded.container == "import path" and _is_function(loaded.native)
+    wanted = {"table": True, "encoded": False}.get(takes, True if function else None)
+    model = as_model(
+        loaded.native, loss=loss, takes_frame=None if takes != "auto" and not function else wanted
+    )
+    own = getattr(model, "encoder", None)
+    if own is not None:
+        return _with_own_encoder(model, own, frame, immutable)
+    columns = _used_columns(model, frame, needed)
+    if model.takes_frame:
+        return Matched(model, make_domain(columns), columns, _left_out(frame, columns))
+    if takes == "table" or (takes == "auto" and _takes_plain_numbers(model, frame)):
+        return _on_plain_numbers(model, frame, make_domain, needed)
+    return _encoded(model, frame, make_domain)
+
+
+def _with_own_encoder(
+    model: Any, own: TabularDomain, frame: pd.DataFrame, immutable: Sequence[str]
+) -> Matched:
+    from likewise.core.frames import check_columns
+    from likewise.domains import TabularDomain
+
+    names = tuple(column.name for column in own.columns_)
+    check_columns(frame, names, owner="The model", name="the table")
+    unknown = [name for name in immutable if name not in names]
+    if unknown:
+        raise InputError(f"--immutable: the model does not use column {unknown[0]!r}, so leave it out.")
+    described = own.to_dict()
+    described["parameters"]["immutable"] = list(immutable)
+    for column in described["columns"]:
+        column["immutable"] = column["name"] in immutable
+    domain = TabularDomain.from_dict(described) if immutable else own
+    order = tuple(name for name in frame.columns if name in names)
+    return Matched(model, domain, order, _left_out(frame, order))
+
+
+def _used_columns(model: Model, frame: pd.DataFrame, needed: Sequence[str]) -> tuple[str, ...]:
+    """Columns that the model or the user names; all where the model knows no names."""
+    from likewise.models.columns import select_columns
+
+    if model.feature_names is None or not model.takes_frame:
+        return tuple(frame.columns)
+    used = set(select_columns(frame.head(1), model.feature_names, owner="The model").columns) | set(needed)
+    return tuple(name for name in frame.columns if name in used)
+
+
+def _takes_plain_numbers(model: Model, frame: pd.DataFrame) -> bool:
+    """Whether a model of numbers was made on the table's own columns: by their names, or by their number."""
+    names = model.feature_names
+    if names is not None and not _made_up(names):
+        plain = {_plain(column): frame[column] for column in frame.columns}
+        return all(_plain(name) in plain and plain[_plain(name)].dtype.kind in "biuf" for name in names)
+    numeric = all(frame[column].dtype.kind in "biuf" for column in frame.columns)
+    return numeric and model.n_features in (None, frame.shape[1])
+
+
+def _on_plain_numbers(
+    model: Model, frame: pd.DataFrame, make_domain: MakeDomain, needed: Sequence[str]
+) -> Matched:
+    from likewise.models.columns import select_columns
+    from likewise.models.table_model import TableModel
+
+    names = model.feature_names if model.feature_names and not _made_up(model.feature_names) else None
+    used = list(select_columns(frame.head(1), names, owner="The model").columns)
+    kept = set(used) | set(needed)
+    columns = tuple(name for name in frame.columns if name in kept)
+    text = [name for name in used if frame[name].dtype.kind not in "biuf"]
+    if text:
+        raise InputError(
+            f"The model takes numbers, and column {text[0]!r} is text. Audit a model that takes the table itself, "
+            "such as a pipeline with its encoder, or pass --model-takes encoded."
+        )
+    return Matched(TableModel(model, used), make_domain(columns), columns, _left_out(frame, columns))
+
+
+def _encoded(model: Model, frame: pd.DataFrame, make_domain: MakeDomain) -> Matched:
+    columns = tuple(frame.columns)
+    domain = make_domain(columns)
+    width = domain.n_features
+    if model.n_features is not None and model.n_features != width:
+        raise InputError(
+            f"The model takes {model.n_features} numbers per person; the table has {len(columns)} columns, which are "
+            f"{width} numbers when encoded (standardised numbers, one column per category). "
+            "Save the encoder with the model: a scikit-learn pipeline (skops, ONNX), or `likewise train`."
+        )
+    names = [str(name) for name in domain.get_feature_names_out()]
+    own = model.feature_names
+    if own is not None and not _made_up(own) and [_plain(a) for a in own] != [_plain(b) for b in names]:
+        wrong = next((a for a, b in zip(own, names, strict=False) if _plain(a) != _plain(b)), own[-1])
+        raise InputError(
+            f"The model was made on columns that the table does not have, such as {wrong!r}. "
+            f"Encoded, the table has: {', '.join(names[:12])}, …"
+        )
+    note = (
+        "the model file does not say how its inputs were encoded, so the table was encoded by its own means, "
+        "standard deviations and categories. Save the encoder with the model to be exact."
+    )
+    return Matched(model, domain, columns, note)
+
+
+def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> Model:
+    """Return the model with its classes called as the target's values are.
+
+    Parameters
+    ----------
+    model : Model
+    values : sequence
+        The different values of the target.
+    positive : object, optional
+        The value that stands for class 1.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    InputError
+        It cannot be told which class is which.
+    """
+    own = model.known_classes
+    classes = None if own is None else own.tolist()
+    if classes is not None:
+        written = {_written(value): value for value in values}
+        if all(_written(value) in {_written(c) for c in classes} for value in values):
+            if all(any(value == c and type(value) is type(c) for c in classes) for value in values):
+                return model
+            return model.with_classes(_array([written.get(_written(c), c) for c in classes]))
+    elif all(isinstance(value, (int, float)) and value in range(len(values)) for value in values):
+        return model
+    if (classes is None or len(classes) == 2) and positive is not None and len(values) <= 2:
+        others = [value for value in values if value != positive]
+        if classes is None or [_written(c) for c in classes] in (["0", "1"], ["False", "True"], ["-1", "1"]):
+            return model.with_classes(_array([*(others or [f"not {positive}"]), positive]))
+    shown = ", ".join(repr(value) for value in values[:6])
+    known = "not known" if classes is None else ", ".join(repr(c) for c in classes[:6])
+    raise InputError(
+        f"The model's classes are {known}; the target has {shown}. "
+        + ("Say which value is class 1: --positive VALUE." if len(values) > 1 else "Check --target.")
+    )
+
+
+def _array(labels: list[Any]) -> np.ndarray[Any, Any]:
+    if len({type(label) for label in labels}) == 1:
+        return np.array(labels)
+    mixed = np.empty(len(labels), dtype=object)
+    mixed[:] = labels
+    return mixed
+
+
+def _left_out(frame: pd.DataFrame, columns: Sequence[str]) -> str:
+    rest = [name for name in frame.columns if name not in set(columns)]
+    return f"the model does not use {', '.join(rest[:8])}; left out." if rest else ""
+
+
+def _is_function(native: Any) -> bool:
+    return callable(native) and not hasattr(native, "predict") and not hasattr(native, "forward")
+
+
+def _made_up(names: Sequence[str]) -> bool:
+    return all(re.fullmatch(r"(f|x|Column_|column_|feature_)?\d+", str(name)) for name in names)
+
+
+def _plain(name: object) -> str:
+    return re.sub(r"\W", "_", str(name))
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

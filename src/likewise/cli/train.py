@@ -1,0 +1,130 @@
+"""`likewise train`: a model that treats comparable people alike, in a file that `likewise audit` reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from likewise.cli.methods import METHODS
+from likewise.cli.options import example, options
+from likewise.cli.outputs import check_outputs
+from likewise.core.errors import InputError, NotConvergedError
+
+__all__ = ["command"]
+
+
+@click.command(
+    "train",
+    epilog=example(
+        "likewise datasets german -o people.csv",
+        "likewise train people.csv --target target --sensitive sex --method sensr -o model.safetensors",
+    ),
+)
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option(
+    "--method", type=click.Choice(sorted(METHODS)), default="sensr", show_default=True, help="How to train."
+)
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), required=True, help="File to write: .safetensors."
+)
+@options("target", "positive", "sensitive", "ignore", "drop_missing", "metric")
+@click.option("--eps", type=click.FloatRange(min=0), help="Budget of robust methods.")
+@click.option("--steps", type=click.IntRange(min=1), default=2000, show_default=True, help="Training steps.")
+@click.option("--hidden", default="100", show_default=True, help="Units of the hidden layers: 100 or 64,32.")
+@options("seed", "sample", "quiet", "force", "config")
+def command(
+    table: Path,
+    method: str,
+    out: Path,
+    target: str,
+    positive: str | None,
+    sensitive: tuple[str, ...],
+    ignore: tuple[str, ...],
+    drop_missing: bool,
+    metric: Path | None,
+    eps: float | None,
+    steps: int,
+    hidden: str,
+    seed: int,
+    sample: int | None,
+    quiet: bool,
+    force: bool,
+) -> None:
+    """Train a classifier on a table.
+
+    The file keeps the encoding of the table, so `likewise audit` needs nothing else.
+    """
+    check_outputs([out], force=force, suffixes=[".safetensors"], option="-o")
+    layers = parse_layers(hidden)
+    needs = METHODS[method].needs
+    if needs == "attributes" and not sensitive:
+        raise InputError(f"--method {method} needs the sensitive columns: --sensitive COLUMN.")
+    if needs == "metric" and not sensitive and metric is None:
+        raise InputError(f"--method {method} needs --sensitive COLUMN, or a metric: --metric FILE.")
+    if eps is not None and method not in ("sensr", "sensei", "wasserstein"):
+        raise InputError(f"--eps is for sensr, sensei and wasserstein; --method {method} has no budget.")
+    from likewise.cli.case import learn_metric, metric_columns, read_metric
+    from likewise.cli.methods import train_method
+    from likewise.cli.people import binary_labels, read_people
+    from likewise.cli.progress import Progress
+    from likewise.domains import TabularDomain
+
+    progress = Progress(quiet)
+    found = None if metric is None else read_metric(metric)
+    with progress.stage(f"Reading {table.name}"):
+        people = read_people(
+            table,
+            target=target,
+            ignore=ignore,
+            needed=(*sensitive, *(() if found is None else metric_columns(found))),
+            drop_missing=drop_missing,
+            sample=sample,
+            seed=seed,
+        )
+        assert people.labels is not None
+        y = binary_labels(people.labels, positive)
+    domain: Any = None if found is None else found.feature_map
+    if domain is None:
+        domain = TabularDomain.from_frame(people.frame)
+    if found is None and needs == "metric":
+        with progress.stage("Learning who is comparable"):
+            found = learn_metric(people.frame, sensitive, domain)
+    chosen = {} if eps is None else {"eps": eps}
+    with progress.stage(f"Training {METHODS[method].title}", spinner=False):
+        estimator = train_method(
+            method,
+            people.frame,
+            y,
+            domain=domain,
+            metric=found,
+            sensitive=sensitive,
+            progress=progress.shown,
+            seed=seed,
+            n_steps=steps,
+            hidden_layer_sizes=layers,
+            **chosen,
+        )
+    if estimator.status_ not in ("finished", "stopped"):
+        raise NotConvergedError(f"training ended as {estimator.status_!r} after {estimator.n_iter_} steps.")
+    estimator.save(out)
+    if not quiet:
+        right = float((estimator.predict(people.frame[list(domain.feature_names_in_)]) == y).mean())
+        click.echo(
+            f"Wrote {out}: {METHODS[method].title} on {len(y):,} people, accuracy {right:.3f} on them."
+        )
+
+
+def parse_layers(text: str) -> tuple[int, ...]:
+    """Read ``64,32`` as the sizes of hidden layers; an empty text or 0 is none: a linear model.
+
+    Examples
+    --------
+    >>> parse_layers("64,32"), parse_layers("0")
+    ((64, 32), ())
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdigit() for part in parts):
+        raise InputError(f"--hidden must be whole numbers such as 100 or 64,32, got {text!r}.")
+    return tuple(int(part) for part in parts if int(part) > 0)

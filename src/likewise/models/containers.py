@@ -1,0 +1,224 @@
+"""What kind of file this is: told by its content, and by its name only where the content leaves it open.
+
+Nothing is executed and nothing is unpacked here; a file can call itself what it likes.
+"""
+
+from __future__ import annotations
+
+import json
+import pickletools
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from likewise.core.errors import FormatError
+
+__all__ = ["Container", "check_archive", "find_container"]
+
+Container: TypeAlias = Literal[
+    "likewise", "onnx", "xgboost", "lightgbm", "catboost", "skops", "pickle", "torch", "torchscript", "pt2"
+]
+
+# An archive may not unpack to more than this, and not to very much more than it weighs.
+MAX_UNPACKED = 4 * 2**30
+MAX_RATIO = 200
+SMALL = 64 * 2**20
+
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"]\x00\x00": "lzma",
+    b"\x04\x22\x4d\x18": "lz4",
+}
+_OTHER = {
+    b"\x89HDF\r\n\x1a\n": "an HDF5 file (Keras?); export the model to ONNX",
+    b"PAR1": "a Parquet table, not a model",
+    b"ARROW1": "an Arrow table, not a model",
+    b"%PDF": "a PDF document",
+    b"\x93NUMPY": "a numpy array; pass the model itself",
+    b"binf": "an XGBoost model in the old binary format; save it as .json or .ubj",
+    b"{\\rtf": "a text document",
+    b"SQLite format 3": "a database",
+}
+_READABLE = (
+    "Models that can be read: likewise's own .safetensors, ONNX, XGBoost .json/.ubj, LightGBM .txt, "
+    "CatBoost .cbm, skops, or an import path such as package.module:model."
+)
+
+
+def find_container(data: bytes, name: str) -> Container:
+    r"""Say what kind of model file some bytes are, or raise an error that says what they are instead.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    name : str
+        Its name, for messages and for the few formats without a mark of their own.
+
+    Returns
+    -------
+    Container
+        "pickle", "torch", "torchscript" and "pt2" can run code when loaded; the others cannot.
+
+    Examples
+    --------
+    >>> find_container(b"tree\nversion=v4\n", "model.bin")
+    'lightgbm'
+    >>> find_container(b"<!doctype html><p>Sign in", "model.onnx")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.FormatError: model.onnx is a web page, not a model. Download the file itself. Models that can be read: likewise's own .safetensors, ...
+    """
+    if not data:
+        raise FormatError(f"{name} is empty. {_READABLE}")
+    start = data[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith((b"<!doctype html", b"<html", b"<!--", b"<head", b"<script", b"<?xml")):
+        raise FormatError(f"{name} is a web page, not a model. Download the file itself. {_READABLE}")
+    for mark, said in _OTHER.items():
+        if data.startswith(mark):
+            raise FormatError(f"{name} is {said}. {_READABLE}")
+    found = _by_mark(data, name) or _json_model(data, name)
+    if found is None and (_is_pickle(data) or _is_compressed(data)):
+        found = "pickle"
+    if found is None and _is_onnx(data):
+        found = "onnx"
+    if found is None:
+        raise FormatError(f"{name} is no model file that likewise knows. {_READABLE}")
+    return found
+
+
+def check_archive(data: bytes, name: str) -> zipfile.ZipFile:
+    r"""Open a zip archive once it is sure that it unpacks to a sane size.
+
+    Python unpacks no more of a member than it declares, so the declared sizes are what counts.
+
+    Examples
+    --------
+    >>> check_archive(b"PK\x03\x04 and so on", "model.skops")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.FormatError: model.skops is a damaged zip archive: File is not a zip file. Save the model again.
+    """
+    try:
+        archive = zipfile.ZipFile(BytesIO(data))
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise FormatError(f"{name} is a damaged zip archive: {error}. Save the model again.") from error
+    unpacked = sum(part.file_size for part in archive.infolist())
+    if unpacked > MAX_UNPACKED or (unpacked > SMALL and unpacked > MAX_RATIO * len(data)):
+        raise FormatError(
+            f"{name} is a zip archive of {len(data):,} bytes that would unpack to {unpacked:,} bytes. "
+            "That is how a zip bomb looks, so it was not opened."
+        )
+    return archive
+
+
+def _by_mark(data: bytes, name: str) -> Container | None:
+    if data.startswith(b"PK\x03\x04"):
+        return _zip_kind(check_archive(data, name), name)
+    if data.startswith(b"CBM1"):
+        return "catboost"
+    if data.startswith((b"tree\nversion=", b"tree\r\nversion=")):
+        return "lightgbm"
+    if data.startswith(b"{L") and b"learner" in data[:64]:
+        return "xgboost"
+    return _safetensors(data, name)
+
+
+def _zip_kind(archive: zipfile.ZipFile, name: str) -> Container:
+    names = [part.filename for part in archive.infolist()]
+    last = {Path(part).name for part in names}
+    if "schema.json" in names:
+        return "skops"
+    if "archive_format" in last or "serialized_exported_program.json" in last:
+        return "pt2"
+    if "data.pkl" in last:
+        return "torchscript" if any("/code/" in part for part in names) else "torch"
+    raise FormatError(f"{name} is a zip archive without a model that likewise knows. {_READABLE}")
+
+
+def _safetensors(data: bytes, name: str) -> Container | None:
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 10 or data[8:9] != b"{" or length > min(len(data) - 8, 100 * 2**20):
+        return None
+    try:
+        header = json.loads(data[8 : 8 + length])
+        about = json.loads(header.get("__metadata__", {}).get("likewise", "{}"))
+        kind = about.get("kind")
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return None
+    if kind == "fair_metric":
+        raise FormatError(f"{name} is a fair metric, not a model. Pass it as the metric (--metric {name}).")
+    if kind is None:
+        raise FormatError(
+            f"{name} holds weights (safetensors) but not the model they belong to. "
+            f"Export the model to ONNX, or pass an import path. {_READABLE}"
+        )
+    return "likewise"
+
+
+def _json_model(data: bytes, name: str) -> Container | None:
+    if data[:1] != b"{" and data[:2] != b"\xef\xbb":
+        return None
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        if name.endswith(".json"):
+            raise FormatError(f"{name} is damaged: it is no JSON ({error}). Save the model again.") from error
+        return None
+    keys = set(document) if isinstance(document, dict) else set()
+    if {"learner", "version"} <= keys:
+        return "xgboost"
+    if "oblivious_trees" in keys or "model_info" in keys:
+        raise FormatError(
+            f"{name} is a CatBoost model in JSON. Save it as .cbm: model.save_model('model.cbm')."
+        )
+    raise FormatError(f"{name} is JSON, but no XGBoost model. {_READABLE}")
+
+
+def _is_pickle(data: bytes) -> bool:
+    """Whether the bytes read as pickle instructions to the end; they are only read, never followed."""
+    if data[:1] == b"\x80" and data[1:2] <= b"\x08":
+        return True
+    try:
+        for count, (operation, _, _) in enumerate(pickletools.genops(data)):
+            if operation.name == "STOP":
+                return count > 0
+            if count > 5_000_000:
+                return True
+    except Exception:  # pickletools raises all kinds of errors on bytes that are no pickle
+        return False
+    return False
+
+
+def _is_compressed(data: bytes) -> bool:
+    zlib = data[:1] == b"\x78" and data[1:2] in (b"\x01", b"\x5e", b"\x9c", b"\xda")
+    return zlib or any(data.startswith(mark) for mark in _COMPRESSED)
+
+
+def _is_onnx(data: bytes) -> bool:
+    """Whether the bytes are a protobuf message with the fields of an ONNX ModelProto, among them a graph."""
+    known = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
+    place, seen = 0, set()
+    while place < len(data):
+        tag, place = _varint(data, place)
+        field, wire = tag >> 3, tag & 7
+        if known.get(field) != wire:
+            return False
+        seen.add(field)
+        size, place = _varint(data, place)
+        place += size if wire == 2 else 0
+    return place == len(data) and {1, 7} <= seen
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while place < len(data) and shift < 64:
+        byte = data[place]
+        value |= (byte & 0x7F) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 0x80:
+            return value, place
+    return 0, len(data) + 1
