@@ -6,24 +6,10 @@ was found, and train models that pass. Nothing heavy is imported before it is us
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
-from likewise._api import PUBLIC, SUBPACKAGES
+from likewise._api import HOMES
 from likewise._version import __version__
+from likewise.core.lazy import lazy_names
 
-__all__ = ["__version__", *sorted(PUBLIC), *sorted(SUBPACKAGES)]
+__all__ = ["__version__", *sorted(HOMES)]
 
-
-def __getattr__(name: str) -> Any:
-    if name in SUBPACKAGES:
-        return importlib.import_module(f"likewise.{name}")
-    if name in PUBLIC:
-        value = getattr(importlib.import_module(PUBLIC[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'likewise' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, HOMES)

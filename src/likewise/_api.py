@@ -1,4 +1,4 @@
-"""The public surface: which room brings which name. Loaded lazily by `likewise.__getattr__`."""
+"""The public surface: which room brings which name. Everything loads when first used."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-PUBLIC = {name: f"likewise.{room}" for room, names in ROOMS.items() for name in names}
+SUBPACKAGES = ("auditing", "core", "datasets", "domains", "evaluation", "fair_metrics", "models")
 
-SUBPACKAGES = frozenset({"auditing", "core", "datasets", "domains", "evaluation", "fair_metrics", "models"})
+# Name to the module it comes from; an empty module is a subpackage.
+HOMES = dict.fromkeys(SUBPACKAGES, "") | {name: room for room, names in ROOMS.items() for name in names}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from likewise.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from likewise.auditing.auditor import audit
@@ -46,7 +47,7 @@ __all__ = [
     "solve_dual",
 ]
 
-_LAZY = {
+_HOMES = {
     "AuditResult": "result",
     "Bound": "certificate",
     "CandidateSearch": "search.candidates",
@@ -68,14 +69,4 @@ _LAZY = {
     "solve_dual": "dual",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        value = getattr(importlib.import_module(f"likewise.auditing.{_LAZY[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'likewise.auditing' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
