@@ -1,0 +1,211 @@
+"""The page: one file, nothing from the network, everything from data escaped."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+import likewise as lw
+from likewise.report import audit_document, comparison_document, render_html, write_html
+from likewise.report import html as page_module
+
+
+class Tags(HTMLParser):
+    """Every tag with its attributes, and the text of script elements."""
+
+    def __init__(self, page):
+        super().__init__(convert_charrefs=True)
+        self.tags, self.scripts, self.text, self._in = [], [], [], None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._in = tag
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        self._in = None
+
+    def handle_data(self, data):
+        if self._in == "script":
+            self.scripts[-1] += data
+        else:
+            self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def nasty(samples):
+    return render_html(audit_document(samples.nasty_result()), title=samples.CLOSER)
+
+
+def test_markup_in_data_stays_text(samples, nasty):
+    parsed = Tags(nasty)
+    names = [tag for tag, _ in parsed.tags]
+    assert "img" not in names
+    assert names.count("script") == 2  # the data and our own
+    assert "b" not in names
+    assert "i" not in names
+    assert not [a for _, attributes in parsed.tags for a in attributes if a.startswith("on")]
+    text = "".join(parsed.text)
+    for words in (samples.SCRIPT, samples.QUOTES, samples.CLOSER, "{{ 7 * 7 }}"):
+        assert words in text
+    assert "49" not in [piece.strip() for piece in parsed.text]
+
+
+def test_the_data_is_the_document_and_cannot_end_its_element(samples, nasty):
+    data = Tags(nasty).scripts[0]
+    assert json.loads(data) == json.loads(json.dumps(audit_document(samples.nasty_result())))
+    assert not set("<>&\u2028\u2029") & set(data)
+
+
+def test_nothing_is_asked_of_the_network(nasty):
+    assert "http:" not in nasty
+    assert "https:" not in nasty
+    assert "//" not in re.sub(r"^\s*//.*$", "", nasty, flags=re.M)
+    assert not re.search(r"@import|url\(|\bfetch\(|XMLHttpRequest|WebSocket|sendBeacon|\bimport\(", nasty)
+    for tag, attributes in Tags(nasty).tags:
+        assert "src" not in attributes
+        if "href" in attributes:
+            assert attributes["href"].startswith(("#", "data:")), (tag, attributes)
+
+
+def test_the_policy_allows_our_script_and_no_other(nasty):
+    parsed = Tags(nasty)
+    policy = next(a["content"] for t, a in parsed.tags if a.get("http-equiv") == "Content-Security-Policy")
+    digest = base64.b64encode(hashlib.sha256(parsed.scripts[1].encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert "default-src 'none'" in policy
+
+
+def test_scripts_never_write_markup():
+    for name in page_module._SCRIPTS:
+        code = page_module._asset(name)
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", code
+        )
+
+
+def test_sections_in_order(samples):
+    evaluation, result = samples.adult_result()
+    page = render_html(audit_document(result, evaluation=evaluation, diagnoses=["fine"]))
+    ids = [a["id"] for tag, a in Tags(page).tags if tag == "section"]
+    wanted = ["verdict", "who", "people", "curve", "moved", "studies", "metric", "computed"]
+    assert ids == [f"a0-{name}" for name in wanted]
+    targets = {a["href"][1:] for tag, a in Tags(page).tags if tag == "a"}
+    assert targets <= {a.get("id") for _, a in Tags(page).tags}
+    text = " ".join("".join(Tags(page).text).split())
+    assert audit_document(result)["verdict"]["sentence"] in text
+    assert f"200 most harmed of {int((result.pure_map.harm > 0).sum()):,} people" in text
+    bare = [a["id"] for tag, a in Tags(render_html(audit_document(result))).tags if tag == "section"]
+    assert "a0-studies" not in bare
+    assert "a0-metric" not in bare
+
+
+def test_every_id_is_there_once(samples):
+    page = render_html(comparison_document(samples.comparison()))
+    ids = [a["id"] for _, a in Tags(page).tags if "id" in a]
+    assert len(ids) == len(set(ids))
+    controls = [a["aria-controls"] for _, a in Tags(page).tags if "aria-controls" in a]
+    named = [a["aria-labelledby"] for _, a in Tags(page).tags if "aria-labelledby" in a]
+    assert set(controls + named) <= set(ids)
+
+
+def test_pages_are_small(samples, tmp_path):
+    evaluation, result = samples.adult_result()
+    write_html(result, tmp_path / "a.html", evaluation=evaluation)
+    write_html(samples.comparison(), tmp_path / "c.html")
+    assert (tmp_path / "a.html").stat().st_size < 300_000
+    assert (tmp_path / "c.html").stat().st_size < 600_000
+
+
+def test_a_page_that_would_grow_too_large_lists_fewer_people(samples, tmp_path, monkeypatch):
+    _, result = samples.adult_result()
+    write_html(result, tmp_path / "all.html")
+    whole = (tmp_path / "all.html").stat().st_size
+    monkeypatch.setattr(page_module, "MAX_BYTES", whole - 40_000)
+    write_html(result, tmp_path / "fewer.html")
+    assert (tmp_path / "fewer.html").stat().st_size <= whole - 40_000
+    document = json.loads(Tags((tmp_path / "fewer.html").read_text(encoding="utf-8")).scripts[0])
+    shown = len(document["maps"][0]["people"]["rows"])
+    assert 10 <= shown < 200
+    assert f"The {shown} most harmed of" in " ".join((tmp_path / "fewer.html").read_text().split())
+
+
+def test_same_result_same_bytes(samples):
+    document = audit_document(samples.nasty_result())
+    assert render_html(document) == render_html(json.loads(json.dumps(document)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"delta": None},
+        {"status": "not_converged", "reasons": ("<it> still rose",)},
+        {"assumptions": (), "timing": {}, "settings": {"versions": {"numpy": "2"}, "list": [], "none": None}},
+    ],
+)
+def test_unusual_results_have_a_page(samples, changes):
+    result = dataclasses.replace(samples.nasty_result(), **changes)
+    assert "</html>" in render_html(audit_document(result))
+
+
+def test_a_model_that_harms_nobody_has_a_page(samples):
+    import numpy as np
+    import pandas as pd
+
+    from likewise.auditing.auditor import audit
+    from likewise.models import as_model
+
+    people = pd.DataFrame({"skill": [0.0, 1.0, 2.0], "sex": ["F", "M", "F"]})
+    metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    model = as_model(lambda frame: np.full(len(frame), 0.5), takes_frame=True)
+    result = audit(model, people, [0, 1, 1], metric=metric, eps=0.0, search="candidates")
+    document = audit_document(result)
+    assert document["maps"][0]["harmed"] == 0
+    page = " ".join("".join(Tags(render_html(document)).text).split())
+    assert "Nobody: no twin at no distance fares worse" in page
+    assert "Nothing: everyone's worst twin is themselves." in page
+
+
+def test_streamed_maps_say_that_only_the_most_harmed_were_kept(samples):
+    _, result = samples.adult_result()
+    kept = np_top(result.pure_map, 50)
+    document = audit_document(dataclasses.replace(result, pure_map=kept))
+    assert document["maps"][0]["kept"] == 50
+    text = " ".join("".join(Tags(render_html(document)).text).split())
+    assert "Of 1,200 audited people the 50 most harmed were kept" in text
+
+
+def np_top(unfair, k):
+    order = (-unfair.harm).argsort(kind="stable")[:k]
+    parts = (
+        part.iloc[order].reset_index(drop=True) for part in (unfair.people, unfair.twins, unfair.outcomes)
+    )
+    return type(unfair)(*parts, total=unfair.total)
+
+
+def test_files_are_not_replaced_unasked(samples, tmp_path):
+    target = tmp_path / "page.html"
+    target.write_text("mine")
+    with pytest.raises(lw.InputError, match="overwrite=True"):
+        write_html(samples.nasty_result(), target)
+    assert target.read_text() == "mine"
+    write_html(samples.nasty_result(), target, overwrite=True)
+    assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
+    with pytest.raises(lw.InputError, match="goes with one audit"):
+        write_html(samples.comparison(), tmp_path / "c.html", evaluation=samples.adult_result()[0])
+
+
+def test_without_jinja_the_error_names_the_extra(samples, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(lw.MissingExtraError, match=r"likewise\[report\]"):
+        render_html(audit_document(samples.nasty_result()))

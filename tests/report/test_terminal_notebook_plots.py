@@ -1,0 +1,138 @@
+"""The smaller forms: tables in the terminal, summaries in notebooks, plots."""
+
+from __future__ import annotations
+
+import io
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+
+import likewise as lw
+from likewise.auditing.unfair_map import make_unfair_map
+from likewise.report import (
+    Comparison,
+    plot_box,
+    plot_curve,
+    plot_frontier,
+    plot_unfair_map,
+    print_audit,
+    print_comparison,
+)
+
+
+@pytest.fixture(autouse=True)
+def close():
+    yield
+    plt.close("all")
+
+
+def printed(function, *args, width=120, **kwargs):
+    console = Console(width=width, record=True, color_system=None, file=io.StringIO())
+    function(*args, console, **kwargs)
+    return console.export_text()
+
+
+def test_an_audit_in_the_terminal(samples):
+    evaluation, result = samples.adult_result()
+    text = printed(print_audit, result, evaluation=evaluation, labels={0: "poor", 1: "rich"})
+    flat = " ".join(text.split())
+    assert flat.startswith("Unfair: Comparable twins within a fair distance of ε = 0.1")
+    assert f"{result.gap:.3f}" in flat
+    assert f"{result.pure_gap:.3f}" in flat
+    assert "rich → poor" in flat or "poor → rich" in flat
+    assert "S-Con" in flat
+    assert result.pure_map.rules[0].conditions[0] in flat
+
+
+def test_brackets_in_data_are_no_markup(samples):
+    people = pd.DataFrame({"[bold]a[/bold]": ["[red]x[/red]", "[/nothing]"], "n": [1.0, 2.0]})
+    twins = people.iloc[::-1].reset_index(drop=True)
+    unfair = make_unfair_map(
+        people, twins, label=[0, 1], loss=[0.0, 0.0], twin_loss=[1.0, 1.0], decision=[0, 1],
+        twin_decision=[1, 0], squared_distance=[0.0, 0.0],
+    )  # fmt: skip
+    import dataclasses
+
+    result = dataclasses.replace(samples.nasty_result(), pure_map=unfair, reasons=("[i]why[/i]",))
+    text = printed(print_audit, result, width=200)
+    assert "[bold]a[/bold]: [red]x[/red] → [/nothing]" in text
+    assert "[i]why[/i]" in text
+
+
+@pytest.mark.parametrize("width", [60, 250])
+def test_a_comparison_in_the_terminal(samples, width):
+    compared = samples.comparison()
+    text = printed(print_comparison, compared, width=width)
+    for words in ("baseline", "blind <b>", "S-Con", "GR-Con", "gap at ε = 0.1", "verdict"):
+        assert words in text
+    assert f"{compared.frame.loc['baseline', 'gap at ε = 0.1']:.3f}" in text
+    assert max(len(line) for line in text.splitlines()) <= width
+
+
+def test_notebook_summaries_stand_alone_and_escape(samples):
+    html = samples.nasty_result()._repr_html_()
+    assert "<script" not in html
+    assert "<img" not in html
+    assert "&lt;/script&gt;&lt;img" in html
+    assert "http" not in html
+    assert len(html) < 10_000
+    assert "Unfair" in html
+    compared = samples.comparison()._repr_html_()
+    assert "blind &lt;b&gt;" in compared
+    assert "blind <b>" not in compared
+
+
+def test_the_curve_plot_is_the_curve(samples):
+    _, result = samples.adult_result()
+    axes = plot_curve({"baseline": result, "blind": samples.adult_result("blind")[1]})
+    x, y = axes.lines[0].get_data()
+    assert np.allclose(y, result.curve.gap(np.asarray(x)))
+    assert axes.get_xlim() == (0, pytest.approx(4 * result.eps))
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["baseline", "blind"]
+    assert plot_curve(result, max_eps=1.0).get_xlim()[1] == 1.0
+    with pytest.raises(lw.InputError, match="max_eps"):
+        plot_curve(result, max_eps=0)
+
+
+def test_the_unfair_map_has_an_arrow_for_each_harmed_person(samples):
+    _, result = samples.adult_result()
+    axes = plot_unfair_map(result, ("age", "sex"), pure=True, max_people=30)
+    arrows = [c for c in axes.collections if type(c).__name__ == "Quiver"]
+    assert sum(a.N for a in arrows) == 30
+    assert [t.get_text() for t in axes.get_yticklabels()] == ["Female", "Male"]
+    assert axes.get_xlabel() == "age"
+    moved = list(result.pure_map.changes["column"][:2])
+    free = plot_unfair_map(result, pure=True)
+    assert [free.get_xlabel(), free.get_ylabel()] == moved
+    with pytest.raises(lw.InputError, match="did you mean 'age'"):
+        plot_unfair_map(result, ("agee", "sex"))
+    with pytest.raises(lw.InputError, match="an AuditResult or an UnfairMap"):
+        plot_unfair_map(3)
+
+
+def test_box_plots_show_medians(samples):
+    groups = {"a": [1.0, 2.0, 3.0, np.nan], "b": [5.0]}
+    _, ax = plt.subplots()
+    axes = plot_box(groups, ylabel="score", ax=ax)
+    assert axes is ax
+    medians = [line.get_ydata()[0] for line in axes.lines if len(set(line.get_ydata())) == 1]
+    assert {2.0, 5.0} <= set(medians)
+    with pytest.raises(lw.InputError, match="no finite number in 'a'"):
+        plot_box({"a": [np.nan]})
+
+
+def test_the_frontier_plot(samples):
+    compared = samples.comparison()
+    axes = plot_frontier(compared)
+    assert axes.get_xlabel() == "gap at ε = 0.1"
+    assert {text.get_text() for text in axes.get_legend().get_texts()} == {"baseline", "blind <b>"}
+    _, audit = samples.adult_result()
+    with pytest.raises(lw.InputError, match="no entry"):
+        plot_frontier(Comparison.of({"a": (None, audit)}))
