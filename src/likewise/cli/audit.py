@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +155,7 @@ def make_case(
         make_domain=lambda used: source.domain(used, [name for name in choices.immutable if name in used]),
         immutable=choices.immutable,
         needed=(*named, *columns),
+        encoder=None if metric is None else metric.feature_map,
         takes=choices.model_takes,
         loss=choices.loss,
     )
@@ -162,8 +163,6 @@ def make_case(
         progress.note(matched.note)
     positive = choices.positive
     chosen = None if positive is None else find_value(source.values, positive, what="--positive: the target")
-    from dataclasses import replace
-
     matched = replace(matched, model=name_classes(matched.model, unique_values(source.values), chosen))
     if metric is None:
         metric = learn_metric(source.frame, choices.sensitive, matched.domain)
@@ -190,6 +189,11 @@ def _check(choices: Choices, outputs: Sequence[Path | None], force: bool) -> Non
         raise InputError(
             "Who is comparable with whom? Name the columns that should not decide (--sensitive COLUMN), or pass a "
             "metric (--metric FILE)."
+        )
+    both = [name for name in choices.sensitive if name in choices.immutable]
+    if both:
+        raise InputError(
+            f"Column {both[0]!r} is both sensitive and immutable, so no twin could differ in it. Choose one."
         )
     check_outputs(outputs, force=force)
 

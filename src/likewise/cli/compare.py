@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -200,8 +200,6 @@ def _train(name: str, setting: Setting, steps: int, progress: Progress) -> Match
 
 
 def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
-    from dataclasses import replace
-
     from likewise.cli.case import metric_columns
     from likewise.cli.matching import match_model, name_classes
     from likewise.cli.people import find_value, unique_values
@@ -220,6 +218,7 @@ def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
         ),
         immutable=given["immutable"],
         needed=(*setting.sensitive, *setting.edits, *given["immutable"], *metric_columns(setting.metric)),
+        encoder=setting.metric.feature_map,
     )
     values = unique_values(setting.train.labels)
     positive = given["positive"]

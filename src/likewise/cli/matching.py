@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,6 +57,7 @@ def match_model(
     make_domain: MakeDomain,
     immutable: Sequence[str] = (),
     needed: Sequence[str] = (),
+    encoder: TabularDomain | None = None,
     takes: str = "auto",
     loss: str = "cross_entropy",
 ) -> Matched:
@@ -74,6 +75,8 @@ def match_model(
         Columns that may not change, for a domain that comes with the model.
     needed : sequence of str
         Columns that stay even if the model does not use them.
+    encoder : TabularDomain, optional
+        How the metric encodes the table: the first guess for a model of encoded numbers that does not say.
     takes : {"auto", "table", "encoded"}
         What the user says the model takes.
     loss : str
@@ -97,6 +100,9 @@ def match_model(
         return Matched(model, make_domain(columns), columns, _left_out(frame, columns))
     if takes == "table" or (takes == "auto" and _takes_plain_numbers(model, frame)):
         return _on_plain_numbers(model, frame, make_domain, needed)
+    if encoder is not None and encoder.n_features == model.n_features:
+        note = "the model file does not say how its inputs were encoded, so the table was encoded as the metric does."
+        return replace(_with_own_encoder(model, encoder, frame, immutable), note=note)
     return _encoded(model, frame, make_domain)
 
 

@@ -17,6 +17,7 @@ from likewise.models.losses import CrossEntropy, CustomLoss, Hinge, Loss, Square
 if TYPE_CHECKING:
     from likewise.models.boosted import CatBoostModel, LightGBMModel, XGBoostModel
     from likewise.models.callable_model import CallableModel
+    from likewise.models.files import load_model
     from likewise.models.mlp import MLPOracle
     from likewise.models.onnx_model import OnnxModel
     from likewise.models.oracle import AutogradOracle, Oracle, make_oracle
@@ -46,6 +47,7 @@ __all__ = [
     "ZeroOne",
     "as_loss",
     "as_model",
+    "load_model",
     "make_oracle",
 ]
 
@@ -61,6 +63,7 @@ _LAZY = {
     "SklearnNetwork": "sklearn_network",
     "TorchModel": "torch_module",
     "XGBoostModel": "boosted",
+    "load_model": "files",
     "make_oracle": "oracle",
 }
 

@@ -1,0 +1,402 @@
+"""`likewise audit`: exit codes through the real command, outputs, options, and bad input in one message."""
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import likewise as lw
+from likewise.estimators import MLPBaselineClassifier
+
+SEX = ("--target", "paid", "--sensitive", "sex", "--search", "candidates")
+
+
+# ------------------------------------------------------------------------- exit codes, as a person sees them
+
+
+def test_fair_and_unfair_through_the_real_command(command, table, model, tmp_path):
+    fair = command(
+        "audit", model, table, *SEX, "--delta", "5", "--html", "page.html", "--json", "result.json"
+    )
+    assert fair.code == 0, fair.err
+    assert fair.err == ""
+    assert "pure unfairness" in fair.out
+    page = (tmp_path / "page.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert len(page) < 2_000_000
+    document = json.loads((tmp_path / "result.json").read_text())
+    assert document["verdict"]["delta"] == 5
+    unfair = command("audit", model, table, *SEX, "--delta", "0.001", "--quiet")
+    assert (unfair.code, unfair.out) == (1, "")
+    assert unfair.err.startswith("Unfair: ")
+    assert len(unfair.err.splitlines()) == 1
+
+
+def test_a_search_that_met_nonsense_is_exit_code_three(command, table, tmp_path):
+    # The network answers at people who exist and nowhere else, so the gradient search meets nothing but NaN.
+    (tmp_path / "fragile.py").write_text(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.layer = torch.nn.Linear(6, 2)\n"
+        "    def forward(self, x):\n"
+        "        category = x[:, 2:5].max(dim=1).values\n"
+        "        whole = (category - category.round()).abs() < 1e-9\n"
+        "        return torch.where(whole[:, None], self.layer(x), torch.nan)\n"
+        "torch.manual_seed(0)\n"
+        "model = Net()\n"
+    )
+    done = command(
+        "audit", "fragile:model", table, "--target", "paid", "--positive", "yes", "--sensitive", "sex",
+        "--search", "gradient", "--delta", "100", "--sample", "20",
+    )  # fmt: skip
+    assert done.code == 3, done.err
+    assert done.err.splitlines()[-1].startswith("Not converged: ")
+    assert "Traceback" not in done.err
+
+
+def test_a_mistake_is_exit_code_two_with_one_message(command, table, model, tmp_path):
+    done = command("audit", model, table, "--target", "paid", "--sensitive", "sexx", "--html", "page.html")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.strip().splitlines() == [
+        "Error: people.csv: 'the table' has no column 'sexx' (did you mean 'sex'?). "
+        "Its columns: age, hours, job, sex, paid."
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
+# --------------------------------------------------------------------------------------------- what it does
+
+
+def test_json_on_standard_output_and_the_same_numbers_as_python(run, table, model, people):
+    done = run("audit", model, table, *SEX, "--edit", "job:cook=nurse", "--json", "-", "--eps", "0.2")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    trained = MLPBaselineClassifier.load(model)
+    frame = people.drop(columns="paid")
+    domain = trained.encoder_
+    metric = lw.AttributeSubspace(["sex"], domain=domain).fit(frame).metric_
+    result = lw.auditing.audit(
+        trained,
+        frame,
+        people["paid"].to_numpy(),
+        metric=metric,
+        domain=domain,
+        eps=0.2,
+        sensitive=["sex"],
+        edits={"job": ["cook", "nurse"]},
+        search="candidates",
+    )
+    assert document["numbers"]["gap"]["value"] == pytest.approx(result.gap, rel=1e-4)
+    assert document["numbers"]["pure_gap"]["value"] == pytest.approx(result.pure_gap, rel=1e-4)
+    assert "job: cook ↔ nurse" in json.dumps(document["evaluation"], ensure_ascii=False)
+
+
+def test_formats_of_tables_give_one_result(run, table, model, people, tmp_path):
+    people.to_parquet("people.parquet")
+    people.to_feather("people.arrow")
+    people.to_csv("people.tsv", sep=";", index=False, encoding="utf-8-sig")
+    found = []
+    for source in (table, "people.parquet", "people.arrow", "people.tsv"):
+        done = run("audit", model, source, *SEX, "--json", "-")
+        assert done.code == 0, done.err
+        found.append(json.loads(done.out)["numbers"])
+    assert all(numbers == found[0] for numbers in found)
+
+
+def test_a_budget_in_the_tables_units_and_a_column_that_stays(run, table, model, metric):
+    wide = run(
+        "audit", model, table, "--target", "paid", "--metric", metric, "--eps", "age=20", "--json", "-"
+    )
+    narrow = run(
+        "audit", model, table, "--target", "paid", "--metric", metric, "--eps", "age=2", "--json", "-"
+    )
+    assert (wide.code, narrow.code) == (0, 0), wide.err + narrow.err
+    wide, narrow = (json.loads(done.out)["numbers"] for done in (wide, narrow))
+    assert wide["eps"] == pytest.approx(100 * narrow["eps"])
+    assert wide["gap"]["value"] > narrow["gap"]["value"]
+    done = run("audit", model, table, *SEX, "--immutable", "age", "--json", "-")
+    assert done.code == 0, done.err
+    assert all(
+        "age" not in row["twin"] for part in json.loads(done.out)["maps"] for row in part["people"]["rows"]
+    )
+
+
+def test_options_from_a_file_and_the_command_line_wins(run, table, model, tmp_path):
+    Path("likewise.toml").write_text(
+        f'table = "{table}"\ntarget = "paid"\nsensitive = ["sex"]\n\n'
+        '[audit]\nsearch = "candidates"\neps = 0.3\njson = "-"\n\n[train]\nmethod = "project"\n'
+    )
+    done = run("audit", model, "--config", "likewise.toml")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["numbers"]["eps"] == 0.3
+    done = run("audit", model, "--config", "likewise.toml", "--eps", "0.1")
+    assert json.loads(done.out)["numbers"]["eps"] == 0.1
+    for text, message in [
+        ("targt = 1", "unknown key 'targt'. Did you mean 'target'?"),
+        ("[audti]\neps = 1", "unknown section 'audti'. Did you mean 'audit'?"),
+        ("[audit]\nmethod = 'sensr'", "unknown key 'method'"),
+        ("eps = ", "no TOML file"),
+        ("eps = 1979-05-27", "must be text, a number"),
+    ]:
+        Path("likewise.toml").write_text(text)
+        done = run("audit", model, table, "--config", "likewise.toml")
+        assert (done.code, message in done.err) == (2, True), done.err
+
+
+def test_a_sample_is_seeded_and_rows_with_holes_can_be_left_out(run, model, people):
+    people.loc[3, "job"] = None
+    people.to_csv("holes.csv", index=False)
+    done = run("audit", model, "holes.csv", *SEX)
+    assert done.code == 2
+    assert "'job' (1 of 240 rows, first at row 3). Pass --drop-missing" in done.err
+    numbers = []
+    for seed in (0, 0, 1):
+        done = run(
+            "audit",
+            model,
+            "holes.csv",
+            *SEX,
+            "--drop-missing",
+            "--sample",
+            100,
+            "--seed",
+            seed,
+            "--json",
+            "-",
+        )
+        assert done.code == 0, done.err
+        assert "left out 1 people" in done.err
+        numbers.append(json.loads(done.out)["numbers"])
+    assert numbers[0]["people"] == 100
+    assert numbers[0] == numbers[1] != numbers[2]
+
+
+def test_columns_that_the_model_does_not_use_are_left_out(run, model, people):
+    people.assign(id=[f"person {i}" for i in range(len(people))]).to_csv("ids.csv", index=False)
+    done = run("audit", model, "ids.csv", *SEX, "--json", "-")
+    assert done.code == 0, done.err
+    assert "the model does not use id; left out." in done.err
+
+
+def test_functions_get_the_table_and_torch_modules_get_encoded_numbers(run, table, monkeypatch):
+    Path("two_models.py").write_text(
+        "import torch\n"
+        "def score(frame):\n"
+        "    return 0.1 + 0.5 * (frame['sex'] == 'Male') + 0.3 * (frame['age'] > 40)\n"
+        "class Male(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        return torch.stack([-x[:, 5], x[:, 5]], dim=1)\n"
+        "net = Male()\n"
+    )
+    common = ["--target", "paid", "--sensitive", "sex", "--json", "-", "--search", "candidates"]
+    done = run("audit", "two_models:score", table, *common)
+    assert done.code == 2
+    assert "Say which value is class 1: --positive VALUE." in done.err
+    done = run("audit", "two_models:score", table, *common, "--positive", "yes")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["numbers"]["pure_gap"]["value"] > 0.1
+    done = run("audit", "two_models:net", table, *common, "--positive", "yes")
+    assert done.code == 0, done.err
+    assert "encoded by its own means" in done.err
+    # log(1 + e²) for whoever loses by it instead of log(1 + 1) for a column that is 0 or 1
+    assert json.loads(done.out)["numbers"]["pure_gap"]["value"] > 0.1
+
+
+def test_plain_numbers_reach_a_model_as_they_are(run, people, tmp_path):
+    import lightgbm
+
+    numbers = people.assign(
+        sex=(people["sex"] == "Male").astype(int), paid=(people["paid"] == "yes").astype(int)
+    )
+    numbers = numbers.drop(columns="job")
+    native = lightgbm.LGBMClassifier(n_estimators=5, num_leaves=5, verbose=-1, n_jobs=1)
+    native.fit(numbers.drop(columns="paid"), numbers["paid"])
+    native.booster_.save_model("trees.txt")
+    numbers.to_csv("numbers.csv", index=False)
+    done = run("audit", "trees.txt", "numbers.csv", *SEX, "--json", "-")
+    assert done.code == 0, done.err
+    wanted = -np.log(
+        native.predict_proba(numbers.drop(columns="paid"))[np.arange(len(numbers)), numbers["paid"]]
+    ).mean()
+    assert json.loads(done.out)["numbers"]["base_loss"] == pytest.approx(wanted, rel=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------ bad input
+
+
+def csv(text):
+    return lambda path, people: path.write_text(text)
+
+
+def changed(**columns):
+    def write(path, people):
+        people.assign(**{k: v(people) if callable(v) else v for k, v in columns.items()}).to_csv(
+            path, index=False
+        )
+
+    return write
+
+
+TABLES = {
+    "an unknown category": (changed(job="pilot"), "'job'"),
+    "an infinite number": (changed(age=lambda p: p["age"].astype(float).where(p.index != 5, np.inf)), "'age'"),
+    "missing values": (changed(hours=lambda p: p["hours"].where(p.index > 2)), "missing values: 'hours' (3 of 240"),
+    "a missing target": (changed(paid=lambda p: p["paid"].where(p.index > 2)), "missing values: 'paid'"),
+    "no rows": (csv("age,hours,job,sex,paid\n"), "has no rows"),
+    "nothing": (csv(""), "is empty"),
+    "a ragged row": (csv("age,hours,job,sex,paid\n1,2,a,b,c\n1,2,a,b,c,d,e\n"), "no rectangular CSV"),
+    "a name twice": (csv("age,age,paid\n1,2,no\n"), "two columns of the same name: 'age'"),
+    "no header": (csv("1,2,3\n4,5,6\n"), "no header"),
+    "a name missing": (csv("age,,paid\n1,2,no\n"), "no name for column 2"),
+    "a page": (csv("<!doctype html><html><table><tr><td>age,sex"), "web page"),
+    "a workbook": (lambda path, people: path.write_bytes(b"PK\x03\x04..."), "Excel workbook"),
+    "another encoding": (lambda path, people: path.write_bytes("âge,paid\n1,no\n".encode("latin-1")), "not UTF-8"),
+    "a damaged Parquet file": (lambda path, people: path.write_bytes(b"PAR1" + b"x" * 50), "no readable Parquet"),
+    "one value of the attribute": (changed(sex="Male"), "sex"),
+    "words where numbers were": (changed(age="old"), "'age'"),
+    "a column missing": (lambda path, people: people.drop(columns="job").to_csv(path, index=False), "'job'"),
+    "other labels": (changed(paid=lambda p: p["paid"].str.upper()), "The model's classes are 'no', 'yes'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", sorted(TABLES))
+def test_bad_tables(what, run, model, people, tmp_path):
+    write, message = TABLES[what]
+    write(tmp_path / "people.csv", people)
+    done = run("audit", model, "people.csv", *SEX, "--html", "page.html", "--json", "result.json")
+    check_refused(done, message)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["people.csv"]
+
+
+def check_refused(done, message):
+    assert done.code == 2, done.out + done.err
+    assert done.out == ""
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert "unforeseen" not in done.err
+    assert len([line for line in done.err.splitlines() if line.startswith("Error: ")]) == 1
+
+
+OPTIONS = [
+    (["--target", "income"], "no column 'income'"),
+    (["--sensitive", "race"], "no column 'race'"),
+    (["--sensitive", "paid"], "is the target"),
+    (["--immutable", "size"], "no column 'size'"),
+    (["--immutable", "sex"], "both sensitive and immutable"),
+    (["--immutable", "job", "--edit", "job:cook=nurse"], "may not change"),
+    (["--positive", "maybe"], "no value 'maybe'. Its values: 'no', 'yes'"),
+    (["--edit", "job=cook"], "COLUMN:A=B"),
+    (["--edit", "job:cook=pilot"], "no value 'pilot'"),
+    (["--edit", "work:a=b"], "no column 'work'"),
+    (["--eps", "-1"], "--eps must be a number >= 0"),
+    (["--eps", "nan"], "--eps must be"),
+    (["--eps", "size=2"], "size"),
+    (["--delta", "-0.1"], "-0.1"),
+    (["--confidence", "1"], "1"),
+    (["--sample", "1"], "1"),
+    (["--search", "luck"], "luck"),
+    (["--search", "exact"], "linear classifier"),
+    (["--metric", "nothing.safetensors"], "there is no file"),
+    (["--metric", "people.csv"], "no readable safetensors file"),
+    (["--metric", "other.safetensors"], "no column 'size'"),
+    (["--html", "no/page.html"], "does not exist"),
+    (["--html", "."], "is a folder"),
+    (["--json", "people.csv"], "--force"),
+    (["--html", "same", "--json", "same"], "same name"),
+    (["--config", "nothing.toml"], "there is no file"),
+]
+
+
+def test_bad_options(run, model, people, tmp_path):
+    people.to_csv("people.csv", index=False)
+    other = people.rename(columns={"age": "size"}).drop(columns="paid")
+    lw.ExpertSubspace(["sex"]).fit(other).metric_.save("other.safetensors")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for arguments, message in OPTIONS:
+        done = run("audit", model, "people.csv", *SEX, *arguments)
+        assert (done.code, done.out) == (2, ""), (arguments, done)
+        assert message in done.err, (arguments, done.err)
+        assert "Traceback" not in done.err
+        assert "unforeseen" not in done.err, (arguments, done.err)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    done = run("audit", model, "people.csv", "--target", "paid")
+    assert (done.code, "--sensitive COLUMN" in done.err) == (2, True)
+    done = run("audit", model, "people.csv", "--sensitive", "sex")
+    assert (done.code, "--target" in done.err) == (2, True)
+
+
+def test_models_that_answer_nonsense(run, table, tmp_path):
+    Path("odd_models.py").write_text(
+        "import numpy as np\n"
+        "def nan(frame): return np.full(len(frame), np.nan)\n"
+        "def short(frame): return np.full(3, 0.5)\n"
+        "def logits(frame): return np.full(len(frame), 7.0)\n"
+        "def raises(frame): raise RuntimeError('no')\n"
+        "def wide(frame): return np.full((len(frame), 3), 1 / 3)\n"
+        "number = 3\n"
+    )
+    common = [table, *SEX, "--positive", "yes", "--delta", "9", "--html", "page.html"]
+    for name, message in [
+        ("nan", "not finite"),
+        ("short", "shape (3,) for"),
+        ("logits", "no probabilities"),
+        ("raises", "RuntimeError"),
+        ("wide", "3 columns for 2 classes"),
+        ("number", "as_model: 'model' must be"),
+    ]:
+        check_refused(run("audit", f"odd_models:{name}", *common), message)
+    assert not Path("page.html").exists()
+
+
+class Bomb:
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return (Path.touch, (self.mark,))
+
+
+def test_nothing_is_unpickled_as_model_table_or_metric(run, table, model, tmp_path):
+    mark, bomb = tmp_path / "ran", tmp_path / "bomb.safetensors"
+    bomb.write_bytes(pickle.dumps(Bomb(mark)))
+    check_refused(run("audit", bomb, table, *SEX), "--allow-pickle")
+    check_refused(run("audit", model, bomb, *SEX), "pickle")
+    check_refused(run("audit", model, table, *SEX, "--metric", bomb), "no readable safetensors file")
+    check_refused(
+        run("train", bomb, "--target", "paid", "--sensitive", "sex", "-o", "m.safetensors"), "pickle"
+    )
+    assert not mark.exists()
+    assert not Path("m.safetensors").exists()
+
+
+def test_a_pickle_needs_a_word_and_brings_a_warning(command, table, people, tmp_path):
+    import joblib
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    pipeline = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["job", "sex"]), remainder="passthrough"),
+        LogisticRegression(max_iter=2000),
+    ).fit(people.drop(columns="paid"), people["paid"])
+    joblib.dump(pipeline, tmp_path / "model.joblib")
+    done = command("audit", "model.joblib", table, *SEX, "--allow-pickle", "--quiet")
+    assert done.code == 0, done.err
+    assert done.err.startswith(
+        "Warning: model.joblib is a pickle (or joblib) file. Loading it can run any code"
+    )
+
+
+def test_existing_files_stay_without_force(run, table, model, tmp_path):
+    Path("page.html").write_text("mine")
+    done = run("audit", model, table, *SEX, "--html", "page.html")
+    check_refused(done, "--force")
+    assert Path("page.html").read_text() == "mine"
+    done = run("audit", model, table, *SEX, "--html", "page.html", "--force", "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert Path("page.html").read_text() != "mine"
