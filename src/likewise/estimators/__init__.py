@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from likewise.estimators.adversarial import AdversarialDebiasingClassifier
 from likewise.estimators.baseline import MLPBaselineClassifier
+from likewise.estimators.cocl import CoCLClassifier
+from likewise.estimators.project import ProjectClassifier
+from likewise.estimators.sensei import SenSeIClassifier
 from likewise.estimators.sensr import SenSRClassifier
+from likewise.estimators.wasserstein import WassersteinRobustClassifier
 
-__all__ = ["MLPBaselineClassifier", "SenSRClassifier"]
+__all__ = [
+    "AdversarialDebiasingClassifier",
+    "CoCLClassifier",
+    "MLPBaselineClassifier",
+    "ProjectClassifier",
+    "SenSRClassifier",
+    "SenSeIClassifier",
+    "WassersteinRobustClassifier",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
@@ -18,9 +19,18 @@ from likewise.core.errors import bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.core.subspace import Subspace
 from likewise.domains import TabularDomain
-from likewise.estimators.networks import behind_projection, check_outputs, folded, make_network, scores_of
-from likewise.estimators.rows import TrainingRows, read_labels, read_new_rows, read_training_rows
+from likewise.estimators.networks import (
+    behind_projection,
+    check_outputs,
+    folded,
+    make_network,
+    plain_layers,
+    scores_of,
+)
+from likewise.estimators.rows import TrainingRows, read_labels, read_rows, warn_unscaled
+from likewise.preprocessing.rows import read_new_rows
 from likewise.training.batch import Batch
+from likewise.training.diagnosis import TrainingWarning
 from likewise.training.erm import ERM
 from likewise.training.loop import train
 from likewise.training.objective import Objective, State
@@ -29,6 +39,18 @@ from likewise.training.sampling import ArrayBatches, Sampling
 from likewise.training.setup import OptimizerLike
 
 __all__ = ["NetworkClassifier"]
+
+_LEARNED = (
+    "network_",
+    "module_",
+    "encoder_",
+    "metric_",
+    "removed_",
+    "search_domain_",
+    "attributes_",
+    "proxy_",
+    "_random",
+)
 
 
 class NetworkClassifier(ClassifierMixin, BaseEstimator):
@@ -78,13 +100,12 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
     # ---- what a subclass says -------------------------------------------------------------------------
 
-    def _objective(self, rows: TrainingRows) -> Objective:
-        """Return what is minimised; learn on the rows whatever it needs (a metric, say)."""
-        return ERM()
+    def _learn(self, rows: TrainingRows) -> None:
+        """Learn on the rows whatever the objective needs: ``metric_``, ``removed_`` and the like."""
 
-    def _removed(self, rows: TrainingRows) -> Subspace | None:
-        """Return the directions that the network may not see, if any."""
-        return None
+    def _objective(self) -> Objective:
+        """Return what is minimised, from the parameters and what `_learn` learned."""
+        return ERM()
 
     def _beside(self, rows: TrainingRows) -> dict[str, Any]:
         """Return what the batches hold besides rows and classes: `sensitive` codes, `proxy` vectors."""
@@ -114,6 +135,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         owner = type(self).__name__
+        self._check_choices(owner)
         rows, classes = self._training_rows(X, y, sensitive_features, first=True)
         self._begin(rows, classes, owner)
         batch = self._batch(rows)
@@ -183,11 +205,28 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         )
         return self._finish(result)
 
+    def _check_choices(self, owner: str) -> None:
+        if self.patience is not None and self.validation is None:
+            raise bad_parameter(
+                owner,
+                "patience",
+                allowed="None where no rows are held out",
+                got=self.patience,
+                remedy="Pass validation=0.2.",
+            )
+        if self.resume and not isinstance(self.random_state, (int, np.integer)):
+            raise bad_parameter(
+                owner,
+                "random_state",
+                allowed="an int where resume=True, so that the run is the same one",
+                got=self.random_state,
+            )
+
     def _training_rows(
         self, X: Any, y: Any, sensitive_features: Any, *, first: bool, classes: Any = None
     ) -> tuple[TrainingRows, np.ndarray[Any, Any]]:
         owner = type(self).__name__
-        given, x, encoder = read_training_rows(self, X, owner=owner, domain=self._encoder(), first=first)
+        given, x, encoder = read_rows(self, X, owner=owner, domain=self._encoder(), first=first)
         labels, codes = read_labels(y, x, owner=owner, classes=classes)
         if sensitive_features is not None:
             table = sensitive_features
@@ -197,28 +236,41 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
     def _begin(self, rows: TrainingRows, classes: np.ndarray[Any, Any], owner: str) -> None:
         """Check everything and make network and objective: what fails, fails here, before training."""
-        if hasattr(self, "network_"):
-            for name in ("network_", "module_", "encoder_", "metric_"):
-                self.__dict__.pop(name, None)
+        for name in _LEARNED:
+            self.__dict__.pop(name, None)
         if rows.encoder is not None:
             self.encoder_ = rows.encoder
+        else:
+            warn_unscaled(rows, owner=owner)
+        self.classes_ = classes
+        self.removed_: Subspace | None = None
         self._random = numpy_generator(self.random_state)
+        self._learn(rows)
+        self._restore(rows.x.shape[1])
+        check_outputs(self.network_, rows.x, len(classes), owner=owner)
+
+    def _restore(self, width: int) -> None:
+        """Make objective and network, with first weights, for what was learned about rows of `width` columns."""
+        if not hasattr(self, "_random"):
+            self._random = numpy_generator(self.random_state)
+        self._width = width
         self._optimizer: torch.optim.Optimizer | None = None
         self._state: State | None = None
-        self.classes_ = classes
-        self.removed_ = self._removed(rows)
-        self.objective_ = self._objective(rows)
+        self.objective_ = self._objective()
         network = make_network(
             self.module,
-            n_in=rows.x.shape[1],
-            n_out=len(classes),
+            n_in=width,
+            n_out=len(self.classes_),
             hidden=self.hidden_layer_sizes,
             activation=self.activation,
             seed=self._seed(),
-            owner=owner,
+            owner=type(self).__name__,
         )
-        check_outputs(network, rows.x, len(classes), owner=owner)
         self.network_ = network if self.device is None else network.to(self.device)
+
+    def _compose(self) -> None:
+        """Make the network of encoded rows from the trained weights and what is projected off."""
+        self.module_ = folded(self.network_, self.removed_).eval()
 
     def _batch(self, rows: TrainingRows) -> Batch:
         dtype = next((p.dtype for p in self.network_.parameters() if p.is_floating_point()), torch.float32)
@@ -257,10 +309,11 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
     def _finish(self, result: TrainingResult) -> Self:
         self._optimizer, self._state = result.optimizer, result.state
-        self.module_ = folded(self.network_, self.removed_)
-        self.module_.eval()
         self.history_, self.status_, self.findings_ = result.history, result.status, result.findings
-        self.n_iter_ = result.steps
+        self.n_iter_ = result.state.step
+        self._compose()
+        if result.status in ("diverged", "interrupted"):
+            warnings.warn(f"{type(self).__name__}: {result.reason}.", TrainingWarning, stacklevel=3)
         return self
 
     # ---- predict --------------------------------------------------------------------------------------
@@ -298,7 +351,17 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         """Return the likeliest class of each row, (n,)."""
         return np.asarray(self.classes_[self._scores(X).argmax(axis=1)])
 
-    # ---- as a model -----------------------------------------------------------------------------------
+    @property
+    def coefs_(self) -> list[FloatArray]:
+        """Weights (in, out) of each layer where the network is a plain MLP, as scikit-learn's `MLPClassifier`."""
+        return [layer.T for layer in plain_layers(self.module_)[0]]
+
+    @property
+    def intercepts_(self) -> list[FloatArray]:
+        """Biases (out,) of each layer where the network is a plain MLP."""
+        return plain_layers(self.module_)[1]
+
+    # ---- as a model, as a file --------------------------------------------------------------------------
 
     def __likewise_model__(self, **choices: Any) -> Any:
         """Return the network as a differentiable `likewise.models.Model`, for `as_model` and audits."""
@@ -306,3 +369,60 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
         check_is_fitted(self)
         return NetworkModel(self, **choices)
+
+    def save(self, path: str | os.PathLike[str], *, training: bool = False) -> None:
+        """Write the fitted estimator to one safetensors file, whole or not at all; without pickle.
+
+        Parameters
+        ----------
+        path : path-like
+        training : bool, default=False
+            Also write what `partial_fit` needs to go on exactly where training ended (the optimiser's moments, λ,
+            the random state), and the history.
+
+        Notes
+        -----
+        Written are weights, classes, columns, the encoder, the metric that was learned and the parameters. A
+        module of your own is written by its weights only; parameters that are functions are left out.
+        """
+        from likewise.estimators.storage import save_estimator
+
+        check_is_fitted(self)
+        save_estimator(self, path, training=training)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, module: Any = None) -> Self:
+        """Read an estimator that `save` wrote; nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : path-like
+        module : torch.nn.Module or callable, optional
+            The module of your own that was trained (its build; the weights are in the file).
+
+        Returns
+        -------
+        NetworkClassifier
+            It predicts the same.
+
+        Raises
+        ------
+        FormatError
+            When the file is damaged, of another kind, or from a newer version.
+        """
+        from likewise.estimators.storage import load_estimator
+
+        loaded: Self = load_estimator(cls, path, module=module)
+        return loaded
+
+    def __getstate__(self) -> dict[str, Any]:
+        values = dict(super().__getstate__())
+        if values.get("_state") is not None:
+            # Its read-only mappings cannot be pickled.
+            values["_state"] = values["_state"].to_tensors()
+        return values
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        super().__setstate__(values)
+        if isinstance(self.__dict__.get("_state"), tuple):
+            self._state = State.from_tensors(*self.__dict__["_state"])

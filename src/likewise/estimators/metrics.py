@@ -7,14 +7,22 @@ from typing import Any
 import numpy as np
 
 from likewise.core.arrays import to_numpy
-from likewise.core.errors import InputError
+from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
-from likewise.domains import TabularDomain
+from likewise.domains import DataRangeDomain, Domain, TabularDomain
 from likewise.estimators.rows import TrainingRows
 from likewise.fair_metrics import AttributeSubspace, FairMetric
 from likewise.fair_metrics.ready import ready_metric
+from likewise.preprocessing.project import projected_off
 
-__all__ = ["metric_encoder", "removed_directions", "searched_metric", "trained_metric"]
+__all__ = [
+    "metric_encoder",
+    "metric_of_model",
+    "removed_directions",
+    "search_region",
+    "searched_metric",
+    "trained_metric",
+]
 
 
 def metric_encoder(metric: Any) -> TabularDomain | None:
@@ -80,42 +88,68 @@ def removed_directions(project: Any, rows: TrainingRows, *, owner: str) -> Subsp
     """Return the directions that a metric or learner makes cheap, to be projected off; None for none."""
     if project is None:
         return None
-    found = trained_metric(project, rows, owner=owner).subspace
-    if found is None or found.dim == 0:
-        raise InputError(
-            f"{owner}: there is nothing to project off: the metric has no sensitive subspace. "
-            "Pass one that has, such as ExpertSubspace(['sex'])."
-        )
-    if found.dim >= found.n_features:
-        raise InputError(
-            f"{owner}: the subspace to project off is the whole space of {found.n_features} columns: nothing "
-            "would be left. Name fewer directions."
-        )
-    return found
+    return projected_off(trained_metric(project, rows, owner=owner), owner=owner)
 
 
-def searched_metric(metric: FairMetric, removed: Subspace | None) -> tuple[FairMetric, FairMetric]:
-    """Return the metric of a model that does not see `removed`, and the one to search with.
-
-    Along what is projected off nothing can be found, so the search leaves those directions out.
+def metric_of_model(metric: FairMetric, removed: Subspace | None) -> FairMetric:
+    """Return the metric of a model that does not see `removed`: what is projected off costs nothing too.
 
     Examples
     --------
     >>> metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 1.0, 0.0]]))
-    >>> whole, searched = searched_metric(metric, Subspace.from_directions([[1.0, 0.0, 0.0]]))
-    >>> whole.subspace.dim, abs(searched.subspace.basis).ravel().tolist()
-    (2, [0.0, 1.0, 0.0])
+    >>> metric_of_model(metric, Subspace.from_directions([[1.0, 0.0, 0.0]])).subspace.dim
+    2
     """
     if removed is None:
-        return metric, metric
-    free = FairMetric.from_subspace(
+        return metric
+    return metric | FairMetric.from_subspace(
         removed, feature_map=metric.feature_map, feature_names=metric.feature_names
     )
-    own, weight = metric.subspace, metric.weight
-    if own is None or weight is None:
-        return metric | free, metric
-    rest = removed.remove(np.asarray(to_numpy(own.basis), dtype=float).T)
+
+
+def searched_metric(metric: FairMetric, removed: Subspace | None) -> FairMetric:
+    """Return the metric to search with: without the projected directions, along which nothing can be found.
+
+    Parameters
+    ----------
+    metric : FairMetric
+        Of the model, as `metric_of_model` gives it.
+    removed : Subspace, optional
+        What is projected off.
+
+    Examples
+    --------
+    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
+    >>> abs(searched_metric(metric, Subspace.from_directions([[1.0, 0.0, 0.0]])).subspace.basis).ravel().tolist()
+    [0.0, 1.0, 0.0]
+    """
+    if removed is None:
+        return metric
+    free = metric.null_space
+    rest = removed.remove(np.asarray(to_numpy(free.basis), dtype=float).T)
     # What lies inside the projection up to rounding is no direction of its own.
     rest = rest[np.linalg.norm(rest, axis=1) > 1e-6]
+    if metric.weight != 0.0:
+        # Not all cheap directions are free: leave their prices as they are.
+        return metric
     left = Subspace.from_directions(rest if len(rest) else np.zeros((1, removed.n_features)))
-    return metric | free, FairMetric.from_subspace(left, weight, feature_names=metric.feature_names)
+    return FairMetric.from_subspace(left, feature_names=metric.feature_names)
+
+
+def search_region(search_domain: Any, metric: FairMetric, rows: TrainingRows, *, owner: str) -> Domain | None:
+    """Return where the search may go: nowhere bounded, a domain, or as far as the data goes where nothing costs.
+
+    Parameters
+    ----------
+    search_domain : None, "data" or Domain
+    metric : FairMetric
+        That is searched with.
+    rows : TrainingRows
+    owner : str
+    """
+    if search_domain is None or isinstance(search_domain, Domain):
+        return search_domain
+    if not isinstance(search_domain, str) or search_domain != "data":
+        raise bad_parameter(owner, "search_domain", allowed="None, 'data' or a Domain", got=search_domain)
+    free = metric.null_space
+    return DataRangeDomain.from_data(rows.x, free) if free.dim else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from likewise.domains import TabularDomain
-from likewise.estimators.rows import read_new_rows
 from likewise.models.losses import LossLike
 from likewise.models.torch_module import TorchModel
+from likewise.preprocessing.rows import read_new_rows
 
 __all__ = ["NetworkModel"]
 

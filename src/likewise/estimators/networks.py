@@ -16,11 +16,20 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
 from likewise.models.guard import evaluating, module_device, module_dtype
 from likewise.models.losses import as_loss
+from likewise.models.network import network_of
 from likewise.training.networks import mlp
 from likewise.training.objective import network_scores
 from likewise.training.run import private_random_state
 
-__all__ = ["behind_projection", "check_outputs", "folded", "make_network", "removal_layer", "scores_of"]
+__all__ = [
+    "behind_projection",
+    "check_outputs",
+    "folded",
+    "make_network",
+    "plain_layers",
+    "removal_layer",
+    "scores_of",
+]
 
 _BATCH_ROWS = 16384
 
@@ -167,3 +176,18 @@ def folded(net: nn.Module, removed: Subspace | None) -> nn.Module:
         weight = layer.weight.double()
         layer.weight.copy_(weight - (weight @ basis) @ basis.T)
     return plain
+
+
+def plain_layers(net: nn.Module) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Return weights (out, in) and biases (out,) of a plain MLP in float64; an AttributeError for other modules.
+
+    Examples
+    --------
+    >>> [w.shape for w in plain_layers(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)))[0]]
+    [(4, 3), (2, 4)]
+    """
+    network = network_of(net)
+    if network is None or network.ending is not None:
+        raise AttributeError("the network is no plain MLP, so it has no coefs_ and intercepts_")
+    parts = [stage.read() for stage in network.stages]
+    return tuple([to_numpy(part[i]).astype(np.float64) for part in parts] for i in (0, 1))  # type: ignore[return-value]

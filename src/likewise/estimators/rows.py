@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from likewise.core.arrays import FloatArray, is_tensor, to_numpy
-from likewise.core.checks import check_labels, check_matrix, check_same_length
+from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame, to_pandas
 from likewise.domains import TabularDomain
+from likewise.preprocessing.rows import read_first_rows, read_new_rows
+from likewise.training.diagnosis import TrainingWarning
 
-__all__ = ["TrainingRows", "read_labels", "read_new_rows", "read_training_rows"]
+__all__ = ["TrainingRows", "read_labels", "read_rows", "warn_unscaled"]
+
+# Columns that spread more than this were not standardised.
+_WIDE = 50.0
 
 Labels = np.ndarray[Any, Any]
 
@@ -48,51 +52,31 @@ class TrainingRows:
     encoder: TabularDomain | None
 
 
-def read_training_rows(
+def read_rows(
     estimator: Any, X: Any, *, owner: str, domain: Any = None, first: bool = True
 ) -> tuple[Any, FloatArray, TabularDomain | None]:
-    """Return X as it came, encoded, and the encoder; and set what scikit-learn remembers of the columns.
-
-    A frame with columns that are not numeric is encoded by `domain`, or by a `TabularDomain` made from it.
-    Numeric frames and arrays are taken as encoded, unless a domain is given that says otherwise.
-    """
-    if is_tensor(X):
-        X = to_numpy(X)
+    """Return X as it came, encoded in float64, and the encoder, in a first or in a later call."""
+    if first:
+        given, x, encoder = read_first_rows(estimator, X, owner=owner, domain=domain, min_rows=2)
+        return given, np.asarray(x, dtype=np.float64), encoder
     given = to_pandas(X, owner=owner, name="X") if is_frame(X) else X
-    if not first:
-        return given, read_new_rows(estimator, X, owner=owner), getattr(estimator, "encoder_", None)
-    _check_domain(domain, owner)
-    encoder = _encoder_for(given, domain)
-    if encoder is None:
-        _forget_names(estimator)
-        x = validate_data(estimator, given, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        return given if isinstance(given, pd.DataFrame) else x, np.asarray(x, dtype=np.float64), None
-    x = np.asarray(encoder.encode_array(given), dtype=np.float64)
-    _forget_names(estimator)
-    estimator.n_features_in_ = int(encoder.n_features_in_)
-    if hasattr(encoder, "feature_names_in_"):
-        estimator.feature_names_in_ = np.asarray(encoder.feature_names_in_, dtype=object)
-    return given, x, encoder
+    x = np.asarray(read_new_rows(estimator, X, owner=owner), dtype=np.float64)
+    return given, x, getattr(estimator, "encoder_", None)
 
 
-def read_new_rows(estimator: Any, X: Any, *, owner: str) -> FloatArray:
-    """Return rows encoded as in `fit`: raw frames by the encoder, encoded frames and arrays as they are."""
-    check_is_fitted(estimator)
-    if is_tensor(X):
-        X = to_numpy(X)
-    encoder = getattr(estimator, "encoder_", None)
-    if is_frame(X):
-        X = to_pandas(X, owner=owner, name="X")
-    if encoder is None:
-        return np.asarray(
-            validate_data(estimator, X, reset=False, dtype=[np.float64, np.float32]), dtype=np.float64
+def warn_unscaled(rows: TrainingRows, *, owner: str) -> None:
+    """Give a `TrainingWarning` when columns are far from standardised: nothing would be learned from the others."""
+    wide = np.flatnonzero(rows.x.std(axis=0) > _WIDE)
+    if len(wide):
+        names = rows.given.columns if isinstance(rows.given, pd.DataFrame) else range(rows.x.shape[1])
+        shown = ", ".join(str(names[i]) for i in wide[:5]) + (", …" if len(wide) > 5 else "")
+        warnings.warn(
+            f"{owner}: columns are not standardised ({shown}; standard deviations up to "
+            f"{rows.x.std(axis=0).max():.3g}), and a network hardly learns from such rows. Pass "
+            "domain=TabularDomain() to have the table encoded, or put a StandardScaler in front.",
+            TrainingWarning,
+            stacklevel=4,
         )
-    raw_arrays = not hasattr(encoder, "feature_names_in_")
-    if is_frame(X) and not _is_encoded(X, encoder):
-        return np.asarray(encoder.encode_array(X), dtype=np.float64)
-    if not is_frame(X) and raw_arrays:
-        return np.asarray(encoder.encode_array(X), dtype=np.float64)
-    return np.asarray(check_matrix(X, owner=owner, n_features=encoder.n_features), dtype=np.float64)
 
 
 def read_labels(y: Any, x: FloatArray, *, owner: str, classes: Any = None) -> tuple[Labels, Labels]:
@@ -129,50 +113,3 @@ def read_labels(y: Any, x: FloatArray, *, owner: str, classes: Any = None) -> tu
             "Name all classes in the first call of partial_fit."
         )
     return known, np.asarray(codes, dtype=np.int64)
-
-
-def _check_domain(domain: Any, owner: str) -> None:
-    if domain is not None and not isinstance(domain, TabularDomain):
-        raise bad_parameter(
-            owner,
-            "domain",
-            allowed="a TabularDomain, fitted or not, that encodes the table",
-            got=type(domain).__name__,
-            remedy="A set that bounds the search is another thing: pass it as search_domain=.",
-        )
-
-
-def _encoder_for(given: Any, domain: TabularDomain | None) -> TabularDomain | None:
-    if domain is None:
-        return TabularDomain.from_frame(given) if is_frame(given) and _is_raw(given) else None
-    if not _is_fitted(domain):
-        fresh: TabularDomain = clone(domain).fit(given)
-        return fresh
-    if is_frame(given):
-        return None if _is_encoded(given, domain) else domain
-    return None if hasattr(domain, "feature_names_in_") else domain
-
-
-def _is_raw(frame: pd.DataFrame) -> bool:
-    """Whether a frame has columns that are not numbers, so that it must be encoded first."""
-    return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
-
-
-def _is_encoded(frame: pd.DataFrame, encoder: TabularDomain) -> bool:
-    """Whether a frame has the encoded columns; where both are called the same, it counts as raw."""
-    names = [str(name) for name in encoder.get_feature_names_out()]
-    return list(frame.columns) == names and names != list(getattr(encoder, "feature_names_in_", []))
-
-
-def _is_fitted(domain: TabularDomain) -> bool:
-    try:
-        check_is_fitted(domain)
-    except NotFittedError:
-        return False
-    return True
-
-
-def _forget_names(estimator: Any) -> None:
-    for name in ("feature_names_in_", "n_features_in_"):
-        if hasattr(estimator, name):
-            delattr(estimator, name)

@@ -7,10 +7,16 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from likewise.core.randomness import RandomState
-from likewise.core.subspace import Subspace
 from likewise.domains import Domain, TabularDomain
 from likewise.estimators.base import NetworkClassifier
-from likewise.estimators.metrics import metric_encoder, removed_directions, searched_metric, trained_metric
+from likewise.estimators.metrics import (
+    metric_encoder,
+    metric_of_model,
+    removed_directions,
+    search_region,
+    searched_metric,
+    trained_metric,
+)
 from likewise.estimators.rows import TrainingRows
 from likewise.training.lambda_rules import LambdaRule
 from likewise.training.objective import Objective
@@ -40,8 +46,10 @@ class SenSRClassifier(NetworkClassifier):
         How λ moves; see `likewise.training.SenSR`.
     lam : float, default=2.0
         λ at the start.
-    search_domain : Domain, optional
-        Which rows the search may reach. None sets no bound, as the paper does.
+    search_domain : Domain or "data", optional
+        Which rows the search may reach. None sets no bound, as the paper does: its large moves are what brings
+        group gaps down. "data" goes as far along each sensitive direction as the data does, which keeps more
+        accuracy.
     project : FairMetric, learner or list of them, optional
         Directions that the network shall not see at all: they are projected off the rows first, and the
         search is left with the rest of the metric's subspace.
@@ -55,6 +63,8 @@ patience, checkpoint, resume, progress, device, threads, random_state
         Who is comparable for this model, what was projected off included.
     removed_ : Subspace or None
         What was projected off.
+    search_domain_ : Domain or None
+        Where the search may go.
     objective_ : SenSR
     classes_, n_features_in_, feature_names_in_, module_, encoder_, history_, status_, findings_, n_iter_
         As in `MLPBaselineClassifier`.
@@ -79,7 +89,7 @@ patience, checkpoint, resume, progress, device, threads, random_state
         search: SearchLike = "fast",
         lambda_rule: LambdaRule = "authors",
         lam: float = 2.0,
-        search_domain: Domain | None = None,
+        search_domain: Domain | Literal["data"] | None = None,
         project: Any = None,
         hidden_layer_sizes: Sequence[int] = (100,),
         activation: str = "relu",
@@ -127,19 +137,21 @@ patience, checkpoint, resume, progress, device, threads, random_state
         self.project = project
 
     def _encoder(self) -> TabularDomain | None:
-        return self.domain if self.domain is not None else metric_encoder(self.metric)
+        return self.domain if self.domain is not None else metric_encoder([self.metric, self.project])
 
-    def _removed(self, rows: TrainingRows) -> Subspace | None:
-        return removed_directions(self.project, rows, owner=type(self).__name__)
+    def _learn(self, rows: TrainingRows) -> None:
+        owner = type(self).__name__
+        self.removed_ = removed_directions(self.project, rows, owner=owner)
+        self.metric_ = metric_of_model(trained_metric(self.metric, rows, owner=owner), self.removed_)
+        searched = searched_metric(self.metric_, self.removed_)
+        self.search_domain_ = search_region(self.search_domain, searched, rows, owner=owner)
 
-    def _objective(self, rows: TrainingRows) -> Objective:
-        own = trained_metric(self.metric, rows, owner=type(self).__name__)
-        self.metric_, searched = searched_metric(own, self.removed_)
+    def _objective(self) -> Objective:
         return SenSR(
-            searched,
+            searched_metric(self.metric_, self.removed_),
             eps=self.eps,
             lam=self.lam,
             lambda_rule=self.lambda_rule,
             search=self.search,
-            domain=self.search_domain,
+            domain=self.search_domain_,
         )

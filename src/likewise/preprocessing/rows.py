@@ -1,0 +1,115 @@
+"""Tables and arrays at the door of a scikit-learn estimator: what is raw is encoded, the rest is taken as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from likewise.core.arrays import FloatArray, is_tensor, to_numpy
+from likewise.core.checks import check_matrix
+from likewise.core.errors import bad_parameter
+from likewise.core.frames import is_frame, to_pandas
+from likewise.domains import TabularDomain
+
+__all__ = ["read_first_rows", "read_new_rows"]
+
+
+def read_first_rows(
+    estimator: Any, X: Any, *, owner: str, domain: Any = None, min_rows: int = 1
+) -> tuple[Any, FloatArray, TabularDomain | None]:
+    """Return X of a `fit` as it came, encoded, and the encoder; set what scikit-learn remembers of the columns.
+
+    A frame with columns that are not numeric is encoded by `domain`, or by a `TabularDomain` made from it.
+    Numeric frames and arrays are taken as encoded, unless a domain is given that says otherwise.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+        Gets ``n_features_in_`` and ``feature_names_in_``.
+    X : array, tensor or frame of shape (n, p)
+    owner : str
+        For error messages.
+    domain : TabularDomain, optional
+        Fitted or not.
+    min_rows : int, default=1
+
+    Returns
+    -------
+    given : DataFrame or ndarray of shape (n, p)
+    x : ndarray of shape (n, d)
+        Finite; float64, or float32 where X was.
+    encoder : TabularDomain or None
+    """
+    if is_tensor(X):
+        X = to_numpy(X)
+    given = to_pandas(X, owner=owner, name="X") if is_frame(X) else X
+    if domain is not None and not isinstance(domain, TabularDomain):
+        raise bad_parameter(
+            owner,
+            "domain",
+            allowed="a TabularDomain, fitted or not, that encodes the table",
+            got=type(domain).__name__,
+        )
+    encoder = _encoder_for(given, domain)
+    for name in ("feature_names_in_", "n_features_in_"):
+        if hasattr(estimator, name):
+            delattr(estimator, name)
+    if encoder is None:
+        x = validate_data(estimator, given, dtype=[np.float64, np.float32], ensure_min_samples=min_rows)
+        return given if isinstance(given, pd.DataFrame) else x, x, None
+    x = encoder.encode_array(given)
+    estimator.n_features_in_ = int(encoder.n_features_in_)
+    if hasattr(encoder, "feature_names_in_"):
+        estimator.feature_names_in_ = np.asarray(encoder.feature_names_in_, dtype=object)
+    return given, x, encoder
+
+
+def read_new_rows(estimator: Any, X: Any, *, owner: str) -> FloatArray:
+    """Return rows encoded as in `fit`: raw frames by the estimator's encoder, encoded ones as they are."""
+    check_is_fitted(estimator)
+    if is_tensor(X):
+        X = to_numpy(X)
+    if is_frame(X):
+        X = to_pandas(X, owner=owner, name="X")
+    encoder = getattr(estimator, "encoder_", None)
+    if encoder is None:
+        return np.asarray(validate_data(estimator, X, reset=False, dtype=[np.float64, np.float32]))
+    raw_arrays = not hasattr(encoder, "feature_names_in_")
+    if not _is_encoded(X, encoder) if is_frame(X) else raw_arrays:
+        return np.asarray(encoder.encode_array(X))
+    return np.asarray(check_matrix(X, owner=owner, n_features=encoder.n_features))
+
+
+def _encoder_for(given: Any, domain: TabularDomain | None) -> TabularDomain | None:
+    if domain is None:
+        return TabularDomain.from_frame(given) if is_frame(given) and _is_raw(given) else None
+    if not _is_fitted(domain):
+        fresh: TabularDomain = clone(domain).fit(given)
+        return fresh
+    if is_frame(given):
+        return None if _is_encoded(given, domain) else domain
+    return None if hasattr(domain, "feature_names_in_") else domain
+
+
+def _is_raw(frame: pd.DataFrame) -> bool:
+    """Whether a frame has columns that are not numbers, so that it must be encoded first."""
+    return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
+
+
+def _is_encoded(frame: pd.DataFrame, encoder: TabularDomain) -> bool:
+    """Whether a frame has the encoded columns; where both are called the same, it counts as raw."""
+    names = [str(name) for name in encoder.get_feature_names_out()]
+    return list(frame.columns) == names and names != list(getattr(encoder, "feature_names_in_", []))
+
+
+def _is_fitted(domain: TabularDomain) -> bool:
+    try:
+        check_is_fitted(domain)
+    except NotFittedError:
+        return False
+    return True
