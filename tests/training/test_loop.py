@@ -108,6 +108,15 @@ def test_best_weights_by_the_validation_loss_are_kept_and_training_stops_early()
     assert np.isnan(column[:4]).all()
 
 
+@pytest.fixture
+def ctrl_c():
+    """Hear SIGINT as a terminal does: a job that a shell put in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_keeps_the_best_so_far():
     X, y = problem()
     net = mlp(3, (8,), 2)

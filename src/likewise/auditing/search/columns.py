@@ -127,7 +127,7 @@ def _one_round(
 
     views = support.views
     oracle = views.model.gradient_oracle()
-    x = torch.as_tensor(origin, dtype=oracle.dtype)
+    x = torch.tensor(origin, dtype=oracle.dtype)
     found = search.run(
         oracle,
         x,
