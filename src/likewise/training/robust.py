@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import nn
@@ -95,24 +95,54 @@ class RobustObjective(Objective):
         """The search as the object it is."""
         return SEARCHES[self.search] if isinstance(self.search, str) else self.search
 
-    def _find(
-        self, oracle: Oracle, rows: Batch, y: torch.Tensor, state: State, start: torch.Tensor | None = None
-    ) -> SearchResult:
+    def _find(self, oracle: Oracle, rows: Batch, y: torch.Tensor, state: State) -> SearchResult:
         """The worst case of each row at the λ of the state (Algorithm 2, line 3)."""
-        if start is None and self.warm_start and state.warm is not None and rows.index is not None:
-            known = rows.index < len(state.warm)
-            moved = state.warm[rows.index.clamp(max=len(state.warm) - 1)]
-            start = rows.x + torch.where(known[:, None], moved, 0.0)
-        return self.inner.run(
+        own, other = self._starts(rows, state)
+        # Every other time a row begins where somebody else of its class ended: its own last place is often a local
+        # maximum, and is kept all the same where it turns out better.
+        explore = other is not None and state.step % 2 == 1
+        metric = encoded_metric(self.metric, owner=type(self).__name__)
+        found = self.inner.run(
             oracle,
             rows.x,
             y,
-            metric=encoded_metric(self.metric, owner=type(self).__name__),
+            metric=metric,
             domain=Unbounded() if self.domain is None else self.domain,
             lam=state.lam,
-            start=start,
+            start=other if explore else own,
             generator=torch.Generator(rows.x.device).manual_seed(state.step),
         )
+        # A full phase that began at `own` is never below it.
+        if own is None or (self.inner.full_steps and not explore):
+            return found
+        return _better(found, own, oracle.loss(own, y), metric.squared_norm(own - rows.x), state.lam)
+
+    def _starts(self, rows: Batch, state: State) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        """Where each row ended last time, and where a random row of its class ended in the last batch."""
+        if not self.warm_start or state.warm is None or rows.index is None:
+            return None, None
+        known = rows.index < len(state.warm)
+        moved = state.warm[rows.index.clamp(max=len(state.warm) - 1)]
+        own = self._inside(rows.x + torch.where(known[:, None], moved, 0.0), rows.x)
+        before, classes = state.tensors["last_index"], state.tensors["last_y"]
+        if rows.y.is_floating_point():
+            return own, None
+        source = torch.Generator().manual_seed(state.step)
+        drawn = torch.randint(2**31, (len(rows),), generator=source).to(rows.x.device)
+        # Sorted by class, the rows of one class are a run; each row takes any of its run.
+        order = classes.argsort(stable=True)
+        labels = classes[order].contiguous()
+        begin = torch.searchsorted(labels, rows.y, right=False)
+        size = torch.searchsorted(labels, rows.y, right=True) - begin
+        pick = order[(begin + drawn % size.clamp(min=1)).clamp(max=len(order) - 1)]
+        borrowed = torch.where((size > 0)[:, None], state.warm[before[pick]], moved)
+        return own, self._inside(rows.x + borrowed, rows.x)
+
+    def _inside(self, x: torch.Tensor, origin: torch.Tensor) -> torch.Tensor:
+        if self.domain is None:
+            return x
+        projected: torch.Tensor = self.domain.project(x, origin)
+        return projected
 
     def _after(self, rows: Batch, found: SearchResult, base_loss: torch.Tensor | None, state: State) -> State:
         """The next state: λ moved (Algorithm 2, line 4), warm starts kept, counters."""
@@ -130,10 +160,17 @@ class RobustObjective(Objective):
         if self.eps > 0 and self.inner.full_steps > 0 and self.lambda_rule != "fixed":
             lam, floor = self._next_lam(state.lam, mean, found, base_loss, finite)
             count |= {"lambda_steps": 1, "at_floor": int(lam <= floor)}
+        changes: dict[str, Any] = {}
+        if self.warm_start and rows.index is not None:
+            seen = {"last_index": rows.index, "last_y": rows.y}
+            changes = {
+                "warm": self._kept(rows.index, rows.x, found, state),
+                "tensors": MappingProxyType(seen),
+            }
         return state.after(
             count=count,
             lam=lam,
-            warm=self._kept(rows, found, state) if self.warm_start else None,
+            **changes,
             last=MappingProxyType({"squared_distance": mean, "failed_rows": float(failed)}),
         )
 
@@ -153,16 +190,29 @@ class RobustObjective(Objective):
         moved = (base_loss[finite], found.squared_distance[finite], found.loss[finite])
         return max(AUTHORS_FLOOR, dual_rule(lam, self.eps, *moved)), AUTHORS_FLOOR
 
-    def _kept(self, rows: Batch, found: SearchResult, state: State) -> torch.Tensor | None:
-        if rows.index is None or not len(rows):
-            return state.warm
-        needed = int(rows.index.max()) + 1
-        warm = rows.x.new_zeros(0, rows.x.shape[1]) if state.warm is None else state.warm
+    def _kept(self, index: torch.Tensor, x: torch.Tensor, found: SearchResult, state: State) -> torch.Tensor:
+        needed = int(index.max()) + 1
+        warm = x.new_zeros(0, x.shape[1]) if state.warm is None else state.warm
         if len(warm) < needed:
             # Doubled, so that a growing index costs no more than a copy or two in all.
             warm = torch.cat([warm, warm.new_zeros(max(needed, 2 * len(warm)) - len(warm), warm.shape[1])])
-        warm[rows.index] = torch.where(found.finite[:, None], found.x - rows.x, 0.0)
+        warm[index] = torch.where(found.finite[:, None], found.x - x, 0.0)
         return warm
+
+
+def _better(
+    found: SearchResult, x: torch.Tensor, loss: torch.Tensor, squared: torch.Tensor, lam: float
+) -> SearchResult:
+    """Each row's better of what was found and a place that is known."""
+    price = 0.0 if math.isinf(lam) else lam
+    value = loss - price * squared
+    higher = (value > found.loss - price * found.squared_distance) & torch.isfinite(value)
+    return replace(
+        found,
+        x=torch.where(higher[:, None], x, found.x),
+        loss=torch.where(higher, loss, found.loss),
+        squared_distance=torch.where(higher, squared, found.squared_distance),
+    )
 
 
 def encoded_metric(metric: FairMetric, *, owner: str) -> FairMetric:
