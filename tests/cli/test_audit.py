@@ -62,7 +62,7 @@ def test_a_mistake_is_exit_code_two_with_one_message(command, table, model, tmp_
     done = command("audit", model, table, "--target", "paid", "--sensitive", "sexx", "--html", "page.html")
     assert (done.code, done.out) == (2, "")
     assert done.err.strip().splitlines() == [
-        "Error: people.csv: 'the table' has no column 'sexx' (did you mean 'sex'?). "
+        "Error: people.csv: 'table' has no column 'sexx' (did you mean 'sex'?). "
         "Its columns: age, hours, job, sex, paid."
     ]
     assert list(tmp_path.iterdir()) == []

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Matched", "match_model", "name_classes"]
 
+# Two classes that are only numbered, so that the target's words can be put in their place.
+_TWO_CLASSES = (["0", "1"], ["False", "True"], ["-1", "1"])
+
 MakeDomain = Callable[[Sequence[str]], "TabularDomain"]
 
 
@@ -113,7 +116,7 @@ def _with_own_encoder(
     from likewise.domains import TabularDomain
 
     names = tuple(column.name for column in own.columns_)
-    check_columns(frame, names, owner="The model", name="the table")
+    check_columns(frame, names, owner="The model", name="table")
     unknown = [name for name in immutable if name not in names]
     if unknown:
         raise InputError(f"--immutable: the model does not use column {unknown[0]!r}, so leave it out.")
@@ -220,16 +223,16 @@ def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> M
             return model.with_classes(_array([written.get(_written(c), c) for c in classes]))
     elif all(isinstance(value, (int, float)) and value in range(len(values)) for value in values):
         return model
-    if (classes is None or len(classes) == 2) and positive is not None and len(values) <= 2:
+    numbered = classes is None or [_written(c) for c in classes] in _TWO_CLASSES
+    if numbered and positive is not None and len(values) <= 2:
         others = [value for value in values if value != positive]
-        if classes is None or [_written(c) for c in classes] in (["0", "1"], ["False", "True"], ["-1", "1"]):
-            return model.with_classes(_array([*(others or [f"not {positive}"]), positive]))
+        return model.with_classes(_array([*(others or [f"not {positive}"]), positive]))
     shown = ", ".join(repr(value) for value in values[:6])
     known = "not known" if classes is None else ", ".join(repr(c) for c in classes[:6])
-    raise InputError(
-        f"The model's classes are {known}; the target has {shown}. "
-        + ("Say which value is class 1: --positive VALUE." if len(values) > 1 else "Check --target.")
-    )
+    remedy = "Give the target the names that the model was trained with."
+    if numbered:
+        remedy = "Say which value is class 1: --positive VALUE."
+    raise InputError(f"The model's classes are {known}; the target has {shown}. {remedy}")
 
 
 def _array(labels: list[Any]) -> np.ndarray[Any, Any]:

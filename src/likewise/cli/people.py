@@ -76,7 +76,7 @@ def read_people(
     """
     frame = read_table(path)
     owner = path.name
-    check_columns(frame, [name for name in (target, *ignore, *needed) if name], owner=owner, name="the table")
+    check_columns(frame, [name for name in (target, *ignore, *needed) if name], owner=owner, name="table")
     frame = frame.drop(columns=list(ignore))
     for name in needed:
         if name == target or name in ignore:
@@ -102,7 +102,7 @@ def read_people(
 
 def _check_missing(frame: pd.DataFrame, owner: str) -> None:
     try:
-        check_no_missing(frame, owner=owner, name="the table")
+        check_no_missing(frame, owner=owner, name="table")
     except InputError as error:
         said = str(error).replace(
             "Drop those rows or impute them first.", "Pass --drop-missing, or impute them."

@@ -113,7 +113,7 @@ def _stream(
     from likewise.auditing.streaming import ParquetTable
 
     names = pd.DataFrame(columns=pd.Index(_names(path)))
-    check_columns(names, [target, *ignore, *needed], owner=path.name, name="the table")
+    check_columns(names, [target, *ignore, *needed], owner=path.name, name="table")
     if drop_missing:
         raise InputError(
             f"{path.name} is read chunk by chunk, where --drop-missing cannot be used. Drop the rows with missing "
