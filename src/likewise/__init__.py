@@ -6,9 +6,85 @@ was found, and train models that pass. Nothing heavy is imported before it is us
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from likewise._api import HOMES
 from likewise._version import __version__
 from likewise.core.lazy import lazy_names
+
+if TYPE_CHECKING:  # what type checkers and editors see; a test keeps it equal to _api.py
+    from likewise.auditing import (
+        AuditResult,
+        Bound,
+        CandidateSearch,
+        Certificate,
+        Estimate,
+        GradientSearch,
+        audit,
+    )
+    from likewise.core.errors import (
+        FormatError,
+        InputError,
+        LikewiseError,
+        MissingExtraError,
+        ModelError,
+        NotConvergedError,
+        UnfairError,
+    )
+    from likewise.core.subspace import (
+        Subspace,
+    )
+    from likewise.domains import (
+        BoxDomain,
+        DataRangeDomain,
+        TabularDomain,
+        Unbounded,
+    )
+    from likewise.estimators import (
+        AdversarialDebiasingClassifier,
+        CoCLClassifier,
+        MLPBaselineClassifier,
+        ProjectClassifier,
+        SenSeIClassifier,
+        SenSRClassifier,
+        WassersteinRobustClassifier,
+    )
+    from likewise.evaluation import (
+        Edit,
+        correspondence_study,
+        evaluate,
+        group_gaps,
+    )
+    from likewise.fair_metrics import (
+        AttributeSubspace,
+        ComparableSubspace,
+        Euclidean,
+        ExpertSubspace,
+        FairMetric,
+        Mahalanobis,
+        PairMetric,
+        diagnose,
+    )
+    from likewise.models import (
+        as_model,
+    )
+    from likewise.preprocessing import (
+        HardDebias,
+        Project,
+    )
+    from likewise.report import (
+        Comparison,
+        write_html,
+        write_json,
+    )
+    from likewise.training import (
+        ERM,
+        AdversarialDebiasing,
+        CoCL,
+        SenSeI,
+        SenSR,
+        WassersteinRobust,
+    )
 
 __all__ = ["__version__", *sorted(HOMES)]
 

@@ -23,6 +23,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "audit",
     ),
     "domains": ("BoxDomain", "DataRangeDomain", "TabularDomain", "Unbounded"),
+    "estimators": (
+        "AdversarialDebiasingClassifier",
+        "CoCLClassifier",
+        "MLPBaselineClassifier",
+        "ProjectClassifier",
+        "SenSRClassifier",
+        "SenSeIClassifier",
+        "WassersteinRobustClassifier",
+    ),
     "evaluation": ("Edit", "correspondence_study", "evaluate", "group_gaps"),
     "fair_metrics": (
         "AttributeSubspace",
@@ -34,9 +43,25 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "PairMetric",
         "diagnose",
     ),
+    "models": ("as_model",),
+    "preprocessing": ("HardDebias", "Project"),
+    "report": ("Comparison", "write_html", "write_json"),
+    "training": ("AdversarialDebiasing", "CoCL", "ERM", "SenSR", "SenSeI", "WassersteinRobust"),
 }
 
-SUBPACKAGES = ("auditing", "core", "datasets", "domains", "evaluation", "fair_metrics", "models")
+SUBPACKAGES = (
+    "auditing",
+    "core",
+    "datasets",
+    "domains",
+    "estimators",
+    "evaluation",
+    "fair_metrics",
+    "models",
+    "preprocessing",
+    "report",
+    "training",
+)
 
 # Name to the module it comes from; an empty module is a subpackage.
 HOMES = dict.fromkeys(SUBPACKAGES, "") | {name: room for room, names in ROOMS.items() for name in names}

@@ -46,3 +46,21 @@ def test_every_public_name_resolves_and_is_documented():
             assert value.__doc__, name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = likewise.nothing
+
+
+def test_editors_see_the_same_names_as_python():
+    import ast
+    from pathlib import Path
+
+    import likewise
+    from likewise._api import ROOMS
+
+    tree = ast.parse(Path(likewise.__file__).read_text(encoding="utf-8"))
+    seen = {
+        node.module: {alias.name for alias in node.names}
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in ast.walk(block)
+        if isinstance(node, ast.ImportFrom)
+    }
+    assert seen == {f"likewise.{room}": set(names) for room, names in ROOMS.items()}
