@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from likewise.report import audit_document, write_html
+from likewise.report import Comparison, audit_document, write_html
 
 CHROMIUM = next(
     (p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None
@@ -102,6 +102,8 @@ def pages(samples, tmp_path_factory):
     write_html(result, folder / "audit.html", evaluation=evaluation, diagnoses=["a diagnosis"])
     write_html(samples.nasty_result(), folder / "nasty.html", title=samples.SCRIPT)
     write_html(samples.comparison(), folder / "comparison.html")
+    write_html(samples.still_result(), folder / "still.html")
+    write_html(Comparison.of({"still": (None, samples.still_result())}), folder / "alone.html")
     return folder
 
 
@@ -143,7 +145,7 @@ def type_into_search(browser, words):
     box.send_keys(Keys.BACKSPACE + words)
 
 
-@pytest.mark.parametrize("page", ["audit.html", "nasty.html", "comparison.html"])
+@pytest.mark.parametrize("page", ["audit.html", "nasty.html", "comparison.html", "still.html", "alone.html"])
 def test_no_errors_and_no_network(browser, pages, page):
     browser.driver.get_log("browser")
     browser.driver.get_log("performance")

@@ -87,3 +87,12 @@ def adult_result(kind: str = "plain") -> tuple[Evaluation, AuditResult]:
 @cache
 def comparison() -> Comparison:
     return Comparison.of({"baseline": adult_result(), "blind <b>": adult_result("blind")})
+
+
+@cache
+def still_result() -> AuditResult:
+    """A model that treats everyone alike, audited at ε = 0: nothing moves, nobody is harmed."""
+    people = pd.DataFrame({"skill": [0.0, 1.0, 2.0], "sex": ["F", "M", "F"]})
+    metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    model = as_model(lambda frame: np.full(len(frame), 0.5), takes_frame=True)
+    return audit(model, people, [0, 1, 1], metric=metric, eps=0.0, search="candidates")

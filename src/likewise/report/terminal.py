@@ -103,18 +103,22 @@ def print_comparison(comparison: Comparison, console: Console | None = None) -> 
     out = _console(console)
     names = comparison.measures
     wide = 16 + 17 * (len(names) + 1) <= out.width
-    cells = {entry.name: _compared(comparison, entry.measures()) for entry in comparison.entries}
-    verdicts = {e.name: give_verdict(e.audit) for e in comparison.entries}
-    signs = {name: Text(v.title, style=_STYLES[v.kind]) for name, v in verdicts.items()}
+    room = 20 + 25 * len(comparison.entries) <= out.width
+    between = "\n" if wide or not room else " "
+    cells = {entry.name: _compared(comparison, entry.measures(), between) for entry in comparison.entries}
+    verdicts = [give_verdict(entry.audit) for entry in comparison.entries]
+    if any(verdict.kind != "no limit" for verdict in verdicts):
+        names = (*names, "verdict")
+        for row, verdict in zip(cells.values(), verdicts, strict=True):
+            row.append(Text(verdict.title, style=_STYLES[verdict.kind]))
     if wide:
-        table = _table(None, ["model", *names, "verdict"])
+        table = _table(None, ["model", *names])
         for name, row in cells.items():
-            table.add_row(Text(name, style="bold"), *row, signs[name])
+            table.add_row(Text(name, style="bold"), *row)
     else:
         table = _table(None, ["", *cells])
         for i, measure in enumerate(names):
             table.add_row(Text(measure), *(row[i] for row in cells.values()))
-        table.add_row(Text("verdict"), *signs.values())
     out.print(table)
     out.print(Text(comparison.sentence()))
 
@@ -209,7 +213,7 @@ def _evaluation(evaluation: Evaluation) -> Table:
     return table
 
 
-def _compared(comparison: Comparison, measures: Mapping[str, Measure]) -> list[RenderableType]:
+def _compared(comparison: Comparison, measures: Mapping[str, Measure], between: str) -> list[RenderableType]:
     from rich.text import Text
 
     cells: list[RenderableType] = []
@@ -222,6 +226,6 @@ def _compared(comparison: Comparison, measures: Mapping[str, Measure]) -> list[R
         column = values[name].dropna()
         best = column.min() if name.startswith(_GOOD_WHEN_SMALL) else column.max()
         style = "bold" if measure.value == best and column.nunique() > 1 else ""
-        interval = f"\n[{short_number(measure.low)}, {short_number(measure.high)}]"
+        interval = f"{between}[{short_number(measure.low)}, {short_number(measure.high)}]"
         cells.append(Text.assemble((short_number(measure.value), style), (interval, "dim")))
     return cells
