@@ -41,7 +41,9 @@ def demo(page: Path) -> None:
     console.print(Text("$ likewise demo", style="bold"))
     console.print(Text.from_ansi(done.stdout.replace(str(page), page.name)))
     # Without the web fonts that rich names: a picture asks nothing of the network either.
-    drawing = re.sub(r"@font-face \{.*?\}|<!--.*?-->", "", console.export_svg(title="likewise"), flags=re.DOTALL)
+    drawing = re.sub(
+        r"@font-face \{.*?\}|<!--.*?-->", "", console.export_svg(title="likewise"), flags=re.DOTALL
+    )
     (FOLDER / "terminal.svg").write_text(drawing, encoding="utf-8")
 
 
