@@ -1,9 +1,12 @@
 """The real command, run as a person would run it."""
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 
+import click
 import pandas as pd
 import pytest
 
@@ -27,7 +30,10 @@ def test_help_lists_the_verbs_without_torch():
     result = json.loads(last)
     assert result["heavy"] == []
     assert result["cpu"] < 0.5
-    for verb in ("datasets", "version"):
+    from likewise.cli.app import VERBS
+
+    assert {"demo", "audit", "train", "learn-metric", "compare", "datasets", "version"} == set(VERBS)
+    for verb in VERBS:
         assert any(line.strip().startswith(verb) for line in help_lines)
 
 
@@ -38,6 +44,37 @@ def test_every_verb_shows_an_example():
         done = likewise(verb, "--help")
         assert done.returncode == 0, done.stderr
         assert "Example" in done.stdout, verb
+
+
+def test_every_example_has_arguments_that_its_verb_takes():
+    from likewise.cli.app import VERBS, cli
+
+    lines = []
+    for verb in VERBS:
+        command = cli.get_command(click.Context(cli), verb)
+        text = f"{command.epilog or ''}\n{command.help}"
+        found = re.findall(r"likewise ([a-z-]+ .*|[a-z-]+)$", text, flags=re.MULTILINE)
+        assert found, verb
+        lines += found
+    for line in lines:
+        verb, *arguments = shlex.split(line)
+        cli.get_command(click.Context(cli), verb).make_context(verb, arguments, resilient_parsing=False)
+
+
+def test_an_unforeseen_error_is_one_message_unless_asked_for_more(monkeypatch, capsys):
+    from likewise.cli import app
+
+    def broken(*arguments, **options):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(app.cli, "main", broken)
+    with pytest.raises(SystemExit) as ended:
+        app.main(["version"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("Error: something unforeseen happened (RuntimeError: a bug).")
+    monkeypatch.setenv(app.TRACEBACK, "1")
+    with pytest.raises(RuntimeError, match="a bug"):
+        app.main(["version"])
 
 
 def test_a_data_set_becomes_a_file_and_is_not_overwritten(tmp_path):

@@ -400,3 +400,25 @@ def test_existing_files_stay_without_force(run, table, model, tmp_path):
     done = run("audit", model, table, *SEX, "--html", "page.html", "--force", "--quiet")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert Path("page.html").read_text() != "mine"
+
+
+def test_large_tables_are_read_chunk_by_chunk(run, model, people, tmp_path, monkeypatch):
+    monkeypatch.setattr("likewise.cli.sources.STREAM_ROWS", 200)
+    people.to_parquet("people.parquet")
+    people.to_csv("people.csv", index=False)
+    found = []
+    for source in ("people.parquet", "people.csv"):
+        done = run("audit", model, source, *SEX, "--edit", "job:cook=nurse", "--json", "-")
+        assert done.code == 0, done.err
+        assert "240 people are read chunk by chunk" in done.err
+        found.append(json.loads(done.out)["numbers"])
+    assert found[0] == found[1]
+    done = run(
+        "audit", model, "people.parquet", *SEX, "--edit", "job:cook=nurse", "--sample", "1000", "--json", "-"
+    )
+    whole = json.loads(done.out)["numbers"]
+    assert found[0]["people"] == whole["people"] == 240
+    assert found[0]["gap"]["value"] == pytest.approx(whole["gap"]["value"], rel=1e-6)
+    check_refused(run("audit", model, "people.parquet", *SEX, "--drop-missing"), "--sample")
+    check_refused(run("audit", model, "people.parquet", *SEX, "--sensitive", "size"), "no column 'size'")
+    check_refused(run("audit", model, "people.parquet", *SEX, "--search", "gradient"), "candidates")

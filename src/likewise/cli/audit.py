@@ -50,7 +50,7 @@ class Choices:
     epilog=example(
         "likewise datasets german -o people.csv",
         "likewise train people.csv --target target --sensitive sex -o model.safetensors",
-        "likewise audit model.safetensors people.csv --target target --sensitive sex --delta 0.05 --html audit.html",
+        "likewise audit model.safetensors people.csv --target target --sensitive sex --eps 0 --delta 0.02 --html audit.html",
         after="Exit codes: 0 fair at --delta, 1 unfair, 2 bad input, 3 the search did not converge.",
     ),
 )
@@ -128,7 +128,7 @@ def make_case(
         Those in memory: all, or a sample of a file that streams.
     labels : ndarray
     """
-    from likewise.cli.case import Case, learn_metric, metric_columns, read_metric
+    from likewise.cli.case import Case, fit_metric, metric_columns, read_metric
     from likewise.cli.matching import match_model, name_classes
     from likewise.cli.people import as_column_values, find_value, unique_values
     from likewise.cli.sources import open_people
@@ -165,7 +165,7 @@ def make_case(
     chosen = None if positive is None else find_value(source.values, positive, what="--positive: the target")
     matched = replace(matched, model=name_classes(matched.model, unique_values(source.values), chosen))
     if metric is None:
-        metric = learn_metric(source.frame, choices.sensitive, matched.domain)
+        metric = fit_metric(source.frame, choices.sensitive, matched.domain).metric_
     case = Case(
         matched,
         source.people,

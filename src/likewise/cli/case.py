@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from likewise.cli.matching import Matched
     from likewise.domains import TabularDomain
     from likewise.evaluation import Evaluation
-    from likewise.fair_metrics import FairMetric
+    from likewise.fair_metrics import AttributeSubspace, FairMetric
 
 __all__ = [
     "Case",
     "diagnose_metric",
     "evaluate_case",
-    "learn_metric",
+    "fit_metric",
     "metric_columns",
     "read_metric",
     "solve_case",
@@ -91,7 +91,7 @@ def metric_columns(metric: FairMetric) -> tuple[str, ...]:
     return tuple(column.name for column in getattr(metric.feature_map, "columns_", ()))
 
 
-def learn_metric(frame: pd.DataFrame, sensitive: Sequence[str], domain: TabularDomain) -> FairMetric:
+def fit_metric(frame: pd.DataFrame, sensitive: Sequence[str], domain: TabularDomain) -> AttributeSubspace:
     """Learn the sensitive subspace of some columns; those that the domain lacks only through their proxies.
 
     Parameters
@@ -101,14 +101,18 @@ def learn_metric(frame: pd.DataFrame, sensitive: Sequence[str], domain: TabularD
     sensitive : sequence of str
     domain : TabularDomain
         Encodes the rows.
+
+    Returns
+    -------
+    AttributeSubspace
+        Fitted; the metric is its ``metric_``.
     """
     from likewise.fair_metrics import AttributeSubspace
 
     known = [column.name for column in domain.columns_]
     outside = [name for name in sensitive if name not in known]
     learner = AttributeSubspace(list(sensitive), domain=domain)
-    learner.fit(frame[known], sensitive_features=frame[outside] if outside else None)
-    return learner.metric_
+    return learner.fit(frame[known], sensitive_features=frame[outside] if outside else None)
 
 
 def solve_case(case: Case, *, progress: bool = False) -> AuditResult:
@@ -197,9 +201,9 @@ def studies_of(
 
 
 def diagnose_metric(
-    metric: FairMetric, frame: pd.DataFrame, sensitive: Sequence[str], seed: int
+    metric: FairMetric | AttributeSubspace, frame: pd.DataFrame, sensitive: Sequence[str], seed: int
 ) -> list[Any]:
-    """What the metric still tells of each sensitive column."""
+    """What the metric still tells of each sensitive column; how stable it is, where its learner is given."""
     from likewise.fair_metrics import diagnose
 
     return [diagnose(metric, frame, name, random_state=seed) for name in sensitive]

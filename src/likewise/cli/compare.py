@@ -120,7 +120,7 @@ def _named(text: str) -> tuple[str, str]:
 
 
 def _setting(table: Path, given: dict[str, Any]) -> Setting:
-    from likewise.cli.case import learn_metric, metric_columns, read_metric
+    from likewise.cli.case import fit_metric, metric_columns, read_metric
     from likewise.cli.people import People, as_column_values, binary_labels, read_people
     from likewise.domains import TabularDomain
 
@@ -146,7 +146,7 @@ def _setting(table: Path, given: dict[str, Any]) -> Setting:
     # Of all people, so that nobody in the test part has a category never seen; no label is used.
     domain: Any = TabularDomain.from_frame(people.frame, immutable=given["immutable"])
     if metric is None:
-        metric = learn_metric(train.frame, given["sensitive"], domain)
+        metric = fit_metric(train.frame, given["sensitive"], domain).metric_
     return Setting(
         train,
         test,

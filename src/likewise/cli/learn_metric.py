@@ -53,7 +53,7 @@ def command(
     check_outputs([out], force=force, suffixes=[".safetensors"], option="-o")
     if not sensitive:
         raise InputError("Name the columns that should not decide: --sensitive COLUMN.")
-    from likewise.cli.case import diagnose_metric, learn_metric
+    from likewise.cli.case import diagnose_metric, fit_metric
     from likewise.cli.people import read_people
     from likewise.cli.progress import Progress
     from likewise.domains import TabularDomain
@@ -70,7 +70,8 @@ def command(
             seed=seed,
         )
     with progress.stage("Learning who is comparable"):
-        metric = learn_metric(people.frame, sensitive, TabularDomain.from_frame(people.frame))
+        learner = fit_metric(people.frame, sensitive, TabularDomain.from_frame(people.frame))
+        metric = learner.metric_
         metric.save(out)
     if quiet:
         return
@@ -78,6 +79,6 @@ def command(
     click.echo(f"Wrote {out}: {size} sensitive directions of {metric.n_features} encoded columns.")
     if diagnose:
         with progress.stage("Looking at what it hides"):
-            found = diagnose_metric(metric, people.frame, sensitive, seed)
+            found = diagnose_metric(learner, people.frame, sensitive, seed)
         for diagnosis in found:
             click.echo(f"\n{diagnosis}")

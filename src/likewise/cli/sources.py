@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import glob
+import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,9 +97,20 @@ def open_people(
     )
     assert people.labels is not None  # a target was named
     labels = binary_labels(people.labels, positive)
+    if sample is None and len(labels) > STREAM_ROWS:
+        file = _spill(people.frame.assign(**{target: labels}))
+        return _stream(file, target, positive, (), needed, False, seed)
     said = f"left out {people.dropped:,} people with missing values." if people.dropped else ""
     values = list(dict.fromkeys(labels.tolist()))
     return Source(people.frame, labels, people.frame, labels, values, said)
+
+
+def _spill(frame: pd.DataFrame) -> Path:
+    """Write a large table that came as CSV or Arrow to a Parquet file, which is gone when the command ends."""
+    folder = Path(tempfile.mkdtemp(prefix="likewise-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    frame.to_parquet(folder / "people.parquet", index=False, row_group_size=65_536)
+    return folder / "people.parquet"
 
 
 def _stream(

@@ -65,7 +65,7 @@ def command(
         raise InputError(f"--method {method} needs --sensitive COLUMN, or a metric: --metric FILE.")
     if eps is not None and method not in ("sensr", "sensei", "wasserstein"):
         raise InputError(f"--eps is for sensr, sensei and wasserstein; --method {method} has no budget.")
-    from likewise.cli.case import learn_metric, metric_columns, read_metric
+    from likewise.cli.case import fit_metric, metric_columns, read_metric
     from likewise.cli.methods import train_method
     from likewise.cli.people import binary_labels, read_people
     from likewise.cli.progress import Progress
@@ -90,7 +90,7 @@ def command(
         domain = TabularDomain.from_frame(people.frame)
     if found is None and needs == "metric":
         with progress.stage("Learning who is comparable"):
-            found = learn_metric(people.frame, sensitive, domain)
+            found = fit_metric(people.frame, sensitive, domain).metric_
     chosen = {} if eps is None else {"eps": eps}
     with progress.stage(f"Training {METHODS[method].title}", spinner=False):
         estimator = train_method(
