@@ -8,6 +8,7 @@ from likewise.estimators.cocl import CoCLClassifier
 from likewise.estimators.project import ProjectClassifier
 from likewise.estimators.sensei import SenSeIClassifier
 from likewise.estimators.sensr import SenSRClassifier
+from likewise.estimators.storage import load
 from likewise.estimators.wasserstein import WassersteinRobustClassifier
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "SenSRClassifier",
     "SenSeIClassifier",
     "WassersteinRobustClassifier",
+    "load",
 ]

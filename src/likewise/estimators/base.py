@@ -349,7 +349,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the likeliest class of each row, (n,)."""
-        return np.asarray(self.classes_[self._scores(X).argmax(axis=1)])
+        best = self._scores(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     @property
     def coefs_(self) -> list[FloatArray]:

@@ -14,9 +14,8 @@ from sklearn.utils.validation import column_or_1d
 from likewise.core.arrays import FloatArray, is_tensor, to_numpy
 from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import is_frame, to_pandas
 from likewise.domains import TabularDomain
-from likewise.preprocessing.rows import read_first_rows, read_new_rows
+from likewise.preprocessing.rows import read_first_rows, read_new_rows, table_or_array
 from likewise.training.diagnosis import TrainingWarning
 
 __all__ = ["TrainingRows", "read_labels", "read_rows", "warn_unscaled"]
@@ -59,7 +58,7 @@ def read_rows(
     if first:
         given, x, encoder = read_first_rows(estimator, X, owner=owner, domain=domain, min_rows=2)
         return given, np.asarray(x, dtype=np.float64), encoder
-    given = to_pandas(X, owner=owner, name="X") if is_frame(X) else X
+    given = table_or_array(X, owner)
     x = np.asarray(read_new_rows(estimator, X, owner=owner), dtype=np.float64)
     return given, x, getattr(estimator, "encoder_", None)
 

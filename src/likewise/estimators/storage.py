@@ -23,7 +23,7 @@ from likewise.training.history import History
 from likewise.training.objective import State
 from likewise.training.setup import make_optimizer
 
-__all__ = ["load_estimator", "save_estimator"]
+__all__ = ["load", "load_estimator", "save_estimator"]
 
 _KEY = "likewise"
 _KIND = "estimator"
@@ -94,6 +94,36 @@ def _write_training(estimator: Any, tensors: dict[str, torch.Tensor]) -> dict[st
         "history": list(estimator.history_.columns),
         "random": estimator._random.bit_generator.state,
     }
+
+
+def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
+    """Read whichever estimator a file holds; nothing in it is executed.
+
+    Parameters
+    ----------
+    path : path-like
+        That an estimator's `save` wrote.
+    module : torch.nn.Module or callable, optional
+        The module of your own that was trained, if it was one.
+
+    Returns
+    -------
+    NetworkClassifier
+        Of the class that was saved.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from likewise.estimators import MLPBaselineClassifier
+    >>> X = np.array([[0.0], [1.0]] * 5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     MLPBaselineClassifier(n_steps=5, random_state=0).fit(X, X[:, 0]).save(f"{folder}/model.safetensors")
+    ...     load(f"{folder}/model.safetensors")
+    MLPBaselineClassifier(n_steps=5, random_state=0)
+    """
+    from likewise.estimators.base import NetworkClassifier
+
+    return load_estimator(NetworkClassifier, path, module=module)
 
 
 def load_estimator(cls: type[Any], path: str | os.PathLike[str], *, module: Any = None) -> Any:

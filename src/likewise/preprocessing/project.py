@@ -16,7 +16,7 @@ from likewise.core.subspace import Subspace
 from likewise.domains import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, FairMetric
 from likewise.fair_metrics.ready import ready_metric
-from likewise.preprocessing.rows import read_first_rows, read_new_rows
+from likewise.preprocessing.rows import read_first_rows, read_new_rows, table_or_array
 
 __all__ = ["Project", "projected_off"]
 
@@ -118,7 +118,7 @@ class Project(TransformerMixin, BaseEstimator):
         """
         x = read_new_rows(self, X, owner=type(self).__name__)
         projected = self.subspace_.remove(x)
-        if not is_frame(X):
+        if not is_frame(table_or_array(X, type(self).__name__)):
             return projected
         index = X.index if isinstance(X, pd.DataFrame) else None
         frame = pd.DataFrame(projected, columns=list(self.get_feature_names_out()), index=index, copy=False)

@@ -16,7 +16,7 @@ from likewise.core.errors import bad_parameter
 from likewise.core.frames import is_frame, to_pandas
 from likewise.domains import TabularDomain
 
-__all__ = ["read_first_rows", "read_new_rows"]
+__all__ = ["read_first_rows", "read_new_rows", "table_or_array"]
 
 
 def read_first_rows(
@@ -45,9 +45,7 @@ def read_first_rows(
         Finite; float64, or float32 where X was.
     encoder : TabularDomain or None
     """
-    if is_tensor(X):
-        X = to_numpy(X)
-    given = to_pandas(X, owner=owner, name="X") if is_frame(X) else X
+    given = table_or_array(X, owner)
     if domain is not None and not isinstance(domain, TabularDomain):
         raise bad_parameter(
             owner,
@@ -72,10 +70,7 @@ def read_first_rows(
 def read_new_rows(estimator: Any, X: Any, *, owner: str) -> FloatArray:
     """Return rows encoded as in `fit`: raw frames by the estimator's encoder, encoded ones as they are."""
     check_is_fitted(estimator)
-    if is_tensor(X):
-        X = to_numpy(X)
-    if is_frame(X):
-        X = to_pandas(X, owner=owner, name="X")
+    X = table_or_array(X, owner)
     encoder = getattr(estimator, "encoder_", None)
     if encoder is None:
         return np.asarray(validate_data(estimator, X, reset=False, dtype=[np.float64, np.float32]))
@@ -83,6 +78,17 @@ def read_new_rows(estimator: Any, X: Any, *, owner: str) -> FloatArray:
     if not _is_encoded(X, encoder) if is_frame(X) else raw_arrays:
         return np.asarray(encoder.encode_array(X))
     return np.asarray(check_matrix(X, owner=owner, n_features=encoder.n_features))
+
+
+def table_or_array(X: Any, owner: str) -> Any:
+    """Return a pandas frame with names, or anything else as it is; a numeric frame without names is an array."""
+    if is_tensor(X):
+        return to_numpy(X)
+    if not is_frame(X):
+        return X
+    if isinstance(X, pd.DataFrame) and not any(isinstance(column, str) for column in X.columns):
+        return X.to_numpy() if not _is_raw(X) else to_pandas(X, owner=owner, name="X")
+    return to_pandas(X, owner=owner, name="X")
 
 
 def _encoder_for(given: Any, domain: TabularDomain | None) -> TabularDomain | None:
