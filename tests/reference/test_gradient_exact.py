@@ -64,7 +64,7 @@ def test_value_of_a_logistic_model_is_the_exact_one(seed):
 
         middle = np.log(exact.lam)
         found = minimize_scalar(
-            dual, bounds=(middle - 0.5, middle + 0.5), method="bounded", options={"maxiter": 8}
+            dual, bounds=(middle - 0.5, middle + 0.5), method="bounded", options={"maxiter": 5}
         )
         value = min(found.fun, dual(middle))
         assert value == pytest.approx(exact.value, rel=1e-3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -74,8 +75,9 @@ def ascend(space: Space, v: torch.Tensor, point: Point, *, steps: int, damping: 
     ----------
     space : Space
     v : Tensor of shape (n, D)
+        Where to start. It is used up: the search moves it in place.
     point : Point
-        `space.look(v)`.
+        `space.look(v)`, used up as well.
     steps : int
     damping : float
         Reach of the first step.
@@ -87,42 +89,42 @@ def ascend(space: Space, v: torch.Tensor, point: Point, *, steps: int, damping: 
     Track
     """
     state = _begin(space, v, point, damping)
-    parts = _Parts(state)
+    ended = _Ended(state)
     for k in range(steps):
         _step(space, state, tol)
-        if k + 1 < steps:
-            left = int(state.climbing.sum())
-            if left == 0:
-                break
-            if left <= _COMPACT_AT * len(state.climbing):
-                keep = state.climbing.nonzero()[:, 0]
-                parts.write(state)
-                parts.narrow(keep)
-                space, state = space.take(keep), state.take(keep)
-    parts.write(state)
-    return parts.track()
+        left = int(state.climbing.sum())
+        if left == 0 or k + 1 == steps:
+            break
+        if left <= _COMPACT_AT * len(state.climbing):
+            ended.add(state, (~state.climbing).nonzero()[:, 0])
+            keep = state.climbing.nonzero()[:, 0]
+            space, state = space.take(keep), state.take(keep)
+            ended.index = ended.index.index_select(0, keep)
+    return ended.track(state)
 
 
-class _Parts:
-    """Collects the rows of all ages of a batch in their original order."""
+class _Ended:
+    """The rows that have left the batch, in their original places."""
 
     def __init__(self, state: _State) -> None:
-        self._whole = state
-        self._index: torch.Tensor | None = None
+        self.index = torch.arange(len(state.v), device=state.v.device)
+        self._whole: dict[str, torch.Tensor] = {}
 
-    def narrow(self, keep: torch.Tensor) -> None:
-        self._index = keep if self._index is None else self._index[keep]
-
-    def write(self, state: _State) -> None:
-        if self._index is None:
-            self._whole = state
-            return
+    def add(self, state: _State, rows: torch.Tensor) -> None:
+        """Note down some of the rows of a state, whose places in the batch are `index`."""
+        places = self.index.index_select(0, rows)
         for name in ("v", "loss", "objective", "status", "steps"):
-            getattr(self._whole, name)[self._index] = getattr(state, name)
+            values = getattr(state, name)
+            if name not in self._whole:
+                self._whole[name] = values.new_empty(len(self.index), *values.shape[1:])
+            self._whole[name].index_copy_(0, places, values.index_select(0, rows))
 
-    def track(self) -> Track:
-        whole = self._whole
-        return Track(whole.v, whole.loss, whole.objective, whole.status, whole.steps)
+    def track(self, state: _State) -> Track:
+        """Return all rows, those that have not left from the last state."""
+        if not self._whole:
+            return Track(state.v, state.loss, state.objective, state.status, state.steps)
+        self.add(state, torch.arange(len(state.v), device=state.v.device))
+        return Track(**self._whole)
 
 
 def _begin(space: Space, v: torch.Tensor, point: Point, damping: float) -> _State:
@@ -155,24 +157,32 @@ def _step(space: Space, state: _State, tol: float) -> None:
     point = space.look(trial)
     objective = space.objective(point.loss, point.squared)
     end_rise = row_dot(state.step, point.gradient)
-    sound = torch.isfinite(objective + end_rise)
-    taken = (objective > state.objective) & sound & state.climbing
+    taken = (objective > state.objective) & state.climbing
+    values = objective + end_rise
+    # One sum tells whether everything is finite, which is cheaper than asking every row.
+    lost = None if math.isfinite(float(values.sum())) else ~torch.isfinite(values)
+    if lost is not None:
+        taken &= ~lost
     gain = objective - state.objective
     factor = _secant(state.rise, end_rise, taken)
     reach = state.reach * factor
     reach = torch.where(taken, reach.clamp(min=_SHORTEST, max=space.longest), reach)
     move = space.move(trial, point, reach)
 
-    steps = taken.to(trial.dtype)
+    share = taken.to(trial.dtype)
     state.steps += state.climbing
-    state.v = torch.addcmul(state.v, state.step, (state.size * steps)[:, None])
+    state.v.addcmul_(state.step, (state.size * share)[:, None])
+    state.step.lerp_(move.step, share[:, None])
     state.loss = torch.where(taken, point.loss, state.loss)
     state.objective = torch.where(taken, objective, state.objective)
     state.size = torch.where(taken, move.size, state.size * factor)
     state.rise = torch.where(taken, move.rise, state.rise)
     state.reach = reach
-    state.step = torch.lerp(state.step, move.step, steps[:, None])
-    _retire(space, state, gain=gain, taken=taken, sound=sound, tol=tol)
+    if lost is not None:
+        state.status.masked_fill_(lost & state.climbing, Status.NON_FINITE.value)
+        state.climbing = state.climbing & ~lost
+        _hold(state, lost)
+    _retire(space, state, gain=gain, taken=taken, tol=tol)
 
 
 def _secant(rise: torch.Tensor, end_rise: torch.Tensor, taken: torch.Tensor) -> torch.Tensor:
@@ -186,32 +196,20 @@ def _secant(rise: torch.Tensor, end_rise: torch.Tensor, taken: torch.Tensor) -> 
     return torch.where(taken, root.clamp(0.25, 4.0), root.clamp(0.1, 0.5))
 
 
-def _retire(
-    space: Space,
-    state: _State,
-    *,
-    gain: torch.Tensor,
-    taken: torch.Tensor,
-    sound: torch.Tensor,
-    tol: float,
-) -> None:
-    """Let rows leave that have converged or met a value that is not finite."""
-    enough = tol * state.objective.abs().clamp(min=1.0)
+def _retire(space: Space, state: _State, *, gain: torch.Tensor, taken: torch.Tensor, tol: float) -> None:
+    """Let rows leave that have converged."""
+    enough = state.objective.abs().clamp_(min=1.0).mul_(tol)
     promised = state.size * state.rise * space.gradient_scale
     risen = taken & (gain > enough)
-    state.idle = torch.where(risen, 0, state.idle + 1).to(torch.int8)
-    still = (promised <= torch.where(taken, 4 * enough, enough)) & ~risen
-    done = (still | (state.idle >= _PATIENCE)) & sound & state.climbing
+    state.idle = (state.idle + 1).masked_fill_(risen, 0)
+    flat = promised <= torch.where(taken, 4 * enough, enough)
+    done = (flat | (state.idle >= _PATIENCE)) & ~risen & state.climbing
     state.status.masked_fill_(done, Status.CONVERGED.value)
     state.climbing = state.climbing & ~done
-    if not bool(sound.all()):
-        state.status.masked_fill_(~sound & state.climbing, Status.NON_FINITE.value)
-        state.climbing = state.climbing & sound
-        _hold(state, ~sound)
 
 
 def _hold(state: _State, rows: torch.Tensor) -> None:
     """Keep rows where they are: a step that is not finite would spoil the best point even with size 0."""
-    state.step = state.step.masked_fill(rows[:, None], 0.0)
+    state.step.masked_fill_(rows[:, None], 0.0)
     for name, value in (("size", 0.0), ("rise", 0.0), ("reach", 1.0)):
         setattr(state, name, getattr(state, name).masked_fill(rows, value))

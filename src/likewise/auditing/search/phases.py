@@ -34,11 +34,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Found:
-    """What a phase found: rows (n, d), status and steps (n,)."""
+    """What a phase found: rows (n, d), status and steps (n,), and the loss of the rows themselves if it met it."""
 
     x: torch.Tensor
     status: torch.Tensor
     steps: torch.Tensor
+    own: torch.Tensor | None = None
 
 
 def search_block(
@@ -70,7 +71,7 @@ def search_block(
 
 def _finish(task: Task, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor, found: _Found) -> Outcome:
     """Evaluate what was found as anyone else would, and keep the row itself where that is no better."""
-    own = task.oracle.loss(x, y)
+    own = task.oracle.loss(x, y) if found.own is None else found.own
     if found.x is x:
         return Outcome(
             x, own, torch.zeros_like(own), _with_lost(found.status, ~torch.isfinite(own)), found.steps
@@ -146,6 +147,7 @@ def _full_phase(
 ) -> _Found:
     """Phase 2: raise ℓ − λ d² over all coordinates."""
     choices = task.choices
+    own = None
     space = task.full_space(x, y, lam)
     v = space.zero() if begin.x is x else space.point(begin.x - x)
     extra = None if start is None else space.limit(space.point(start - x))
@@ -153,12 +155,13 @@ def _full_phase(
         v = v if extra is None else _higher(space, v, extra)
         track = adam(space, v, steps=choices.full_steps, step_size=choices.full_step_size, tol=choices.tol)
     else:
-        v, point = _start(task, space, v, y, extra)
+        v, point, base_loss = _start(task, space, v, y, extra)
+        own = base_loss if begin.x is x else None
         track = ascend(space, v, point, steps=choices.full_steps, damping=choices.damping, tol=choices.tol)
     for noise, share in task.restarts:
         track = _restart(task, space, track, noise, share)
     lost = begin.status == Status.NON_FINITE.value
-    return _Found(space.rows(track.v), _with_lost(track.status, lost), begin.steps + track.steps)
+    return _Found(space.rows(track.v), _with_lost(track.status, lost), begin.steps + track.steps, own)
 
 
 def _higher(space: Space, v: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
@@ -169,18 +172,23 @@ def _higher(space: Space, v: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 def _start(
     task: Task, space: Space, v: torch.Tensor, y: torch.Tensor, extra: torch.Tensor | None
-) -> tuple[torch.Tensor, Point]:
-    """Return where phase 2 starts: at the row or what phase 1 found, far along a line, or where the caller says."""
+) -> tuple[torch.Tensor, Point, torch.Tensor | None]:
+    """Return where phase 2 starts, what is seen there, and the loss at `v`.
+
+    It starts at `v` (the row or what phase 1 found), far along a line from there, or where the caller says.
+    """
     if extra is not None and task.probes is None:
         v = _higher(space, v, extra)
-        return v, space.look(v)
+        return v, space.look(v), None
     point = space.look(v)
     ends = [bold_end(space, v, point, log_odds=task.log_odds)]
     if task.probes is not None:
         ends += task.probes.ends(space, v, y)
     lines = lines_to(space, v, point, ends, log_odds=task.log_odds)
     begun = pick_start(space, v, point, lines, log_odds=task.log_odds)
-    return begun if extra is None else better_of(space, begun, (extra, space.look(extra)))
+    if extra is not None:
+        begun = better_of(space, begun, (extra, space.look(extra)))
+    return *begun, point.loss
 
 
 def _restart(task: Task, space: Space, track: Track, noise: torch.Tensor, share: float) -> Track:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["LONGEST", "LONGEST_FREE", "Move", "Point", "Space", "of_length", "row_dot"]
+__all__ = ["LONGEST", "LONGEST_FREE", "Move", "Point", "Space", "of_length", "row_dot", "row_square"]
 
 LONGEST = 2.0
 """Largest reach of a penalised step: 1 is the fixed point, and beyond 2 a quadratic diverges."""
@@ -96,6 +96,14 @@ class Space(ABC):
     def point(self, delta: torch.Tensor) -> torch.Tensor:
         """Return the coordinates of displacements δ, (n, d) to (n, D), whatever the domain says."""
 
+    def away(self, base: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
+        """Return as much of a displacement (n, D) from `base` as the domain lets."""
+        return self.limit(base + delta) - base
+
+    def shifted(self, base: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
+        """Return the point a displacement away from a base with d² = 0."""
+        return base + delta
+
     @abstractmethod
     def rows(self, v: torch.Tensor) -> torch.Tensor:
         """Return the rows that the points stand for, (n, d)."""
@@ -118,6 +126,18 @@ def row_dot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     tensor([11.])
     """
     return (a * b).sum(1)
+
+
+def row_square(a: torch.Tensor) -> torch.Tensor:
+    """Squared length of each row, (n,), without a temporary of the size of `a`.
+
+    Examples
+    --------
+    >>> row_square(torch.tensor([[3.0, 4.0]]))
+    tensor([25.])
+    """
+    length: torch.Tensor = torch.linalg.vector_norm(a, dim=1)
+    return length.square_()
 
 
 def of_length(direction: torch.Tensor, length: torch.Tensor) -> torch.Tensor:

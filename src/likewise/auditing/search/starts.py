@@ -58,7 +58,7 @@ def lines_to(
     """Return lines from `base` along given displacements, judged by the loss at their ends."""
     now = _link(point.loss, log_odds)
     return [
-        Line(end, _link(space.loss(base + end), log_odds) - now, space.lam * space.squared(end))
+        Line(end, _link(space.loss(space.shifted(base, end)), log_odds) - now, space.lam * space.squared(end))
         for end in ends
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from likewise.auditing.search.spaces import Move, Point, Space, row_dot
+from likewise.auditing.search.spaces import Move, Point, Space, row_square
 from likewise.models.oracle import FoldedOracle, Oracle
 
 __all__ = ["WhitenedSpace"]
@@ -59,17 +59,17 @@ class WhitenedSpace(Space):
 
     def squared(self, v: torch.Tensor) -> torch.Tensor:
         """Return d² = ‖v‖²."""
-        return row_dot(v, v)
+        return row_square(v)
 
     def look(self, v: torch.Tensor) -> Point:
         """Evaluate; the gradient is the way to the fixed point."""
         loss, slope = self._folded(v, self._y)
         step = slope.mul_(self._half).sub_(v)
-        return Point(loss, row_dot(v, v), step, step)
+        return Point(loss, row_square(v), step, step)
 
     def move(self, v: torch.Tensor, point: Point, reach: torch.Tensor) -> Move:
         """Go `reach` of the way to the fixed point."""
-        return Move(point.gradient, reach, row_dot(point.gradient, point.gradient))
+        return Move(point.gradient, reach, row_square(point.gradient))
 
     def leap(self, v: torch.Tensor, point: Point) -> torch.Tensor:
         """Go all the way to the fixed point."""
@@ -87,6 +87,14 @@ class WhitenedSpace(Space):
     def point(self, delta: torch.Tensor) -> torch.Tensor:
         """Return v = Σ^½ δ."""
         return delta @ self._whiteners[1]
+
+    def away(self, base: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
+        """Return the displacement: there is no domain."""
+        return delta
+
+    def shifted(self, base: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
+        """Return the displacement: only v = 0 has d² = 0."""
+        return delta
 
     def rows(self, v: torch.Tensor) -> torch.Tensor:
         """Return x + Σ^(−½) v."""
