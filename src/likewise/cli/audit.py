@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,8 +129,8 @@ def make_case(
     labels : ndarray
     """
     from likewise.cli.case import Case, fit_metric, metric_columns, read_metric
-    from likewise.cli.matching import match_model, name_classes
-    from likewise.cli.people import as_column_values, find_value, unique_values
+    from likewise.cli.matching import call_classes, match_model
+    from likewise.cli.people import as_column_values
     from likewise.cli.sources import open_people
 
     edits = parse_edits(choices.edit)
@@ -161,9 +161,7 @@ def make_case(
     )
     if matched.note:
         progress.note(matched.note)
-    positive = choices.positive
-    chosen = None if positive is None else find_value(source.values, positive, what="--positive: the target")
-    matched = replace(matched, model=name_classes(matched.model, unique_values(source.values), chosen))
+    matched = call_classes(matched, source.values, choices.positive)
     if metric is None:
         metric = fit_metric(source.frame, choices.sensitive, matched.domain).metric_
     case = Case(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -201,8 +201,7 @@ def _train(name: str, setting: Setting, steps: int, progress: Progress) -> Match
 
 def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
     from likewise.cli.case import metric_columns
-    from likewise.cli.matching import match_model, name_classes
-    from likewise.cli.people import find_value, unique_values
+    from likewise.cli.matching import call_classes, match_model
     from likewise.domains import TabularDomain
 
     frame = setting.test.frame
@@ -220,10 +219,7 @@ def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
         needed=(*setting.sensitive, *setting.edits, *given["immutable"], *metric_columns(setting.metric)),
         encoder=setting.metric.feature_map,
     )
-    values = unique_values(setting.train.labels)
-    positive = given["positive"]
-    chosen = None if positive is None else find_value(values, positive, what="--positive: the target")
-    return replace(matched, model=name_classes(matched.model, values, chosen))
+    return call_classes(matched, setting.train.labels, given["positive"])
 
 
 def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) -> tuple[Any, Any]:

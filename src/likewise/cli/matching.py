@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from likewise.models import Model
     from likewise.models.files import LoadedModel
 
-__all__ = ["Matched", "match_model", "name_classes"]
+__all__ = ["Matched", "call_classes", "match_model", "name_classes"]
 
 # Two classes that are only numbered, so that the target's words can be put in their place.
 _TWO_CLASSES = (["0", "1"], ["False", "True"], ["-1", "1"])
@@ -191,6 +191,24 @@ def _encoded(model: Model, frame: pd.DataFrame, make_domain: MakeDomain) -> Matc
         "standard deviations and categories. Save the encoder with the model to be exact."
     )
     return Matched(model, domain, columns, note)
+
+
+def call_classes(matched: Matched, values: Any, positive: str | None) -> Matched:
+    """Return the same with the model's classes called as the target's values are; see `name_classes`.
+
+    Parameters
+    ----------
+    matched : Matched
+    values : iterable
+        Values of the target.
+    positive : str or None
+        The one that stands for class 1, as on the command line.
+    """
+    from likewise.cli.people import find_value, unique_values
+
+    different = unique_values(values)
+    chosen = None if positive is None else find_value(different, positive, what="--positive: the target")
+    return replace(matched, model=name_classes(matched.model, different, chosen))
 
 
 def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> Model:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +12,11 @@ from likewise.cli.methods import METHODS
 from likewise.cli.options import example, options
 from likewise.cli.outputs import check_outputs
 from likewise.core.errors import InputError, NotConvergedError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from likewise.fair_metrics import FairMetric
 
 __all__ = ["command"]
 
@@ -58,40 +64,28 @@ def command(
     """
     check_outputs([out], force=force, suffixes=[".safetensors"], option="-o")
     layers = parse_layers(hidden)
-    needs = METHODS[method].needs
-    if needs == "attributes" and not sensitive:
-        raise InputError(f"--method {method} needs the sensitive columns: --sensitive COLUMN.")
-    if needs == "metric" and not sensitive and metric is None:
-        raise InputError(f"--method {method} needs --sensitive COLUMN, or a metric: --metric FILE.")
-    if eps is not None and method not in ("sensr", "sensei", "wasserstein"):
-        raise InputError(f"--eps is for sensr, sensei and wasserstein; --method {method} has no budget.")
-    from likewise.cli.case import fit_metric, metric_columns, read_metric
+    _check(method, sensitive, metric, eps)
+    from likewise.cli.case import metric_columns, read_metric
     from likewise.cli.methods import train_method
     from likewise.cli.people import binary_labels, read_people
     from likewise.cli.progress import Progress
-    from likewise.domains import TabularDomain
 
     progress = Progress(quiet)
-    found = None if metric is None else read_metric(metric)
+    given = None if metric is None else read_metric(metric)
     with progress.stage(f"Reading {table.name}"):
         people = read_people(
             table,
             target=target,
             ignore=ignore,
-            needed=(*sensitive, *(() if found is None else metric_columns(found))),
+            needed=(*sensitive, *(() if given is None else metric_columns(given))),
             drop_missing=drop_missing,
             sample=sample,
             seed=seed,
         )
         assert people.labels is not None
         y = binary_labels(people.labels, positive)
-    domain: Any = None if found is None else found.feature_map
-    if domain is None:
-        domain = TabularDomain.from_frame(people.frame)
-    if found is None and needs == "metric":
-        with progress.stage("Learning who is comparable"):
-            found = fit_metric(people.frame, sensitive, domain).metric_
-    chosen = {} if eps is None else {"eps": eps}
+    with progress.stage("Learning who is comparable"):
+        domain, found = _comparable(people.frame, given, sensitive, METHODS[method].needs)
     with progress.stage(f"Training {METHODS[method].title}", spinner=False):
         estimator = train_method(
             method,
@@ -104,16 +98,43 @@ def command(
             seed=seed,
             n_steps=steps,
             hidden_layer_sizes=layers,
-            **chosen,
+            **({} if eps is None else {"eps": eps}),
         )
-    if estimator.status_ not in ("finished", "stopped"):
-        raise NotConvergedError(f"training ended as {estimator.status_!r} after {estimator.n_iter_} steps.")
+    if estimator.status_ == "diverged":
+        raise NotConvergedError(
+            f"the training loss became infinite after {estimator.n_iter_} steps; nothing was saved."
+        )
+    if estimator.status_ == "interrupted":
+        click.echo(f"Stopped after {estimator.n_iter_} steps; keeping what was learned so far.", err=True)
     estimator.save(out)
     if not quiet:
         right = float((estimator.predict(people.frame[list(domain.feature_names_in_)]) == y).mean())
         click.echo(
             f"Wrote {out}: {METHODS[method].title} on {len(y):,} people, accuracy {right:.3f} on them."
         )
+
+
+def _check(method: str, sensitive: Sequence[str], metric: Path | None, eps: float | None) -> None:
+    needs = METHODS[method].needs
+    if needs == "attributes" and not sensitive:
+        raise InputError(f"--method {method} needs the sensitive columns: --sensitive COLUMN.")
+    if needs == "metric" and not sensitive and metric is None:
+        raise InputError(f"--method {method} needs --sensitive COLUMN, or a metric: --metric FILE.")
+    if eps is not None and method not in ("sensr", "sensei", "wasserstein"):
+        raise InputError(f"--eps is for sensr, sensei and wasserstein; --method {method} has no budget.")
+
+
+def _comparable(
+    frame: pd.DataFrame, metric: FairMetric | None, sensitive: Sequence[str], needs: str
+) -> tuple[Any, FairMetric | None]:
+    """Return what encodes the table, and the metric: the given one, or one learned where the method needs it."""
+    from likewise.cli.case import fit_metric
+    from likewise.domains import TabularDomain
+
+    if metric is not None:
+        return metric.feature_map, metric
+    domain = TabularDomain.from_frame(frame)
+    return domain, fit_metric(frame, sensitive, domain).metric_ if needs == "metric" else None
 
 
 def parse_layers(text: str) -> tuple[int, ...]:
