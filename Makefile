@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # Two test processes with one thread each: more torch threads than free cores is slower, not faster.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup test demo check bench clean
+.PHONY: setup test demo check browser clean
 
 setup: $(READY)
 
@@ -16,8 +16,15 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,boosting,onnx,report,skops]"
 	touch $@
 
-test: $(READY)
+test: $(READY) browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+# The page is tested in a real Chromium: found, or installed where that is possible, else those tests are skipped.
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	    apt-get install -y -qq chromium chromium-driver >/dev/null; } || \
+	  echo "No Chromium and no way to install it: the browser tests will be skipped."
 
 demo: $(READY)
 	$(BIN)/likewise demo

@@ -78,3 +78,12 @@ def test_changed_cells_are_named_and_counted():
     assert unfair.top(3)["person"].tolist() == [9, 8, 7]
     assert unfair.flipped.sum() == 4
     assert unfair.frame.shape == (50, 9 + 4 + 4)
+
+
+def test_missing_cells_are_values_like_others():
+    table = pd.DataFrame({"job": ["a", None, "b", None] * 25, "age": [1.0, np.nan, 2.0, 3.0] * 25})
+    harm = np.where(table["job"].isna(), 1.0, 0.0)
+    assert harm_rules(table[["job"]], harm)[0].support == 50
+    unfair = made(table, table.copy(), harm)
+    assert (unfair.outcomes["changed"] == "").all()
+    assert unfair.by_value["people"].sum() == 200

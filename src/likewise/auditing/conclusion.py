@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -164,8 +166,11 @@ def assumptions_of(views: Views, chosen: CandidateSearch) -> tuple[str, ...]:
 
 def settings_of(views: Views, chosen: CandidateSearch) -> dict[str, Any]:
     """Plain values that say how an audit was made."""
+    libraries = ("numpy", "scikit-learn", "torch", "pandas")
     return {
         "version": __version__,
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in libraries},
+        "metric": repr(views.metric),
         "loss": views.model.loss.name,
         "model": type(views.model).__name__,
         "sensitive": [str(name) for name in chosen.sensitive],

@@ -131,7 +131,7 @@ def harm_by_value(people: pd.DataFrame, harm: Floats, changed_decision: Any) -> 
         if _is_number(values) and values.nunique() > _BINS:
             values = pd.qcut(values, _BINS, duplicates="drop")
         table = pd.DataFrame(
-            {"value": values.astype(str).to_numpy(), "harm": harm, "flipped": changed_decision}
+            {"value": values.astype(object).map(str).to_numpy(), "harm": harm, "flipped": changed_decision}
         )
         grouped = table.groupby("value", sort=True).agg(
             people=("harm", "size"), mean_harm=("harm", "mean"), flipped=("flipped", "mean")
@@ -164,7 +164,7 @@ def _questions(people: pd.DataFrame) -> tuple[Floats, list[_Question]]:
             columns.append(values.to_numpy(dtype=float))
             questions.append(_Question(str(name), None))
             continue
-        words = values.astype(str)
+        words = values.astype(object).map(str)
         categories = sorted(words.unique())
         other = categories[0] if len(categories) == 2 else None
         for category in categories if other is None else categories[1:]:

@@ -156,7 +156,8 @@ def _differences(people: pd.DataFrame, twins: pd.DataFrame) -> np.ndarray[Any, n
         a, b = people[name], twins[name]
         if pd.api.types.is_float_dtype(a) and pd.api.types.is_float_dtype(b):
             x, z = a.to_numpy(dtype=float), b.to_numpy(dtype=float)
-            columns.append(np.abs(x - z) > _CLOSE * (1 + np.abs(x)))
+            columns.append((np.abs(x - z) > _CLOSE * (1 + np.abs(x))) | (np.isnan(x) != np.isnan(z)))
         else:
-            columns.append((a.astype(object) != b.astype(object)).to_numpy())
+            both_missing = (a.isna() & b.isna()).to_numpy()
+            columns.append((a.astype(object) != b.astype(object)).to_numpy() & ~both_missing)
     return np.column_stack(columns) if columns else np.zeros((len(people), 0), dtype=bool)
