@@ -43,4 +43,4 @@ def lazy_names(
         setattr(sys.modules[package], name, value)
         return value
 
-    return get, lambda: sorted(homes)
+    return get, lambda: sorted({*homes, *getattr(sys.modules[package], "__all__", ())})

@@ -7,9 +7,9 @@ model of that library turns up.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from likewise.core.lazy import lazy_names
 from likewise.models.base import DifferentiableModel, Model
 from likewise.models.convert import as_model
 from likewise.models.losses import CrossEntropy, CustomLoss, Hinge, Loss, Squared, ZeroOne, as_loss
@@ -51,7 +51,7 @@ __all__ = [
     "make_oracle",
 ]
 
-_LAZY = {
+_HOMES = {
     "AutogradOracle": "oracle",
     "CallableModel": "callable_model",
     "CatBoostModel": "boosted",
@@ -67,14 +67,4 @@ _LAZY = {
     "make_oracle": "oracle",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        value = getattr(importlib.import_module(f"likewise.models.{_LAZY[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'likewise.models' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

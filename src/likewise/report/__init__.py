@@ -5,8 +5,9 @@ Every form is made of the same plain document, so they all say the same.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from likewise.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from likewise.report.comparison import Comparison, ComparisonEntry, comparison_document
@@ -50,8 +51,4 @@ _HOMES = {
     "write_json": "document",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"likewise.report.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'likewise.report' has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
