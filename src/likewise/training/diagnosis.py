@@ -102,7 +102,7 @@ def _failures(name: str, state: State) -> Finding | None:
 
 
 def _nothing_found(name: str, state: State) -> Finding | None:
-    rows = state.counters.get("searched_rows", 0)
+    rows = state.counters.get("looked_at_rows", 0)
     share = state.counters.get("unmoved_rows", 0) / rows if rows else 0.0
     if share <= 0.95:
         return None

@@ -101,8 +101,12 @@ class RobustObjective(Objective):
         # Every other time a row begins where somebody else of its class ended: its own last place is often a local
         # maximum, and is kept all the same where it turns out better.
         explore = other is not None and state.step % 2 == 1
+        search = self.inner
+        if own is not None and not explore:
+            # Most rows have converged before; the network has moved a little since.
+            search = replace(search, full_steps=(search.full_steps + 1) // 2)
         metric = encoded_metric(self.metric, owner=type(self).__name__)
-        found = self.inner.run(
+        found = search.run(
             oracle,
             rows.x,
             y,
@@ -113,30 +117,27 @@ class RobustObjective(Objective):
             generator=torch.Generator(rows.x.device).manual_seed(state.step),
         )
         # A full phase that began at `own` is never below it.
-        if own is None or (self.inner.full_steps and not explore):
+        if own is None or (search.full_steps and not explore):
             return found
         return _better(found, own, oracle.loss(own, y), metric.squared_norm(own - rows.x), state.lam)
 
     def _starts(self, rows: Batch, state: State) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-        """Where each row ended last time, and where a random row of its class ended in the last batch."""
+        """Where each row ended last time, and where a row of the last batch with its label ended."""
         if not self.warm_start or state.warm is None or rows.index is None:
             return None, None
-        known = rows.index < len(state.warm)
-        moved = state.warm[rows.index.clamp(max=len(state.warm) - 1)]
-        own = self._inside(rows.x + torch.where(known[:, None], moved, 0.0), rows.x)
-        before, classes = state.tensors["last_index"], state.tensors["last_y"]
-        if rows.y.is_floating_point():
-            return own, None
-        source = torch.Generator().manual_seed(state.step)
-        drawn = torch.randint(2**31, (len(rows),), generator=source).to(rows.x.device)
-        # Sorted by class, the rows of one class are a run; each row takes any of its run.
-        order = classes.argsort(stable=True)
-        labels = classes[order].contiguous()
-        begin = torch.searchsorted(labels, rows.y, right=False)
-        size = torch.searchsorted(labels, rows.y, right=True) - begin
-        pick = order[(begin + drawn % size.clamp(min=1)).clamp(max=len(order) - 1)]
-        borrowed = torch.where((size > 0)[:, None], state.warm[before[pick]], moved)
-        return own, self._inside(rows.x + borrowed, rows.x)
+        index, n = rows.index, len(state.warm)
+        moved = state.warm.index_select(0, index.clamp(max=n - 1))
+        if int(index.max()) >= n:
+            moved = torch.where((index < n)[:, None], moved, 0.0)
+        before, labels = state.tensors["last_index"], state.tensors["last_y"]
+        if rows.y.is_floating_point() or len(before) != len(rows):
+            return self._inside(rows.x + moved, rows.x), None
+        # Batches are in random order within each class, so the row at the same place is any row.
+        borrowed = torch.where((labels == rows.y)[:, None], state.warm.index_select(0, before), moved)
+        # A row that never moved, or was never seen, has nothing of its own to begin with.
+        still = (moved.abs().amax(dim=1) == 0)[:, None]
+        own = rows.x + torch.where(still, borrowed, moved)
+        return self._inside(own, rows.x), self._inside(rows.x + borrowed, rows.x)
 
     def _inside(self, x: torch.Tensor, origin: torch.Tensor) -> torch.Tensor:
         if self.domain is None:
@@ -150,10 +151,14 @@ class RobustObjective(Objective):
         n, failed = len(rows), int((~finite).sum())
         distance = found.squared_distance if not failed else found.squared_distance[finite]
         mean = float(distance.mean()) if len(distance) else 0.0
+        # A hundred rows of each batch tell as well as all whether anybody moves.
+        every = slice(None, None, max(1, n // 100))
+        unmoved = (found.x[every] == rows.x[every]).all(dim=1)
         count = {
             "searched_rows": n,
             "failed_rows": failed,
-            "unmoved_rows": int((found.x == rows.x).all(dim=1).sum()),
+            "looked_at_rows": len(unmoved),
+            "unmoved_rows": int(unmoved.sum()),
         }
         lam = state.lam
         # Without a full phase, or with ε = 0, only free moves are made: there is nothing to price.
@@ -196,8 +201,10 @@ class RobustObjective(Objective):
         if len(warm) < needed:
             # Doubled, so that a growing index costs no more than a copy or two in all.
             warm = torch.cat([warm, warm.new_zeros(max(needed, 2 * len(warm)) - len(warm), warm.shape[1])])
-        warm[index] = torch.where(found.finite[:, None], found.x - x, 0.0)
-        return warm
+        moved = found.x - x
+        if not bool(found.finite.all()):
+            moved = torch.where(found.finite[:, None], moved, 0.0)
+        return warm.index_copy_(0, index, moved)
 
 
 def _better(
