@@ -178,8 +178,7 @@ def _start(
     It starts at `v` (the row or what phase 1 found), far along a line from there, or where the caller says.
     """
     if extra is not None and task.probes is None:
-        v = _higher(space, v, extra)
-        return v, space.look(v), None
+        return _begin_at(space, v, extra)
     point = space.look(v)
     ends = [bold_end(space, v, point, log_odds=task.log_odds)]
     if task.probes is not None:
@@ -189,6 +188,30 @@ def _start(
     if extra is not None:
         begun = better_of(space, begun, (extra, space.look(extra)))
     return *begun, point.loss
+
+
+def _begin_at(space: Space, v: torch.Tensor, extra: torch.Tensor) -> tuple[torch.Tensor, Point, torch.Tensor]:
+    """Return the better of `v` and `extra` for each row, what is seen there, and the loss at `v`.
+
+    A start from before is better for most rows, so only the others are looked at where they were.
+    """
+    loss, seen = space.loss(v), space.look(extra)
+    value = space.objective(seen.loss, seen.squared)
+    kept = ~((value >= space.objective(loss, space.squared(v))) & torch.isfinite(value))
+    rows = kept.nonzero()[:, 0]
+    if len(rows) == 0:
+        return extra, seen, loss
+    at = v.index_select(0, rows)
+    point = space.take(rows).look(at)
+    gradient = seen.gradient.index_copy(0, rows, point.gradient)
+    both = seen.slope is seen.gradient
+    begun = Point(
+        seen.loss.index_copy(0, rows, point.loss),
+        seen.squared.index_copy(0, rows, point.squared),
+        gradient,
+        gradient if both else seen.slope.index_copy(0, rows, point.slope),
+    )
+    return extra.index_copy(0, rows, at), begun, loss
 
 
 def _restart(task: Task, space: Space, track: Track, noise: torch.Tensor, share: float) -> Track:
