@@ -71,7 +71,8 @@ class RobustObjective(Objective):
                 allowed=f"one of {sorted(SEARCHES)} or a GradientSearch",
                 got=repr(self.search),
             )
-        encoded_metric(self.metric, owner=owner)
+        # Once and not at every step: without a feature map it is the same object from then on.
+        object.__setattr__(self, "metric", encoded_metric(self.metric, owner=owner))
 
     def check(self, batch: Batch) -> None:
         """Raise when metric or domain are of another width than the rows."""
@@ -105,12 +106,11 @@ class RobustObjective(Objective):
         if own is not None and not explore:
             # Most rows have converged before; the network has moved a little since.
             search = replace(search, full_steps=(search.full_steps + 1) // 2)
-        metric = encoded_metric(self.metric, owner=type(self).__name__)
         found = search.run(
             oracle,
             rows.x,
             y,
-            metric=metric,
+            metric=self.metric,
             domain=Unbounded() if self.domain is None else self.domain,
             lam=state.lam,
             start=other if explore else own,
@@ -119,7 +119,7 @@ class RobustObjective(Objective):
         # A full phase that began at `own` is never below it.
         if own is None or (search.full_steps and not explore):
             return found
-        return _better(found, own, oracle.loss(own, y), metric.squared_norm(own - rows.x), state.lam)
+        return _better(found, own, oracle.loss(own, y), self.metric.squared_norm(own - rows.x), state.lam)
 
     def _starts(self, rows: Batch, state: State) -> tuple[torch.Tensor | None, torch.Tensor | None]:
         """Where each row ended last time, and where a row of the last batch with its label ended."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -44,7 +46,15 @@ class Quadratic:
 
     @classmethod
     def of(cls, metric: FairMetric, like: torch.Tensor) -> Quadratic:
-        """Read a metric as tensors like `like` (n, d)."""
+        """Read a metric as tensors like `like` (n, d); once, since a training asks at every step."""
+        known = _KNOWN.setdefault(metric, {})
+        key = (like.dtype, like.device, like.shape[1])
+        if key not in known:
+            known[key] = cls._read(metric, like)
+        return known[key]
+
+    @classmethod
+    def _read(cls, metric: FairMetric, like: torch.Tensor) -> Quadratic:
         basis = metric.basis if metric.n_features else torch.zeros(like.shape[1], 0)
         Q = torch.as_tensor(basis, dtype=like.dtype, device=like.device)
         costs = torch.as_tensor(metric.scale + metric.values, dtype=like.dtype, device=like.device)
@@ -136,11 +146,15 @@ class Quadratic:
         target: torch.Tensor = (wanted - (inside / scale) @ self.basis.t() * moving) / scale
         return target - delta * moving
 
+    @cached_property
     def whiteners(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return matrices W, U with δ = v Wᵀ, v = δ U and δᵀΣδ = ‖v‖², for a Σ without free directions."""
+        """Matrices W, U with δ = v Wᵀ, v = δ U and δᵀΣδ = ‖v‖², for a Σ without free directions."""
         Q, roots = self.basis, self.costs.sqrt()
         if self.scale == 0:
             return Q / roots, Q * roots
         eye, root = torch.eye(len(Q), dtype=Q.dtype, device=Q.device), self.scale**0.5
         back = eye / root + (Q * (1 / roots - 1 / root)) @ Q.t()
         return back, eye * root + (Q * (roots - root)) @ Q.t()
+
+
+_KNOWN: WeakKeyDictionary[FairMetric, dict[Any, Quadratic]] = WeakKeyDictionary()

@@ -116,7 +116,7 @@ def prepare(
         penalty=penalty,
         free=free,
         moves=free_moves(domain, free, exact=False),
-        whiteners=penalty.whiteners() if folds else None,
+        whiteners=penalty.whiteners if folds else None,
         log_odds=oracle.objective.name == "cross_entropy",
         probes=None,
         # One at a time: more of them must begin with the same ones.
