@@ -108,12 +108,8 @@ def test_formats_of_tables_give_one_result(run, table, model, people, tmp_path):
 
 
 def test_a_budget_in_the_tables_units_and_a_column_that_stays(run, table, model, metric):
-    wide = run(
-        "audit", model, table, "--target", "paid", "--metric", metric, "--eps", "age=20", "--json", "-"
-    )
-    narrow = run(
-        "audit", model, table, "--target", "paid", "--metric", metric, "--eps", "age=2", "--json", "-"
-    )
+    wide = run("audit", model, table, *SEX, "--metric", metric, "--eps", "age=20", "--json", "-")
+    narrow = run("audit", model, table, *SEX, "--metric", metric, "--eps", "age=2", "--json", "-")
     assert (wide.code, narrow.code) == (0, 0), wide.err + narrow.err
     wide, narrow = (json.loads(done.out)["numbers"] for done in (wide, narrow))
     assert wide["eps"] == pytest.approx(100 * narrow["eps"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from likewise.core.errors import InputError
+from likewise.cli.outputs import check_outputs
 from likewise.core.files import atomic_path
 
 __all__ = ["command"]
@@ -33,6 +33,7 @@ def command(name: str | None, out: Path | None, force: bool) -> None:
         for key, line in LINES.items():
             click.echo(f"{key:10} {line}")
         return
+    check_outputs([out], force=force, suffixes=[".csv", ".parquet"], option="-o")
     from likewise import datasets
 
     data = getattr(datasets, TABLES[name])()
@@ -40,10 +41,6 @@ def command(name: str | None, out: Path | None, force: bool) -> None:
     if out is None:
         click.echo(f"{LINES[name]}\n\n{table.head(5).T.to_string(header=False)}\n\nWrite it with -o FILE.csv")
         return
-    if out.exists() and not force:
-        raise InputError(f"{out} exists already. Choose another name, or pass --force to replace it.")
-    if out.suffix not in {".csv", ".parquet"}:
-        raise InputError(f"-o must end in .csv or .parquet, got {out.name!r}.")
     with atomic_path(out) as temporary:
         if out.suffix == ".csv":
             table.to_csv(temporary, index=False)
