@@ -12,10 +12,10 @@ from likewise.auditing.people import tabular
 from likewise.auditing.views import Views
 from likewise.core.arrays import to_numpy
 from likewise.core.checks import check_labels, check_matrix, check_same_length
-from likewise.core.errors import bad_parameter
 from likewise.core.frames import is_frame, to_pandas
 from likewise.domains import BoxDomain, TabularDomain
 from likewise.fair_metrics import FairMetric
+from likewise.fair_metrics.ready import ready_metric
 from likewise.models import CallableModel, DifferentiableModel, Model, as_model
 
 __all__ = ["AuditProblem", "free_columns"]
@@ -60,8 +60,8 @@ class AuditProblem:
         )
         labels = check_labels(y, owner="audit", min_classes=1)
         check_same_length("audit", X=rows, y=labels)
-        ready = _ready_metric(metric, rows, labels)
-        domain, said = _ready_domain(domain, rows, ready)
+        ready = _ready_metric(metric, rows, adapter.encoder)
+        domain, said = _ready_domain(domain, rows, ready, adapter.encoder)
         views = Views.of(rows, model=adapter, metric=ready, domain=domain)
         return cls(views, rows, labels, said)
 
@@ -88,6 +88,7 @@ class AuditProblem:
             isinstance(views.model, DifferentiableModel)
             and identity
             and not (views.raw and views.model.takes_frame and views.encoder is not None)
+            and views.model_agrees
             and views.domain is not None
             and self.encoded() is not None
         )
@@ -127,32 +128,21 @@ def _adapter(model: Any, X: Any, loss: Any) -> Model:
     return adapter
 
 
-def _ready_metric(metric: Any, rows: Any, y: Any) -> FairMetric:
-    if isinstance(metric, FairMetric):
-        return metric
+def _ready_metric(metric: Any, rows: Any, encoder: Any) -> FairMetric:
     if hasattr(metric, "metric_"):
         ready: FairMetric = metric.metric_
         return ready
-    if hasattr(metric, "fit"):
-        from sklearn.base import clone
-
-        fitted: FairMetric = clone(metric).fit(rows).metric_
-        return fitted
-    raise bad_parameter(
-        "audit",
-        "metric",
-        allowed="a FairMetric, or a learner such as AttributeSubspace(['sex'])",
-        got=type(metric).__name__,
-        remedy="Learn one: lw.AttributeSubspace(attributes=['sex']).fit(X).metric_",
-    )
+    return ready_metric(metric, rows, owner="audit", encoder=encoder)
 
 
-def _ready_domain(domain: Any, rows: Any, metric: FairMetric) -> tuple[Any, tuple[str, ...]]:
+def _ready_domain(domain: Any, rows: Any, metric: FairMetric, encoder: Any) -> tuple[Any, tuple[str, ...]]:
     if domain is not None:
         return domain, ()
     known = tabular(metric.feature_map)
     if known is not None:
         return known, ("The metric's own table domain says which people can exist.",)
+    if tabular(encoder) is not None:
+        return encoder, ("The model's own table domain says which people can exist.",)
     numeric = not is_frame(rows) or all(dtype.kind in "biuf" for dtype in rows.dtypes)
     if numeric:
         matrix = np.asarray(to_numpy(rows), dtype=np.float64)

@@ -64,7 +64,8 @@ class Views:
         if self.encoder is None:
             return table
         if self.raw:
-            return table if self.model.takes_frame else self.encoder.encode_array(table)
+            reads_tables = self.model.takes_frame or self.model.encoder is not None
+            return table if reads_tables else self.encoder.encode_array(table)
         if not self.model.takes_frame:
             return table
         wanted = getattr(self.model, "feature_names", None)
@@ -74,6 +75,12 @@ class Views:
         if wanted is not None and set(wanted) <= set(names):
             return table if isinstance(table, pd.DataFrame) else pd.DataFrame(table, columns=names)
         return self.encoder.decode(table)
+
+    @property
+    def model_agrees(self) -> bool:
+        """Whether encoded rows mean the same to the model as to the domain: it has no encoder, or the same one."""
+        own = self.model.encoder
+        return not self.raw or own is None or own is self.encoder or _same_encoding(own, self.encoder)
 
     def features(self, table: Any) -> tuple[Floats, float]:
         """Return φ of rows, float64 of shape (n, d), and the resolution of the numbers φ is made of."""
@@ -117,3 +124,14 @@ class Views:
             return np.array(sorted(getattr(self.domain, "immutable", ())), dtype=np.int64)
         parts = [np.arange(c.start, c.stop) for c in known.columns_ if c.immutable]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)
+
+
+def _same_encoding(one: Any, other: Any) -> bool:
+    """Whether two fitted table domains encode every table alike, whatever their ranges."""
+    if tabular(one) is None or tabular(other) is None:
+        return False
+    parts = (
+        [(c.name, c.kind, c.categories, c.mean, c.scale, c.start, c.stop) for c in domain.columns_]
+        for domain in (one, other)
+    )
+    return next(parts) == next(parts)

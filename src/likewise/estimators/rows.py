@@ -95,6 +95,9 @@ def read_labels(y: Any, x: FloatArray, *, owner: str, classes: Any = None) -> tu
             f"{owner} requires y to be passed, but the target y is None. Pass one label per row."
         )
     values = column_or_1d(to_numpy(y) if is_tensor(y) else y, warn=True)
+    if values.dtype == object:
+        # Numbers in a column of objects are numbers.
+        values = pd.Series(values).infer_objects().to_numpy()
     labels = check_labels(values, owner=owner, min_classes=1 if classes is not None else 2)
     check_classification_targets(labels)
     check_same_length(owner, X=x, y=labels)

@@ -6,8 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from likewise.core.checks import check_number
 from likewise.core.randomness import RandomState
 from likewise.domains import Domain, TabularDomain
+from likewise.estimators.attributes import ProxyVectors
 from likewise.estimators.base import NetworkClassifier
 from likewise.estimators.metrics import (
     metric_encoder,
@@ -17,9 +19,11 @@ from likewise.estimators.metrics import (
     searched_metric,
     trained_metric,
 )
+from likewise.estimators.presets import preset_parameters
 from likewise.estimators.rows import TrainingRows
 from likewise.training.lambda_rules import LambdaRule
 from likewise.training.objective import Objective
+from likewise.training.penalised import WithCovariancePenalty
 from likewise.training.robust import SearchLike
 from likewise.training.sampling import Sampling
 from likewise.training.sensr import SenSR
@@ -53,6 +57,12 @@ class SenSRClassifier(NetworkClassifier):
     project : FairMetric, learner or list of them, optional
         Directions that the network shall not see at all: they are projected off the rows first, and the
         search is left with the rest of the metric's subspace.
+    group_penalty : float, default=0.0
+        Strength of a penalty for groups on top: CoCL's, which keeps answers from covarying with `attributes`, class
+        by class. 0 is SenSR alone.
+    attributes : str, int or list of them, optional
+        What the group penalty is about: columns of `sensitive_features` or of X. Default: all of
+        `sensitive_features`.
     hidden_layer_sizes, activation, module, domain, n_steps, batch_size, lr, optimizer, sampling, validation, \
 patience, checkpoint, resume, progress, device, threads, random_state
         As in `MLPBaselineClassifier`. Validation goes by the robust loss.
@@ -65,7 +75,7 @@ patience, checkpoint, resume, progress, device, threads, random_state
         What was projected off.
     search_domain_ : Domain or None
         Where the search may go.
-    objective_ : SenSR
+    objective_ : SenSR, or WithCovariancePenalty of it
     classes_, n_features_in_, feature_names_in_, module_, encoder_, history_, status_, findings_, n_iter_
         As in `MLPBaselineClassifier`.
 
@@ -91,6 +101,8 @@ patience, checkpoint, resume, progress, device, threads, random_state
         lam: float = 2.0,
         search_domain: Domain | Literal["data"] | None = None,
         project: Any = None,
+        group_penalty: float = 0.0,
+        attributes: Any = None,
         hidden_layer_sizes: Sequence[int] = (100,),
         activation: str = "relu",
         module: Any = None,
@@ -135,6 +147,32 @@ patience, checkpoint, resume, progress, device, threads, random_state
         self.lam = lam
         self.search_domain = search_domain
         self.project = project
+        self.group_penalty = group_penalty
+        self.attributes = attributes
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> SenSRClassifier:
+        """Return an estimator with named settings, not fitted.
+
+        Parameters
+        ----------
+        name : {"paper-adult", "paper-sentiment", "adult-best", "adult-best-untold"}
+            "paper-adult" and "paper-sentiment" are Table 3 of the paper; "adult-best" is the fairest found on
+            Adult, *told* that husbands and wives are comparable; "adult-best-untold" was not told.
+            ``likewise.estimators.presets.SENSR_PRESETS`` says of each what it uses and what it was told.
+        **changes
+            Parameters that differ from it, such as ``random_state``.
+
+        Returns
+        -------
+        SenSRClassifier
+
+        Examples
+        --------
+        >>> SenSRClassifier.preset("adult-best", random_state=0).project
+        ExpertSubspace(directions=['sex', 'race', 'relationship: Husband - Wife'])
+        """
+        return cls(**{**preset_parameters(name), **changes})
 
     def _encoder(self) -> TabularDomain | None:
         return self.domain if self.domain is not None else metric_encoder([self.metric, self.project])
@@ -146,8 +184,19 @@ patience, checkpoint, resume, progress, device, threads, random_state
         searched = searched_metric(self.metric_, self.removed_)
         self.search_domain_ = search_region(self.search_domain, searched, rows, owner=owner)
 
+        if self._penalises():
+            self.proxy_ = ProxyVectors.of(rows, self.attributes, owner=owner)
+
+    def _penalises(self) -> bool:
+        return check_number(self.group_penalty, owner=type(self).__name__, name="group_penalty", low=0) > 0
+
+    def _beside(self, rows: TrainingRows) -> dict[str, Any]:
+        if not self._penalises():
+            return {}
+        return {"proxy": self.proxy_.vectors(rows, owner=type(self).__name__)}
+
     def _objective(self) -> Objective:
-        return SenSR(
+        objective = SenSR(
             searched_metric(self.metric_, self.removed_),
             eps=self.eps,
             lam=self.lam,
@@ -155,3 +204,4 @@ patience, checkpoint, resume, progress, device, threads, random_state
             search=self.search,
             domain=self.search_domain_,
         )
+        return WithCovariancePenalty(objective, self.group_penalty) if self._penalises() else objective

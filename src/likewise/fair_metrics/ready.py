@@ -66,7 +66,7 @@ def ready_metric(
         raise bad_parameter(
             owner,
             "metric",
-            allowed="a FairMetric, a learner such as AttributeSubspace(['sex']), or a list of them",
+            allowed="a FairMetric, or a learner such as AttributeSubspace(['sex']), or a list of them",
             got=f"the class {metric.__name__}" if isinstance(metric, type) else type(metric).__name__,
         )
     return _learn(metric, X, owner=owner, sensitive_features=sensitive_features, encoder=encoder)

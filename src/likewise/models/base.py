@@ -61,7 +61,11 @@ class Model(ABC):
     takes_frame : bool
     output_kind : str
         What `outputs` returns.
+    encoder : TabularDomain or None
+        What the model itself encodes raw tables with; such a model takes raw tables and encoded rows alike.
     """
+
+    encoder: Any = None
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ from likewise.training.loop import train
 from likewise.training.networks import mlp
 from likewise.training.objective import Objective, State
 from likewise.training.parquet import ParquetBatches
+from likewise.training.penalised import WithCovariancePenalty
 from likewise.training.robust import SEARCHES
 from likewise.training.run import TrainingResult
 from likewise.training.sampling import ArrayBatches, BatchSource, LoaderBatches
@@ -42,6 +43,7 @@ __all__ = [
     "TrainingResult",
     "TrainingWarning",
     "WassersteinRobust",
+    "WithCovariancePenalty",
     "as_batch",
     "mlp",
     "read_checkpoint",

@@ -1,0 +1,80 @@
+"""Estimators in audits: their own encoding, gradients where the encodings agree."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from likewise.auditing.auditor import audit
+from likewise.auditing.problem import AuditProblem
+from likewise.domains import TabularDomain
+from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
+from likewise.fair_metrics import ExpertSubspace
+
+CHOICES = {"n_steps": 150, "batch_size": 100, "lr": 0.02, "hidden_layer_sizes": (8,), "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    n = 300
+    people = pd.DataFrame(
+        {
+            "skill": rng.normal(50, 10, n),
+            "job": rng.choice(["a", "b", "c"], n),
+            "sex": rng.choice(["F", "M"], n),
+        }
+    )
+    y = (people["skill"] + 10 * (people["sex"] == "M") + rng.normal(0, 3, n) > 55).to_numpy()
+    return people[:200], y[:200], people[200:], y[200:]
+
+
+def build(model, X, y, **choices):
+    return AuditProblem.build(
+        model, X, y, **{"metric": ExpertSubspace(["sex"]), "domain": None, "loss": "cross_entropy", **choices}
+    )
+
+
+def test_raw_tables_are_audited_with_the_models_encoding_and_gradients(data):
+    X, y, new, labels = data
+    model = MLPBaselineClassifier(**CHOICES).fit(X, y)
+    problem = build(model, new, labels)
+    assert problem.searchable()
+    # The metric was learned on the audited rows, but in the encoding of the model.
+    assert problem.views.encoder is model.encoder_
+    np.testing.assert_array_equal(problem.encoded(), model.encoder_.encode_array(new))
+    result = audit(model, new, labels, metric=ExpertSubspace(["sex"]), eps=0.01)
+    assert "gradient" in result.search
+    assert result.pure_gap > 0.1
+
+
+def test_another_encoding_is_never_fed_to_the_network(data):
+    X, y, new, labels = data
+    model = MLPBaselineClassifier(**CHOICES).fit(X, y)
+    other = TabularDomain.from_frame(new)
+    problem = build(model, new, labels, domain=other)
+    assert not problem.searchable()
+    losses = problem.views.model.losses(problem.views.for_model(new), labels)
+    p = model.predict_proba(new)
+    np.testing.assert_allclose(losses, -np.log(p[np.arange(100), labels.astype(int)]), atol=1e-5)
+    same = TabularDomain.from_frame(X, immutable=["job"])
+    assert build(model, new, labels, domain=same).searchable()
+
+
+def test_encoded_rows_are_audited_as_they_are(data):
+    X, y, new, labels = data
+    domain = TabularDomain.from_frame(X)
+    model = MLPBaselineClassifier(**CHOICES).fit(domain.encode(X), y)
+    problem = build(model, domain.encode(new), labels, domain=domain)
+    assert problem.searchable()
+
+
+def test_sensr_is_fairer_by_the_audit(data):
+    X, y, new, labels = data
+    gaps = [
+        audit(model.fit(X, y), new, labels, metric=ExpertSubspace(["sex"]), eps=0.0).pure_gap
+        for model in (
+            MLPBaselineClassifier(**CHOICES),
+            SenSRClassifier(ExpertSubspace(["sex"]), search_domain="data", **CHOICES),
+        )
+    ]
+    assert gaps[1] < 0.3 * gaps[0]

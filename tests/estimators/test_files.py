@@ -1,0 +1,176 @@
+"""Estimators in files: every part comes back, and nothing is executed."""
+
+import json
+import struct
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from likewise import estimators
+from likewise.auditing.search.gradient import GradientSearch
+from likewise.core.errors import FormatError, InputError
+from likewise.core.subspace import Subspace
+from likewise.domains import BoxDomain, TabularDomain, Unbounded
+from likewise.estimators import AdversarialDebiasingClassifier, MLPBaselineClassifier, SenSRClassifier
+from likewise.estimators.values import CannotStoreError, decode, encode
+from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
+
+FEW = {"n_steps": 3, "batch_size": 32, "hidden_layer_sizes": (4,), "random_state": 0}
+
+
+@pytest.fixture
+def people():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "pay": rng.normal(3000, 800, 60),
+            "job": rng.choice(["clerk", "cook", "nurse"], 60),
+            "sex": pd.Categorical(rng.choice(["F", "M"], 60)),
+        }
+    )
+
+
+def test_a_model_of_a_raw_table_comes_back_whole(people, tmp_path):
+    y = np.where(people["pay"] > 3000, "yes", "no")
+    model = SenSRClassifier(
+        [AttributeSubspace(["sex"]), ExpertSubspace(["job: cook - nurse"])],
+        project=ExpertSubspace(["sex"]),
+        search=GradientSearch(method="adam", subspace_steps=3),
+        search_domain="data",
+        **FEW,
+    ).fit(people, y)
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    loaded = estimators.load(path)
+    assert loaded.predict_proba(people).tobytes() == model.predict_proba(people).tobytes()
+    assert list(loaded.feature_names_in_) == ["pay", "job", "sex"]
+    assert (
+        loaded.metric_.feature_map.encode_array(people).tobytes()
+        == model.encoder_.encode_array(people).tobytes()
+    )
+    np.testing.assert_array_equal(loaded.metric_.basis, model.metric_.basis)
+    np.testing.assert_array_equal(loaded.removed_.basis, model.removed_.basis)
+    np.testing.assert_array_equal(loaded.search_domain_.lower, model.search_domain_.lower)
+    assert isinstance(loaded.metric[0], AttributeSubspace)
+    assert loaded.search == model.search
+    assert loaded.status_ == "finished"
+    assert not hasattr(loaded, "history_")
+    # Learners come back as learners: a new fit learns the metric anew.
+    assert loaded.fit(people, y).predict_proba(people).tobytes() == model.predict_proba(people).tobytes()
+
+
+@pytest.mark.parametrize(
+    "labels", [["a", "b"], [3, 1], [1.0, 2.0], [False, True], np.array(["x", "y"], dtype=object)], ids=str
+)
+def test_labels_keep_their_dtype(labels, tmp_path):
+    y = np.asarray(labels)[np.arange(20) % 2]
+    model = MLPBaselineClassifier(**FEW).fit(np.random.default_rng(0).normal(size=(20, 2)), y)
+    model.save(tmp_path / "m.safetensors")
+    loaded = estimators.load(tmp_path / "m.safetensors")
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert loaded.classes_.tolist() == model.classes_.tolist()
+
+
+def test_a_module_of_the_users_own_is_asked_for(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    own = nn.Sequential(nn.Linear(2, 3), nn.Hardtanh(), nn.Linear(3, 2))
+    model = MLPBaselineClassifier(module=own, **FEW).fit(X, y)
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    with pytest.raises(InputError, match="weights of a module of your own"):
+        estimators.load(path)
+    other = nn.Sequential(nn.Linear(2, 9), nn.Hardtanh(), nn.Linear(9, 2))
+    with pytest.raises(FormatError, match="other weights than the network"):
+        estimators.load(path, module=other)
+    fresh = nn.Sequential(nn.Linear(2, 3), nn.Hardtanh(), nn.Linear(3, 2))
+    loaded = estimators.load(path, module=fresh)
+    assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    MLPBaselineClassifier(**FEW).fit(X, y).save(path)
+    with pytest.raises(InputError, match="not trained with a module of your own"):
+        estimators.load(path, module=fresh)
+
+
+def test_functions_are_left_out_with_a_warning(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    model = MLPBaselineClassifier(optimizer=lambda p, lr: torch.optim.SGD(p, lr=lr), **FEW).fit(X, y)
+    model.save(tmp_path / "m.safetensors")
+    with pytest.warns(UserWarning, match="optimizer could not be written"):
+        loaded = estimators.load(tmp_path / "m.safetensors")
+    assert loaded.optimizer == "adam"
+    assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+
+
+def test_a_metric_that_no_file_can_hold_is_refused(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    model = AdversarialDebiasingClassifier([0], **FEW).fit(X, y)
+    model.classes_ = np.array([object(), object()])
+    with pytest.raises(InputError, match=r"save: what was learned holds object, .* without pickle"):
+        model.save(tmp_path / "m.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        2.5,
+        "x",
+        (1, [2, (3,)]),
+        {"a": {"b": None}},
+        BoxDomain([0.0, 1.0], [2.0, 3.0], immutable=[1]),
+        Unbounded(),
+        TabularDomain(immutable=["sex"], ranges={"age": (0, None)}),
+        AttributeSubspace(["sex"], regularization=0.01),
+        Subspace.from_directions([[1.0, 2.0]]),
+        FairMetric.from_subspace(Subspace.from_directions([[1.0, 2.0]]), 0.5, feature_names=["a", "b"]),
+        GradientSearch(method="adam", full_steps=3),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_values_come_back(value):
+    arrays = {}
+    text = json.dumps(encode(value, arrays))
+    assert repr(decode(json.loads(text), arrays)) == repr(value)
+
+
+@pytest.mark.parametrize("value", [print, object(), {1: 2}, nn.Linear(1, 1)], ids=str)
+def test_what_cannot_be_stored(value):
+    with pytest.raises(CannotStoreError):
+        encode(value, {})
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "m.safetensors"
+    with pytest.raises(FileNotFoundError, match="no file"):
+        estimators.load(path)
+    path.write_bytes(b"no model")
+    with pytest.raises(FormatError, match="no readable safetensors file"):
+        estimators.load(path)
+    ExpertSubspace([0]).fit(np.ones((2, 3))).metric_.save(path)
+    with pytest.raises(FormatError, match="is no estimator"):
+        estimators.load(path)
+
+
+def test_a_class_that_is_no_estimator_is_not_made(tmp_path):
+    path = tmp_path / "m.safetensors"
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    MLPBaselineClassifier(**FEW).fit(X, np.arange(20) % 2).save(path)
+    raw = path.read_bytes()
+    size = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8 : 8 + size])
+    described = json.loads(header["__metadata__"]["likewise"])
+    for change, message in (
+        ({"class": "load"}, "does not know|damaged"),
+        ({"class": "SystemExit"}, "does not know"),
+        ({"parameters": {"module": {"object": "SystemExit", "values": {}}}}, "unknown"),
+        ({"width": "many"}, "damaged"),
+    ):
+        header["__metadata__"]["likewise"] = json.dumps({**described, **change})
+        text = json.dumps(header).encode()
+        path.write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + size :])
+        with pytest.raises(FormatError, match=message):
+            estimators.load(path)
