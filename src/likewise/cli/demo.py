@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 STEPS, QUICK_STEPS, QUICK_PEOPLE = 2000, 300, 1500
-# Whoever is Husband might as well have been Wife: the paper's spouse consistency asks for no difference here.
-SPOUSES = "relationship: Husband - Wife"
+PRESET = "adult-best"
+# Said on the page, so that nobody takes what the model was told for what it found out.
+TITLE = "Adult: a plain network and SenSR, which was told that husbands and wives are comparable"
 
 
 @click.command(
@@ -44,8 +46,8 @@ def command(out: Path, quick: bool, json_file: str | None, seed: int, quiet: boo
     the paper (sex, race and what predicts sex cost nothing), prints a table and writes a page.
     """
     # The demo may be run again and again; its own page is its to replace.
-    replace = force or out == Path("likewise-demo.html")
-    check_outputs([out, None if json_file in (None, "-") else Path(str(json_file))], force=replace)
+    replaced = force or out == Path("likewise-demo.html")
+    check_outputs([out, None if json_file in (None, "-") else Path(str(json_file))], force=replaced)
     from likewise.cli.compare import show_comparison
     from likewise.cli.progress import Progress
     from likewise.datasets import load_adult
@@ -57,21 +59,23 @@ def command(out: Path, quick: bool, json_file: str | None, seed: int, quiet: boo
     with progress.stage("Learning who is comparable"):
         metric = paper_metric(data)
     entries = {}
-    for title, estimator in _models(
-        metric, data, QUICK_STEPS if quick else STEPS, progress.shown, seed
-    ).items():
+    for title, estimator in _models(data, QUICK_STEPS if quick else STEPS, progress.shown, seed).items():
         with progress.stage(f"Training {title}", spinner=False):
-            estimator.fit(data.X_train, data.y_train)
+            estimator.fit(data.frame_train, data.y_train)
         entries[title] = _measure(title, estimator, data, metric, quick, progress, seed)
     show_comparison(
         Comparison.of(entries),
         json_file,
         out,
         quiet=quiet,
-        force=replace,
-        title="Who earns more than $50k? A plain network and SenSR on Adult",
+        force=replaced,
+        title=TITLE,
         labels=dict(enumerate(data.target_names)),
     )
+    if not quiet and json_file != "-":
+        from likewise.estimators.presets import SENSR_PRESETS
+
+        click.echo(f"SenSR is the preset {PRESET!r} with a full phase. Told: {SENSR_PRESETS[PRESET].told}")
 
 
 def paper_metric(data: TabularData) -> FairMetric:
@@ -82,15 +86,27 @@ def paper_metric(data: TabularData) -> FairMetric:
     return by_sex | ExpertSubspace(["race"], domain=data.domain).fit(data.X_train).metric_
 
 
-def _models(metric: FairMetric, data: TabularData, steps: int, progress: bool, seed: int) -> dict[str, Any]:
+def _models(data: TabularData, steps: int, progress: bool, seed: int) -> dict[str, Any]:
     from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
-    from likewise.fair_metrics import ExpertSubspace
+    from likewise.estimators.presets import SENSR_PRESETS
 
-    shared: dict[str, Any] = {"n_steps": steps, "progress": progress, "random_state": seed}
-    hidden = ExpertSubspace(["sex", "race", SPOUSES], domain=data.domain)
+    shared: dict[str, Any] = {
+        "domain": data.domain,
+        "n_steps": steps,
+        "progress": progress,
+        "random_state": seed,
+    }
     return {
         "Baseline": MLPBaselineClassifier(**shared),
-        "SenSR": SenSRClassifier(metric, project=hidden, **shared),
+        # The preset searches along the sensitive directions only. Three steps in all directions at a small ε keep
+        # the worst case small for people a little apart too, at no loss of accuracy.
+        "SenSR": SenSRClassifier.preset(
+            PRESET,
+            search=replace(SENSR_PRESETS[PRESET].make()["search"], full_steps=3, full_step_size=0.02),
+            eps=0.002,
+            lambda_rule="dual",
+            **shared,
+        ),
     }
 
 
@@ -107,14 +123,12 @@ def _measure(
     from likewise.evaluation import evaluate
 
     with progress.stage(f"Evaluating {title}"):
-        evaluation = evaluate(
-            estimator, data.frame_test, data.y_test, encode=data.domain.encode, random_state=seed
-        )
+        evaluation = evaluate(estimator, data.frame_test, data.y_test, random_state=seed)
     people = slice(QUICK_PEOPLE) if quick else slice(None)
     with progress.stage(f"Auditing {title}"):
         result = audit(
             estimator,
-            data.X_test[people],
+            data.frame_test[people],
             data.y_test[people],
             metric=metric,
             domain=data.domain,
