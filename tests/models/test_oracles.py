@@ -332,3 +332,30 @@ def test_under_inference_mode_and_no_grad():
             torch.testing.assert_close(oracle(x, y), expected)
         with torch.inference_mode():
             torch.testing.assert_close(oracle(x.clone(), y.clone()), expected)
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages"),
+    [
+        ([nn.Linear(5, 5, bias=False), nn.Linear(5, 9), nn.ReLU(), nn.Linear(9, 3)], 2),
+        ([nn.Linear(6, 2), nn.Linear(2, 7), nn.Tanh(), nn.Linear(7, 2)], 3),
+        ([nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)], 1),
+        ([nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 1)], 1),
+    ],
+    ids=["projection in front", "bottleneck", "batch norm between", "one output"],
+)
+def test_linear_layers_in_a_row_are_multiplied_out_where_that_is_less_work(layers, stages):
+    net = nn.Sequential(*layers).eval()
+    network = network_of(net)
+    assert len(network.stages) == stages
+    x, y = (
+        torch.randn(7, network.n_inputs, generator=torch.Generator().manual_seed(0)),
+        torch.tensor([0, 1] * 3 + [0]),
+    )
+    for ours, plain in zip(make_oracle(net)(x, y), make_oracle(net, fast=False)(x, y), strict=True):
+        torch.testing.assert_close(ours, plain, atol=1e-6, rtol=1e-5)
+    basis = torch.eye(network.n_inputs)[:, :2]
+    z = torch.ones(7, 2)
+    torch.testing.assert_close(
+        make_oracle(net).fold(x, basis).loss(z, y), make_oracle(net, fast=False).loss(x + z @ basis.T, y)
+    )

@@ -28,18 +28,27 @@ class Dense:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One linear layer, the batch norms beside it, and the activation after it (None: identity)."""
+    """One linear map and the activation after it (None: identity).
+
+    The map is a linear layer, or several without an activation between them, and the batch norms beside them.
+    """
 
     parts: tuple[Dense | nn.Linear | nn.BatchNorm1d, ...]
     activation: Activation | None
 
     @property
     def dense(self) -> Dense | nn.Linear:
-        """The linear layer."""
+        """The first linear layer."""
         return next(part for part in self.parts if not isinstance(part, nn.BatchNorm1d))
 
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs: those of the last linear layer."""
+        layers = [part for part in self.parts if not isinstance(part, nn.BatchNorm1d)]
+        return int(layers[-1].weight.shape[0])
+
     def read(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return weight (out, in) and bias (out,) as they are now, batch norms folded in."""
+        """Return weight (out, in) and bias (out,) as they are now, multiplied out."""
         if len(self.parts) == 1:
             dense = self.dense
             bias = dense.bias
@@ -53,6 +62,9 @@ class Stage:
                     before.append((scale, shift))
                 else:
                     weight, bias = weight * scale[:, None], bias * scale + shift
+            elif weight is not None and bias is not None:
+                weight, bias = part.weight @ weight, part.weight @ bias
+                bias = bias if part.bias is None else bias + part.bias
             else:
                 weight = part.weight
                 bias = weight.new_zeros(len(weight)) if part.bias is None else part.bias
@@ -78,7 +90,7 @@ class Network:
     @property
     def n_outputs(self) -> int:
         """Number of outputs."""
-        return int(self.stages[-1].dense.weight.shape[0])
+        return self.stages[-1].n_outputs
 
     def linear(self) -> tuple[torch.Tensor, torch.Tensor] | None:
         """Return weight (C, d) and bias (C,) of the whole when it is linear, else None."""
@@ -112,7 +124,7 @@ def network_of(module: nn.Module) -> Network | None:
     layers = [leaf for leaf in leaves if leaf is not None and not _does_nothing(leaf)]
     ending = _ending(layers)
     stages = _stages(layers[:-1] if ending else layers)
-    if stages is None or (ending == "sigmoid" and stages[-1].dense.weight.shape[0] != 1):
+    if stages is None or (ending == "sigmoid" and stages[-1].n_outputs != 1):
         return None
     return Network(stages, ending)
 
@@ -173,7 +185,7 @@ def _stages(layers: list[nn.Module]) -> tuple[Stage, ...] | None:
     for layer in layers:
         activation = activation_from_module(layer)
         if isinstance(layer, nn.Linear) and type(layer) is nn.Linear:
-            if linear:
+            if linear and not _worth_multiplying(parts, layer):
                 stages.append(Stage(tuple(parts), None))
                 parts = []
             parts.append(layer)
@@ -190,6 +202,12 @@ def _stages(layers: list[nn.Module]) -> tuple[Stage, ...] | None:
     if not linear:
         return None
     return (*stages, Stage(tuple(parts), None))
+
+
+def _worth_multiplying(parts: list[Dense | nn.Linear | nn.BatchNorm1d], layer: nn.Linear) -> bool:
+    """Whether the product of two linear layers in a row is smaller than both: not behind a bottleneck."""
+    n_in = Stage(tuple(parts), None).dense.weight.shape[1]
+    return n_in * layer.out_features <= (n_in + layer.out_features) * layer.in_features
 
 
 def _affine(norm: nn.BatchNorm1d) -> tuple[torch.Tensor, torch.Tensor]:
