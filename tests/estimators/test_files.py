@@ -137,7 +137,11 @@ def test_values_come_back(value):
     assert repr(decode(json.loads(text), arrays)) == repr(value)
 
 
-@pytest.mark.parametrize("value", [print, object(), {1: 2}, nn.Linear(1, 1)], ids=str)
+@pytest.mark.parametrize(
+    "value",
+    [print, object(), {1: 2}, nn.Linear(1, 1)],
+    ids=["function", "object", "dict with a number as key", "module"],
+)
 def test_what_cannot_be_stored(value):
     with pytest.raises(CannotStoreError):
         encode(value, {})
