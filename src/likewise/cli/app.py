@@ -31,6 +31,7 @@ VERBS = {
     "train": ("likewise.cli.train", "Train a model that treats comparable people alike."),
     "learn-metric": ("likewise.cli.learn_metric", "Learn who is comparable with whom."),
     "compare": ("likewise.cli.compare", "Train, audit and compare several models."),
+    "reproduce": ("likewise.cli.reproduce", "The paper's tables and figures, ours beside them."),
     "datasets": ("likewise.cli.datasets", "List the bundled data sets, or write one as a table."),
     "version": ("likewise.cli.version", "Show the versions that matter in a bug report."),
 }

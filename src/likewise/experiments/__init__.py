@@ -3,10 +3,15 @@
 from likewise.core.lazy import lazy_names
 
 _HOMES = {
+    "AdultStudy": "adult",
     "CellResult": "study",
     "Measure": "study",
     "Published": "study",
+    "Store": "store",
     "Study": "study",
+    "ToyStudy": "toy",
+    "plan_run": "runner",
+    "run_plan": "runner",
 }
 
 __all__ = list(_HOMES)

@@ -1,0 +1,238 @@
+"""`likewise reproduce`: the paper's tables and figures, ours beside them; a run that was stopped goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.cli.options import example, options
+
+if TYPE_CHECKING:
+    from likewise.experiments.runner import Plan, Progress
+    from likewise.experiments.store import Cell
+    from likewise.experiments.study import Study
+    from likewise.experiments.tables import StudyTable
+    from likewise.experiments.workers import Failure, Task
+
+    Reporter = Callable[[Progress, Task, Cell | Failure], None]
+
+__all__ = ["command"]
+
+STUDIES = ("toy", "sentiment", "adult")
+SEEDS, QUICK_SEEDS = 10, 2
+EXIT_FAILED = 3
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.command(
+    "reproduce",
+    epilog=example(
+        "likewise reproduce toy --out reproduction",
+        "likewise reproduce adult --seeds 3 --method Baseline --method SenSR",
+        after="Run the same command again after a stop: finished cells are kept, and only the missing ones are computed.",
+    ),
+)
+@click.argument("study", type=click.Choice([*STUDIES, "all"]))
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    help=f"Seeds (and splits) 0 to SEEDS - 1.  [default: {SEEDS}; {QUICK_SEEDS} with --quick]",
+)
+@click.option("--method", "methods", multiple=True, metavar="NAME", help="Only this method. Repeatable.")
+@click.option("--quick", is_flag=True, help="A small trial of the same programs; its figures mean nothing.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("reproduction"),
+    show_default=True,
+    help="Folder; each study has its own in it.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Cells at a time, each in a process of its own with one thread.",
+)
+@click.option("--vectors", type=_FILE, help="Sentiment: word vectors. Default: the bundled GloVe.")
+@click.option("--names", type=_FILE, help="Sentiment: first names to learn from. Default: the bundled list.")
+@click.option("--tables", "only_tables", is_flag=True, help="Compute nothing; write what is finished.")
+@click.option("--force", is_flag=True, help="Compute cells again that were made with other settings.")
+@options("quiet")
+def command(
+    study: str,
+    seeds: int | None,
+    methods: tuple[str, ...],
+    quick: bool,
+    out: Path,
+    jobs: int,
+    vectors: Path | None,
+    names: Path | None,
+    only_tables: bool,
+    force: bool,
+    quiet: bool,
+) -> int:
+    """Reproduce the paper's experiments: Figure 1 (toy), Table 1 (sentiment), Tables 2, 4 and 5 (adult).
+
+    Writes OUT/<study>/ with table.csv, cells.csv, results.json, table.md, index.html and figures, and keeps every
+    finished (method, seed) in OUT/<study>/cells. The exit code is 3 where a cell could not be computed.
+    """
+    count = seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS
+    chosen = _studies(study, quick, vectors, names)
+    from likewise.experiments.output import check_folder, write_results
+    from likewise.experiments.runner import plan_run, run_plan
+    from likewise.experiments.store import Store
+
+    stores = [(one, Store(out / one.name, one)) for one in chosen]
+    for _, store in stores:
+        check_folder(store.folder)
+    failures: tuple[Failure, ...] = ()
+    if not only_tables:
+        plan = plan_run(stores, count, methods, replace_other=force)
+        _announce(plan, jobs, quiet)
+        try:
+            with _reporting(len(plan.tasks), quiet) as report:
+                failures = run_plan(plan, jobs=jobs, report=report)
+        except KeyboardInterrupt:
+            _show_stop(plan, quiet)
+            raise
+    for _, store in stores:
+        table, notes = write_results(store, count)
+        _show(table, store.folder, (*notes, *_not_finished(table)), quiet)
+    for failure in failures:
+        task = failure.task
+        click.echo(f"Failed: {task.study.name}, {task.method}, seed {task.seed}: {failure.reason}", err=True)
+    return EXIT_FAILED if failures else 0
+
+
+def _studies(which: str, quick: bool, vectors: Path | None, names: Path | None) -> list[Study]:
+    wanted = STUDIES if which == "all" else (which,)
+    if "sentiment" not in wanted and (vectors is not None or names is not None):
+        raise click.UsageError("--vectors and --names are for the sentiment study.")
+    made: list[Study] = []
+    if "toy" in wanted:
+        from likewise.experiments.toy import ToyStudy
+
+        made.append(ToyStudy(quick=quick))
+    if "sentiment" in wanted:
+        from likewise.experiments.sentiment import SentimentStudy
+
+        paths: dict[str, Any] = {"vectors": vectors, "names": names}
+        made.append(SentimentStudy(quick=quick, **paths))
+    if "adult" in wanted:
+        from likewise.experiments.adult import AdultStudy
+
+        made.append(AdultStudy(quick=quick))
+    return made
+
+
+def _announce(plan: Plan, jobs: int, quiet: bool) -> None:
+    if quiet:
+        return
+    for line in plan.damaged:
+        click.echo(f"Note: {line}; it is computed again.", err=True)
+    if plan.replaced:
+        click.echo(f"Note: {len(plan.replaced)} cells of other settings are computed again.", err=True)
+    kept = f"{plan.finished} cells are finished; " if plan.finished else ""
+    click.echo(f"{kept}{len(plan.tasks)} to compute, {jobs} at a time.", err=True)
+
+
+@contextmanager
+def _reporting(total: int, quiet: bool) -> Iterator[Reporter | None]:
+    """A bar with the time left on a terminal, a line per cell in a log, nothing where asked so."""
+    if quiet or not total:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield _log
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Bar(*columns, console=console) as bar:
+        line = bar.add_task("Computing", total=total, left="")
+
+        def show(progress: Progress, task: Task, outcome: Cell | Failure) -> None:
+            left = progress.seconds_left
+            bar.update(
+                line, completed=progress.done, left="" if left is None else f"about {_duration(left)} left"
+            )
+            bar.console.print(_line(progress, task, outcome), markup=False)
+
+        yield show
+
+
+def _log(progress: Progress, task: Task, outcome: Cell | Failure) -> None:
+    left = progress.seconds_left
+    rest = f", about {_duration(left)} left" if left and progress.done < progress.total else ""
+    click.echo(f"{_line(progress, task, outcome)} ({progress.done} of {progress.total}{rest})", err=True)
+
+
+def _line(progress: Progress, task: Task, outcome: Cell | Failure) -> str:
+    from likewise.experiments.store import Cell
+
+    name = f"{task.study.name}: {task.method}, seed {task.seed}"
+    if isinstance(outcome, Cell):
+        return f"{name}: {outcome.cpu_seconds:.1f} CPU s"
+    return f"{name} failed: {outcome.reason}"
+
+
+def _duration(seconds: float) -> str:
+    """Seconds in the unit a person waits in.
+
+    Examples
+    --------
+    >>> _duration(42), _duration(600), _duration(9000)
+    ('42 s', '10 min', '2.5 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _show_stop(plan: Plan, quiet: bool) -> None:
+    if not quiet:
+        done = sum(plan.stores[task.study.name].path(task.method, task.seed).exists() for task in plan.tasks)
+        click.echo(
+            f"{done} of {len(plan.tasks)} cells were finished and are kept. Run the same command to go on.",
+            err=True,
+        )
+
+
+def _not_finished(table: StudyTable) -> list[str]:
+    if not table.missing:
+        return []
+    return [
+        f"Not finished: {', '.join(f'{method} ({left} seeds)' for method, left in table.missing.items())}."
+    ]
+
+
+def _show(table: StudyTable, folder: Path, notes: tuple[str, ...], quiet: bool) -> None:
+    if quiet:
+        return
+    from likewise.core.text import text_table
+
+    click.echo(f"\n{table.study.title}")
+    if table.rows:
+        rows = []
+        for row in table.rows:
+            rows.append([row.method, *(f"{entry.ours} {entry.mark or ' '}" for entry in row.entries)])
+            if any(entry.theirs for entry in row.entries):
+                rows.append(["  paper", *(f"{entry.theirs or '-'}  " for entry in row.entries)])
+        click.echo(text_table(["", *(f"{measure.title}  " for measure in table.study.measures)], rows))
+    for note in notes:
+        click.echo(note)
+    click.echo(f"Written to {folder}: open {folder / 'index.html'}")

@@ -1,0 +1,194 @@
+"""A study's finished cells as a table: mean ± standard error, the paper's figure beside, differences marked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likewise.experiments.settings import plain_settings
+from likewise.experiments.store import Cell
+from likewise.experiments.study import Measure, Published, Study
+
+__all__ = ["BETTER", "LEGEND", "WORSE", "Entry", "Row", "StudyTable", "make_table"]
+
+BETTER, WORSE = "▲", "▼"
+LEGEND = (
+    f"Mean ± standard error over the seeds, the paper's below. {BETTER} better and {WORSE} worse than the paper by more "
+    "than two combined standard errors (and half a unit of the paper's last digit); no mark: no such difference."
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One figure of a table.
+
+    Parameters
+    ----------
+    measure : Measure
+    mean : float
+        Over the seeds.
+    se : float or None
+        Standard error of the mean; None for a single seed.
+    published : Published or None
+        The paper's.
+
+    Examples
+    --------
+    >>> entry = Entry(Measure("S-Con", "S-Con", 3, "higher"), 0.95, 0.002, Published(0.934, 0.004))
+    >>> entry.mark, entry.ours, entry.theirs
+    ('▲', '0.950 ± 0.002', '0.934 ± 0.004')
+    """
+
+    measure: Measure
+    mean: float
+    se: float | None
+    published: Published | None
+
+    @property
+    def combined_se(self) -> float | None:
+        """√(ours² + theirs²); a standard error that the paper does not tell counts as 0."""
+        if self.published is None or self.se is None:
+            return None
+        return math.hypot(self.se, self.published.se or 0.0)
+
+    @property
+    def mark(self) -> str:
+        """Whether it is better or worse than the paper's by more than chance explains; "" where not."""
+        combined = self.combined_se
+        if combined is None or self.published is None or not math.isfinite(self.mean):
+            return ""
+        difference = self.mean - self.published.mean
+        if abs(difference) <= 2 * combined + 0.5 * 10.0**-self.measure.digits:
+            return ""
+        return BETTER if (difference > 0) == (self.measure.better == "higher") else WORSE
+
+    @property
+    def ours(self) -> str:
+        """Our figure as text."""
+        return _plus_minus(self.mean, self.se, self.measure.digits)
+
+    @property
+    def theirs(self) -> str:
+        """The paper's figure as text; "" where it tells none."""
+        if self.published is None:
+            return ""
+        return _plus_minus(self.published.mean, self.published.se, self.measure.digits)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method of a table.
+
+    Parameters
+    ----------
+    method, note : str
+    seeds : tuple of int
+        Which are finished.
+    entries : tuple of Entry
+        One per measure.
+    cpu_seconds : float
+        Of a cell, mean.
+    settings : dict
+    warnings : tuple of str
+        What trainings warned about, each once.
+    """
+
+    method: str
+    note: str
+    seeds: tuple[int, ...]
+    entries: tuple[Entry, ...]
+    cpu_seconds: float
+    settings: dict[str, Any]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """What is finished of a study, in the study's order.
+
+    Parameters
+    ----------
+    study : Study
+    rows : tuple of Row
+        Methods with one finished seed or more.
+    seeds : int
+        How many were asked for.
+    versions : dict of str to str
+        Of packages; several that differ are joined.
+    """
+
+    study: Study
+    rows: tuple[Row, ...]
+    seeds: int
+    versions: dict[str, str]
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """Method to how many of its seeds are not finished."""
+        done = {row.method: len(row.seeds) for row in self.rows}
+        left = {method: self.seeds - done.get(method, 0) for method in self.study.methods}
+        return {method: count for method, count in left.items() if count}
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of all cells."""
+        return sum(row.cpu_seconds * len(row.seeds) for row in self.rows)
+
+
+def make_table(study: Study, cells: Mapping[tuple[str, int], Cell], seeds: int) -> StudyTable:
+    """Summarise finished cells.
+
+    Parameters
+    ----------
+    study : Study
+    cells : mapping of (method, seed) to Cell
+        In any order; the table does not depend on it.
+    seeds : int
+        How many seeds were asked for.
+
+    Returns
+    -------
+    StudyTable
+    """
+    rows = []
+    for method in study.methods:
+        finished = [cells[method, seed] for seed in range(seeds) if (method, seed) in cells]
+        if not finished:
+            continue
+        entries = tuple(
+            _entry(
+                measure,
+                [c.result.values[measure.key] for c in finished],
+                study.published.get((method, measure.key)),
+            )
+            for measure in study.measures
+        )
+        rows.append(
+            Row(
+                method,
+                study.note(method),
+                tuple(cell.seed for cell in finished),
+                entries,
+                float(np.mean([cell.cpu_seconds for cell in finished])),
+                plain_settings(study.settings(method)),
+                tuple(dict.fromkeys(line for cell in finished for line in cell.warnings)),
+            )
+        )
+    used = [cells[key].versions for key in sorted(cells)]
+    names = dict.fromkeys(name for one in used for name in one)
+    versions = {name: ", ".join(dict.fromkeys(one[name] for one in used if name in one)) for name in names}
+    return StudyTable(study, tuple(rows), seeds, versions)
+
+
+def _entry(measure: Measure, values: Sequence[float], published: Published | None) -> Entry:
+    se = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
+    return Entry(measure, float(np.mean(values)), se, published)
+
+
+def _plus_minus(mean: float, se: float | None, digits: int) -> str:
+    text = "unknown" if math.isnan(mean) else f"{mean:.{digits}f}".replace("-", "−")
+    return text if se is None or math.isnan(se) else f"{text} ± {se:.{digits}f}"
