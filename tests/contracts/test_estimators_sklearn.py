@@ -256,6 +256,8 @@ def test_sensitive_features_are_routed_through_a_search(estimator, data):
         model.set_params(metric=None)
     if "attributes" in model.get_params():
         model.set_params(attributes=None)
+    if "group_penalty" in model.get_params():
+        model.set_params(group_penalty=0.5)
     with config_context(enable_metadata_routing=True):
         model.set_fit_request(sensitive_features=True)
         tuned = "eps" if "eps" in model.get_params() else "lr"
