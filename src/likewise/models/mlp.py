@@ -19,10 +19,11 @@ from torch import nn
 
 from likewise.core.arrays import like
 from likewise.core.errors import InputError, bad_parameter
-from likewise.models.activations import Activation, activation_from_name
+from likewise.models.activations import Activation, LeakyReLU, activation_from_name
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.network import Dense, Network, Stage, network_of
 from likewise.models.oracle import FoldedOracle, Oracle, TorchOutput, check_targets, differentiable_loss
+from likewise.models.single_layer import SingleLayer
 
 __all__ = ["MLPOracle"]
 
@@ -110,6 +111,21 @@ class _Pass:
             in_place = len(gradient) > 1
             return loss, gradient.mul_(slope[:, None]) if in_place else gradient * slope[:, None]
         return loss, self._back(slope @ self.weights[last], kept, last - 1)
+
+    def single_layer(self, before: torch.Tensor, y: torch.Tensor) -> SingleLayer | None:
+        """Return this as one hidden layer of ReLUs under a margin, if it is; `before` (n, H) is what enters it at 0."""
+        activation = self.activations[0]
+        if not self.margin or len(self.weights) != 2 or not isinstance(activation, LeakyReLU):
+            return None
+        return SingleLayer(
+            before,
+            self.weights[0].t(),
+            self.weights[1],
+            float(self.addends[1]),
+            activation.negative_slope,
+            self.targets.signs(y, before),
+            self.objective.name,
+        )
 
     def _hidden(self, x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor | None]]:
         kept: list[torch.Tensor | None] = []
@@ -316,6 +332,18 @@ class MLPOracle(Oracle):
             folded = replace(now, weights=weights, addends=(addend, *now.addends[1:]))
         return _FoldedMLP(folded)
 
+    def single_layer(self, x: torch.Tensor, y: torch.Tensor) -> SingleLayer | None:
+        """Return the network as a function of displacements of x (n, d), if it has one hidden layer of ReLUs.
+
+        The weights are read once, here.
+        """
+        if len(self.network.stages) != 2:
+            return None
+        with torch.no_grad():
+            self._check(x)
+            now = self._pass()
+            return now.single_layer(torch.addmm(now.addends[0], x, now.weights[0].t()), y)
+
     def _check(self, x: torch.Tensor) -> None:
         if x.ndim != 2 or x.shape[1] != self.network.n_inputs or x.dtype != self.dtype:
             raise InputError(
@@ -358,6 +386,9 @@ class _FoldedMLP(FoldedOracle):
     def loss(self, z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
             return self._pass.loss(z, y)
+
+    def single_layer(self, y: torch.Tensor) -> SingleLayer | None:
+        return self._pass.single_layer(self._pass.addends[0], y)
 
     def take(self, rows: torch.Tensor) -> FoldedOracle:
         addends = self._pass.addends

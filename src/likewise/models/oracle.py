@@ -14,6 +14,7 @@ from likewise.core.arrays import like
 from likewise.core.errors import InputError, ModelError, bad_parameter
 from likewise.models.guard import check_rows_independent, evaluating, module_device, module_dtype
 from likewise.models.losses import Loss, LossLike, as_loss
+from likewise.models.single_layer import SingleLayer
 
 __all__ = ["AutogradOracle", "FoldedOracle", "Oracle", "as_dtype", "class_scores", "make_oracle"]
 
@@ -73,6 +74,10 @@ class Oracle(ABC):
         """
         return _PlainFold(self, x, like(basis, x))
 
+    def single_layer(self, x: torch.Tensor, y: torch.Tensor) -> SingleLayer | None:
+        """Return the model as a function of displacements of x (n, d) where it is a `SingleLayer`, else None."""
+        return None
+
 
 class FoldedOracle(ABC):
     """An oracle over subspace coefficients: ``folded(z, y)`` → loss (n,) and gradient by z (n, K)."""
@@ -84,6 +89,10 @@ class FoldedOracle(ABC):
     @abstractmethod
     def loss(self, z: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the loss (n,)."""
+
+    def single_layer(self, y: torch.Tensor) -> SingleLayer | None:
+        """Return the model as a function of z where it is a `SingleLayer`, else None."""
+        return None
 
     @abstractmethod
     def take(self, rows: torch.Tensor) -> FoldedOracle:

@@ -8,7 +8,7 @@ from likewise.auditing.search.ascent import Track
 from likewise.auditing.search.spaces import Space
 from likewise.auditing.search.status import Status
 
-__all__ = ["adam"]
+__all__ = ["adam", "settled_status"]
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 
@@ -58,10 +58,17 @@ def adam(space: Space, v: torch.Tensor, *, steps: int, step_size: float, tol: fl
         last = space.loss(v)
         sound &= torch.isfinite(last)
         best, loss, objective = _keep(space, best, loss, objective, v, last, space.squared(v))
-    settled = (objective - late <= tol * objective.abs().clamp(min=1.0)) & (steps > 0)
-    status = torch.full_like(loss, Status.MAX_STEPS.value, dtype=torch.int8)
-    status.masked_fill_(settled, Status.CONVERGED.value).masked_fill_(~sound, Status.NON_FINITE.value)
+    status = settled_status(objective, late, sound, steps=steps, tol=tol)
     return Track(best, loss, objective, status, torch.full_like(status, steps, dtype=torch.int32))
+
+
+def settled_status(
+    objective: torch.Tensor, late: torch.Tensor, sound: torch.Tensor, *, steps: int, tol: float
+) -> torch.Tensor:
+    """Status codes of rows, (n,), by their best value in the end, that after three quarters, and if all was finite."""
+    settled = (objective - late <= tol * objective.abs().clamp(min=1.0)) & (steps > 0)
+    status = torch.full_like(objective, Status.MAX_STEPS.value, dtype=torch.int8)
+    return status.masked_fill_(settled, Status.CONVERGED.value).masked_fill_(~sound, Status.NON_FINITE.value)
 
 
 def _keep(

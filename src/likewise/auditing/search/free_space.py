@@ -7,6 +7,7 @@ import torch
 from likewise.auditing.search.free_moves import FreeMoves
 from likewise.auditing.search.spaces import LONGEST_FREE, Move, Point, Space, of_length, row_dot
 from likewise.models.oracle import FoldedOracle, Oracle
+from likewise.models.single_layer import SingleLayer
 
 __all__ = ["FreeSpace"]
 
@@ -91,6 +92,10 @@ class FreeSpace(Space):
     def rows(self, v: torch.Tensor) -> torch.Tensor:
         """Return x + Qz."""
         return torch.addmm(self._x, v, self._moves.basis.t())
+
+    def single_layer(self) -> SingleLayer | None:
+        """Return the model as a function of the coefficients for a compiled loop; None if a domain limits them."""
+        return None if self._moves.limit is not None else self._folded.single_layer(self._y)
 
     def take(self, keep: torch.Tensor) -> FreeSpace:
         """Return the same for some of the rows."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from likewise.auditing.search.adam import adam
 from likewise.auditing.search.ascent import Track, ascend
+from likewise.auditing.search.fast_adam import fast_adam
 from likewise.auditing.search.free_moves import CoefficientBox, FreeMoves, free_moves
 from likewise.auditing.search.free_space import FreeSpace
 from likewise.auditing.search.spaces import Point, Space
@@ -125,7 +125,7 @@ def _climb_free(
         v = _higher(space, v, space.limit(space.point(start - x)))
     if choices.method == "adam":
         size = choices.subspace_step_size
-        track = adam(space, v, steps=choices.subspace_steps, step_size=size, tol=choices.tol)
+        track = fast_adam(space, v, steps=choices.subspace_steps, step_size=size, tol=choices.tol)
     else:
         if isinstance(moves.limit, CoefficientBox):
             for corner in moves.limit.corners(x):
@@ -153,7 +153,9 @@ def _full_phase(
     extra = None if start is None else space.limit(space.point(start - x))
     if choices.method == "adam":
         v = v if extra is None else _higher(space, v, extra)
-        track = adam(space, v, steps=choices.full_steps, step_size=choices.full_step_size, tol=choices.tol)
+        track = fast_adam(
+            space, v, steps=choices.full_steps, step_size=choices.full_step_size, tol=choices.tol
+        )
     else:
         v, point, base_loss = _start(task, space, v, y, extra)
         own = base_loss if begin.x is x else None
@@ -221,7 +223,9 @@ def _restart(task: Task, space: Space, track: Track, noise: torch.Tensor, share:
     size = torch.where(space.lam > 0, (_RESTART_COST / cost).sqrt().clamp(max=_RESTART_FARTHEST), 1.0)
     v = space.limit(space.point(noise * (share * size)[:, None]))
     if choices.method == "adam":
-        other = adam(space, v, steps=choices.full_steps, step_size=choices.full_step_size, tol=choices.tol)
+        other = fast_adam(
+            space, v, steps=choices.full_steps, step_size=choices.full_step_size, tol=choices.tol
+        )
     else:
         other = ascend(
             space, v, space.look(v), steps=choices.full_steps, damping=choices.damping, tol=choices.tol

@@ -9,6 +9,7 @@ from likewise.auditing.search.spaces import LONGEST, LONGEST_FREE, Move, Point, 
 from likewise.domains.base import Domain
 from likewise.domains.boxes import DataRangeDomain, Unbounded
 from likewise.models.oracle import Oracle
+from likewise.models.single_layer import SingleLayer
 
 __all__ = ["RowSpace"]
 
@@ -145,6 +146,15 @@ class RowSpace(Space):
         """Return x + δ, once more in the domain: x + (x' − x) is x' only up to rounding."""
         found: torch.Tensor = self._x + v
         return self._domain.project(found, self._x) if self._bounded else found
+
+    @property
+    def penalty(self) -> Quadratic:
+        """Σ of the penalty λ δᵀΣδ."""
+        return self._penalty
+
+    def single_layer(self) -> SingleLayer | None:
+        """Return the model as a function of δ for a compiled loop; None where it is not one, or a domain limits δ."""
+        return None if self._bounded else self._oracle.single_layer(self._x, self._y)
 
     def take(self, keep: torch.Tensor) -> RowSpace:
         """Return the same for some of the rows."""
