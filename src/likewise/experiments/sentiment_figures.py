@@ -74,7 +74,7 @@ def draw_names(cells: Cells, methods: Sequence[str]) -> Figure | None:
     from likewise.datasets.words import evaluation_names
 
     module: Any = require("matplotlib.figure", extra="report", why="Drawing figures")
-    figure: Figure = module.Figure(figsize=(1.2 + 1.4 * len(found), 6.4), layout="constrained")
+    figure: Figure = module.Figure(figsize=(2.2 + 1.3 * len(found), 6.4), layout="constrained")
     people = evaluation_names().set_index("name")
     panels = figure.subplots(len(PANELS), 1, sharex=True)
     for axes, (column, groups) in zip(panels, PANELS, strict=True):
@@ -87,7 +87,7 @@ def draw_names(cells: Cells, methods: Sequence[str]) -> Figure | None:
             for group in groups
         }
         _panel(axes, boxes)
-        axes.legend(frameon=False, title=column, loc="upper right")
+        axes.legend(frameon=False, title=column, loc="center left", bbox_to_anchor=(1.0, 0.5))
     panels[-1].set_xticks(range(len(found)), list(found))
     seeds = len({seed for _, seed in cells})
     figure.suptitle(f"Sentiment of names (mean of {seeds} split{'s' * (seeds > 1)})")
