@@ -211,8 +211,8 @@ class SentimentStudy(Study):
     def cost(self, method: str) -> float:
         """CPU seconds, from 0.15 (100 numbers a word) or 0.35 s (300) per robust step and a tenth for the others."""
         width = int(self._words().data.X.shape[1])
-        robust = method in ("SenSR", "SenSR-E", "Sinha+")
-        per_step = (0.05 + 0.001 * width) * (1.0 if robust else 0.1)
+        part = {"SenSR": 1.0, "SenSR-E": 1.0, "Sinha+": 0.75}.get(method, 0.1)
+        per_step = (0.05 + 0.001 * width) * part
         return self.steps * per_step * (0.1 if self.quick else 1.0)
 
     def estimator(self, method: str, seed: int | None = None) -> Any:
