@@ -13,7 +13,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,boosting,fast,onnx,report,skops]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,boosting,fast,onnx,report,scale,skops]"
 	touch $@
 
 test: $(READY) browser

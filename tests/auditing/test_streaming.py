@@ -7,7 +7,8 @@ from sklearn.linear_model import LogisticRegression
 import likewise as lw
 from likewise.auditing import audit
 from likewise.auditing.conclusion import Questions
-from likewise.auditing.streaming import ParquetTable, audit_parquet
+from likewise.auditing.search.candidates import CandidateSearch
+from likewise.auditing.streaming import Asked, ParquetTable, Sizes, audit_parquet
 from likewise.core.errors import InputError
 
 
@@ -23,25 +24,23 @@ def setting(tmp_path_factory):
     return data, folder, model, metric
 
 
-def stream(setting, **choices):
+def stream(
+    setting, *, pool_rows=300, sensitive=("personal_status", "sex"), eps=0.05, map_folder=None, **sizes
+):
     data, folder, model, metric = setting
     return audit_parquet(
-        model,
+        Asked(
+            model, metric, data.domain, candidates=CandidateSearch(sensitive=sensitive, pool_rows=pool_rows)
+        ),
         ParquetTable.find(folder / "*.parquet", ("credit", "good")),
-        metric=metric,
-        domain=data.domain,
-        loss="cross_entropy",
-        chosen=None,
-        sensitive=None,
-        edits=None,
-        questions=Questions(0.05, None, 0.01, 0.95),
-        random_state=0,
-        **choices,
+        Questions(eps, None, 0.01, 0.95),
+        sizes=Sizes(**sizes),
+        map_folder=map_folder,
     )
 
 
 def test_chunks_change_nothing(setting):
-    whole, parts, single = (stream(setting, chunk_rows=rows, pool_rows=300) for rows in (5000, 137, 999))
+    whole, parts, single = (stream(setting, part=rows, chunk=rows) for rows in (5000, 137, 999))
     for other in (parts, single):
         assert other.value == pytest.approx(whole.value, abs=1e-9)
         assert other.pure_gap == pytest.approx(whole.pure_gap, abs=1e-9)
@@ -51,7 +50,7 @@ def test_chunks_change_nothing(setting):
 
 def test_with_everybody_in_the_pool_it_is_the_audit_in_memory(setting):
     data, _, model, metric = setting
-    streamed = stream(setting, pool_rows=1000, chunk_rows=400)
+    streamed = stream(setting, pool_rows=1000, chunk=400)
     memory = audit(
         model, data.frame, data.y, metric=metric, domain=data.domain, eps=0.05, search="candidates"
     )

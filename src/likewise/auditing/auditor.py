@@ -12,11 +12,13 @@ import numpy as np
 from likewise.auditing.certificate import Bound
 from likewise.auditing.conclusion import Clock, Evidence, Questions, assumptions_of, conclude, settings_of
 from likewise.auditing.dual import DualSolution
+from likewise.auditing.engine import Engine, LocalEngine
+from likewise.auditing.parquet import ParquetTable
 from likewise.auditing.people import tabular
 from likewise.auditing.problem import AuditProblem, free_columns
 from likewise.auditing.result import AuditResult, Status
 from likewise.auditing.search.candidates import CandidateSearch
-from likewise.auditing.streaming import ParquetTable, audit_parquet
+from likewise.auditing.streaming import Asked, audit_parquet
 from likewise.auditing.support import Support
 from likewise.auditing.unfair_map import UnfairMap
 from likewise.core.errors import InputError, bad_parameter
@@ -47,6 +49,8 @@ def audit(
     tau: float = 0.01,
     confidence: float = 0.95,
     random_state: int = 0,
+    engine: Engine | None = None,
+    map_folder: str | Path | None = None,
     progress: bool = False,
 ) -> AuditResult:
     """Solve the auditor's problem (paper, equations 2–6) for any model.
@@ -58,7 +62,7 @@ def audit(
         that returns probabilities. It leaves as it came.
     X : table or array of shape (n, p)
         The people: a raw table (with a model that takes one, or a domain that encodes it), or encoded rows. Or a
-        path or glob pattern of Parquet files, which are read chunk by chunk and may be larger than memory.
+        path, folder or glob pattern of Parquet files, which are read part by part and may be larger than memory.
     y : array of shape (n,)
         Their labels. For Parquet files the name of the target column, or (name, value that counts as 1).
     metric : FairMetric or learner
@@ -90,6 +94,12 @@ def audit(
         Of intervals, the test and bounds.
     random_state : int, default=0
         For the gradient search and for samples. The same seed gives the same bytes.
+    engine : Engine, optional
+        Where the parts of Parquet files are worked on; default in this process. `likewise.scale.DaskEngine` has
+        workers on this machine or on a cluster. The numbers are the same.
+    map_folder : path, optional
+        Of Parquet files: write the unfair map of everybody here, as a folder of Parquet files. The result itself
+        holds the thousand most harmed people.
     progress : bool, default=False
         Show a bar with the time left while Parquet files stream.
 
@@ -118,18 +128,13 @@ def audit(
             raise InputError(
                 "audit: Parquet files are audited with search='candidates'; load them for others."
             )
-        return audit_parquet(
-            model,
-            ParquetTable.find(X, y),
-            metric=metric,
-            domain=domain,
-            loss=loss,
-            chosen=candidates,
-            sensitive=sensitive,
-            edits=edits,
-            questions=questions,
-            random_state=random_state,
-            progress=progress,
+        asked = Asked(model, metric, domain, loss, candidates, sensitive, edits, random_state)
+        table = ParquetTable.find(X, y)
+        return audit_parquet(asked, table, questions, engine=engine, map_folder=map_folder, progress=progress)
+    if map_folder is not None or not (engine is None or isinstance(engine, LocalEngine)):
+        raise InputError(
+            "audit: 'engine' and 'map_folder' are for Parquet files. Pass their path as 'X' and the target's name "
+            "as 'y'."
         )
     clock = Clock()
     problem = AuditProblem.build(model, X, y, metric=metric, domain=domain, loss=loss)
@@ -150,7 +155,6 @@ def audit(
         bounds, found = _exact(problem, found, questions, random_state, required=search == "exact")
         clock.lap("exact")
     evidence = Evidence(
-        frontier=found.support.frontier,
         search=found.search,
         status=found.status,
         reasons=found.reasons,
@@ -163,7 +167,7 @@ def audit(
     def make_map(solution: DualSolution) -> UnfairMap:
         return found.support.unfair_map(solution.corner, problem.y)
 
-    return conclude(evidence, questions, make_map, clock)
+    return conclude(found.support.frontier, evidence, questions, make_map, clock)
 
 
 @dataclass(frozen=True, eq=False)

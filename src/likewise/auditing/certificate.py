@@ -15,11 +15,20 @@ import numpy as np
 from scipy import stats
 
 from likewise.auditing.concentration import mean_upper_bound
+from likewise.auditing.moments import Moments
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.checks import check_number, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 
-__all__ = ["Bound", "Certificate", "CltInterval", "Estimate", "clt_interval", "finite_sample_bound"]
+__all__ = [
+    "Bound",
+    "Certificate",
+    "CltInterval",
+    "Estimate",
+    "clt_interval",
+    "finite_sample_bound",
+    "interval_of_moments",
+]
 
 Quantity = Literal["value", "gap"]
 About = Literal["sample", "population"]
@@ -383,12 +392,28 @@ def clt_interval(
         base = _rows(losses, owner, "losses")
         check_same_length(owner, transformed=values, losses=base)
         values, quantity = values - base, "gap"
-    if len(values) < 2:
-        raise InputError(f"{owner}: one row is not enough for a variance. Pass at least two.")
-    estimate = spent + float(values.mean())
-    error = float(values.std(ddof=1) / np.sqrt(len(values)))
-    half = error * float(stats.t.ppf(0.5 + confidence / 2.0, len(values) - 1))
-    return CltInterval(estimate, estimate - half, estimate + half, confidence, len(values), quantity)
+    return interval_of_moments(Moments.of(values), spent=spent, confidence=confidence, quantity=quantity)
+
+
+def interval_of_moments(
+    values: Moments, *, spent: float, confidence: float, quantity: Quantity
+) -> CltInterval:
+    """`clt_interval` of rows that are never in one place.
+
+    Parameters
+    ----------
+    values : Moments
+        Of ℓ^c_λ, or of ℓ^c_λ − ℓ for the gap.
+    spent : float
+        λε.
+    confidence, quantity
+        As in `CltInterval`.
+    """
+    if values.n < 2:
+        raise InputError("clt_interval: one row is not enough for a variance. Pass at least two.")
+    estimate, n = spent + values.mean, values.n
+    half = values.std / float(np.sqrt(n)) * float(stats.t.ppf(0.5 + confidence / 2.0, n - 1))
+    return CltInterval(estimate, estimate - half, estimate + half, confidence, n, quantity)
 
 
 def _rows(values: Any, owner: str, name: str) -> FloatArray:

@@ -12,17 +12,26 @@ from typing import Any
 import numpy as np
 
 from likewise._version import __version__
-from likewise.auditing.certificate import Bound, Certificate, Estimate, clt_interval
-from likewise.auditing.dual import DualSolution, dual_curve, solve_dual
+from likewise.auditing.certificate import Bound, Certificate, CltInterval, Estimate, clt_interval
+from likewise.auditing.dual import DualCurve, DualSolution, dual_curve, solve_dual
 from likewise.auditing.frontier import Frontier
 from likewise.auditing.result import AuditResult, Status
 from likewise.auditing.search.candidates import CandidateSearch
-from likewise.auditing.significance import gap_test
+from likewise.auditing.significance import TestResult, gap_test
 from likewise.auditing.unfair_map import UnfairMap
 from likewise.auditing.views import Views
 from likewise.core.checks import check_number
 
-__all__ = ["Clock", "Evidence", "Questions", "assumptions_of", "conclude", "settings_of"]
+__all__ = [
+    "Answer",
+    "Clock",
+    "Evidence",
+    "Questions",
+    "assumptions_of",
+    "conclude",
+    "settings_of",
+    "write_up",
+]
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,6 @@ class Questions:
 class Evidence:
     """What a search found, and under which assumptions."""
 
-    frontier: Frontier
     search: str
     assumptions: tuple[str, ...]
     settings: dict[str, Any]
@@ -62,8 +70,23 @@ class Evidence:
     reasons: tuple[str, ...] = ()
     bound: Bound | None = None
     population_bound: Bound | None = None
-    # Share of people whose free twin gets another decision; None where the map shows everybody.
-    flipped: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The numbers of an audit: those of its result that the people's losses decide."""
+
+    n: int
+    curve: DualCurve
+    value: float
+    lambda_: float
+    transport: float
+    pure_gap: float
+    flipped: float
+    interval: CltInterval
+    test: TestResult
+    unfair_map: UnfairMap
+    pure_map: UnfairMap
 
 
 @dataclass
@@ -79,18 +102,28 @@ class Clock:
         self.timing[name] = self.timing.get(name, 0.0) + now - self._last
         self._last = now
 
+    def book(self, name: str, seconds: float) -> None:
+        """Book CPU time that was measured where it was spent, instead of this process's since the last lap."""
+        self.timing[name] = self.timing.get(name, 0.0) + seconds
+        self._last = time.process_time()
+
 
 def conclude(
-    evidence: Evidence, questions: Questions, make_map: Callable[[DualSolution], UnfairMap], clock: Clock
+    frontier: Frontier,
+    evidence: Evidence,
+    questions: Questions,
+    make_map: Callable[[DualSolution], UnfairMap],
+    clock: Clock,
 ) -> AuditResult:
-    """Solve the dual on the evidence and answer the questions.
+    """Solve the dual on the frontier of everybody and answer the questions.
 
     Parameters
     ----------
+    frontier : Frontier
     evidence : Evidence
     questions : Questions
     make_map : callable
-        Makes the unfair map of a solution, of everybody or of the most harmed.
+        Makes the unfair map of a solution.
     clock : Clock
         Its timing goes into the result.
 
@@ -98,19 +131,10 @@ def conclude(
     -------
     AuditResult
     """
-    frontier, eps, confidence = evidence.frontier, float(questions.eps), questions.confidence
+    eps, confidence = float(questions.eps), questions.confidence
     curve = dual_curve(frontier)
     solution = solve_dual(frontier, eps, curve=curve)
     free = solve_dual(frontier, 0.0, curve=curve)
-    estimate = Estimate(
-        value=solution.value,
-        gap=solution.gap,
-        eps=eps,
-        n=frontier.n_rows,
-        method=evidence.search,
-        lam=solution.lambda_,
-        assumptions=evidence.assumptions,
-    )
     losses = frontier.base_loss
     interval = clt_interval(
         frontier.conjugate(solution.lambda_),
@@ -122,30 +146,56 @@ def conclude(
     test = gap_test(losses, frontier.loss[free.corner], threshold=questions.tau, confidence=confidence)
     unfair_map = make_map(solution)
     pure_map = unfair_map if eps == 0 else make_map(free)
-    flipped = float(np.mean(pure_map.flipped)) if evidence.flipped is None else evidence.flipped
-    clock.lap("report")
-    return AuditResult(
-        eps=eps,
-        delta=questions.delta,
+    answer = Answer(
         n=frontier.n_rows,
+        curve=curve,
         value=solution.value,
-        base_loss=solution.base_loss,
-        pure_gap=free.gap,
-        flipped=flipped,
         lambda_=solution.lambda_,
         transport=solution.transport,
-        curve=curve,
-        unfair_map=unfair_map,
-        pure_map=pure_map,
-        certificate=Certificate(estimate, evidence.bound),
-        population_bound=evidence.population_bound,
+        pure_gap=free.gap,
+        flipped=float(np.mean(pure_map.flipped)),
         interval=interval,
         test=test,
+        unfair_map=unfair_map,
+        pure_map=pure_map,
+    )
+    return write_up(answer, evidence, questions, clock)
+
+
+def write_up(answer: Answer, evidence: Evidence, questions: Questions, clock: Clock) -> AuditResult:
+    """Put the numbers, what they rest on and what was asked into one result."""
+    estimate = Estimate(
+        value=answer.value,
+        gap=answer.value - answer.curve.base_loss,
+        eps=float(questions.eps),
+        n=answer.n,
+        method=evidence.search,
+        lam=answer.lambda_,
+        assumptions=evidence.assumptions,
+    )
+    clock.lap("report")
+    return AuditResult(
+        eps=float(questions.eps),
+        delta=questions.delta,
+        n=answer.n,
+        value=answer.value,
+        base_loss=answer.curve.base_loss,
+        pure_gap=answer.pure_gap,
+        flipped=answer.flipped,
+        lambda_=answer.lambda_,
+        transport=answer.transport,
+        curve=answer.curve,
+        unfair_map=answer.unfair_map,
+        pure_map=answer.pure_map,
+        certificate=Certificate(estimate, evidence.bound),
+        population_bound=evidence.population_bound,
+        interval=answer.interval,
+        test=answer.test,
         status=evidence.status,
         reasons=evidence.reasons,
         search=evidence.search,
         assumptions=evidence.assumptions,
-        settings=evidence.settings | {"confidence": confidence, "tau": questions.tau},
+        settings=evidence.settings | {"confidence": questions.confidence, "tau": questions.tau},
         timing=clock.timing,
     )
 

@@ -16,7 +16,16 @@ import numpy as np
 from likewise.auditing.frontier import Floats, Frontier, Ints
 from likewise.core.errors import InputError, bad_parameter
 
-__all__ = ["DualCurve", "DualSolution", "dual_curve", "dual_objective", "solve_dual"]
+__all__ = [
+    "DualCurve",
+    "DualSolution",
+    "Steps",
+    "all_steps",
+    "dual_curve",
+    "dual_objective",
+    "priced_steps",
+    "solve_dual",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +169,42 @@ class DualSolution:
 
 
 @dataclass(frozen=True, eq=False)
+class Steps:
+    """Steps from corner to corner, whose they are, and what they gain per transport (inf: they cost nothing)."""
+
+    row: Ints
+    transport: Floats
+    gain: Floats
+    slope: Floats
+
+    def taken(self, lam: float, n_rows: int) -> Ints:
+        """How many steps each row takes at λ: those that gain more than λ per transport; the free ones always."""
+        go = (self.slope > lam) | np.isinf(self.slope)
+        return np.bincount(self.row[go], minlength=n_rows)
+
+
+def all_steps(frontier: Frontier) -> Steps:
+    """Return the steps of all rows."""
+    row = frontier.row
+    step = np.flatnonzero(row[1:] == row[:-1]) if len(row) else np.zeros(0, dtype=np.int64)
+    transport = frontier.squared_distance[step + 1] - frontier.squared_distance[step]
+    gain = frontier.loss[step + 1] - frontier.loss[step]
+    free = transport <= 0
+    with np.errstate(divide="ignore", over="ignore"):
+        slope = np.where(free, np.inf, gain / np.where(free, 1.0, transport))
+    return Steps(row[step], transport, gain, slope)
+
+
+def priced_steps(frontier: Frontier) -> Steps:
+    """Return the steps that cost something."""
+    steps = all_steps(frontier)
+    priced = np.flatnonzero(np.isfinite(steps.slope))
+    return Steps(steps.row[priced], steps.transport[priced], steps.gain[priced], steps.slope[priced])
+
+
+@dataclass(frozen=True, eq=False)
 class _Steps:
-    """Steps from corner to corner of all rows: the weighted transport and gain of each, and their ratio."""
+    """Steps of weighted rows: the weighted transport and gain of each, and their ratio."""
 
     weight: Floats  # of the rows, summing to 1
     row: Ints
@@ -173,18 +216,11 @@ class _Steps:
 
 def _steps(frontier: Frontier, sample_weight: Any) -> _Steps:
     weight = _check_weight(sample_weight, frontier.n_rows)
-    row = frontier.row
-    step = np.flatnonzero(row[1:] == row[:-1]) if len(row) else np.zeros(0, dtype=np.int64)
-    transport = frontier.squared_distance[step + 1] - frontier.squared_distance[step]
-    gain = frontier.loss[step + 1] - frontier.loss[step]
-    free = transport <= 0
-    with np.errstate(divide="ignore", over="ignore"):
-        slope = np.where(free, np.inf, gain / np.where(free, 1.0, transport))
-    row = row[step]
-    part = weight[row]
-    return _Steps(
-        weight, row, part * transport, part * gain, slope, float((part * gain)[np.isinf(slope)].sum())
-    )
+    steps = all_steps(frontier)
+    part = weight[steps.row]
+    gain = part * steps.gain
+    free = float(gain[np.isinf(steps.slope)].sum())
+    return _Steps(weight, steps.row, part * steps.transport, gain, steps.slope, free)
 
 
 def dual_curve(frontier: Frontier, *, sample_weight: Any = None) -> DualCurve:

@@ -18,9 +18,19 @@ from likewise.auditing.people import Field, People
 from likewise.auditing.proxies import find_counterparts, given_counterparts
 from likewise.core.errors import InputError, bad_parameter
 
-__all__ = ["Candidates", "Counterpart", "plan_candidates"]
+__all__ = ["Candidates", "Counterpart", "SettledProxy", "plan_candidates"]
 
 MAX_EDITS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class SettledProxy:
+    """A `Counterpart` that was found on other rows: position of the sensitive field, proxy, its values, the rule."""
+
+    sensitive: int
+    proxy: Hashable
+    values: tuple[Any, ...]
+    became: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +50,10 @@ class Counterpart:
     sensitive: int
     proxy: Field
     became: Ints
+
+    def settled(self) -> SettledProxy:
+        """Return the rule without the rows it was found on."""
+        return SettledProxy(self.sensitive, self.proxy.name, self.proxy.values, self.became)
 
     def mapping(self, fields: Sequence[Field]) -> dict[tuple[Any, Any], dict[Any, Any]]:
         """Return in words what changes: (old, new) sensitive value to {old: new} proxy value."""
@@ -214,6 +228,10 @@ def _counterparts(
     if proxies is None or not fields:
         return ()
     names = [field.name for field in fields]
+    if isinstance(proxies, tuple):
+        return tuple(
+            Counterpart(p.sensitive, people.field(p.proxy, p.values, owner=owner), p.became) for p in proxies
+        )
     if isinstance(proxies, Mapping):
         return tuple(
             Counterpart(k, field, given_counterparts(fields[k], field, mapping, owner=owner))

@@ -8,18 +8,26 @@ mean is asymptotically normal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import stats
 
+from likewise.auditing.moments import Moments
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.checks import check_number, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.evaluation.proportions import proportion_interval
 
-__all__ = ["TestResult", "direction_test", "flip_share_test", "gap_test", "loss_ratio_test"]
+__all__ = [
+    "TestResult",
+    "direction_test",
+    "flip_share_test",
+    "gap_test",
+    "gap_test_of_moments",
+    "loss_ratio_test",
+]
 
 
 @dataclass(frozen=True)
@@ -186,6 +194,34 @@ def gap_test(
     )
 
 
+def gap_test_of_moments(
+    losses: Moments, gains: Moments, *, threshold: float, confidence: float, resolution: float = 1e-6
+) -> TestResult:
+    """`gap_test` of people who are never in one place.
+
+    Parameters
+    ----------
+    losses : Moments
+        Of the losses where people stand.
+    gains : Moments
+        Of what moving them adds.
+    threshold, confidence, resolution
+        As in `gap_test`.
+
+    Returns
+    -------
+    TestResult
+
+    Examples
+    --------
+    >>> gains = Moments.of([1.0, 1.1, 0.9, 1.1])
+    >>> gap_test_of_moments(Moments.of([0.1, 0.2, 0.3, 0.1]), gains, threshold=0.5, confidence=0.95).rejected
+    True
+    """
+    scale = resolution * losses.absolute
+    return _moments_test(gains, 0.0, threshold, confidence, scale, 0.0, "gap_test", "mean gap")
+
+
 def flip_share_test(flips: int, n: int, *, threshold: float = 0.0, confidence: float = 0.95) -> TestResult:
     """Test exactly whether the share of people whose decision flips between twins is more than τ.
 
@@ -277,20 +313,38 @@ def _mean_test(
     quantity: str,
 ) -> TestResult:
     """Studentised test of shift + mean(scores) ≤ threshold."""
+    skew = float(stats.skew(scores, bias=False)) if skewness_corrected and len(scores) > 2 else 0.0
+    found = _moments_test(Moments.of(scores), shift, threshold, confidence, resolution, skew, owner, quantity)
+    return (
+        replace(found, method=f"{found.method} with Hall's skewness correction")
+        if skewness_corrected
+        else found
+    )
+
+
+def _moments_test(
+    scores: Moments,
+    shift: float,
+    threshold: float,
+    confidence: float,
+    resolution: float,
+    skew: float,
+    owner: str,
+    quantity: str,
+) -> TestResult:
     confidence = _confidence(confidence, owner)
-    n = len(scores)
+    n = scores.n
     if n < 2:
         raise InputError(f"{owner}: {n} person is not enough for a variance. Pass at least two.")
-    estimate = shift + float(scores.mean())
-    error = float(scores.std(ddof=1) / np.sqrt(n))
+    estimate = shift + scores.mean
+    error = scores.std / float(np.sqrt(n))
     excess = estimate - threshold - resolution
-    if error <= 1e-14 * float(np.abs(scores).max()):
+    if error <= 1e-14 * scores.largest:
         # No spread at all, as for an exactly invariant model: there is nothing to studentise.
         p_value = 0.0 if excess > 0 else 1.0
         statistic = np.inf if excess > 0 else 0.0
         interval = (estimate, estimate)
     else:
-        skew = float(stats.skew(scores, bias=False)) if skewness_corrected and n > 2 else 0.0
         statistic = _hall(excess / error, skew, n)
         p_value = float(stats.t.sf(statistic, n - 1))
         quantile = float(stats.t.ppf(0.5 + confidence / 2.0, n - 1))
@@ -298,8 +352,9 @@ def _mean_test(
             estimate - error * _hall_inverse(quantile, skew, n),
             estimate - error * _hall_inverse(-quantile, skew, n),
         )
-    method = "Student's t" + (" with Hall's skewness correction" if skewness_corrected else "")
-    return TestResult(statistic, estimate, threshold, p_value, interval, confidence, n, method, quantity)
+    return TestResult(
+        statistic, estimate, threshold, p_value, interval, confidence, n, "Student's t", quantity
+    )
 
 
 def _hall(t: float, skew: float, n: int) -> float:

@@ -1,244 +1,168 @@
-"""Audits of Parquet files larger than memory: chunk by chunk, against a pool of people drawn once.
+"""Audits of Parquet files of any size, part by part, against a pool of people drawn once.
 
 Every person is compared with their own twins and with a seeded sample of the table (the pool) and its twins, so a
-person's outcome depends neither on the chunk they come in nor on its size. What stays in memory is the frontier of
-each person (some ten numbers), the pool, and the most harmed people.
+person's outcome depends neither on the part they come in nor on the people beside them. The rounds over the parts:
+
+1. *survey*: the sample, and which values and ranges occur where no domain says so;
+2. *search*: everybody's frontier, which stays in a file where it was made; its steps added up in bins of λ;
+3. *narrow*: the bin in which λ* lies, more finely, until λ* is exact (not needed for small tables);
+4. *settle*: what λ* means for everybody: spread, histogram, the most harmed, the unfair map as files.
+
+What comes back to this process is small and independent of the number of people.
 """
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Iterator
+import tempfile
+import uuid
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
-from likewise.auditing.conclusion import Clock, Evidence, Questions, assumptions_of, conclude, settings_of
-from likewise.auditing.dual import DualSolution, solve_dual
-from likewise.auditing.frontier import Frontier, Ints
+from likewise.auditing.conclusion import Clock, Evidence, Questions, assumptions_of, settings_of, write_up
+from likewise.auditing.engine import Engine, LocalEngine
+from likewise.auditing.map_folder import MapFolder
+from likewise.auditing.parquet import PART_ROWS, ParquetTable, Part
+from likewise.auditing.part_work import Job
 from likewise.auditing.problem import AuditProblem, free_columns
 from likewise.auditing.result import AuditResult
-from likewise.auditing.search.candidates import CandidateFrontier, CandidateSearch
-from likewise.auditing.support import Support
-from likewise.auditing.unfair_map import UnfairMap
+from likewise.auditing.rounds import Rounds
+from likewise.auditing.search.candidates import CandidateSearch
+from likewise.auditing.shards import cut_pool
+from likewise.auditing.spectrum import ALL_BITS
+from likewise.auditing.survey import survey
 from likewise.core.errors import InputError
 from likewise.core.randomness import numpy_generator
-from likewise.domains import TabularDomain
 
-__all__ = ["ParquetTable", "audit_parquet"]
+__all__ = ["Asked", "ParquetTable", "Sizes", "audit_parquet"]
+
+# Leading bits of λ that the bins of a large table agree in: 256 bins for every doubling of λ.
+_BITS = 8
 
 
 @dataclass(frozen=True)
-class ParquetTable:
-    """Parquet files as one table of people with a target column.
+class Sizes:
+    """How much of a table is held at once.
 
     Parameters
     ----------
-    paths : tuple of str
-        The files, in order.
-    target : str
-        Name of the target column.
-    positive : object, optional
-        The target's value that counts as 1, all others as 0; without it the target is used as it is.
+    sample : int, default=20000
+        People that learners are fitted on, and proxies found in.
+    part : int
+        People of a part: what is worked on, and repeated after a failure, as a whole.
+    chunk : int, default=32768
+        People in memory at once.
+    shard : int, default=20000
+        People of the pool that are compared at once.
+    top : int, default=1000
+        The most harmed people that the maps show.
+    exact : int, default=250000
+        Up to so many people every step is kept. The curve of more is exact at ε and at the edges of bins.
     """
 
-    paths: tuple[str, ...]
-    target: str
-    positive: Any = None
+    sample: int = 20_000
+    part: int = PART_ROWS
+    chunk: int = 32_768
+    shard: int = 20_000
+    top: int = 1_000
+    exact: int = 250_000
 
-    @classmethod
-    def find(cls, pattern: str | Path, y: Any) -> ParquetTable:
-        """Find the files of a path or glob pattern; `y` is the target's name or (name, positive value)."""
-        paths = tuple(sorted(glob.glob(str(pattern), recursive=True)))  # noqa: PTH207 (the pattern may be absolute)
-        if not paths:
-            raise InputError(f"audit: no file fits {str(pattern)!r}. Check the path of the Parquet files.")
-        target, positive = y if isinstance(y, tuple) else (y, None)
-        table = cls(paths, target, positive)
-        if not isinstance(target, str) or target not in table.schema.names:
-            raise InputError(
-                f"audit: 'y' must name the target column of the Parquet files, got {target!r}. "
-                f"Their columns: {', '.join(table.schema.names[:30])}."
-            )
-        return table
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Columns and types."""
-        return self._dataset().schema
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What the user passed to `audit`, as it came."""
 
-    @property
-    def n_rows(self) -> int:
-        """Number of people."""
-        return int(self._dataset().count_rows())
-
-    def chunks(self, rows: int) -> Iterator[tuple[pd.DataFrame, np.ndarray[Any, Any]]]:
-        """Yield people and labels, at most `rows` at a time, in the order of the files."""
-        batches: list[pa.RecordBatch] = []
-        waiting = 0
-        for batch in self._dataset().to_batches(batch_size=min(rows, 65_536), batch_readahead=1):
-            while batch.num_rows:
-                part = batch.slice(0, rows - waiting)
-                batches.append(part)
-                waiting += part.num_rows
-                batch = batch.slice(part.num_rows)
-                if waiting == rows:
-                    yield self._split(pa.Table.from_batches(batches))
-                    batches, waiting = [], 0
-        if waiting:
-            yield self._split(pa.Table.from_batches(batches))
-
-    def take(self, rows: Ints) -> tuple[pd.DataFrame, np.ndarray[Any, Any]]:
-        """Return some people by number."""
-        order = np.argsort(rows, kind="stable")
-        table = self._dataset().take(pa.array(rows[order]))
-        frame, labels = self._split(table)
-        back = np.argsort(order, kind="stable")
-        return frame.iloc[back].reset_index(drop=True), labels[back]
-
-    def domain(self, sample: pd.DataFrame, rows: int, immutable: tuple[str, ...] = ()) -> TabularDomain:
-        """Return the domain of all values and ranges in the files; means and scales come from the sample."""
-        values: dict[str, set[Any]] = {}
-        ranges: dict[str, tuple[float, float]] = {}
-        for batch in self._dataset().to_batches(batch_size=rows):
-            for name in sample.columns:
-                column = batch.column(name)
-                if sample[name].dtype.kind in "iuf":
-                    found = pc.min_max(column).as_py()
-                    if found["min"] is not None:
-                        low, high = ranges.get(name, (np.inf, -np.inf))
-                        ranges[name] = min(low, found["min"]), max(high, found["max"])
-                else:
-                    seen = pc.unique(column).to_pylist()
-                    values.setdefault(name, set()).update(value for value in seen if value is not None)
-        return TabularDomain.from_frame(
-            sample,
-            immutable=immutable,
-            ranges=ranges or None,
-            categories={name: sorted(words) for name, words in values.items()} or None,
-        )
-
-    def _split(self, table: pa.Table) -> tuple[pd.DataFrame, np.ndarray[Any, Any]]:
-        frame = table.to_pandas()
-        labels = frame.pop(self.target)
-        if self.positive is not None:
-            labels = (labels == self.positive).astype(np.int64)
-        return frame, labels.to_numpy()
-
-    def _dataset(self) -> ds.Dataset:
-        try:
-            return ds.dataset(list(self.paths), format="parquet")
-        except (pa.ArrowInvalid, OSError) as error:
-            raise InputError(f"audit: the files are no readable Parquet files: {error}") from error
+    model: Any
+    metric: Any
+    domain: Any = None
+    loss: Any = "cross_entropy"
+    candidates: CandidateSearch | None = None
+    sensitive: Any = None
+    edits: Any = None
+    random_state: int = 0
 
 
 def audit_parquet(
-    model: Any,
+    asked: Asked,
     table: ParquetTable,
-    *,
-    metric: Any,
-    domain: Any,
-    loss: Any,
-    chosen: CandidateSearch | None,
-    sensitive: Any,
-    edits: Any,
     questions: Questions,
-    random_state: int,
-    pool_rows: int = 2_000,
-    chunk_rows: int = 50_000,
-    top: int = 1_000,
+    *,
+    engine: Engine | None = None,
+    sizes: Sizes | None = None,
+    map_folder: str | Path | None = None,
     progress: bool = False,
 ) -> AuditResult:
-    """Audit a Parquet table chunk by chunk.
+    """Audit a Parquet table part by part.
 
     Parameters
     ----------
-    model, metric, domain, loss, sensitive, edits, random_state
-        As in `audit`. A learner is fitted on the pool.
+    asked : Asked
+        A learner among it is fitted on a sample.
     table : ParquetTable
-    chosen : CandidateSearch or None
-        All choices of the candidate search.
     questions : Questions
-    pool_rows : int, default=2000
-        Size of the sample that everybody is compared with.
-    chunk_rows : int, default=50000
-        People in memory at once; changes memory and speed only.
-    top : int, default=1000
-        The most harmed people that the maps show.
+    engine, map_folder
+        As in `audit`.
+    sizes : Sizes, optional
     progress : bool, default=False
         Show a bar with the time left, on standard error.
 
     Returns
     -------
     AuditResult
-        Its maps hold the `top` most harmed people; ``unfair_map.total`` says how many were audited.
+        Its maps hold the most harmed people; ``unfair_map.total`` says how many were audited.
     """
-    clock, n = Clock(), table.n_rows
-    if not n:
+    clock, sizes = Clock(), sizes or Sizes()
+    parts = table.parts(sizes.part)
+    if not parts:
         raise InputError("audit: the Parquet files have no rows.")
-    picked = np.sort(numpy_generator(random_state).choice(n, size=min(pool_rows, n), replace=False))
-    pool, pool_y = table.take(picked)
-    domain = table.domain(pool, 65_536) if domain is None else domain
-    problem = AuditProblem.build(model, pool, pool_y, metric=metric, domain=domain, loss=loss)
+    folder = None if map_folder is None else MapFolder(map_folder)
+    scratch = str(Path(tempfile.gettempdir()) / f"likewise-{uuid.uuid4().hex}")
+    with engine or LocalEngine() as runner:
+        runner.check(table.paths)
+        try:
+            job, evidence = _prepare(asked, table, parts, runner, sizes, scratch)
+            clock.lap("prepare")
+            rounds = Rounds(runner, job, parts, progress)
+            answer, found = rounds.answer(questions, folder, clock)
+        finally:
+            runner.forget(scratch)
+            if folder is not None:
+                folder.discard()
+        settings = evidence.settings | found | {"engine": runner.describe(), "parts": len(parts)}
+    return write_up(answer, replace(evidence, settings=settings), questions, clock)
+
+
+def _prepare(
+    asked: Asked, table: ParquetTable, parts: tuple[Part, ...], engine: Engine, sizes: Sizes, scratch: str
+) -> tuple[Job, Evidence]:
+    """Draw the sample and the pool, and fill in all that is learned from data."""
+    n = sum(part.rows for part in parts)
+    search = asked.candidates or CandidateSearch()
+    draws = [
+        np.sort(numpy_generator(asked.random_state).choice(n, size=min(size, n), replace=False))
+        for size in (search.pool_rows, sizes.sample)
+    ]
+    ((pool, _), (sample, y)), extent = survey(engine, table, parts, draws, extent=asked.domain is None)
+    domain = extent.domain(sample) if asked.domain is None else asked.domain
+    problem = AuditProblem.build(asked.model, sample, y, metric=asked.metric, domain=domain, loss=asked.loss)
     views = problem.views
-    search = chosen or CandidateSearch(
-        sensitive=free_columns(views) if sensitive is None else tuple(sensitive), edits=edits
-    )
+    if asked.candidates is None:
+        sensitive = free_columns(views) if asked.sensitive is None else tuple(asked.sensitive)
+        search = replace(search, sensitive=sensitive, edits=asked.edits)
     search = replace(search, use_rows="pool" if search.use_rows else False)
-    clock.lap("prepare")
-
-    def run(rows: pd.DataFrame, y: Any) -> CandidateFrontier:
-        return search.run(views.model, rows, y, metric=views.metric, domain=views.domain, pool=pool)
-
-    parts, flips = [], 0
-    for rows, y in _tracked(table.chunks(chunk_rows), n, progress):
-        found = run(rows, y)
-        parts.append(found.frontier)
-        free = solve_dual(found.frontier, 0.0).corner
-        moved = np.flatnonzero(found.frontier.candidate[free] >= 0)
-        if len(moved):
-            twins = found.candidates.take(found.frontier.candidate[free[moved]])
-            before = views.model.predict(views.for_model(rows.iloc[moved]))
-            flips += int((before != views.model.predict(views.for_model(twins))).sum())
-    frontier = Frontier.stack(parts)
-    clock.lap("candidates")
-
-    def make_map(solution: DualSolution) -> UnfairMap:
-        harm = frontier.loss[solution.corner] - frontier.base_loss
-        worst = np.sort(np.argsort(-harm, kind="stable")[:top])
-        rows, y = table.take(worst)
-        found = run(rows, y)
-        support = Support(views, rows, found.candidates, np.zeros((0, 0)), found.frontier)
-        corner = found.frontier.indptr[:-1] + (solution.corner - frontier.indptr[:-1])[worst]
-        return support.unfair_map(corner, y, person=worst, total=n)
-
-    evidence = Evidence(
-        frontier=frontier,
-        search="candidates, chunk by chunk",
-        assumptions=(*problem.assumptions, *assumptions_of(views, search)),
-        settings=settings_of(views, search) | {"seed": random_state, "pool_rows": len(pool)},
-        flipped=flips / n,
+    said = (*problem.assumptions, *assumptions_of(views, search))
+    settings = settings_of(views, search) | {"seed": asked.random_state, "pool_rows": len(pool)}
+    plan = search.plan(views.model, sample, metric=views.metric, domain=views.domain)
+    job = Job(
+        table,
+        views,
+        search.settled(plan),
+        cut_pool(pool, sizes.shard) if search.use_rows else (None,),
+        chunk_rows=sizes.chunk,
+        top=sizes.top,
+        bits=ALL_BITS if n <= sizes.exact else _BITS,
+        scratch=scratch,
     )
-    return conclude(evidence, questions, make_map, clock)
-
-
-def _tracked(
-    chunks: Iterator[tuple[pd.DataFrame, Any]], total: int, progress: bool
-) -> Iterator[tuple[pd.DataFrame, Any]]:
-    if not progress:
-        yield from chunks
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("auditing people"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("audit", total=total)
-        for rows, y in chunks:
-            yield rows, y
-            bar.advance(task, len(y))
+    return job, Evidence("candidates, part by part", said, settings)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.edits import Candidates
 from likewise.auditing.frontier import Floats, Frontier, Ints
 from likewise.auditing.unfair_map import UnfairMap, make_unfair_map
 from likewise.auditing.views import Views
@@ -16,6 +15,15 @@ from likewise.core.arrays import to_numpy
 from likewise.core.frames import is_frame, to_pandas
 
 __all__ = ["Support"]
+
+
+class Numbered(Protocol):
+    """Candidates by number, such as `Candidates`."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, index: Any) -> Any:
+        """Make some of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +36,7 @@ class Support:
         How rows are shown to model, metric and domain.
     rows : table of n rows
         The audited rows: a raw frame, or an encoded frame or array.
-    candidates : Candidates or None
+    candidates : Candidates, ShardedCandidates or None
         Numbers below ``len(candidates)`` are theirs.
     found : float array of shape (m, d)
         Encoded rows; number ``len(candidates) + j`` is row j.
@@ -38,7 +46,7 @@ class Support:
 
     views: Views
     rows: Any
-    candidates: Candidates | None
+    candidates: Numbered | None
     found: Floats
     frontier: Frontier
 

@@ -21,7 +21,7 @@ from likewise.core.frames import check_columns
 if TYPE_CHECKING:
     import pandas as pd
 
-    from likewise.auditing.streaming import ParquetTable
+    from likewise.auditing.parquet import ParquetTable
     from likewise.domains import TabularDomain
 
 __all__ = ["STREAM_ROWS", "Source", "open_people"]
@@ -67,7 +67,7 @@ class Source:
         from likewise.domains import TabularDomain
 
         if self.stream is not None:
-            return self.stream.domain(self.frame[list(columns)], 65_536, tuple(immutable))
+            return self.stream.domain(self.frame[list(columns)], tuple(immutable))
         return TabularDomain.from_frame(self.frame[list(columns)], immutable=tuple(immutable))
 
 
@@ -124,7 +124,7 @@ def _stream(
 ) -> Source:
     import pandas as pd
 
-    from likewise.auditing.streaming import ParquetTable
+    from likewise.auditing.parquet import ParquetTable
 
     names = pd.DataFrame(columns=pd.Index(_names(path)))
     check_columns(names, [target, *ignore, *needed], owner=path.name, name="table")

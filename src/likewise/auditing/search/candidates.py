@@ -9,7 +9,7 @@ inner problem for every λ at once (`likewise.auditing.dual` does the rest).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -94,6 +94,8 @@ class CandidateSearch:
         Bound of one block of distances.
     batch_size : int, default=16384
         Candidates made, and shown to the model, at once.
+    pool_rows : int, default=2000
+        Of Parquet files: how many people, drawn at random, everybody is compared with.
 
     Examples
     --------
@@ -120,6 +122,7 @@ class CandidateSearch:
     zero_tol: float = 1e-15
     block_bytes: int = 2**25
     batch_size: int = 16_384
+    pool_rows: int = 2_000
 
     def run(
         self, model: Any, X: Any, y: Any, *, metric: Any, domain: Any = None, pool: Any = None
@@ -147,17 +150,8 @@ class CandidateSearch:
         """
         self._check()
         views = Views.of(X, model=model, metric=metric, domain=domain)
-        people = people_of(X, views.encoder, raw=views.raw, owner="audit")
-        n = check_same_length("audit", X=range(people.n_rows), y=y)
-        if pool is not None:
-            people = people.below(people_of(pool, views.encoder, raw=views.raw, owner="audit"))
-        candidates = plan_candidates(
-            people,
-            (self.sensitive,) if isinstance(self.sensitive, str) else self.sensitive,
-            edits=self.edits,
-            proxies=self.proxies,
-            fixed=views.fixed_names(),
-        )
+        candidates = self.plan(model, X, metric=metric, domain=domain, pool=pool)
+        n = check_same_length("audit", X=X, y=y)
         own = candidates.source < n
         shared = np.zeros(len(candidates), dtype=bool)
         if self.use_rows:
@@ -184,8 +178,43 @@ class CandidateSearch:
         places = len(np.unique(evaluated.place[everyone]))
         return CandidateFrontier(frontier, candidates, outside, places)
 
+    def plan(self, model: Any, X: Any, *, metric: Any, domain: Any = None, pool: Any = None) -> Candidates:
+        """List the candidates that `run` compares the rows with; nothing is asked of the model.
+
+        Parameters
+        ----------
+        model, X, metric, domain, pool
+            As in `run`.
+        """
+        views = Views.of(X, model=model, metric=metric, domain=domain)
+        people = people_of(X, views.encoder, raw=views.raw, owner="audit")
+        if pool is not None:
+            people = people.below(people_of(pool, views.encoder, raw=views.raw, owner="audit"))
+        return plan_candidates(
+            people,
+            (self.sensitive,) if isinstance(self.sensitive, str) else self.sensitive,
+            edits=self.edits,
+            proxies=self.proxies,
+            fixed=views.fixed_names(),
+        )
+
+    def settled(self, plan: Candidates) -> CandidateSearch:
+        """Return the same choices with the values and proxies of a plan, so that other rows cannot change them.
+
+        Parameters
+        ----------
+        plan : Candidates
+            Of a sample of the table.
+        """
+        return replace(
+            self,
+            sensitive=tuple(field.name for field in plan.fields),
+            edits={field.name: list(field.values) for field in plan.fields} or None,
+            proxies=tuple(part.settled() for part in plan.counterparts),
+        )
+
     def _check(self) -> None:
-        for name in ("max_candidates", "block_bytes", "batch_size"):
+        for name in ("max_candidates", "block_bytes", "batch_size", "pool_rows"):
             check_number(getattr(self, name), owner="CandidateSearch", name=name, low=1)
         check_number(self.zero_tol, owner="CandidateSearch", name="zero_tol", low=0, high=1e-3)
         if not isinstance(self.use_rows, (bool, np.bool_)) and self.use_rows != "pool":

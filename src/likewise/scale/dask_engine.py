@@ -1,0 +1,253 @@
+"""The parts of an audit on Dask workers: on this machine, or on any cluster that has a Dask scheduler."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import uuid
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from likewise._version import __version__
+from likewise.auditing.engine import Engine
+from likewise.core.errors import InputError
+from likewise.scale.dask_cluster import (
+    check_files,
+    check_number_of_workers,
+    check_versions,
+    connect,
+    start_workers,
+    versions,
+)
+
+__all__ = ["DaskEngine"]
+
+# Parts handed to the scheduler at once: enough to keep many workers busy, few enough to hold their answers.
+_AHEAD = 64
+
+
+class DaskEngine(Engine):
+    """Work on the parts of Parquet files with Dask workers.
+
+    What all parts share (the model, the metric, the domain, the pool) is sent to each worker once, by the pickling
+    that Dask uses between a program and its own workers: these are objects of this process, never a file of somebody
+    else's. A part whose worker dies is given to another one.
+
+    Parameters
+    ----------
+    address : str or cluster, optional
+        A scheduler, such as ``"tcp://10.0.0.5:8786"``, or a cluster object of dask-kubernetes, dask-jobqueue or
+        dask-ssh. Without one, workers are started on this machine and ended afterwards.
+    workers : int, default=2
+        How many to start on this machine, one thread each. Not used with an address.
+    memory_limit : str, int or None, default="auto"
+        Of each worker started on this machine, as Dask takes it.
+    timeout : float, default=10
+        Seconds to wait for a scheduler, and for its first worker.
+
+    Examples
+    --------
+    In a script, below ``if __name__ == "__main__":``, since workers import the script:
+
+    >>> import likewise as lw
+    >>> engine = DaskEngine(workers=4)
+    >>> result = lw.audit(  # doctest: +SKIP
+    ...     model, "people/*.parquet", "income", metric=metric, engine=engine
+    ... )
+    """
+
+    def __init__(
+        self,
+        address: Any = None,
+        workers: int = 2,
+        *,
+        memory_limit: str | int | None = "auto",
+        timeout: float = 10.0,
+    ) -> None:
+        self.address, self.timeout, self.memory_limit = address, timeout, memory_limit
+        self.workers = check_number_of_workers(workers)
+        self._depth = 0
+        self._cluster: Any = None
+        self._client: Any = None
+        # Objects sent already: the object (kept, so that its id stays its own) and the future of what was sent.
+        self._sent: dict[int, tuple[Any, Any]] = {}
+        self._homes: dict[Any, str] = {}
+
+    def __enter__(self) -> Self:
+        self._depth += 1
+        if self._depth == 1:
+            try:
+                self._start()
+            except BaseException:
+                self._depth = 0
+                self._stop()
+                raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._stop()
+
+    def _start(self) -> None:
+        if self.address is None:
+            self._cluster = start_workers(self.workers, self.memory_limit)
+        self._client = connect(self._cluster or self.address, self.timeout)
+        check_versions(versions(self._client))
+
+    def _stop(self) -> None:
+        self._sent, self._homes = {}, {}
+        for resource in (self._client, self._cluster):
+            if resource is not None:
+                resource.close()
+        self._client = self._cluster = None
+
+    def map(self, function: Callable[[Any, Any], Any], shared: Any, items: Sequence[Any]) -> Iterator[Any]:
+        """Yield ``function(shared, item)`` of every item, in the order of the items."""
+        sent = self._send(shared)
+        threads = sum(self._client.ncores().values())
+        waiting: deque[tuple[Any, Any]] = deque()
+        try:
+            for item in items:
+                if len(waiting) >= max(_AHEAD, 4 * threads):
+                    yield self._answer(*waiting.popleft())
+                waiting.append((item, self._submit(function, sent, item)))
+            while waiting:
+                yield self._answer(*waiting.popleft())
+        finally:
+            if waiting:
+                self._client.cancel([future for _, future in waiting], reason="not needed any more")
+
+    def check(self, paths: Sequence[str]) -> None:
+        """Raise where a worker cannot see a file."""
+        check_files(self._client, paths)
+
+    def forget(self, folder: str) -> None:
+        """Remove a folder of temporary files here and on every worker."""
+        shutil.rmtree(Path(folder), ignore_errors=True)
+        if self._client is not None:
+            try:
+                self._client.run(shutil.rmtree, folder, ignore_errors=True, on_error="ignore")
+            except OSError as error:
+                warnings.warn(f"Temporary files may be left in {folder} on workers: {error}", stacklevel=2)
+
+    def describe(self) -> str:
+        """Say how many workers there are."""
+        if self._client is None:
+            return "dask"
+        n = len(self._client.ncores())
+        return f"dask, {n} worker{'' if n == 1 else 's'}"
+
+    @property
+    def dashboard(self) -> str | None:
+        """Address of Dask's dashboard; None where the engine has none, which is so without bokeh."""
+        if self._client is None or (self._cluster is not None and not self._cluster.dashboard_link):
+            return None
+        link: str | None = self._client.dashboard_link
+        return link or None
+
+    def _send(self, shared: Any) -> Any:
+        """Return the future of what all items share, sent on the first call."""
+        if id(shared) not in self._sent:
+            import cloudpickle
+
+            token = uuid.uuid4().hex
+            try:
+                payload = cloudpickle.dumps(shared)
+            except Exception as error:
+                raise InputError(
+                    f"The Dask engine cannot send the model to its workers ({error}). Pass a model that can be "
+                    "pickled, or use the local engine."
+                ) from error
+            with warnings.catch_warnings():
+                # Once for all parts is the point of it, however large.
+                warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+                future = self._client.submit(
+                    Sealed, token, payload, __version__, os.getpid(), key=f"likewise-shared-{token}"
+                )
+            self._sent[id(shared)] = (shared, future)
+        return self._sent[id(shared)][1]
+
+    def _submit(self, function: Callable[[Any, Any], Any], sent: Any, item: Any) -> Any:
+        home = self._homes.get(_name(item))
+        where = {"workers": [home], "allow_other_workers": True} if home is not None else {}
+        return self._client.submit(
+            run_item, function, sent, item, key=f"likewise-{uuid.uuid4().hex}", pure=False, **where
+        )
+
+    def _answer(self, item: Any, future: Any) -> Any:
+        from concurrent.futures import CancelledError
+
+        from distributed import KilledWorker
+        from distributed.comm.core import CommClosedError
+
+        try:
+            worker, answer = future.result()
+        except KilledWorker as error:
+            raise InputError(
+                f"Workers died again and again over {_named(item)} ({error}). Most often they ran out of memory: give "
+                "them more, or fewer of them to a machine."
+            ) from error
+        except (CancelledError, CommClosedError) as error:
+            raise InputError(
+                f"The Dask scheduler was lost during the audit ({error}). Start again once it runs; nothing was written."
+            ) from error
+        # What a part left in files on a worker's disk serves the next round there.
+        self._homes[_name(item)] = worker
+        return answer
+
+
+class Sealed:
+    """What all items share, pickled: opened once in each worker process, however many items it works on."""
+
+    _opened: dict[str, Any] = {}  # noqa: RUF012 (of the process, on purpose)
+    _lock = threading.Lock()
+
+    def __init__(self, token: str, payload: bytes, version: str, sender: int) -> None:
+        self.token, self.payload, self.version, self.sender = token, payload, version, sender
+
+    def open(self) -> Any:
+        """Return the object, with one torch thread in a process of its own."""
+        with self._lock:
+            if self.token not in self._opened:
+                if self.version != __version__:
+                    raise InputError(
+                        f"A Dask worker has likewise {__version__}, the audit was started with {self.version}. "
+                        "Install the same version everywhere."
+                    )
+                import cloudpickle
+
+                if os.getpid() != self.sender:
+                    import torch
+
+                    torch.set_num_threads(1)
+                while len(self._opened) >= 4:
+                    self._opened.pop(next(iter(self._opened)))
+                self._opened[self.token] = cloudpickle.loads(self.payload)
+            return self._opened[self.token]
+
+
+def run_item(function: Callable[[Any, Any], Any], sealed: Sealed, item: Any) -> tuple[str, Any]:
+    """Work on one item in a worker, and say which worker it was."""
+    from distributed import get_worker
+
+    return get_worker().address, function(sealed.open(), item)
+
+
+def _name(item: Any) -> Any:
+    """What an item is remembered by: its part, whatever else a round asks of it."""
+    first = item[0] if isinstance(item, tuple) else item
+    return getattr(first, "index", None)
+
+
+def _named(item: Any) -> str:
+    first = item[0] if isinstance(item, tuple) else item
+    path = getattr(first, "path", None)
+    return f"rows {first.first:,} to {first.first + first.rows - 1:,} ({path})" if path else "one part"
