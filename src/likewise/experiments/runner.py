@@ -46,16 +46,17 @@ class Progress:
 
     Parameters
     ----------
-    total : int
-        Cells to be computed in this run.
     costs : dict of Task to float
-        About how many CPU seconds each takes.
+        Cells to be computed in this run, and about how many CPU seconds each takes.
+    done : int
+        How many are finished, failed ones included.
+    failures : list of Failure
     """
 
     costs: dict[Task, float]
     done: int = 0
     failures: list[Failure] = field(default_factory=list)
-    _started: float = field(default_factory=time.monotonic)
+    _started: float = field(default_factory=lambda: time.monotonic())
     _spent: float = 0.0
 
     @property

@@ -120,13 +120,13 @@ class Store:
             Where a file of a cell's name is something else altogether.
         """
         found = Found({}, {}, {})
+        numbers = list(seeds)
         for method in methods:
-            for seed in seeds:
-                path = self.path(method, seed)
-                if not path.exists():
-                    continue
+            there = {seed: path for seed in numbers if (path := self.path(method, seed)).exists()}
+            wanted = json.loads(json.dumps(self.study.settings(method))) if there else {}
+            for seed, path in there.items():
                 try:
-                    cell, difference = self._read(path, method, seed)
+                    cell, difference = self._read(path, method, seed, wanted)
                 except FormatError as error:
                     found.damaged[method, seed] = str(error)
                     continue
@@ -136,8 +136,8 @@ class Store:
                     found.cells[method, seed] = cell
         return found
 
-    def _read(self, path: Path, method: str, seed: int) -> tuple[Cell, str]:
-        """Return a cell and how its settings differ from the study's ("" where they do not)."""
+    def _read(self, path: Path, method: str, seed: int, wanted: dict[str, Any]) -> tuple[Cell, str]:
+        """Return a cell and how its settings differ from those wanted ("" where they do not)."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
@@ -150,7 +150,6 @@ class Store:
                 f"{path} belongs to {name[0]}, {name[1]}, seed {name[2]}, not to {self.study.name}, {method}, "
                 f"seed {seed}. Move it away, or choose another --out."
             )
-        wanted = json.loads(json.dumps(self.study.settings(method)))
         difference = _difference(content.get("settings"), wanted)
         keys = [measure.key for measure in self.study.measures]
         try:

@@ -1,0 +1,159 @@
+"""`likewise reproduce` as a person runs it: everything once, stopped and killed runs that go on, refusals."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+TOY = ("reproduce", "toy", "--quick", "--seeds", "4")
+
+
+def start(folder, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "likewise", *arguments, "--out", str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finished(folder):
+    return sorted(path.name for path in (folder / "toy-quick" / "cells").glob("[a-z]*.json"))
+
+
+def wait_for_cells(process, folder, count):
+    deadline = time.monotonic() + 240
+    while len(finished(folder)) < count:
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def csv_files(folder):
+    return [(folder / "toy-quick" / name).read_bytes() for name in ("table.csv", "cells.csv")]
+
+
+def test_everything_quick(tmp_path):
+    done = start(tmp_path, "reproduce", "all", "--quick")
+    out, err = done.communicate()
+    assert done.returncode == 0, err
+    for study, cells in (("toy-quick", 4), ("adult-quick", 16), ("sentiment-quick", 12)):
+        folder = tmp_path / study
+        assert len(list((folder / "cells").iterdir())) == cells
+        results = json.loads((folder / "results.json").read_text())
+        assert results["missing"] == {}
+        assert all(len(method["seeds"]) == 2 for method in results["methods"])
+        assert (folder / "table.md").read_text().count("±") > 5
+        assert str(folder / "index.html") in out
+        lines = (folder / "table.csv").read_text().splitlines()
+        assert len(lines) == 1 + len(results["methods"]) * len(results["measures"])
+    assert (tmp_path / "toy-quick" / "figure-1.svg").read_text().startswith("<?xml")
+    page = (tmp_path / "adult-quick" / "index.html").read_text()
+    assert "paper 0.934 ± 0.012" in page
+    assert str(tmp_path) not in page  # pages go to other people
+    assert "32 of 32" in err
+
+
+def test_a_stopped_and_a_killed_run_go_on_to_the_same_csv(tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    uninterrupted = start(whole, *TOY, "--jobs", "2")
+    stopped = start(broken, *TOY, "--jobs", "1")
+    wait_for_cells(stopped, broken, 1)
+    stopped.send_signal(signal.SIGINT)
+    _, err = stopped.communicate()
+    assert stopped.returncode == 130, err
+    assert "are kept. Run the same command to go on." in err
+    assert "Traceback" not in err
+    kept = finished(broken)
+    assert 1 <= len(kept) < 8
+
+    killed = start(broken, *TOY, "--jobs", "2")
+    wait_for_cells(killed, broken, len(kept) + 1 + os.getpid() % 3)
+    workers = psutil.Process(killed.pid).children(recursive=True)
+    killed.kill()
+    killed.communicate()
+    _, alive = psutil.wait_procs(workers, timeout=60)
+    assert not alive  # a worker whose starter was killed does not compute on
+    assert not list((broken / "toy-quick").glob("*.csv"))
+    # The file of a cell that was being written when the machine went down.
+    (broken / "toy-quick" / "cells" / "sensr-03.json").write_text('{"kind": "likewise.experiments.cell", "se')
+
+    resumed = start(broken, *TOY, "--jobs", "2")
+    _, err = resumed.communicate()
+    assert resumed.returncode == 0, err
+    assert "damaged" in err
+    assert uninterrupted.wait() == 0
+    assert csv_files(broken) == csv_files(whole)
+    uninterrupted.communicate()
+
+
+def test_more_seeds_and_tables_of_what_is_there(run, tmp_path, monkeypatch):
+    from likewise.experiments import runner
+    from likewise.experiments.store import Cell
+    from likewise.experiments.study import CellResult
+    from likewise.experiments.workers import Failure
+
+    asked = []
+
+    def work(tasks, jobs):
+        for task in tasks:
+            asked.append((task.method, task.seed))
+            values = {measure.key: task.seed + 1.0 for measure in task.study.measures}
+            if task.seed == 4:
+                yield task, Failure(task, "its process was ended from outside (SIGKILL)")
+            else:
+                yield (
+                    task,
+                    Cell(task.method, task.seed, CellResult(values, {"weights": [0, 1], "bias": 0}), 1.0),
+                )
+
+    monkeypatch.setattr(runner, "work", work)
+    done = run("reproduce", "toy", "--seeds", 3, "--method", "sensr")
+    assert done.code == 0, done.err
+    assert asked == [("SenSR", seed) for seed in range(3)]
+    assert "Not finished: Baseline (3 seeds)" in done.out
+    asked.clear()
+    done = run("reproduce", "toy", "--seeds", 6, "--method", "SenSR")
+    assert asked == [("SenSR", seed) for seed in range(3, 6)]
+    assert done.code == 3  # and yet the others went on
+    assert "Failed: toy, SenSR, seed 4: its process was ended" in done.err
+    asked.clear()
+    done = run("reproduce", "toy", "--seeds", 6, "--tables")
+    assert asked == []
+    assert "Baseline (6 seeds), SenSR (1 seeds)" in done.out
+    assert run("reproduce", "toy", "--seeds", 4, "--tables", "--quiet").out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("adult", "--method", "Baselime"), "'Baseline', 'Project'"),
+        (("adult", "--vectors", "x.csv"), "sentiment study"),
+        (("sentiment", "--vectors", "absent.npz"), "absent.npz"),
+        (("toy", "--seeds", "0"), "--seeds"),
+        (("toys",), "'toy', 'sentiment', 'adult', 'all'"),
+        (("toy", "--out", "x.csv"), "is a file"),
+    ],
+    ids=["method", "vectors", "absent", "seeds", "study", "out"],
+)
+def test_refusals_say_what_to_do(run, tmp_path, arguments, words):
+    (tmp_path / "x.csv").write_text("a\n")
+    done = run("reproduce", *arguments)
+    assert done.code == 2
+    assert words in done.err
+    assert not (tmp_path / "reproduction").exists()
+
+
+def test_other_peoples_files_stay(run, tmp_path):
+    folder = tmp_path / "reproduction" / "toy"
+    folder.mkdir(parents=True)
+    (folder / "table.csv").write_text("mine")
+    done = run("reproduce", "toy")
+    assert done.code == 2
+    assert "was not written by a study" in done.err
+    assert (folder / "table.csv").read_text() == "mine"

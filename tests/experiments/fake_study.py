@@ -1,0 +1,59 @@
+"""A study without training, for the tests of store, tables and runner; as a script it runs cells that go wrong."""
+
+import json
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from likewise.experiments.study import CellResult, Measure, Published, Study
+
+
+@dataclass(frozen=True)
+class FakeStudy(Study):
+    steps: int = 5
+
+    name = "fake"
+    title = "A <fake> study"
+    measures = (Measure("good", "Good | great", 3, "higher"), Measure("gap", "Gap", 2, "lower"))
+    methods = ("Fine", "Raises", "Dies", "Unkeepable")
+    published = {  # noqa: RUF012
+        ("Fine", "good"): Published(0.9, 0.01),
+        ("Fine", "gap"): Published(0.5),
+        ("Raises", "gap"): Published(0.5, 0.0),
+    }
+
+    def settings(self, method):
+        return {"steps": self.steps, "method": method}
+
+    def note(self, method):
+        return f"{method} was told <nothing>."
+
+    def run(self, method, seed):
+        if method == "Raises":
+            raise ValueError("no such luck")
+        if method == "Dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if method == "Unkeepable":
+            return CellResult({"good": 1.0, "gap": 1.0}, {"what": object()})
+        time.sleep(0.05 * (2 - seed % 3))  # later seeds may finish first
+        return CellResult({"good": seed / 10, "gap": -seed / 3}, {"seed": seed})
+
+
+def main(folder):
+    from likewise.experiments.runner import plan_run, run_plan
+    from likewise.experiments.store import Store
+
+    study = FakeStudy()
+    told = []
+    plan = plan_run([(study, Store(Path(folder), study))], seeds=3)
+    failures = run_plan(plan, jobs=2, report=lambda progress, task, outcome: told.append(progress.done))
+    threads = {name: value for name, value in os.environ.items() if name == "OMP_NUM_THREADS"}
+    failed = sorted([f.task.method, f.task.seed, f.reason] for f in failures)
+    print(json.dumps({"failed": failed, "told": told, "threads": threads}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

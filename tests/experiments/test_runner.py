@@ -1,0 +1,81 @@
+"""Cells in worker processes: what fails is told with its reason, and everything else is computed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from likewise.core.errors import InputError
+from likewise.experiments.runner import Plan, Progress, plan_run, run_plan
+from likewise.experiments.store import Store
+from likewise.experiments.workers import Task
+
+SCRIPT = Path(__file__).with_name("fake_study.py")
+
+
+def test_failing_cells_and_killed_workers_leave_the_others_alone(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, SCRIPT, tmp_path], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert [name[:2] for name in result["failed"]] == [
+        [method, seed] for method in ("Dies", "Raises", "Unkeepable") for seed in range(3)
+    ]
+    reasons = {name[0]: name[2] for name in result["failed"]}
+    assert "SIGKILL" in reasons["Dies"]
+    assert reasons["Raises"] == "ValueError: no such luck"
+    assert "JSON" in reasons["Unkeepable"]
+    assert result["told"] == list(range(1, 13))
+    assert result["threads"] == {}  # only the workers have one thread
+    assert sorted(path.name for path in (tmp_path / "cells").iterdir()) == [
+        f"fine-0{seed}.json" for seed in range(3)
+    ]
+
+
+class _Costly:
+    """Stands in for a study in a task."""
+
+    def __init__(self, cost):
+        self._cost = cost
+
+    def cost(self, method):
+        return self._cost
+
+
+def test_cells_start_by_seed_the_longest_first(tmp_path):
+    from likewise.experiments import AdultStudy
+
+    study = AdultStudy()
+    plan = plan_run([(study, Store(tmp_path, study))], seeds=2)
+    assert [task.seed for task in plan.tasks] == [0] * 8 + [1] * 8
+    assert plan.tasks[0].method == "SenSR"
+    costs = [study.cost(task.method) for task in plan.tasks[:8]]
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_time_left_goes_by_cost(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("likewise.experiments.runner.time.monotonic", lambda: now[0])
+    short, long = Task(_Costly(10), "a", 0), Task(_Costly(30), "b", 0)
+    progress = Progress({task: task.study.cost("") for task in (short, long)})
+    assert progress.seconds_left is None
+    now[0] += 5
+    progress.finish(short)
+    assert progress.seconds_left == pytest.approx(15)
+    progress.finish(long)
+    assert progress.seconds_left == 0
+
+
+def test_nothing_to_do_starts_no_process(tmp_path):
+    assert run_plan(Plan((), {}, 0)) == ()
+
+
+@pytest.mark.parametrize("jobs", [0, True, 1.5])
+def test_jobs_is_a_number(jobs):
+    with pytest.raises(InputError, match="jobs"):
+        run_plan(Plan((), {}, 0), jobs=jobs)

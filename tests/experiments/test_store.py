@@ -1,0 +1,110 @@
+"""Cells on disk: kept whole, found again, and never mixed with cells of other settings."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from likewise.core.errors import InputError
+from likewise.experiments.runner import plan_run
+from likewise.experiments.store import Cell, Store, versions
+from likewise.experiments.study import CellResult
+
+_spec = importlib.util.spec_from_file_location("fake_study", Path(__file__).with_name("fake_study.py"))
+fake = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(fake)
+FakeStudy = fake.FakeStudy
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "fake", FakeStudy())
+
+
+def cell(method="Fine", seed=0, **values):
+    return Cell(
+        method, seed, CellResult({"good": 0.1, "gap": 0.2, **values}, {"a": [1]}), 1.5, ("mind",), versions()
+    )
+
+
+def test_a_cell_comes_back_as_it_was(store):
+    kept = cell(good=0.1 + 0.2, gap=float("nan"))
+    store.write(kept)
+    found = store.find(["Fine"], range(3))
+    (back,) = found.cells.values()
+    assert back.result.values["good"] == 0.1 + 0.2  # to the last digit
+    assert np.isnan(back.result.values["gap"])
+    assert (back.result.extras, back.warnings, back.cpu_seconds) == ({"a": [1]}, ("mind",), 1.5)
+    assert back.versions == versions()
+    assert list(store.path("Fine", 0).parent.iterdir()) == [store.path("Fine", 0)]
+
+
+def test_methods_have_files_of_their_own():
+    from likewise.experiments import AdultStudy, ToyStudy
+    from likewise.experiments.sentiment import SentimentStudy
+
+    for study in (AdultStudy(), ToyStudy(), SentimentStudy()):
+        names = {Store(Path(), study).path(method, 0).name for method in study.methods}
+        assert len(names) == len(study.methods)
+
+
+def test_more_seeds_compute_only_what_is_missing(store):
+    for seed in range(3):
+        store.write(cell(seed=seed))
+    plan = plan_run([(store.study, store)], seeds=10, methods=["fine"])
+    assert [task.seed for task in plan.tasks] == list(range(3, 10))
+    assert plan.finished == 3
+
+
+@pytest.mark.parametrize("text", ["", '{"kind": "likewise.exp', "\x00\x01"], ids=["empty", "cut", "binary"])
+def test_a_damaged_file_is_computed_again(store, text):
+    store.write(cell())
+    store.path("Fine", 0).write_text(text)
+    plan = plan_run([(store.study, store)], seeds=1, methods=["Fine"])
+    assert [task.seed for task in plan.tasks] == [0]
+    assert "damaged" in plan.damaged[0]
+
+
+def test_a_cell_with_a_part_missing_is_damaged(store):
+    store.write(cell())
+    content = json.loads(store.path("Fine", 0).read_text())
+    del content["values"]["gap"]
+    store.path("Fine", 0).write_text(json.dumps(content))
+    assert "gap" in store.find(["Fine"], [0]).damaged["Fine", 0]
+
+
+def test_cells_of_other_settings_are_neither_used_nor_replaced_unasked(store, tmp_path):
+    store.write(cell())
+    other = Store(store.folder, FakeStudy(steps=6))
+    assert other.find(["Fine"], [0]).cells == {}
+    with pytest.raises(InputError, match=r"steps is 5, not 6.*--force"):
+        plan_run([(other.study, other)], seeds=2, methods=["Fine"])
+    plan = plan_run([(other.study, other)], seeds=2, methods=["Fine"], replace_other=True)
+    assert len(plan.tasks) == 2
+    assert len(plan.replaced) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{"hello": 1}', "[1, 2]", '{"kind": "likewise.report.audit"}'],
+    ids=["dict", "list", "other kind"],
+)
+def test_a_foreign_file_is_refused(store, content):
+    store.path("Fine", 0).parent.mkdir(parents=True)
+    store.path("Fine", 0).write_text(content)
+    with pytest.raises(InputError, match="not a cell"):
+        store.find(["Fine"], [0])
+
+
+def test_a_cell_under_another_name_is_refused(store):
+    store.write(cell(seed=1))
+    store.path("Fine", 1).rename(store.path("Fine", 0))
+    with pytest.raises(InputError, match="seed 1"):
+        store.find(["Fine"], [0])
+
+
+def test_a_method_that_is_none(store):
+    with pytest.raises(InputError, match="'Fine'"):
+        plan_run([(store.study, store)], seeds=1, methods=["finest"])
