@@ -34,7 +34,8 @@ from likewise.training.diagnosis import TrainingWarning
 from likewise.training.erm import ERM
 from likewise.training.loop import train
 from likewise.training.objective import Objective, State
-from likewise.training.run import TrainingResult
+from likewise.training.ranks import current_ranks, joined
+from likewise.training.result import TrainingResult
 from likewise.training.sampling import ArrayBatches, Sampling
 from likewise.training.setup import OptimizerLike
 
@@ -134,6 +135,10 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        with joined():
+            return self._fit(X, y, sensitive_features)
+
+    def _fit(self, X: Any, y: Any, sensitive_features: Any) -> Self:
         owner = type(self).__name__
         self._check_choices(owner)
         rows, classes = self._training_rows(X, y, sensitive_features, first=True)
@@ -175,6 +180,10 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        with joined():
+            return self._partial_fit(X, y, classes, sensitive_features, steps)
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any, sensitive_features: Any, steps: int | None) -> Self:
         owner = type(self).__name__
         first = not hasattr(self, "network_")
         if first and classes is None:
@@ -244,7 +253,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             warn_unscaled(rows, owner=owner)
         self.classes_ = classes
         self.removed_: Subspace | None = None
-        self._random = numpy_generator(self.random_state)
+        self._random = current_ranks().generator(self.random_state)
         self._learn(rows)
         self._restore(rows.x.shape[1])
         check_outputs(self.network_, rows.x, len(classes), owner=owner)
@@ -312,7 +321,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         self.history_, self.status_, self.findings_ = result.history, result.status, result.findings
         self.n_iter_ = result.state.step
         self._compose()
-        if result.status in ("diverged", "interrupted"):
+        if result.status in ("diverged", "interrupted") and current_ranks().first:
             warnings.warn(f"{type(self).__name__}: {result.reason}.", TrainingWarning, stacklevel=3)
         return self
 

@@ -18,8 +18,9 @@ from likewise.training.networks import mlp
 from likewise.training.objective import Objective, State
 from likewise.training.parquet import ParquetBatches
 from likewise.training.penalised import WithCovariancePenalty
+from likewise.training.ranks import RankLostError, Ranks, alone, current_ranks, joined
+from likewise.training.result import TrainingResult
 from likewise.training.robust import SEARCHES
-from likewise.training.run import TrainingResult
 from likewise.training.sampling import ArrayBatches, BatchSource, LoaderBatches
 from likewise.training.sensei import SenSeI
 from likewise.training.sensr import SenSR, WassersteinRobust
@@ -37,6 +38,8 @@ __all__ = [
     "LoaderBatches",
     "Objective",
     "ParquetBatches",
+    "RankLostError",
+    "Ranks",
     "SenSR",
     "SenSeI",
     "State",
@@ -44,7 +47,10 @@ __all__ = [
     "TrainingWarning",
     "WassersteinRobust",
     "WithCovariancePenalty",
+    "alone",
     "as_batch",
+    "current_ranks",
+    "joined",
     "mlp",
     "read_checkpoint",
     "train",

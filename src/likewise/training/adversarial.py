@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -15,6 +16,7 @@ from likewise.models.guard import evaluating, module_device, module_dtype
 from likewise.models.losses import LossLike
 from likewise.training.batch import Batch, BatchLike, as_batch
 from likewise.training.objective import Objective, State, network_scores, weighted_mean
+from likewise.training.sharing import evenly, whole_gradients
 
 __all__ = ["AdversarialDebiasing", "adam_update"]
 
@@ -59,6 +61,7 @@ class AdversarialDebiasing(Objective):
     project: bool = True
     seed: int = 0
     loss: LossLike = "cross_entropy"
+    sums_over_ranks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number(self.strength, owner="AdversarialDebiasing", name="strength", low=0)
@@ -120,9 +123,12 @@ class AdversarialDebiasing(Objective):
         gradients = torch.autograd.grad(
             adversary, [*weights.values(), *parameters], retain_graph=True, allow_unused=True
         )
-        learned, felt = gradients[: len(weights)], gradients[len(weights) :]
-        own = torch.autograd.grad(loss, parameters, allow_unused=True)
-        update = self._combine(own, felt, parameters)
+        own_part = torch.autograd.grad(loss, parameters, allow_unused=True)
+        # The projection is of whole gradients, and so is what the adversary learns from.
+        whole = whole_gradients([*gradients, *own_part])
+        k, m = len(weights), len(weights) + len(parameters)
+        learned, felt, own = whole[:k], whole[k:m], whole[m:]
+        update = evenly(self._combine(own, felt, parameters))
         moved = adam_update(
             tensors, dict(zip(weights, learned, strict=True)), self.adversary_lr, state.step + 1
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -13,6 +14,7 @@ from likewise.models.guard import evaluating
 from likewise.models.losses import LossLike
 from likewise.training.batch import Batch, BatchLike, as_batch
 from likewise.training.objective import Objective, State, network_scores, weighted_mean
+from likewise.training.sharing import current_share, total
 
 __all__ = ["CoCL", "class_covariance_norm"]
 
@@ -46,6 +48,7 @@ class CoCL(Objective):
 
     strength: float = 1.0
     loss: LossLike = "cross_entropy"
+    sums_over_ranks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number(self.strength, owner="CoCL", name="strength", low=0)
@@ -104,6 +107,8 @@ def class_covariance_norm(p: torch.Tensor, proxy: torch.Tensor, y: torch.Tensor)
     >>> class_covariance_norm(p, z, torch.tensor([1, 1]))
     tensor(0.5000)
     """
+    if current_share() is not None:
+        return _shared_covariance_norm(p, proxy, y)
     norms = []
     for c in torch.unique(y):
         own = y == c
@@ -112,3 +117,19 @@ def class_covariance_norm(p: torch.Tensor, proxy: torch.Tensor, y: torch.Tensor)
         covariance = p[own] @ centred / len(centred)
         norms.append((covariance.square().sum() + torch.finfo(p.dtype).tiny).sqrt())
     return torch.stack(norms).mean()
+
+
+def _shared_covariance_norm(p: torch.Tensor, proxy: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """`class_covariance_norm` of a batch of which this rank has a share."""
+    share = current_share()
+    assert share is not None
+    # The classes of the whole batch, also those that this rank has no row of.
+    classes, codes = torch.unique(share.whole.y, return_inverse=True)
+    own = share.part(codes)
+    size = p.new_zeros(len(classes)).index_add(0, own, torch.ones_like(p))
+    sums = proxy.new_zeros(len(classes), proxy.shape[1]).index_add(0, own, proxy)
+    counted = total(torch.cat([size[:, None], sums], dim=1))
+    size, mean = counted[:, :1], counted[:, 1:] / counted[:, :1]
+    products = p[:, None] * (proxy - mean[own])
+    covariance = total(proxy.new_zeros(mean.shape).index_add(0, own, products)) / size
+    return (covariance.square().sum(dim=1) + torch.finfo(p.dtype).tiny).sqrt().mean()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -32,6 +33,7 @@ class ERM(Objective):
     """
 
     loss: LossLike = "cross_entropy"
+    sums_over_ranks: ClassVar[bool] = True
 
     def init(self, net: nn.Module) -> State:
         """Return an empty state."""

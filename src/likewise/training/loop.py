@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,13 +15,15 @@ from likewise.core.errors import bad_parameter
 from likewise.core.randomness import RandomState, spawn_seeds
 from likewise.models.guard import module_device, module_dtype
 from likewise.training.batch import Batch
-from likewise.training.diagnosis import warn_about
+from likewise.training.diagnosis import TrainingWarning, warn_about
 from likewise.training.erm import ERM
 from likewise.training.objective import Objective, State
+from likewise.training.ranks import Ranks, joined
 from likewise.training.run import Callback, Run, Schedule, TrainingResult, private_random_state
 from likewise.training.sampling import Sampling
 from likewise.training.setup import Data, OptimizerLike, check_batch, make_optimizer, make_source
 from likewise.training.threads import choose_threads, torch_threads
+from likewise.training.together import Together, check_same_rows, same_weights, why_not_shared
 
 __all__ = ["train"]
 
@@ -49,7 +52,7 @@ def train(
     state: State | None = None,
     warn: bool = True,
 ) -> TrainingResult:
-    """Train a network in place.
+    """Train a network in place; together with other processes where torchrun started several.
 
     Parameters
     ----------
@@ -98,6 +101,14 @@ def train(
         Ctrl-C ends the run with the best weights so far and status "interrupted"; a loss that is not finite
         ends it with the last good weights and status "diverged".
 
+    Notes
+    -----
+    Under ``torchrun --nproc-per-node 2 script.py``, or in a process group that is initialised already, the script
+    runs on every rank and passes the same data to each. All draw the same batch, each searches the worst cases of
+    its share of the rows, and all make the same update: weights, λ and the result are those of one process up
+    to rounding. The first rank writes the checkpoint and shows progress; a checkpoint goes on with any number of
+    ranks. ``likewise.training.alone()`` is a block in which a rank trains by itself.
+
     Examples
     --------
     >>> from likewise.training import mlp
@@ -116,46 +127,63 @@ def train(
             got=resume,
             remedy="Pass checkpoint=.",
         )
-    target = module_device(net) if device is None else torch.device(device)
-    net.to(target)
-    seeds = spawn_seeds(random_state, 2)
-    with torch_threads(choose_threads(net, threads)), private_random_state(seeds[0], target):
-        source, code = make_source(
-            net,
-            data,
-            objective,
-            batch_size=batch_size,
-            sampling=sampling,
-            generator=torch.Generator().manual_seed(seeds[1]),
-            device=target,
-        )
-        held_out = _validation_rows(net, validation, objective, target)
-        settings = {
-            "objective": objective.describe(),
-            "batch_size": batch_size,
-            "sampling": sampling,
-            "lr": lr,
-            "optimizer": optimizer if isinstance(optimizer, str) else "own",
-            "validate_every": None if held_out is None else validate_every,
-            "random_state": int(random_state) if isinstance(random_state, (int, np.integer)) else None,
-            "data": code,
-        }
-        run = Run(
-            net,
-            source,
-            objective,
-            make_optimizer(net, optimizer, lr),
-            (objective.init(net) if state is None else state).to(target),
-            validation=held_out,
-            settings=settings,
-            checkpoint=None if checkpoint is None else Path(checkpoint),
-        )
-        if resume:
-            run.resume()
-        result = run.run(schedule, progress=progress, callback=callback)
-    if warn:
-        warn_about(result.findings)
+    settings = {
+        "objective": objective.describe(),
+        "batch_size": batch_size,
+        "sampling": sampling,
+        "lr": lr,
+        "optimizer": optimizer if isinstance(optimizer, str) else "own",
+        "validate_every": None if validation is None else validate_every,
+        "random_state": int(random_state) if isinstance(random_state, (int, np.integer)) else None,
+    }
+    with joined() as ranks:
+        target = module_device(net) if device is None else torch.device(device)
+        net.to(target)
+        seeds = ranks.from_first(torch.tensor(spawn_seeds(random_state, 2))).tolist()
+        with torch_threads(choose_threads(net, threads)), private_random_state(seeds[0], target):
+            with ranks.agree():
+                generator = torch.Generator().manual_seed(seeds[1])
+                source, code = make_source(
+                    net,
+                    data,
+                    objective,
+                    batch_size=batch_size,
+                    sampling=sampling,
+                    generator=generator,
+                    device=target,
+                )
+                held_out = _validation_rows(net, validation, objective, target)
+                moments = make_optimizer(net, optimizer, lr)
+            check_same_rows(ranks, source, steps)
+            same_weights(ranks, net)
+            run = Run(
+                net,
+                source,
+                objective,
+                moments,
+                (objective.init(net) if state is None else state).to(target),
+                validation=held_out,
+                settings={**settings, "data": code},
+                checkpoint=None if checkpoint is None else Path(checkpoint),
+                together=_together(ranks, objective, net, seed=seeds[0], warn=warn),
+            )
+            if resume:
+                run.resume()
+            result = run.run(schedule, progress=progress, callback=callback)
+        if warn and ranks.first:
+            warn_about(result.findings)
     return result
+
+
+def _together(ranks: Ranks, objective: Objective, net: nn.Module, *, seed: int, warn: bool) -> Together:
+    reason = why_not_shared(objective, net) if ranks.several else None
+    if reason is not None and warn and ranks.first:
+        warnings.warn(
+            f"train: every rank works on whole batches, so several are no faster than one: {reason}.",
+            TrainingWarning,
+            stacklevel=3,
+        )
+    return Together(ranks, share=reason is None, seed=seed)
 
 
 def _schedule(steps: int, validate_every: int, patience: int | None, checkpoint_every: int) -> Schedule:

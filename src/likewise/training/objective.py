@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -17,6 +17,7 @@ from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.network import torch_output
 from likewise.models.oracle import class_scores, differentiable_loss
 from likewise.training.batch import Batch, BatchLike
+from likewise.training.sharing import current_share, total
 
 __all__ = ["Objective", "State", "network_scores", "weighted_mean"]
 
@@ -114,9 +115,24 @@ class Objective(ABC):
         for batch in loader:
             loss, state = objective.step(net, batch, state)
             optimizer.zero_grad(); loss.backward(); optimizer.step()
+
+    Attributes
+    ----------
+    sums_over_ranks : bool
+        Whether `step` and `robust_loss` may get a share of a batch in a distributed training, because all that they
+        add up over rows goes through `weighted_mean` or `likewise.training.sharing.total`. Where it is not said,
+        every rank gets the whole batch: always right, but no faster than one process. A subclass with a
+        `step` of its own says it again.
     """
 
     loss: LossLike = "cross_entropy"
+    sums_over_ranks: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **choices: Any) -> None:
+        super().__init_subclass__(**choices)
+        own = vars(cls)
+        if "sums_over_ranks" not in own and ("step" in own or "robust_loss" in own):
+            cls.sums_over_ranks = False
 
     @abstractmethod
     def init(self, net: nn.Module) -> State:
@@ -180,14 +196,18 @@ def network_scores(net: nn.Module, x: torch.Tensor, loss: Loss) -> torch.Tensor:
 
 
 def weighted_mean(values: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
-    """Return the mean of one value per row, weighted where there are weights.
+    """Return the mean of one value per row, weighted where there are weights; over all ranks where they share.
 
     Examples
     --------
     >>> weighted_mean(torch.tensor([1.0, 3.0]), torch.tensor([3.0, 1.0]))
     tensor(1.5000)
     """
-    return values.mean() if weight is None else (values * weight).sum() / weight.sum()
+    if current_share() is None:
+        return values.mean() if weight is None else (values * weight).sum() / weight.sum()
+    counts = torch.ones_like(values) if weight is None else weight
+    both = total(torch.stack([(values * counts).sum(), counts.sum().to(values)]))
+    return both[0] / both[1]
 
 
 def _plain(value: Any) -> Any:

@@ -28,6 +28,7 @@ from likewise.training.lambda_rules import (
     paper_rule,
 )
 from likewise.training.objective import Objective, State
+from likewise.training.sharing import current_share, total
 
 __all__ = ["SEARCHES", "RobustObjective", "SearchLike", "encoded_metric"]
 
@@ -130,8 +131,11 @@ class RobustObjective(Objective):
         if int(index.max()) >= n:
             moved = torch.where((index < n)[:, None], moved, 0.0)
         before, labels = state.tensors["last_index"], state.tensors["last_y"]
-        if rows.y.is_floating_point() or len(before) != len(rows):
+        share = current_share()
+        if rows.y.is_floating_point() or len(before) != len(rows if share is None else share.whole):
             return self._inside(rows.x + moved, rows.x), None
+        if share is not None:
+            before, labels = share.part(before), share.part(labels)
         # Batches are in random order within each class, so the row at the same place is any row.
         borrowed = torch.where((labels == rows.y)[:, None], state.warm.index_select(0, before), moved)
         # A row that never moved, or was never seen, has nothing of its own to begin with.
@@ -147,36 +151,20 @@ class RobustObjective(Objective):
 
     def _after(self, rows: Batch, found: SearchResult, base_loss: torch.Tensor | None, state: State) -> State:
         """The next state: λ moved (Algorithm 2, line 4), warm starts kept, counters."""
-        finite = found.finite
-        n, failed = len(rows), int((~finite).sum())
-        distance = found.squared_distance if not failed else found.squared_distance[finite]
-        mean = float(distance.mean()) if len(distance) else 0.0
-        # A hundred rows of each batch tell as well as all whether anybody moves.
-        every = slice(None, None, max(1, n // 100))
-        unmoved = (found.x[every] == rows.x[every]).all(dim=1)
-        count = {
-            "searched_rows": n,
-            "failed_rows": failed,
-            "looked_at_rows": len(unmoved),
-            "unmoved_rows": int(unmoved.sum()),
-        }
+        mean, count = _spent(rows, found)
         lam = state.lam
         # Without a full phase, or with ε = 0, only free moves are made: there is nothing to price.
         if self.eps > 0 and self.inner.full_steps > 0 and self.lambda_rule != "fixed":
-            lam, floor = self._next_lam(state.lam, mean, found, base_loss, finite)
+            lam, floor = self._next_lam(state.lam, mean, found, base_loss)
             count |= {"lambda_steps": 1, "at_floor": int(lam <= floor)}
         changes: dict[str, Any] = {}
         if self.warm_start and rows.index is not None:
-            seen = {"last_index": rows.index, "last_y": rows.y}
-            changes = {
-                "warm": self._kept(rows.index, rows.x, found, state),
-                "tensors": MappingProxyType(seen),
-            }
+            changes = self._kept(rows, found, state)
         return state.after(
             count=count,
             lam=lam,
             **changes,
-            last=MappingProxyType({"squared_distance": mean, "failed_rows": float(failed)}),
+            last=MappingProxyType({"squared_distance": mean, "failed_rows": float(count["failed_rows"])}),
         )
 
     def _next_lam(
@@ -185,26 +173,57 @@ class RobustObjective(Objective):
         mean: float,
         found: SearchResult,
         base_loss: torch.Tensor | None,
-        finite: torch.Tensor,
     ) -> tuple[float, float]:
         if self.lambda_rule == "paper":
             return paper_rule(lam, self.eps, mean, self.lambda_step), 0.0
         if self.lambda_rule == "authors":
             return authors_rule(lam, self.eps, mean), AUTHORS_FLOOR
         assert base_loss is not None
-        moved = (base_loss[finite], found.squared_distance[finite], found.loss[finite])
-        return max(AUTHORS_FLOOR, dual_rule(lam, self.eps, *moved)), AUTHORS_FLOOR
+        moved: tuple[torch.Tensor, ...] = (base_loss, found.squared_distance, found.loss, found.finite)
+        share = current_share()
+        if share is not None:
+            moved = share.rejoin(torch.stack([part.to(found.loss) for part in moved], dim=1)).unbind(dim=1)
+        finite = moved[-1].bool()
+        base, squared, loss = (part[finite] for part in moved[:-1])
+        return max(AUTHORS_FLOOR, dual_rule(lam, self.eps, base, squared, loss)), AUTHORS_FLOOR
 
-    def _kept(self, index: torch.Tensor, x: torch.Tensor, found: SearchResult, state: State) -> torch.Tensor:
-        needed = int(index.max()) + 1
-        warm = x.new_zeros(0, x.shape[1]) if state.warm is None else state.warm
+    def _kept(self, rows: Batch, found: SearchResult, state: State) -> dict[str, Any]:
+        """What changes in the state so that these rows begin next time where they ended now.
+
+        Next time they may be other ranks' rows, so every rank keeps the places of all.
+        """
+        moved = found.x - rows.x
+        if not bool(found.finite.all()):
+            moved = torch.where(found.finite[:, None], moved, 0.0)
+        share = current_share()
+        if share is not None:
+            moved, rows = share.rejoin(moved), share.whole
+        assert rows.index is not None
+        needed = int(rows.index.max()) + 1
+        warm = moved.new_zeros(0, moved.shape[1]) if state.warm is None else state.warm
         if len(warm) < needed:
             # Doubled, so that a growing index costs no more than a copy or two in all.
             warm = torch.cat([warm, warm.new_zeros(max(needed, 2 * len(warm)) - len(warm), warm.shape[1])])
-        moved = found.x - x
-        if not bool(found.finite.all()):
-            moved = torch.where(found.finite[:, None], moved, 0.0)
-        return warm.index_copy_(0, index, moved)
+        seen = {"last_index": rows.index, "last_y": rows.y}
+        return {"warm": warm.index_copy_(0, rows.index, moved), "tensors": MappingProxyType(seen)}
+
+
+def _spent(rows: Batch, found: SearchResult) -> tuple[float, dict[str, int]]:
+    """Mean squared distance of the worst cases that are finite, and what is counted for the diagnosis."""
+    n, failed = len(rows), int((~found.finite).sum())
+    distance = found.squared_distance if not failed else found.squared_distance[found.finite]
+    # A hundred rows of each batch tell as well as all whether anybody moves.
+    every = slice(None, None, max(1, n // 100))
+    unmoved = (found.x[every] == rows.x[every]).all(dim=1)
+    names = ("searched_rows", "failed_rows", "looked_at_rows", "unmoved_rows")
+    numbers = [n, failed, len(unmoved), int(unmoved.sum())]
+    if current_share() is None:
+        mean = float(distance.mean()) if len(distance) else 0.0
+    else:
+        sums = total(torch.tensor([*numbers, float(distance.double().sum())], dtype=torch.float64)).tolist()
+        numbers = [int(number) for number in sums[:-1]]
+        mean = sums[-1] / max(1, numbers[0] - numbers[1])
+    return mean, dict(zip(names, numbers, strict=True))
 
 
 def _better(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
@@ -22,64 +23,17 @@ from likewise.training.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from likewise.training.diagnosis import Finding, diagnose_training
-from likewise.training.history import History, Recorder
+from likewise.training.diagnosis import diagnose_training
+from likewise.training.history import Recorder
 from likewise.training.objective import Objective, State
 from likewise.training.progress import progress_bar
+from likewise.training.result import Status, TrainingResult
 from likewise.training.sampling import BatchSource
+from likewise.training.together import Together, held_interrupts
 
 __all__ = ["Callback", "Run", "Schedule", "Status", "TrainingResult", "private_random_state"]
 
-Status: TypeAlias = Literal["finished", "stopped_early", "interrupted", "diverged"]
 Callback: TypeAlias = "Callable[[int, float, State], None]"
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingResult:
-    """What came out of a training.
-
-    Attributes
-    ----------
-    net : torch.nn.Module
-        The network that was passed, with its final weights: those of the best validation where there was one.
-    status : {"finished", "stopped_early", "interrupted", "diverged"}
-    reason : str
-        The status in a sentence.
-    history : History
-    state : State
-        Of the objective after the last step.
-    optimizer : torch.optim.Optimizer
-        To go on with.
-    steps : int
-        Steps done, those before a resume included.
-    best_step : int
-        The step whose weights the network has.
-    best_validation : float or None
-        The robust loss there on the validation rows.
-    findings : tuple of Finding
-        What a user should look at.
-    seconds : float
-        Wall time of the steps made here.
-    """
-
-    net: nn.Module
-    status: Status
-    reason: str
-    history: History
-    state: State
-    optimizer: torch.optim.Optimizer
-    steps: int
-    best_step: int
-    best_validation: float | None
-    findings: tuple[Finding, ...]
-    seconds: float
-
-    def __repr__(self) -> str:
-        last = self.history["loss"][-1] if len(self.history) else float("nan")
-        return (
-            f"TrainingResult({self.status} after {self.steps} steps, loss {last:.4g}, "
-            f"weights of step {self.best_step})"
-        )
 
 
 @dataclass(frozen=True)
@@ -106,10 +60,12 @@ class Run:
         validation: Batch | None,
         settings: dict[str, Any],
         checkpoint: Path | None,
+        together: Together,
     ) -> None:
         self.net, self.source, self.objective = net, source, objective
         self.optimizer, self.state = optimizer, state
         self.validation, self.settings, self.checkpoint = validation, settings, checkpoint
+        self.together, self.ranks = together, together.ranks
         self.step = 0
         self.recorder = Recorder()
         self.best: dict[str, torch.Tensor] = {}
@@ -125,8 +81,12 @@ class Run:
         title = type(self.objective).__name__
         status: Status = "finished"
         reason = f"all {schedule.steps} steps were made"
+        show = progress and self.ranks.first
         try:
-            with progress_bar(schedule.steps, self.step, show=progress, title=title) as report:
+            with (
+                progress_bar(schedule.steps, self.step, show=show, title=title) as report,
+                held_interrupts(self.together),
+            ):
                 while self.step < schedule.steps:
                     ended = self._advance(schedule, callback, report)
                     if ended is not None:
@@ -173,12 +133,14 @@ class Run:
 
     def _update(self) -> dict[str, float] | None:
         """Make one update; None when its loss or gradient is not finite, and then nothing was updated."""
-        loss, state = self.objective.step(self.net, self.source.next(), self.state)
+        loss, state = self.together.step(self.objective, self.net, self.source.next(), self.state)
         value = float(loss.detach())
-        if not math.isfinite(value):
+        # Several ranks find out together that a loss is not finite, below.
+        if not math.isfinite(value) and not self.ranks.several:
             return None
         self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        if not self.together.backward(loss, self._moving):
+            return None
         gradients = [p.grad for p in self._moving if p.grad is not None]
         largest = torch.stack([gradient.detach().abs().amax() for gradient in gradients]).amax()
         if not math.isfinite(float(largest)):
@@ -190,7 +152,7 @@ class Run:
         return {"loss": value, "lam": state.lam, **state.last}
 
     def _validate(self, rows: Batch) -> float:
-        value = self.objective.robust_loss(self.net, rows, self.state)
+        value = self.together.robust_loss(self.objective, self.net, rows, self.state)
         if value < self.best_validation:
             self.best, self.best_step, self.best_validation = _weights(self.net), self.step, value
             self.waited = 0
@@ -233,37 +195,37 @@ class Run:
     # ---- files ----------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write the run to its checkpoint."""
+        """Write the run to its checkpoint: all ranks know the same, and the first writes it down."""
         assert self.checkpoint is not None
+        with self.ranks.agree():
+            if self.ranks.first:
+                write_checkpoint(self.checkpoint, self._checkpoint())
+
+    def _checkpoint(self) -> Checkpoint:
         moments, groups = flat_optimizer(self.optimizer)
-        write_checkpoint(
-            self.checkpoint,
-            Checkpoint(
-                settings=self.settings,
-                step=self.step,
-                weights=_weights(self.net),
-                best=self.best,
-                optimizer=moments,
-                optimizer_groups=groups,
-                state=self.state,
-                source=self.source.position(),
-                generator=torch.get_rng_state(),
-                history=self.recorder.history(),
-                progress={
-                    "best_step": self.best_step,
-                    "best_validation": self.best_validation,
-                    "waited": self.waited,
-                },
-            ),
+        return Checkpoint(
+            settings=self.settings,
+            step=self.step,
+            weights=_weights(self.net),
+            best=self.best,
+            optimizer=moments,
+            optimizer_groups=groups,
+            state=self.state,
+            source=self.source.position(),
+            generator=torch.get_rng_state(),
+            history=self.recorder.history(),
+            progress={
+                "best_step": self.best_step,
+                "best_validation": self.best_validation,
+                "waited": self.waited,
+            },
         )
 
     def resume(self) -> None:
         """Go on from the checkpoint, if there is one and it is of this run."""
-        assert self.checkpoint is not None
-        if not self.checkpoint.exists():
+        kept = self._read()
+        if kept is None:
             return
-        kept = read_checkpoint(self.checkpoint)
-        _check_same_run(kept.settings, self.settings, self.checkpoint)
         self._load(dict(kept.weights))
         load_optimizer(self.optimizer, kept.optimizer, kept.optimizer_groups)
         self.state = kept.state.to(next(iter(self._moving)).device)
@@ -275,6 +237,24 @@ class Run:
         self.best_validation = kept.progress["best_validation"]
         self.waited = kept.progress["waited"]
         self._good = _weights(self.net)
+
+    def _read(self) -> Checkpoint | None:
+        """The checkpoint, if there is one; where there are several ranks only the first needs to have the file."""
+        assert self.checkpoint is not None
+        kept: Checkpoint | None = None
+        with self.ranks.agree():
+            if self.ranks.first and self.checkpoint.exists():
+                kept = read_checkpoint(self.checkpoint)
+                _check_same_run(kept.settings, self.settings, self.checkpoint)
+        if not self.ranks.several:
+            return kept
+        data = self.ranks.bytes_from_first(None if kept is None else self.checkpoint.read_bytes())
+        if data is None or kept is not None:
+            return kept
+        with tempfile.TemporaryDirectory() as folder:
+            copied = Path(folder, self.checkpoint.name)
+            copied.write_bytes(data)
+            return read_checkpoint(copied)
 
 
 @contextmanager

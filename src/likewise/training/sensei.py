@@ -19,6 +19,7 @@ from likewise.models.oracle import make_oracle
 from likewise.training.batch import Batch, BatchLike, as_batch
 from likewise.training.objective import State, network_scores, weighted_mean
 from likewise.training.robust import RobustObjective
+from likewise.training.sharing import anywhere, current_share, total
 
 __all__ = ["OutputDistance", "SenSeI"]
 
@@ -58,6 +59,7 @@ class SenSeI(RobustObjective):
 
     rho: float = 1.0
     outputs: Literal["probabilities", "logits"] = "probabilities"
+    sums_over_ranks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,9 +104,8 @@ class SenSeI(RobustObjective):
         with evaluating(net, keep_tensors=False), torch.no_grad():
             outputs = _outputs(network_scores(net, rows.x, loss), self.outputs)
         source = torch.Generator().manual_seed(state.step)
-        noise = torch.randn(outputs.shape, generator=source, dtype=torch.float64).to(outputs)
-        spread = outputs.std() if outputs.numel() > 1 else outputs.new_ones(())
-        reference = outputs + _NUDGE * spread.clamp(min=1e-3) * noise
+        noise = _noise(outputs, source)
+        reference = outputs + _NUDGE * _spread(outputs).clamp(min=1e-3) * noise
         oracle = make_oracle(net, OutputDistance(reference, self.outputs), fast=self.fast)
         index = torch.arange(len(rows), device=rows.x.device)
         # Probes are displacements that work for every row of a label; here every row is a target of its own.
@@ -116,7 +117,7 @@ class SenSeI(RobustObjective):
         rows = replace(as_batch(batch), index=None)
         with evaluating(net, keep_tensors=False):
             found = self.worst_case(net, rows, state)
-            if not bool(found.finite.all()):
+            if anywhere(not bool(found.finite.all())):
                 return math.inf
             with torch.no_grad():
                 loss, change = self._parts(net, rows, found.x)
@@ -181,3 +182,21 @@ class OutputDistance(Loss):
 
 def _outputs(scores: torch.Tensor, kind: str) -> torch.Tensor:
     return scores.softmax(dim=1) if kind == "probabilities" else scores
+
+
+def _noise(outputs: torch.Tensor, source: torch.Generator) -> torch.Tensor:
+    """Normal numbers of the shape of the outputs; a row's own are the same whoever works on it."""
+    share = current_share()
+    n = len(outputs) if share is None else len(share.whole)
+    noise = torch.randn(n, outputs.shape[1], generator=source, dtype=torch.float64)
+    return (noise if share is None else share.part(noise)).to(outputs)
+
+
+def _spread(outputs: torch.Tensor) -> torch.Tensor:
+    """Standard deviation of all outputs of the batch."""
+    share = current_share()
+    if share is None:
+        return outputs.std() if outputs.numel() > 1 else outputs.new_ones(())
+    n = len(share.whole) * outputs.shape[1]
+    mean = total(outputs.double().sum()) / n
+    return (total((outputs.double() - mean).square().sum()) / (n - 1)).sqrt().to(outputs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -17,6 +17,7 @@ from likewise.models.oracle import make_oracle
 from likewise.training.batch import BatchLike, as_batch
 from likewise.training.objective import State, network_scores, weighted_mean
 from likewise.training.robust import RobustObjective
+from likewise.training.sharing import anywhere
 
 __all__ = ["SenSR", "WassersteinRobust"]
 
@@ -64,6 +65,8 @@ class SenSR(RobustObjective):
     (True, 0.0)
     """
 
+    sums_over_ranks: ClassVar[bool] = True
+
     def step(self, net: nn.Module, batch: BatchLike, state: State) -> tuple[torch.Tensor, State]:
         """Find the worst cases, and return the mean loss there and the next state; see `Objective.step`."""
         rows = as_batch(batch)
@@ -105,7 +108,7 @@ class SenSR(RobustObjective):
         rows = replace(as_batch(batch), index=None)
         with evaluating(net, keep_tensors=False):
             found, _ = self.worst_case(net, rows, state)
-        if not bool(found.finite.all()):
+        if anywhere(not bool(found.finite.all())):
             return math.inf
         spent = 0.0 if math.isinf(state.lam) else state.lam * self.eps
         return spent + float(weighted_mean(found.objective(state.lam), rows.weight))
