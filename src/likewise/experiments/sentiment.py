@@ -139,9 +139,9 @@ class SentimentStudy(Study):
             f"were taken out of them. Evaluated on {found['white names'].found} white and "
             f"{found['black names'].found} black names of Caliskan et al. (2017), where the paper's vectors "
             "(glove.42B.300d) had 49 and 45.",
-            f"Every method is trained for {self.steps:,} steps, the paper's for {PAPER_STEPS:,}. Longer training does "
-            "not raise the accuracy but makes every network surer of itself, and with it every logit and gap larger: "
-            "compare gaps with Baseline's of the same table.",
+            f"Every method is trained for {self.steps:,} steps, the paper's for {PAPER_STEPS:,}. A longer "
+            "training makes a network surer of itself, and with it every logit and gap larger: compare gaps with "
+            "Baseline's of the same table.",
             "Gaps are differences of mean logits, by size. Spread is the standard deviation of the logits of all "
             "evaluation names: 0 where every name is treated alike. The paper gives accuracy in whole percent, and "
             "does not say whether its ± are standard errors or deviations of ten runs.",
