@@ -10,7 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from likewise._version import __version__
-from likewise.experiments.tables import LEGEND, Entry, Row, StudyTable
+from likewise.experiments.tables import Entry, Row, StudyTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,9 +19,10 @@ __all__ = ["draw_svg", "render_page"]
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _CSS = """
+.wrap { width: min(92rem, 100%); }
 .scroll { overflow-x: auto; }
 .results { width: 100%; font-size: .92rem; }
-.results th, .results td { padding: .5rem .7rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; vertical-align: top; }
+.results th, .results td { padding: .5rem .55rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; vertical-align: top; }
 .results th:first-child { text-align: left; }
 .results .paper { display: block; color: var(--muted); font-size: .82rem; }
 .results .better { color: var(--ok); } .results .worse { color: var(--harm); }
@@ -71,7 +72,7 @@ def render_page(table: StudyTable, drawings: Mapping[str, bytes]) -> str:
 <h1>{escape(study.title)}</h1></div></header>
 <main class="wrap">
 <section class="card" aria-labelledby="table"><h2 id="table">Ours and the paper's</h2>
-<p class="lede">{escape(LEGEND)}</p>
+<p class="lede">{escape(table.legend)}</p>
 {_missing(table)}{_results(table)}
 {remarks}</section>
 {_figures(drawings)}<section class="card" aria-labelledby="methods"><h2 id="methods">What each method used</h2>

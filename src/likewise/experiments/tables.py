@@ -13,13 +13,9 @@ from likewise.experiments.settings import plain_settings
 from likewise.experiments.store import Cell
 from likewise.experiments.study import Measure, Published, Study
 
-__all__ = ["BETTER", "LEGEND", "WORSE", "Entry", "Row", "StudyTable", "make_table"]
+__all__ = ["BETTER", "WORSE", "Entry", "Row", "StudyTable", "make_table"]
 
 BETTER, WORSE = "▲", "▼"
-LEGEND = (
-    f"Mean ± standard error over the seeds, the paper's below. {BETTER} better and {WORSE} worse than the paper by more "
-    "than two combined standard errors (and half a unit of the paper's last digit); no mark: no such difference."
-)
 
 
 @dataclass(frozen=True)
@@ -132,6 +128,16 @@ class StudyTable:
         done = {row.method: len(row.seeds) for row in self.rows}
         left = {method: self.seeds - done.get(method, 0) for method in self.study.methods}
         return {method: count for method, count in left.items() if count}
+
+    @property
+    def legend(self) -> str:
+        """How to read the table."""
+        if not self.study.published:
+            return "Mean ± standard error over the seeds."
+        return (
+            f"Mean ± standard error over the seeds, the paper's below. {BETTER} better and {WORSE} worse than the paper "
+            "by more than two combined standard errors (and half a unit of the paper's last digit)."
+        )
 
     @property
     def cpu_seconds(self) -> float:

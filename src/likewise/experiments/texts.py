@@ -10,7 +10,7 @@ from typing import Any
 
 from likewise.experiments.settings import plain_settings
 from likewise.experiments.store import Cell
-from likewise.experiments.tables import BETTER, LEGEND, WORSE, Entry, StudyTable
+from likewise.experiments.tables import BETTER, WORSE, Entry, StudyTable
 
 __all__ = ["KIND", "cells_csv", "markdown", "plain_results", "table_csv"]
 
@@ -92,7 +92,7 @@ def markdown(table: StudyTable) -> str:
     notes = [f"- {_cell(row.method)}: {row.note}" for row in table.rows]
     seeds = f"{table.seeds} seeds" if table.seeds > 1 else "one seed"
     made = f"{seeds}, {table.cpu_seconds / 60:.1f} CPU minutes in all."
-    return "\n\n".join(["\n".join(lines), f"{LEGEND} {made}", *study.remarks, "\n".join(notes)]) + "\n"
+    return "\n\n".join(["\n".join(lines), f"{table.legend} {made}", *study.remarks, "\n".join(notes)]) + "\n"
 
 
 def _cell(text: str) -> str:
