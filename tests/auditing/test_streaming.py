@@ -1,12 +1,14 @@
 """Parquet files of any size: the same numbers whatever the chunks, and the same people at the top."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 import likewise as lw
 from likewise.auditing import audit
 from likewise.auditing.conclusion import Questions
+from likewise.auditing.engine import Engine
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.auditing.streaming import Asked, ParquetTable, Sizes, audit_parquet
 from likewise.core.errors import InputError
@@ -25,7 +27,14 @@ def setting(tmp_path_factory):
 
 
 def stream(
-    setting, *, pool_rows=300, sensitive=("personal_status", "sex"), eps=0.05, map_folder=None, **sizes
+    setting,
+    *,
+    pool_rows=300,
+    sensitive=("personal_status", "sex"),
+    eps=0.05,
+    engine=None,
+    map_folder=None,
+    **sizes,
 ):
     data, folder, model, metric = setting
     return audit_parquet(
@@ -35,6 +44,7 @@ def stream(
         ParquetTable.find(folder / "*.parquet", ("credit", "good")),
         Questions(eps, None, 0.01, 0.95),
         sizes=Sizes(**sizes),
+        engine=engine,
         map_folder=map_folder,
     )
 
@@ -65,6 +75,105 @@ def test_the_map_shows_the_most_harmed_and_says_of_how_many(setting):
     assert found.unfair_map.total == 1000
     assert sorted(found.unfair_map.harm)[::-1] == pytest.approx(sorted(everybody.unfair_map.harm)[::-1][:25])
     assert setting[0].domain.validate(found.unfair_map.twins) == ()
+
+
+class AnyOrder(Engine):
+    """Works on the parts in another order, and on some of them twice, as after a failure."""
+
+    def map(self, function, shared, items):
+        order = np.random.default_rng(len(items)).permutation(len(items))
+        answers = {k: function(shared, items[k]) for k in (*order[:3], *order)}
+        return iter([answers[k] for k in range(len(items))])
+
+
+def test_where_and_how_often_parts_are_worked_on_changes_nothing(setting, tmp_path):
+    choices = {"part": 210, "chunk": 120, "exact": 10, "pool_rows": 60}
+    one, other = (
+        stream(setting, engine=engine, map_folder=tmp_path / name, **choices)
+        for engine, name in ((None, "one"), (AnyOrder(), "other"))
+    )
+    for name in ("value", "base_loss", "pure_gap", "flipped", "lambda_", "interval", "test"):
+        assert getattr(one, name) == getattr(other, name), name
+    assert one.curve.values.tolist() == other.curve.values.tolist()
+    pd.testing.assert_frame_equal(one.unfair_map.frame, other.unfair_map.frame)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "one"), pd.read_parquet(tmp_path / "other"))
+    assert other.settings["engine"] == "AnyOrder"
+
+
+def test_bins_and_shards_give_the_exact_numbers(setting):
+    exact, binned, sharded = (
+        stream(setting, pool_rows=150, **sizes)
+        for sizes in ({}, {"exact": 10, "part": 500}, {"shard": 60, "chunk": 500, "part": 500})
+    )
+    assert len(binned.curve.eps) < len(exact.curve.eps)
+    for other in (binned, sharded):
+        for name in ("value", "pure_gap", "flipped", "lambda_", "transport"):
+            assert getattr(other, name) == pytest.approx(getattr(exact, name), abs=1e-9), name
+        assert other.interval.high == pytest.approx(exact.interval.high, abs=1e-9)
+        pd.testing.assert_frame_equal(other.unfair_map.top(50), exact.unfair_map.top(50))
+
+
+def test_the_map_of_everybody_is_written_as_files(setting, tmp_path):
+    found = stream(setting, part=170, chunk=100, pool_rows=60, shard=40, map_folder=tmp_path / "map")
+    written = pd.read_parquet(tmp_path / "map")
+    assert written["person"].tolist() == list(range(1000))
+    assert len(list((tmp_path / "map").iterdir())) == found.settings["parts"] == 7
+    shown = found.unfair_map.frame.sort_values("person", ignore_index=True)
+    pd.testing.assert_frame_equal(written, shown, check_dtype=False)
+    histogram = found.settings["harm_histogram"]
+    assert sum(histogram["people"]) == 1000
+    assert histogram["people"][0] == int((written["harm"] < 0.01).sum())
+    with pytest.raises(InputError, match="exists"):
+        stream(setting, map_folder=tmp_path / "map")
+    assert [path.name for path in tmp_path.iterdir()] == ["map"]
+
+
+def test_everybody_with_their_own_twins_only(setting):
+    data, folder, model, metric = setting
+    search = CandidateSearch(sensitive=["sex", "personal_status"], use_rows=False)
+    given = {"metric": metric, "domain": data.domain, "candidates": search, "eps": 0.0}
+    streamed = audit(model, folder, ("credit", "good"), **given)
+    memory = audit(model, data.frame, data.y, search="candidates", **given)
+    assert streamed.pure_gap == pytest.approx(memory.pure_gap, abs=1e-9)
+
+
+def test_parts_cover_every_row_once(tmp_path):
+    frame = pd.DataFrame({"x": np.arange(1000), "y": 0})
+    frame[:10].to_parquet(tmp_path / "a.parquet", row_group_size=3, index=False)
+    frame[10:10].to_parquet(tmp_path / "b.parquet", index=False)
+    frame[10:].to_parquet(tmp_path / "c.parquet", row_group_size=400, index=False)
+    table = ParquetTable.find(tmp_path, "y")
+    for rows in (7, 150, 10_000):
+        parts = table.parts(rows)
+        assert max(part.rows for part in parts) <= rows
+        assert [part.first for part in parts] == np.cumsum([0, *(p.rows for p in parts)])[:-1].tolist()
+        read = [chunk["x"] for part in parts for chunk, _ in table.chunks(part, 64)]
+        assert np.concatenate(read).tolist() == list(range(1000))
+    picked, _ = table.take(np.array([999, 0, 500, 9, 10]))
+    assert picked["x"].tolist() == [999, 0, 500, 9, 10]
+
+
+def test_a_missing_or_damaged_part_leaves_nothing(setting, tmp_path):
+    data, folder, model, metric = setting
+    there, out = tmp_path / "people", tmp_path / "out"
+    there.mkdir()
+    out.mkdir()
+    for name in ("a.parquet", "b.parquet"):
+        (there / name).write_bytes((folder / name).read_bytes())
+    table = ParquetTable.find(there, ("credit", "good"))
+    given = (Asked(model, metric, data.domain), table, Questions(0.05, None, 0.01, 0.95))
+    content = bytearray((there / "b.parquet").read_bytes())
+    content[40:4000] = bytes(3960)
+    (there / "b.parquet").write_bytes(content)
+    with pytest.raises(InputError, match=r"b\.parquet cannot be read"):
+        audit_parquet(*given, map_folder=out / "map")
+    (there / "b.parquet").unlink()
+    with pytest.raises(InputError, match=r"there is no file '.*b\.parquet'. A part of the table is missing"):
+        audit_parquet(*given, map_folder=out / "map")
+    data.frame.drop(columns="age").assign(credit="good").to_parquet(there / "b.parquet")
+    with pytest.raises(InputError, match=r"b\.parquet has no column 'age'"):
+        audit_parquet(*given, map_folder=out / "map")
+    assert list(out.iterdir()) == []
 
 
 def test_paths_through_the_verb_with_a_domain_of_its_own(setting):

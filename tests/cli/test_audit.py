@@ -398,7 +398,7 @@ def test_existing_files_stay_without_force(run, table, model, tmp_path):
     assert Path("page.html").read_text() != "mine"
 
 
-def test_large_tables_are_read_chunk_by_chunk(run, model, people, tmp_path, monkeypatch):
+def test_large_tables_are_read_part_by_part(run, model, people, tmp_path, monkeypatch):
     monkeypatch.setattr("likewise.cli.sources.STREAM_ROWS", 200)
     people.to_parquet("people.parquet")
     people.to_csv("people.csv", index=False)
@@ -406,7 +406,7 @@ def test_large_tables_are_read_chunk_by_chunk(run, model, people, tmp_path, monk
     for source in ("people.parquet", "people.csv"):
         done = run("audit", model, source, *SEX, "--edit", "job:cook=nurse", "--json", "-")
         assert done.code == 0, done.err
-        assert "240 people are read chunk by chunk" in done.err
+        assert "240 people are read part by part" in done.err
         found.append(json.loads(done.out)["numbers"])
     assert found[0] == found[1]
     done = run(

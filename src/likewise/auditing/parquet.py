@@ -19,9 +19,8 @@ import pyarrow.parquet as pq
 
 from likewise.auditing.frontier import Ints
 from likewise.core.errors import InputError
-from likewise.domains import TabularDomain
 
-__all__ = ["PART_ROWS", "ParquetTable", "Part", "Rows"]
+__all__ = ["PART_ROWS", "ParquetTable", "Part", "Rows", "parquet_files", "parts_of"]
 
 # Rows of a part: small row groups go together up to this, larger ones are cut.
 PART_ROWS = 131_072
@@ -82,7 +81,7 @@ class ParquetTable:
     @classmethod
     def find(cls, pattern: str | Path, y: Any) -> ParquetTable:
         """Find the files of a path, a folder or a glob pattern; `y` is the target's name or (name, positive value)."""
-        paths = _files(str(pattern))
+        paths = parquet_files(str(pattern))
         if not paths:
             raise InputError(f"audit: no file fits {str(pattern)!r}. Check the path of the Parquet files.")
         target, positive = y if isinstance(y, tuple) else (y, None)
@@ -186,16 +185,6 @@ class ParquetTable:
         table = pa.concat_tables(picked).unify_dictionaries()
         return self._split(table if order is None else table.take(pa.array(order)))
 
-    def domain(self, sample: pd.DataFrame, immutable: tuple[str, ...] = ()) -> TabularDomain:
-        """Return the domain of all values and ranges in the files; means and scales come from the sample."""
-        from likewise.auditing.survey import Extent
-
-        extent = Extent()
-        for part in self.parts():
-            for batch in self.batches(part, [str(name) for name in sample.columns]):
-                extent = extent.with_batch(batch)
-        return extent.domain(sample, immutable)
-
     def _split(self, table: pa.Table) -> Rows:
         frame = table.to_pandas(use_threads=False)
         labels = frame.pop(self.target)
@@ -213,7 +202,8 @@ def parts_of(numbers: Ints, parts: Sequence[Part]) -> list[tuple[Part, Ints]]:
     ]
 
 
-def _files(pattern: str) -> tuple[str, ...]:
+def parquet_files(pattern: str) -> tuple[str, ...]:
+    """Return the files of a path, a folder (all files below that end in .parquet) or a glob pattern, sorted."""
     if Path(pattern).is_dir():
         found = [str(path) for path in Path(pattern).glob("**/*.parquet")]
     else:

@@ -26,12 +26,14 @@ class Extent:
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     values: dict[str, frozenset[Any]] = field(default_factory=dict)
 
-    def with_batch(self, batch: pa.RecordBatch) -> Extent:
-        """Return the extent of these rows and those before."""
+    def with_batch(self, batch: pa.RecordBatch, listed: str | None = None) -> Extent:
+        """Return the extent of these rows and those before; all values, None too, of a column that is listed."""
         ranges, values = {}, {}
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             kind = column.type
-            if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            if name == listed:
+                values[name] = frozenset(pc.unique(column).to_pylist())
+            elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
                 found = pc.min_max(column).as_py()
                 if found["min"] is not None:
                     ranges[name] = (found["min"], found["max"])
@@ -73,7 +75,7 @@ def survey(
     draws : sequence of int arrays
         Rising numbers of people.
     extent : bool
-        Whether to read every value; else only parts with somebody drawn are read.
+        Whether to read every value, those of the target one by one; else only parts with somebody drawn are read.
 
     Returns
     -------
@@ -97,7 +99,6 @@ def survey_part(table: ParquetTable, item: tuple[Part, Ints, bool]) -> tuple[pa.
     rows = table.pick(part, numbers)
     extent = Extent()
     if wanted:
-        names = [name for name in table.schema.names if name != table.target]
-        for batch in table.batches(part, names):
-            extent = extent.with_batch(batch)
+        for batch in table.batches(part):
+            extent = extent.with_batch(batch, table.target)
     return rows, extent

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from likewise.cli.engines import check_engine, open_engine
 from likewise.cli.options import example, options, parse_budget, parse_edits
 from likewise.cli.outputs import check_outputs
 from likewise.core.errors import InputError, NotConvergedError
 
 if TYPE_CHECKING:
     from likewise.auditing import AuditResult
+    from likewise.auditing.engine import Engine
     from likewise.cli.case import Case
     from likewise.cli.progress import Progress
     from likewise.models.files import LoadedModel
@@ -67,12 +69,19 @@ class Choices:
     show_default=True,
     help="Whether the model takes the table itself or encoded numbers, where that cannot be seen.",
 )
-@options("diagnose", "json", "html", "seed", "sample", "allow_pickle", "trust", "quiet", "force", "config")
+@options(
+    "diagnose", "json", "html", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle", "trust",
+    "quiet", "force", "config",
+)  # fmt: skip
 def command(
     model: str,
     table: Path,
     json_file: str | None,
     html_file: Path | None,
+    map_folder: Path | None,
+    engine: str,
+    scheduler: str | None,
+    workers: int | None,
     allow_pickle: bool,
     trust: Sequence[str],
     diagnose: bool,
@@ -84,22 +93,23 @@ def command(
 
     MODEL is a file (likewise's own, ONNX, XGBoost, LightGBM, CatBoost, skops) or package.module:attribute.
     TABLE is CSV, Parquet or Arrow, with the people in their own units. A Parquet file of more than 100,000 people
-    is read chunk by chunk.
+    is read part by part, as is a folder or a quoted pattern of Parquet files: 'people/*.parquet'.
     """
     choices = Choices(**given)
     _check(choices, [html_file, None if json_file in (None, "-") else Path(str(json_file))], force)
+    check_engine(engine, scheduler, workers, map_folder)
+    from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
     from likewise.cli.progress import Progress
     from likewise.models.files import read_model
 
     progress = Progress(quiet)
     with progress.stage(f"Loading {model}"):
         loaded = read_model(model, allow_pickle=allow_pickle, trusted=trust)
-    with progress.stage(f"Reading {table.name}"):
-        case, people, labels = make_case(loaded, table, choices, progress)
-    with progress.stage("Auditing", spinner=not isinstance(case.frame, Path)):
-        from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
-
-        result = solve_case(case, progress=progress.shown)
+    with open_engine(engine, scheduler, workers, map_folder, progress) as runner:
+        with progress.stage(f"Reading {table.name}"):
+            case, people, labels = make_case(loaded, table, choices, progress, runner)
+        with progress.stage("Auditing", spinner=not isinstance(case.frame, Path)):
+            result = solve_case(case, progress=progress.shown, engine=runner, map_folder=map_folder)
     with progress.stage("Evaluating"):
         evaluation = evaluate_case(
             case.matched,
@@ -113,11 +123,13 @@ def command(
         found = diagnose_metric(case.metric, people, case.sensitive, choices.seed) if diagnose else []
     extras = {"evaluation": evaluation, "diagnoses": found}
     _show(result, extras, json_file, html_file, name=model, quiet=quiet, force=force)
+    if map_folder is not None and not quiet and json_file != "-":
+        click.echo(f"Wrote {map_folder}")
     _judge(result)
 
 
 def make_case(
-    loaded: LoadedModel, table: Path, choices: Choices, progress: Progress
+    loaded: LoadedModel, table: Path, choices: Choices, progress: Progress, engine: Engine | None
 ) -> tuple[Case, Any, Any]:
     """Bring a model and a table together.
 
@@ -146,6 +158,7 @@ def make_case(
         drop_missing=choices.drop_missing,
         sample=choices.sample,
         seed=choices.seed,
+        engine=engine,
     )
     if source.note:
         progress.note(source.note)

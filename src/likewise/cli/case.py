@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from likewise.auditing import AuditResult
+    from likewise.auditing.engine import Engine
     from likewise.cli.matching import Matched
     from likewise.domains import TabularDomain
     from likewise.evaluation import Evaluation
@@ -115,7 +116,9 @@ def fit_metric(frame: pd.DataFrame, sensitive: Sequence[str], domain: TabularDom
     return learner.fit(frame[known], sensitive_features=frame[outside] if outside else None)
 
 
-def solve_case(case: Case, *, progress: bool = False) -> AuditResult:
+def solve_case(
+    case: Case, *, progress: bool = False, engine: Engine | None = None, map_folder: Path | None = None
+) -> AuditResult:
     """Run the audit of a case."""
     from likewise.auditing import audit
 
@@ -144,6 +147,8 @@ def solve_case(case: Case, *, progress: bool = False) -> AuditResult:
         edits=dict(case.edits) or None,
         confidence=case.confidence,
         random_state=case.seed,
+        engine=engine,
+        map_folder=map_folder,
         progress=progress,
     )
 

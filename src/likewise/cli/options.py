@@ -79,6 +79,27 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "sample": click.option(
         "--sample", type=click.IntRange(min=2), help="Take so many people at random instead of all."
     ),
+    "engine": click.option(
+        "--engine",
+        type=click.Choice(["local", "dask"]),
+        default="local",
+        show_default=True,
+        help="Where Parquet files are worked on: in this process, or by Dask workers. The numbers are the same.",
+    ),
+    "scheduler": click.option(
+        "--scheduler", metavar="ADDRESS", help="Dask scheduler to use, such as tcp://10.0.0.5:8786."
+    ),
+    "workers": click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        help="Dask workers to start on this machine, where no scheduler is named.  [default: 2]",
+    ),
+    "map": click.option(
+        "--map",
+        "map_folder",
+        type=_FILE,
+        help="Write everybody beside their worst twin to this new folder, as Parquet files.",
+    ),
     "diagnose": click.option(
         "--diagnose", is_flag=True, help="Also show how well the metric hides each sensitive column (slower)."
     ),

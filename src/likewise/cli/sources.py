@@ -1,4 +1,4 @@
-"""Where the people of an audit come from: a table in memory, or a Parquet file that is read chunk by chunk."""
+"""Where the people of an audit come from: a table in memory, or Parquet files that are read part by part."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from likewise.core.frames import check_columns
 if TYPE_CHECKING:
     import pandas as pd
 
-    from likewise.auditing.parquet import ParquetTable
+    from likewise.auditing.engine import Engine
+    from likewise.auditing.survey import Extent
     from likewise.domains import TabularDomain
 
 __all__ = ["STREAM_ROWS", "Source", "open_people"]
@@ -39,7 +40,7 @@ class Source:
     Parameters
     ----------
     people : DataFrame or Path
-        What is audited: a table, or a file too large for memory.
+        What is audited: a table, or the path of Parquet files.
     y : ndarray or str or tuple
         As `audit` takes it with `people`.
     frame : DataFrame
@@ -50,8 +51,8 @@ class Source:
         The different values of the target.
     note : str
         What the user should know; empty for nothing.
-    stream : ParquetTable or None
-        The file, where it is too large for memory.
+    extent : Extent or None
+        What occurs in the files, where they are not in memory.
     """
 
     people: pd.DataFrame | Path
@@ -60,14 +61,14 @@ class Source:
     labels: np.ndarray[Any, Any]
     values: list[Any]
     note: str = ""
-    stream: ParquetTable | None = None
+    extent: Extent | None = None
 
     def domain(self, columns: Sequence[str], immutable: Sequence[str]) -> TabularDomain:
         """Return the domain of some columns, with everything that occurs in the table or in the whole file."""
         from likewise.domains import TabularDomain
 
-        if self.stream is not None:
-            return self.stream.domain(self.frame[list(columns)], tuple(immutable))
+        if self.extent is not None:
+            return self.extent.domain(self.frame[list(columns)], tuple(immutable))
         return TabularDomain.from_frame(self.frame[list(columns)], immutable=tuple(immutable))
 
 
@@ -81,11 +82,29 @@ def open_people(
     drop_missing: bool,
     sample: int | None,
     seed: int,
+    engine: Engine | None = None,
 ) -> Source:
-    """Read a table, or sample one that is too large; see `read_people` for the parameters."""
-    rows = table_rows(path) if sample is None else None
-    if rows is not None and rows > STREAM_ROWS:
-        return _stream(path, target, positive, ignore, needed, drop_missing, seed)
+    """Read a table, or sample one that is too large.
+
+    Parameters
+    ----------
+    path : Path
+        A table, a folder of Parquet files, or a pattern of their names.
+    target, positive, ignore, needed, drop_missing, sample, seed
+        See `read_people`.
+    engine : Engine, optional
+        Where Parquet files are read; given, a file of any size is left to it.
+    """
+    several = path.is_dir() or (not path.exists() and glob.has_magic(str(path)))
+    if several and sample is not None:
+        raise InputError("--sample takes one file. Pass one of the Parquet files.")
+    rows = table_rows(path) if sample is None and not several else None
+    if several or (rows is not None and (rows > STREAM_ROWS or engine is not None)):
+        # The auditor takes patterns; a file called a[1].parquet is meant as it is written.
+        pattern = path if several else Path(glob.escape(str(path)))
+        return _stream(pattern, target, positive, ignore, needed, drop_missing, seed, engine)
+    if engine is not None:
+        raise InputError(f"--engine and --map are for Parquet files. Save {path.name} as Parquet first.")
     people = read_people(
         path,
         target=target,
@@ -99,7 +118,7 @@ def open_people(
     labels = binary_labels(people.labels, positive)
     if sample is None and len(labels) > STREAM_ROWS:
         file = _spill(people.frame.assign(**{target: labels}))
-        return _stream(file, target, positive, (), needed, False, seed)
+        return _stream(file, target, positive, (), needed, False, seed, None)
     said = f"left out {people.dropped:,} people with missing values." if people.dropped else ""
     values = list(dict.fromkeys(labels.tolist()))
     return Source(people.frame, labels, people.frame, labels, values, said)
@@ -114,56 +133,54 @@ def _spill(frame: pd.DataFrame) -> Path:
 
 
 def _stream(
-    path: Path,
+    pattern: Path,
     target: str,
     positive: str | None,
     ignore: Sequence[str],
     needed: Sequence[str],
     drop_missing: bool,
     seed: int,
+    engine: Engine | None,
 ) -> Source:
     import pandas as pd
 
-    from likewise.auditing.parquet import ParquetTable
+    from likewise.auditing.engine import LocalEngine
+    from likewise.auditing.parquet import ParquetTable, parquet_files
+    from likewise.auditing.survey import survey
 
-    names = pd.DataFrame(columns=pd.Index(_names(path)))
-    check_columns(names, [target, *ignore, *needed], owner=path.name, name="table")
     if drop_missing:
         raise InputError(
-            f"{path.name} is read chunk by chunk, where --drop-missing cannot be used. Drop the rows with missing "
+            f"{pattern.name} is read part by part, where --drop-missing cannot be used. Drop the rows with missing "
             "values first, or pass --sample."
         )
-    values = _target_values(path, target)
+    found = parquet_files(str(pattern))
+    if not found:
+        raise InputError(f"There is no Parquet file that fits {str(pattern)!r}. Check the path.")
+    table = ParquetTable(found, target)
+    names = pd.DataFrame(columns=pd.Index(table.schema.names))
+    check_columns(names, [target, *ignore, *needed], owner=pattern.name, name="table")
+    parts = table.parts()
+    n = sum(part.rows for part in parts)
+    if not n:
+        raise InputError(f"{pattern.name} has no rows. Pass a table with people in it.")
+    runner = engine or LocalEngine()
+    runner.check(table.paths)
+    rows = np.sort(np.random.default_rng(seed).choice(n, size=min(SAMPLE_ROWS, n), replace=False))
+    ((frame, labels),), extent = survey(runner, table, parts, [rows], extent=True)
+    values = _target_values(extent.values[target], positive, pattern.name, target)
+    note = f"{n:,} people are read part by part; each is compared with a sample of the others."
+    return Source(pattern, target, frame.drop(columns=list(ignore)), labels, values, note, extent)
+
+
+def _target_values(seen: frozenset[Any], positive: str | None, name: str, target: str) -> list[Any]:
+    if None in seen:
+        raise InputError(f"{name}: the target {target!r} has missing values. Drop those rows first.")
+    values = sorted(seen, key=lambda value: (str(type(value)), value))
     if positive is not None:
         find_value(values, positive, what="--positive: the target")
         if len(values) > 2:
             raise InputError(
-                f"{path.name} is read chunk by chunk, where a target with more than two values cannot be cut in two. "
+                f"{name} is read part by part, where a target with more than two values cannot be cut in two. "
                 "Write a column with two values first, or pass --sample."
             )
-    # The auditor takes patterns; a file called a[1].parquet is meant as it is written.
-    literal = Path(glob.escape(str(path)))
-    table = ParquetTable.find(literal, target)
-    rng = np.random.default_rng(seed)
-    rows = np.sort(rng.choice(table.n_rows, size=min(SAMPLE_ROWS, table.n_rows), replace=False))
-    frame, labels = table.take(rows)
-    note = f"{table.n_rows:,} people are read chunk by chunk; each is compared with a sample of the others."
-    return Source(literal, target, frame.drop(columns=list(ignore)), labels, values, note, table)
-
-
-def _names(path: Path) -> list[str]:
-    import pyarrow.parquet as pq
-
-    return list(pq.read_schema(path).names)
-
-
-def _target_values(path: Path, target: str) -> list[Any]:
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    seen: dict[Any, None] = {}
-    for batch in pq.ParquetFile(path).iter_batches(columns=[target]):
-        seen |= dict.fromkeys(pc.unique(batch.column(0)).to_pylist())
-    if None in seen:
-        raise InputError(f"{path.name}: the target {target!r} has missing values. Drop those rows first.")
-    return list(seen)
+    return values

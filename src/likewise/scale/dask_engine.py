@@ -29,6 +29,8 @@ __all__ = ["DaskEngine"]
 
 # Parts handed to the scheduler at once: enough to keep many workers busy, few enough to hold their answers.
 _AHEAD = 64
+# Seconds to wait for a scheduler, and for its first worker.
+TIMEOUT = 10.0
 
 
 class DaskEngine(Engine):
@@ -47,8 +49,8 @@ class DaskEngine(Engine):
         How many to start on this machine, one thread each. Not used with an address.
     memory_limit : str, int or None, default="auto"
         Of each worker started on this machine, as Dask takes it.
-    timeout : float, default=10
-        Seconds to wait for a scheduler, and for its first worker.
+    timeout : float, optional
+        Seconds to wait for a scheduler, and for its first worker; default 10.
 
     Examples
     --------
@@ -67,9 +69,10 @@ class DaskEngine(Engine):
         workers: int = 2,
         *,
         memory_limit: str | int | None = "auto",
-        timeout: float = 10.0,
+        timeout: float | None = None,
     ) -> None:
-        self.address, self.timeout, self.memory_limit = address, timeout, memory_limit
+        self.address, self.memory_limit = address, memory_limit
+        self.timeout = TIMEOUT if timeout is None else timeout
         self.workers = check_number_of_workers(workers)
         self._depth = 0
         self._cluster: Any = None

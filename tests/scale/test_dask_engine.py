@@ -1,0 +1,239 @@
+"""Audits on a small real Dask cluster: the numbers of the local engine, whatever happens to a worker."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import likewise as lw
+from likewise.auditing.conclusion import Questions
+from likewise.auditing.engine import LocalEngine
+from likewise.auditing.parquet import ParquetTable
+from likewise.auditing.search.candidates import CandidateSearch
+from likewise.auditing.streaming import Asked, Sizes, audit_parquet
+from likewise.core.errors import InputError
+
+pytest.importorskip("distributed")
+
+SAME = ("n", "value", "base_loss", "pure_gap", "flipped", "lambda_", "transport")
+
+
+@pytest.fixture(scope="module")
+def engine():
+    """One cluster for all tests here: two worker processes."""
+    from likewise.scale import DaskEngine
+
+    with DaskEngine(workers=2) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def german(tmp_path_factory):
+    data = lw.datasets.load_german()
+    folder = tmp_path_factory.mktemp("german")
+    table = data.frame.assign(credit=np.where(data.y == 1, "good", "bad"))
+    for k in range(4):
+        table.iloc[250 * k : 250 * (k + 1)].to_parquet(folder / f"part-{k}.parquet", index=False)
+    metric = lw.ExpertSubspace(["sex"], domain=data.domain).fit(data.frame).metric_
+    return data, folder, metric
+
+
+def score(frame):
+    return 1 / (1 + np.exp(-(frame["sex"] == "male") - frame["age"] / 50 + 1))
+
+
+def audit_german(german, model, engine, map_folder=None, **sizes):
+    data, folder, metric = german
+    search = CandidateSearch(sensitive=["sex"], pool_rows=50)
+    return audit_parquet(
+        Asked(model, metric, data.domain, candidates=search),
+        ParquetTable.find(folder, ("credit", "good")),
+        Questions(0.02, None, 0.01, 0.95),
+        engine=engine,
+        sizes=Sizes(**({"part": 125, "chunk": 100} | sizes)),
+        map_folder=map_folder,
+    )
+
+
+def check_same(one, other):
+    for name in SAME:
+        assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-9), name
+    budgets = np.linspace(0.0, float(one.curve.eps[-1]), 50)
+    assert one.curve.gap(budgets) == pytest.approx(other.curve.gap(budgets), abs=1e-9)
+    assert one.interval.low == pytest.approx(other.interval.low, abs=1e-9)
+    assert one.test.p_value == pytest.approx(other.test.p_value, abs=1e-9)
+    assert one.settings["harm_histogram"] == other.settings["harm_histogram"]
+    for name in ("unfair_map", "pure_map"):
+        pd.testing.assert_frame_equal(getattr(one, name).top(100), getattr(other, name).top(100))
+
+
+def test_all_of_adult_gives_the_same_numbers_here_and_there(engine, tmp_path):
+    import torch
+
+    data = lw.datasets.load_adult()
+    assert len(data.frame) == 45_222
+    table = data.frame.assign(income=data.y)
+    table.to_parquet(tmp_path / "adult.parquet", index=False, row_group_size=7_000)
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(41, 20), torch.nn.ReLU(), torch.nn.Linear(20, 2))
+    metric = lw.AttributeSubspace(["sex"], domain=data.domain).fit(data.frame_train).metric_
+    given = (
+        Asked(
+            net,
+            metric,
+            data.domain,
+            candidates=CandidateSearch(sensitive=["sex"], proxies=None, pool_rows=20),
+        ),
+        ParquetTable.find(tmp_path, "income"),
+        Questions(0.02, None, 0.01, 0.95),
+    )
+    # Bins as for a table too large to keep every step of.
+    sizes = Sizes(part=8_192, exact=1_000)
+    here = audit_parquet(*given, engine=LocalEngine(), sizes=sizes)
+    there = audit_parquet(*given, engine=engine, sizes=sizes)
+    check_same(here, there)
+    assert there.n == 45_222
+    assert there.settings["engine"] == "dask, 2 workers"
+    assert there.settings["parts"] == 7
+
+
+def test_a_worker_that_dies_twice_changes_nothing(engine, german, tmp_path):
+    driver, marks, folder = os.getpid(), tmp_path / "marks", tmp_path / "maps"
+    marks.mkdir()
+    folder.mkdir()
+
+    def deadly(frame):
+        # Once in the search, and once while the map is written.
+        stage = "map" if any(path.name.startswith(".map-") for path in folder.iterdir()) else "search"
+        if os.getpid() != driver:
+            try:
+                (marks / stage).open("x").close()
+            except FileExistsError:
+                pass
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return 1 / (1 + np.exp(-(frame["sex"] == "male") - frame["age"] / 50 + 1))
+
+    found = audit_german(german, deadly, engine, folder / "map")
+    assert sorted(path.name for path in marks.iterdir()) == ["map", "search"]
+    expected = audit_german(german, score, LocalEngine(), folder / "expected")
+    check_same(found, expected)
+    assert sorted(path.name for path in folder.iterdir()) == ["expected", "map"]
+    written, wanted = (pd.read_parquet(folder / name) for name in ("map", "expected"))
+    assert written["person"].tolist() == list(range(1000))
+    pd.testing.assert_frame_equal(written, wanted)
+
+
+def test_the_model_is_opened_once_in_each_worker(engine, german, tmp_path):
+    class Model:
+        def __setstate__(self, state):
+            self.__dict__ = state
+            (self.folder / f"{os.getpid()}-{len(list(self.folder.iterdir()))}").touch()
+
+        def __init__(self, folder):
+            self.folder = folder
+
+        def __call__(self, frame):
+            return 1 / (1 + np.exp(-(frame["sex"] == "male") - frame["age"] / 50 + 1))
+
+    folder = tmp_path / "opened"
+    folder.mkdir()
+    found = audit_german(german, Model(folder), engine, part=20)
+    assert found.settings["parts"] > 40
+    workers = [path.name.split("-")[0] for path in folder.iterdir()]
+    assert 1 <= len(workers) <= 2
+    assert len(set(workers)) == len(workers)
+
+
+def test_the_command_gives_the_same_document(engine, german, tmp_path, monkeypatch, capsys):
+    from likewise.cli.app import main
+    from likewise.estimators import MLPBaselineClassifier
+
+    data, folder, _ = german
+    monkeypatch.chdir(tmp_path)
+    net = MLPBaselineClassifier(domain=data.domain, n_steps=5, hidden_layer_sizes=(4,), random_state=0)
+    net.fit(data.frame, np.where(data.y == 1, "good", "bad")).save("model.safetensors")
+    words = [
+        "audit",
+        "model.safetensors",
+        str(folder / "*.parquet"),
+        "--target",
+        "credit",
+        "--sensitive",
+        "sex",
+    ]
+    scheduler = engine._client.scheduler.address
+    documents = []
+    for more in ((), ("--engine", "dask", "--scheduler", scheduler, "--map", "map")):
+        with pytest.raises(SystemExit) as ended:
+            main([*words, "--json", "-", *more])
+        out, err = capsys.readouterr()
+        assert not ended.value.code, err
+        documents.append(json.loads(out))
+    assert "1,000 people are read part by part" in err
+    assert documents[0]["numbers"] == documents[1]["numbers"]
+    assert len(pd.read_parquet("map")) == 1000
+
+
+def test_errors_of_a_part_come_back_as_they_are_and_leave_nothing(engine, german, tmp_path):
+    def broken(frame):
+        return np.full(len(frame), np.nan if (frame["age"] > 60).any() else 0.5)
+
+    with pytest.raises(lw.ModelError, match="finite"):
+        audit_german(german, broken, engine, tmp_path / "map")
+    assert list(tmp_path.iterdir()) == []
+    check_same(audit_german(german, score, engine), audit_german(german, score, LocalEngine()))
+
+
+def test_files_that_a_worker_cannot_see(engine):
+    with pytest.raises(InputError, match=r"sees 0 of 1 Parquet files; missing is /nowhere/a\.parquet"):
+        engine.check(["/nowhere/a.parquet"])
+
+
+def test_a_model_that_cannot_be_sent(engine, german):
+    import threading
+
+    lock = threading.Lock()
+
+    def locked(frame):
+        with lock:
+            return score(frame)
+
+    with pytest.raises(InputError, match="cannot send the model"):
+        audit_german(german, locked, engine)
+
+
+def test_a_worker_with_another_version_is_refused(tmp_path):
+    """A scheduler and a worker of their own, which say that they have likewise 0.0.1."""
+    from likewise.scale import DaskEngine
+
+    script = tmp_path / "old.py"
+    script.write_text(
+        "import asyncio, importlib.metadata as metadata\n"
+        "real = metadata.version\n"
+        "metadata.version = lambda name: '0.0.1' if name == 'likewise' else real(name)\n"
+        "from distributed import Scheduler, Worker\n"
+        "async def main():\n"
+        "    async with Scheduler(port=0, host='127.0.0.1', dashboard=False) as scheduler:\n"
+        "        async with Worker(scheduler.address, dashboard=False) as worker:\n"
+        "            print(scheduler.address, flush=True)\n"
+        "            await asyncio.sleep(60)\n"
+        "asyncio.run(main())\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as old:
+        try:
+            address = old.stdout.readline().strip()
+            with (
+                pytest.raises(InputError, match=r"has likewise 0\.0\.1, this process has"),
+                DaskEngine(address),
+            ):
+                pass
+        finally:
+            old.kill()
