@@ -13,6 +13,7 @@ def test_settings_of_adult_are_table_3():
     settings = AdultStudy().settings("SenSR")
     estimator = settings["estimator"]
     assert (estimator["n_steps"], estimator["batch_size"], estimator["eps"]) == (12_000, 1000, 1e-3)
+    assert estimator["lr"] == 1e-4  # of the authors' program
     search = estimator["search"]
     choices = search if isinstance(search, dict) else None
     assert choices is not None
