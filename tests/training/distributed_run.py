@@ -1,5 +1,7 @@
 """What the distributed tests start under torchrun, and run once more in one process to compare with."""
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -8,10 +10,12 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import nn
 
 from likewise.auditing.search.gradient import GradientSearch
+from likewise.cli import main as cli
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain
@@ -110,14 +114,14 @@ def traces():
     return found
 
 
-def long_run(path=None, steps=40, callback=None, resume=True):
+def long_run(path=None, steps=24, callback=None, resume=True):
     """A run with everything that a checkpoint holds: λ that moves, warm starts, best weights, Adam."""
     data = rows(weight=False)
     objective = OBJECTIVES["sensr_warm"]
     net = mlp(3, (8,), 3, dtype=torch.float64)
     return train(
         net, data, objective, steps=steps, batch_size=20, lr=0.01, validation=data.take(torch.arange(20)),
-        validate_every=10, checkpoint=path, checkpoint_every=5, resume=resume and path is not None, callback=callback,
+        validate_every=6, checkpoint=path, checkpoint_every=5, resume=resume and path is not None, callback=callback,
         warn=False,
     )  # fmt: skip
 
@@ -181,6 +185,46 @@ def ends(ranks):
     return found
 
 
+def table(folder, name="people.csv"):
+    """A small table of people in a file."""
+    data = rows(80)
+    frame = pd.DataFrame(data.x.numpy(), columns=["age", "hours", "income"])
+    frame["sex"] = np.where(data.sensitive[:, 0].numpy() == 1, "Male", "Female")
+    frame["paid"] = np.where(data.y.numpy() > 0, "yes", "no")
+    frame.to_csv(folder / name, index=False)
+    return folder / name
+
+
+def command(*words):
+    """Exit code of the command line, and what this process printed."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            cli([str(word) for word in words])
+        except SystemExit as ended:
+            code = ended.code
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    return [code, out.getvalue(), err.getvalue()]
+
+
+def commands(folder, rank):
+    """Mistakes that all make, that only the first or only the other sees, and a verb that is nobody's but the first's."""
+    people = folder / "people.csv"
+    basic = ("--target", "paid", "--sensitive", "sex", "--steps", "2", "--method", "baseline", "-o")
+    taken = folder / "taken.safetensors"
+    if rank == 0:
+        taken.write_text("mine")
+    return {
+        "all": command("train", people, "--sensitive", "nobody", *basic, folder / "a.safetensors"),
+        "first": command("train", people, *basic, taken),
+        "other": command(
+            "train", people if rank == 0 else folder / "no.csv", *basic, folder / "a.safetensors"
+        ),
+        "usage": command("train", people, "--nonsense"),
+        "listed": command("datasets"),
+    }
+
+
 def main(folder):
     with joined() as ranks:
         found = {"rank": ranks.rank, "world": ranks.world, "traces": traces()}
@@ -190,12 +234,13 @@ def main(folder):
         found["ends"] = ends(ranks)
         assert current_ranks().several
     # A group that train makes for itself, and leaves no trace of.
-    found["again"] = flat(long_run(steps=10).net)
+    found["again"] = flat(long_run(steps=4).net)
     found["group left"] = torch.distributed.is_initialized()
+    found["commands"] = commands(folder, ranks.rank)
     (folder / f"{ranks.rank}.json").write_text(json.dumps(found))
 
     def die(step, loss, state):
-        if step == 23 and ranks.rank == 1:
+        if step == 13 and ranks.rank == 1:
             os._exit(9)
 
     long_run(folder / "two.safetensors", callback=die)

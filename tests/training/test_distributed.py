@@ -9,11 +9,13 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 from likewise.core.launch import Launch, launched
+from likewise.models import load_model
 from likewise.training import ERM, Batch, Ranks, SenSR, mlp, read_checkpoint, train
 from likewise.training.ranks import ONE, current_ranks, joined
 from likewise.training.sharing import Share
@@ -42,7 +44,8 @@ def torchrun(*words, cwd):
 def ran(tmp_path_factory):
     """What both ranks found; and the folder with the checkpoints."""
     folder = tmp_path_factory.mktemp("ranks")
-    HERE["long_run"](folder / "one.safetensors", steps=17)
+    HERE["long_run"](folder / "one.safetensors", steps=11)
+    HERE["table"](folder)
     done = torchrun(SCRIPT, folder, cwd=folder)
     files = [folder / f"{rank}.json" for rank in (0, 1)]
     assert all(file.exists() for file in files), done.stderr
@@ -83,29 +86,33 @@ def test_lambda_moves_in_what_is_compared(alone):
         assert len(set(alone[name]["history"]["lam"])) == 4, name
 
 
-def test_a_checkpoint_of_one_rank_goes_on_with_two(ran):
-    whole = HERE["flat"](HERE["long_run"]().net)
+@pytest.fixture(scope="module")
+def whole():
+    """The long run of one process, without interruption."""
+    return HERE["long_run"]()
+
+
+def test_a_checkpoint_of_one_rank_goes_on_with_two(ran, whole):
     for found in ran[0]:
-        np.testing.assert_allclose(found["resumed"], whole, rtol=1e-5, atol=1e-8)
+        np.testing.assert_allclose(found["resumed"], HERE["flat"](whole.net), rtol=1e-5, atol=1e-8)
 
 
-def test_two_ranks_one_of_which_dies_leave_a_checkpoint_that_one_goes_on_from(ran):
+def test_two_ranks_one_of_which_dies_leave_a_checkpoint_that_one_goes_on_from(ran, whole):
     _, folder, done = ran
     assert done.returncode != 0
     assert "another process of this training ended" in done.stderr
     kept = read_checkpoint(folder / "two.safetensors")
-    assert kept.step == 20
+    assert kept.step == 10
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
     resumed = HERE["long_run"](folder / "two.safetensors")
-    whole = HERE["long_run"]()
-    assert len(resumed.history) == len(whole.history) == 40
+    assert len(resumed.history) == len(whole.history) == 24
     np.testing.assert_allclose(HERE["flat"](resumed.net), HERE["flat"](whole.net), rtol=1e-5, atol=1e-8)
     np.testing.assert_allclose(resumed.history["lam"], whole.history["lam"], rtol=1e-5)
     np.testing.assert_allclose(resumed.state.warm, whole.state.warm, rtol=1e-5, atol=1e-8)
 
 
 def test_a_group_made_by_train_is_destroyed(ran):
-    expected = HERE["flat"](HERE["long_run"](steps=10).net)
+    expected = HERE["flat"](HERE["long_run"](steps=4).net)
     for found in ran[0]:
         np.testing.assert_allclose(found["again"], expected, rtol=1e-5, atol=1e-8)
         assert not found["group left"]
@@ -155,6 +162,43 @@ def test_a_rank_may_train_by_itself(ran):
         data = HERE["rows"]().to("cpu", torch.float32)
         expected = HERE["flat"](train(mlp(3, (8,), 3), data, steps=1 + rank).net)
         assert found["ends"]["alone"] == expected
+
+
+def test_the_command_line_says_it_once_and_all_exit_alike(ran):
+    one, two = (found["commands"] for found in ran[0])
+    for name, word in {
+        "all": "nobody",
+        "first": "exists already",
+        "other": "no.csv",
+        "usage": "nonsense",
+    }.items():
+        assert one[name][0] == two[name][0] == 2, name
+        assert one[name][1:] != two[name][1:] == ["", ""], name
+        assert word in one[name][2], name
+        assert one[name][2].count("Error") == 1, name
+    assert one["other"][2].startswith("Error: rank 1: ")
+    folder = ran[1]
+    assert (folder / "taken.safetensors").read_text() == "mine"
+    assert not (folder / "a.safetensors").exists()
+    # What is one process's work is left to the first.
+    assert one["listed"][0] == two["listed"][0] == 0
+    assert "adult" in one["listed"][1]
+    assert two["listed"][1:] == ["", ""]
+
+
+def test_torchrun_likewise_train(tmp_path):
+    people = HERE["table"](tmp_path)
+    choices = "--target paid --sensitive sex --method sensei --steps 40 --hidden 8 -o"
+    words = ("train", people, *choices.split())
+    done = torchrun("-m", "likewise", *words, tmp_path / "two.safetensors", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    code, out, _ = HERE["command"](*words, tmp_path / "one.safetensors")
+    assert code == 0
+    # One line from one rank, and the accuracy in it is one process's.
+    assert done.stdout == out.replace("one.safetensors", "two.safetensors")
+    one, two = (load_model(tmp_path / f"{name}.safetensors") for name in ("one", "two"))
+    frame = pd.read_csv(people).drop(columns="paid")
+    np.testing.assert_allclose(two.outputs(frame), one.outputs(frame), rtol=1e-3, atol=1e-4)
 
 
 # ---- without a second process ------------------------------------------------------------------------------

@@ -12,7 +12,9 @@ from typing import TextIO
 import click
 
 from likewise._version import __version__
+from likewise.cli.launching import first_speaks
 from likewise.core.errors import LikewiseError, NotConvergedError, UnfairError
+from likewise.core.launch import launched
 
 __all__ = ["EXIT_BAD_INPUT", "EXIT_NOT_CONVERGED", "EXIT_UNFAIR", "cli", "main"]
 
@@ -72,6 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Exit codes: 0 fine, 1 unfair at the asked level, 2 bad input, 3 a search did not converge, 130 Ctrl-C.
     """
+    with first_speaks(arguments) as heard:
+        _run(arguments, heard)
+
+
+def _run(arguments: Sequence[str] | None, heard: TextIO) -> None:
     warnings.showwarning = _show_warning
     try:
         code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
@@ -96,10 +103,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
+        launch = launched()
         click.echo(
-            f"Error: something unforeseen happened ({type(error).__name__}: {error}). "
-            f"Set {TRACEBACK}=1 to see where, and please report it.",
-            err=True,
+            f"{f'Rank {launch.rank}: ' if launch.several else ''}Error: something unforeseen happened "
+            f"({type(error).__name__}: {error}). Set {TRACEBACK}=1 to see where, and please report it.",
+            file=heard,
         )
         sys.exit(EXIT_BAD_INPUT)
     sys.exit(code if isinstance(code, int) else 0)

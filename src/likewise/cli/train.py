@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from likewise.cli.launching import agreeing, grouped
 from likewise.cli.methods import METHODS
 from likewise.cli.options import example, options
 from likewise.cli.outputs import check_outputs
 from likewise.core.errors import InputError, NotConvergedError
+from likewise.core.launch import launched
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,56 +64,68 @@ def command(
 
     The file keeps the encoding of the table, so `likewise audit` needs nothing else.
     """
-    check_outputs([out], force=force, suffixes=[".safetensors"], option="-o")
-    layers = parse_layers(hidden)
-    _check(method, sensitive, metric, eps)
-    from likewise.cli.case import metric_columns, read_metric
-    from likewise.cli.methods import train_method
-    from likewise.cli.people import binary_labels, read_people
-    from likewise.cli.progress import Progress
+    with grouped():
+        with agreeing():
+            if launched().first:
+                check_outputs([out], force=force, suffixes=[".safetensors"], option="-o")
+            layers = parse_layers(hidden)
+            _check(method, sensitive, metric, eps)
+            from likewise.cli.methods import train_method
+            from likewise.cli.people import binary_labels
+            from likewise.cli.progress import Progress
 
-    progress = Progress(quiet)
+            progress = Progress(quiet)
+            with progress.stage(f"Reading {table.name}"):
+                choices = {"ignore": ignore, "drop_missing": drop_missing, "sample": sample, "seed": seed}
+                people, given = _read(table, metric, sensitive, target=target, **choices)
+                y = binary_labels(people.labels, positive)
+            with progress.stage("Learning who is comparable"):
+                domain, found = _comparable(people.frame, given, sensitive, METHODS[method].needs)
+        with progress.stage(f"Training {METHODS[method].title}", spinner=False):
+            estimator = train_method(
+                method,
+                people.frame,
+                y,
+                domain=domain,
+                metric=found,
+                sensitive=sensitive,
+                progress=progress.shown,
+                seed=seed,
+                n_steps=steps,
+                hidden_layer_sizes=layers,
+                **({} if eps is None else {"eps": eps}),
+            )
+        with agreeing():
+            _keep(estimator, out)
+    if not quiet and launched().first:
+        right = float((estimator.predict(people.frame[list(domain.feature_names_in_)]) == y).mean())
+        click.echo(
+            f"Wrote {out}: {METHODS[method].title} on {len(y):,} people, accuracy {right:.3f} on them."
+        )
+
+
+def _read(
+    table: Path, metric: Path | None, sensitive: Sequence[str], **choices: Any
+) -> tuple[Any, FairMetric | None]:
+    """Return the people, with every column that is needed, and the metric if one is given."""
+    from likewise.cli.case import metric_columns, read_metric
+    from likewise.cli.people import read_people
+
     given = None if metric is None else read_metric(metric)
-    with progress.stage(f"Reading {table.name}"):
-        people = read_people(
-            table,
-            target=target,
-            ignore=ignore,
-            needed=(*sensitive, *(() if given is None else metric_columns(given))),
-            drop_missing=drop_missing,
-            sample=sample,
-            seed=seed,
-        )
-        assert people.labels is not None
-        y = binary_labels(people.labels, positive)
-    with progress.stage("Learning who is comparable"):
-        domain, found = _comparable(people.frame, given, sensitive, METHODS[method].needs)
-    with progress.stage(f"Training {METHODS[method].title}", spinner=False):
-        estimator = train_method(
-            method,
-            people.frame,
-            y,
-            domain=domain,
-            metric=found,
-            sensitive=sensitive,
-            progress=progress.shown,
-            seed=seed,
-            n_steps=steps,
-            hidden_layer_sizes=layers,
-            **({} if eps is None else {"eps": eps}),
-        )
+    needed = (*sensitive, *(() if given is None else metric_columns(given)))
+    return read_people(table, needed=needed, **choices), given
+
+
+def _keep(estimator: Any, out: Path) -> None:
+    """Write the model, if there is one; the first process does."""
     if estimator.status_ == "diverged":
         raise NotConvergedError(
             f"the training loss became infinite after {estimator.n_iter_} steps; nothing was saved."
         )
     if estimator.status_ == "interrupted":
         click.echo(f"Stopped after {estimator.n_iter_} steps; keeping what was learned so far.", err=True)
-    estimator.save(out)
-    if not quiet:
-        right = float((estimator.predict(people.frame[list(domain.feature_names_in_)]) == y).mean())
-        click.echo(
-            f"Wrote {out}: {METHODS[method].title} on {len(y):,} people, accuracy {right:.3f} on them."
-        )
+    if launched().first:
+        estimator.save(out)
 
 
 def _check(method: str, sensitive: Sequence[str], metric: Path | None, eps: float | None) -> None:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
-__all__ = ["Launch", "launched"]
+__all__ = ["Launch", "alone", "is_alone", "launched"]
+
+_alone: ContextVar[bool] = ContextVar("alone", default=False)
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,16 @@ class Launch:
     world: int = 1
     local_rank: int = 0
 
+    @property
+    def several(self) -> bool:
+        """Whether there are others."""
+        return self.world > 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one that writes files and talks."""
+        return self.rank == 0
+
 
 def launched() -> Launch:
     """Return what torchrun's variables say; one process of one where they are absent or say nothing.
@@ -39,7 +54,8 @@ def launched() -> Launch:
     >>> launched()
     Launch(rank=0, world=1, local_rank=0)
     """
-    if multiprocessing.parent_process() is not None or not os.environ.get("MASTER_ADDR"):
+    inherited = multiprocessing.parent_process() is not None
+    if inherited or is_alone() or not os.environ.get("MASTER_ADDR"):
         return Launch()
     try:
         rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -47,3 +63,25 @@ def launched() -> Launch:
     except (KeyError, ValueError):
         return Launch()
     return Launch(rank, world, local) if 0 <= rank < world and world > 1 else Launch()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Run a block in which this process works by itself, whoever else was started with it.
+
+    Examples
+    --------
+    >>> with alone():
+    ...     launched().several
+    False
+    """
+    token = _alone.set(True)
+    try:
+        yield
+    finally:
+        _alone.reset(token)
+
+
+def is_alone() -> bool:
+    """Return whether this is inside `alone`."""
+    return _alone.get()

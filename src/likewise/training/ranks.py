@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +13,13 @@ import numpy as np
 import torch
 
 from likewise.core import errors
-from likewise.core.launch import launched
+from likewise.core.launch import alone, is_alone, launched
 from likewise.core.randomness import RandomState, numpy_generator
 
 __all__ = ["ONE", "RankLostError", "Ranks", "alone", "current_ranks", "joined"]
 
 
-class RankLostError(errors.LikewiseError, RuntimeError):
+class RankLostError(errors.NotConvergedError):
     """Another process of the training ended, or cannot be reached."""
 
 
@@ -147,24 +146,6 @@ class Ranks:
 
 
 ONE = Ranks()
-_alone: ContextVar[bool] = ContextVar("alone", default=False)
-
-
-@contextmanager
-def alone() -> Iterator[None]:
-    """Run a block in which this process trains by itself, whoever else was started with it.
-
-    Examples
-    --------
-    >>> with alone():
-    ...     current_ranks()
-    Ranks(rank=0, world=1)
-    """
-    token = _alone.set(True)
-    try:
-        yield
-    finally:
-        _alone.reset(token)
 
 
 def current_ranks() -> Ranks:
@@ -177,7 +158,7 @@ def current_ranks() -> Ranks:
     """
     # Who never imported it has no group.
     dist = sys.modules.get("torch.distributed")
-    if _alone.get() or dist is None or not (dist.is_available() and dist.is_initialized()):
+    if is_alone() or dist is None or not (dist.is_available() and dist.is_initialized()):
         return ONE
     world = dist.get_world_size()
     return Ranks(dist.get_rank(), world) if world > 1 else ONE
@@ -196,7 +177,7 @@ def joined() -> Iterator[Ranks]:
     Ranks(rank=0, world=1)
     """
     ranks, launch = current_ranks(), launched()
-    if ranks.several or launch.world == 1 or _alone.get():
+    if ranks.several or not launch.several:
         yield ranks
         return
     import torch.distributed as dist
