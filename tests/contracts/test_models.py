@@ -506,6 +506,15 @@ def test_random_states_are_left_alone(case):
     assert np.array_equal(np.random.get_state()[1], numpy_before)  # noqa: NPY002
 
 
+def test_a_copy_in_another_process_answers_the_same(case):
+    """What the workers of an engine get: the adapter, pickled."""
+    cloudpickle = pytest.importorskip("cloudpickle")
+    model = wrap(case)
+    sent = cloudpickle.loads(cloudpickle.dumps(model))
+    assert sent.loss_table(case.X).tobytes() == model.loss_table(case.X).tobytes()
+    assert sent.predict(case.X).tolist() == model.predict(case.X).tolist()
+
+
 def test_twice_the_same_bytes(case):
     assert wrap(case).loss_table(case.X).tobytes() == wrap(case).loss_table(case.X).tobytes()
 

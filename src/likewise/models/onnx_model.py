@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -101,6 +102,16 @@ class OnnxModel(Model):
             batch_rows=self._fixed or batch_rows,
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A session cannot be sent to another process; the graph that it runs can.
+        state = {name: value for name, value in self.__dict__.items() if name not in ("session", "_inputs")}
+        return state | {"graph": _graph_bytes(self.session)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.session = open_session(state["graph"])
+        self._inputs = list(self.session.get_inputs())
+        self.__dict__.update({name: value for name, value in state.items() if name != "graph"})
+
     def _answer(self, rows: Any) -> Any:
         n = len(rows)
         feeds = {part.name: values for part, values in zip(self._inputs, self._columns(rows), strict=True)}
@@ -173,10 +184,23 @@ def open_session(model: Any) -> Any:
     options = runtime.SessionOptions()
     # Idle threads that spin burn CPU between batches and change nothing else.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if os.environ.get("OMP_NUM_THREADS") == "1":
+        # onnxruntime does not read this itself, and takes every core.
+        options.intra_op_num_threads = 1
     try:
         return runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise FormatError(f"as_model: this is no ONNX model that onnxruntime can run: {error}") from error
+
+
+def _graph_bytes(session: Any) -> bytes:
+    """Return the graph of a session, from memory or from its file."""
+    raw, path = getattr(session, "_model_bytes", None), getattr(session, "_model_path", None)
+    if raw:
+        return bytes(raw)
+    if path is None:
+        raise TypeError("this onnxruntime session does not say what graph it runs, so it cannot be pickled")
+    return Path(path).read_bytes()
 
 
 def empty_feeds(session: Any) -> dict[str, np.ndarray[Any, Any]]:

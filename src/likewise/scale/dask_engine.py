@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import threading
 import uuid
 import warnings
@@ -227,13 +228,11 @@ class Sealed:
                     )
                 import cloudpickle
 
-                if os.getpid() != self.sender:
-                    import torch
-
-                    torch.set_num_threads(1)
                 while len(self._opened) >= 4:
                     self._opened.pop(next(iter(self._opened)))
                 self._opened[self.token] = cloudpickle.loads(self.payload)
+                if os.getpid() != self.sender and "torch" in sys.modules:
+                    sys.modules["torch"].set_num_threads(1)
             return self._opened[self.token]
 
 
