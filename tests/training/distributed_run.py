@@ -154,7 +154,7 @@ def with_random_parts():
     return weights
 
 
-def ends(ranks):
+def ends(folder, ranks):
     """Diverged, interrupted and refused runs: all ranks must end alike."""
     found = {}
     result = train(
@@ -169,6 +169,11 @@ def ends(ranks):
     result = train(mlp(3, (8,), 3), rows().to("cpu", torch.float32), steps=5000, callback=press, warn=False)
     found["interrupted"] = [result.status, result.steps, flat(result.net)]
     data = rows()
+    try:
+        path = None if ranks.rank else folder / "first_only.safetensors"
+        train(mlp(3, (8,), 3, dtype=torch.float64), data, steps=2, checkpoint=path)
+    except InputError as error:
+        found["other files"] = str(error)
     for name, bad in {
         "other rows": data.take(torch.arange(50)) if ranks.rank else data,
         "bad rows": (np.full((4, 3), np.nan), np.arange(4) % 2) if ranks.rank else data,
@@ -231,7 +236,7 @@ def main(folder):
         found["resumed"] = flat(long_run(folder / "one.safetensors").net)
         found["estimators"] = [flat(estimator(seed).network_) for seed in (0, None)]
         found["random"] = with_random_parts()
-        found["ends"] = ends(ranks)
+        found["ends"] = ends(folder, ranks)
         assert current_ranks().several
     # A group that train makes for itself, and leaves no trace of.
     found["again"] = flat(long_run(steps=4).net)

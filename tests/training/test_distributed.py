@@ -16,7 +16,7 @@ from torch import nn
 
 from likewise.core.launch import Launch, launched
 from likewise.models import load_model
-from likewise.training import ERM, Batch, Ranks, SenSR, mlp, read_checkpoint, train
+from likewise.training import ERM, Batch, Ranks, SenSR, WithCovariancePenalty, mlp, read_checkpoint, train
 from likewise.training.ranks import ONE, current_ranks, joined
 from likewise.training.sharing import Share
 from likewise.training.together import why_not_shared
@@ -150,6 +150,8 @@ def test_errors_are_raised_on_every_rank(ran):
     one, two = (found["ends"] for found in ran[0])
     assert one["other rows"] == two["other rows"]
     assert "rank 1 would draw another first batch than rank 0" in one["other rows"]
+    assert one["other files"] == two["other files"]
+    assert "rank 1" in one["other files"]
     # The rank that failed says what; the other says who.
     assert one["bad rows"] == f"rank 1: {two['bad rows']}"
     assert "not finite" in two["bad rows"] or "NaN" in two["bad rows"]
@@ -256,3 +258,5 @@ def test_who_does_not_say_that_it_adds_up_gets_whole_batches():
     assert "does not say" in why_not_shared(Mine(), net)
     assert why_not_shared(Named(), net) is None
     assert why_not_shared(SenSR(HERE["FREE"]), net) is None
+    assert why_not_shared(WithCovariancePenalty(ERM()), net) is None
+    assert "Mine does not say" in why_not_shared(WithCovariancePenalty(Mine()), net)

@@ -23,7 +23,7 @@ from likewise.training.run import Callback, Run, Schedule, TrainingResult, priva
 from likewise.training.sampling import Sampling
 from likewise.training.setup import Data, OptimizerLike, check_batch, make_optimizer, make_source
 from likewise.training.threads import choose_threads, torch_threads
-from likewise.training.together import Together, check_same_rows, same_weights, why_not_shared
+from likewise.training.together import Together, check_same_plan, same_weights, why_not_shared
 
 __all__ = ["train"]
 
@@ -154,7 +154,8 @@ def train(
                 )
                 held_out = _validation_rows(net, validation, objective, target)
                 moments = make_optimizer(net, optimizer, lr)
-            check_same_rows(ranks, source, steps)
+            files = (checkpoint is None, resume, validation is None)
+            check_same_plan(ranks, source, [schedule, *files, type(objective).__name__])
             same_weights(ranks, net)
             run = Run(
                 net,

@@ -233,9 +233,9 @@ def _travelling(tensor: torch.Tensor) -> torch.Tensor:
 
     found = str(dist.get_backend())
     tensor = tensor.detach().contiguous()
-    if "nccl" in found and "gloo" not in found:
+    if found == "nccl":
         return tensor.to(torch.device("cuda", torch.cuda.current_device()))
-    return tensor.cpu() if found == "gloo" else tensor
+    return tensor.cpu() if tensor.is_cuda and "nccl" not in found else tensor
 
 
 def _error_of(kind: str, message: str) -> Exception:

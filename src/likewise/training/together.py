@@ -18,11 +18,12 @@ from likewise.core.arrays import to_numpy
 from likewise.core.errors import InputError
 from likewise.training.batch import Batch
 from likewise.training.objective import Objective, State
+from likewise.training.penalised import WithCovariancePenalty
 from likewise.training.ranks import ONE, Ranks
 from likewise.training.sampling import BatchSource
 from likewise.training.sharing import Share, sharing
 
-__all__ = ["Together", "check_same_rows", "held_interrupts", "same_weights", "why_not_shared"]
+__all__ = ["Together", "check_same_plan", "held_interrupts", "same_weights", "why_not_shared"]
 
 
 class Together:
@@ -140,6 +141,9 @@ def why_not_shared(objective: Objective, net: nn.Module) -> str | None:
     >>> why_not_shared(ERM(), nn.BatchNorm1d(1))
     'the network has a BatchNorm1d, whose statistics are of the whole batch'
     """
+    if type(objective) is WithCovariancePenalty:
+        # The penalty itself is added up by `class_covariance_norm`; what is left to ask is what it is added to.
+        return why_not_shared(objective.inner, net)
     if not objective.sums_over_ranks:
         return f"{type(objective).__name__} does not say that it adds up over ranks (sums_over_ranks)"
     for part in net.modules():
@@ -156,22 +160,30 @@ def same_weights(ranks: Ranks, net: nn.Module) -> None:
             tensor.copy_(ranks.from_first(tensor))
 
 
-def check_same_rows(ranks: Ranks, source: BatchSource, steps: int) -> None:
-    """Raise on every rank when they would draw different batches, or make another number of steps."""
+def check_same_plan(ranks: Ranks, source: BatchSource, plan: Sequence[object]) -> None:
+    """Raise on every rank when they would draw different batches, or meet at different steps.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    source : BatchSource
+    plan : sequence
+        What decides when ranks meet, as plain values.
+    """
     if not ranks.several:
         return
     begin = source.position()
     batch = source.next()
     source.restore(begin)
     labels = zlib.crc32(to_numpy(batch.y.contiguous()).tobytes())
-    exact = [float(steps), float(len(batch)), float(batch.x.shape[1]), float(labels)]
+    exact = [zlib.crc32(repr(plan).encode()), len(batch), batch.x.shape[1], labels]
     # Not to the last bit: machines of different makes may encode a table with other roundings.
     size = float(batch.x.double().abs().sum())
     seen = [part.tolist() for part in ranks.gather(torch.tensor([*exact, size], dtype=torch.float64))]
     for rank, (*other, other_size) in enumerate(seen):
         if other != seen[0][:-1] or not math.isclose(other_size, seen[0][-1], rel_tol=1e-6):
             raise InputError(
-                f"train: rank {rank} would draw another first batch than rank 0, or make another number of steps. "
-                "Pass the same data, seed and settings on every rank, and a loader without a DistributedSampler: "
-                "each batch is shared between the ranks here."
+                f"train: rank {rank} would draw another first batch than rank 0, or was given other settings. Pass "
+                "the same data, seed and settings on every rank, and a loader without a DistributedSampler: each "
+                "batch is shared between the ranks here."
             )
