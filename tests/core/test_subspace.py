@@ -111,3 +111,24 @@ def test_bad_input_says_what_to_do(make, message):
         make()
     assert isinstance(error.value, LikewiseError)
     assert isinstance(error.value, ValueError)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_basis_follows_the_directions_in_their_order(kind):
+    rng = np.random.default_rng(0)
+    given = np.linalg.qr(rng.normal(size=(6, 4)))[0].T
+    given = given * np.sign(given[range(4), abs(given).argmax(axis=1)])[:, None]
+    given[1] *= 7.0
+    more = np.concatenate([given, given[:1] + 1e-12, rng.normal(size=(1, 6))])
+    directions = more if kind == "numpy" else torch.as_tensor(more)
+    basis = np.asarray(Subspace.from_directions(directions).basis)
+    unit = given / np.linalg.norm(given, axis=1, keepdims=True)
+    np.testing.assert_allclose(basis[:, :4], unit.T, atol=1e-12)
+    assert basis.shape == (6, 5)
+
+
+def test_directions_that_are_nearly_dependent_still_have_their_rank():
+    near = np.array([[1.0, 0, 0], [1.0, 1e-6, 0], [0, 0, 1.0]])
+    basis = np.asarray(Subspace.from_directions(near).basis)
+    assert basis.shape == (3, 3)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(3), atol=1e-12)

@@ -76,7 +76,9 @@ class Subspace:
         Returns
         -------
         Subspace
-            Of the numerical rank of the directions; its signs are fixed, so equal input gives equal output.
+            Of the numerical rank of the directions, with a basis that follows their order: orthogonal directions are
+            the basis, and each other one adds what is new in it. A search that moves coordinate by coordinate thus
+            moves along the directions that were given. Signs are fixed, so equal input gives equal output.
         """
         matrix = directions if hasattr(directions, "dtype") else np.asarray(directions, dtype=float)
         matrix = like(matrix, matrix)
@@ -103,6 +105,8 @@ class Subspace:
         _, singular, rows = xp.linalg.svd(matrix, full_matrices=False)
         threshold = float(np.sqrt(_resolution(matrix))) if rtol is None else rtol
         rows = rows[singular > threshold * singular[0]]
+        kept = _in_order(matrix, len(rows))
+        rows = rows if kept is None else kept
         peak = abs(rows).argmax(axis=1)
         signs = xp.sign(rows[range(len(rows)), peak])
         return cls((rows * signs[:, None]).T)
@@ -201,6 +205,23 @@ class Subspace:
                 "Pass rows with the columns that the subspace was learned on."
             )
         return X
+
+
+def _in_order(matrix: Array, rank: int) -> Any:
+    """Orthonormalise unit rows in their order (Gram–Schmidt, twice); None where that does not reach the rank safely."""
+    xp = namespace(matrix)
+    safe = float(np.sqrt(np.sqrt(_resolution(matrix))))
+    kept = matrix[:0]
+    for row in matrix:
+        if len(kept) == rank:
+            return kept
+        rest = row
+        for _ in range(2):
+            rest = rest - (kept @ rest) @ kept
+        length = float(xp.linalg.norm(rest))
+        if length > safe:
+            kept = xp.concatenate([kept, (rest / length)[None, :]], axis=0)
+    return kept if len(kept) == rank else None
 
 
 def _resolution(matrix: Array) -> float:
