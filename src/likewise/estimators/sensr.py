@@ -157,8 +157,8 @@ patience, checkpoint, resume, progress, device, threads, random_state
         Parameters
         ----------
         name : {"paper-adult", "paper-sentiment", "adult-best", "adult-best-untold"}
-            "paper-adult" and "paper-sentiment" are Table 3 of the paper; "adult-best" is better on
-            Adult in every column of its tables, *told* that husbands and wives are comparable; "adult-best-untold" was not told.
+            "paper-adult" and "paper-sentiment" are Table 3 of the paper; "adult-best" is better on Adult in every
+            column of its tables, *told* that husbands and wives are comparable; "adult-best-untold" was not told.
             ``likewise.estimators.presets.SENSR_PRESETS`` says of each what it uses and what it was told.
         **changes
             Parameters that differ from it, such as ``random_state``.
