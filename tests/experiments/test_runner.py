@@ -11,7 +11,7 @@ import pytest
 from likewise.core.errors import InputError
 from likewise.experiments.runner import Plan, Progress, plan_run, run_plan
 from likewise.experiments.store import Store
-from likewise.experiments.workers import Task
+from likewise.experiments.workers import Failure, Task
 
 SCRIPT = Path(__file__).with_name("fake_study.py")
 
@@ -61,14 +61,16 @@ def test_cells_start_by_seed_the_longest_first(tmp_path):
 def test_time_left_goes_by_cost(monkeypatch):
     now = [100.0]
     monkeypatch.setattr("likewise.experiments.runner.time.monotonic", lambda: now[0])
-    short, long = Task(_Costly(10), "a", 0), Task(_Costly(30), "b", 0)
-    progress = Progress({task: task.study.cost("") for task in (short, long)})
-    assert progress.seconds_left is None
+    short, long, bad = (Task(_Costly(cost), "a", 0) for cost in (10, 30, 50))
+    progress = Progress({task: task.study.cost("") for task in (short, long, bad)})
+    progress.finish(bad, Failure(bad, "no luck"))
+    assert progress.seconds_left is None  # a cell that failed at once says nothing about the speed
     now[0] += 5
     progress.finish(short)
     assert progress.seconds_left == pytest.approx(15)
     progress.finish(long)
     assert progress.seconds_left == 0
+    assert (progress.done, progress.total, len(progress.failures)) == (3, 3, 1)
 
 
 def test_nothing_to_do_starts_no_process(tmp_path):

@@ -58,6 +58,7 @@ class Progress:
     failures: list[Failure] = field(default_factory=list)
     _started: float = field(default_factory=lambda: time.monotonic())
     _spent: float = 0.0
+    _dropped: float = 0.0
 
     @property
     def total(self) -> int:
@@ -66,16 +67,20 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Wall seconds that the rest will take at the speed so far; None before the first cell is done."""
+        """Wall seconds that the rest will take at the speed so far; None before the first cell is computed."""
         if self._spent == 0.0:
             return None
-        rest = sum(self.costs.values()) - self._spent
+        rest = sum(self.costs.values()) - self._spent - self._dropped
         return (time.monotonic() - self._started) * rest / self._spent
 
-    def finish(self, task: Task) -> None:
-        """Count a cell."""
+    def finish(self, task: Task, failure: Failure | None = None) -> None:
+        """Count a cell. One that failed says nothing about the speed."""
         self.done += 1
-        self._spent += self.costs[task]
+        if failure is None:
+            self._spent += self.costs[task]
+        else:
+            self.failures.append(failure)
+            self._dropped += self.costs[task]
 
 
 def plan_run(
@@ -174,9 +179,9 @@ def run_plan(
         for task, outcome in outcomes:
             if isinstance(outcome, Cell):
                 plan.stores[task.study.name].write(outcome)
+                progress.finish(task)
             else:
-                progress.failures.append(outcome)
-            progress.finish(task)
+                progress.finish(task, outcome)
             if report is not None:
                 report(progress, task, outcome)
     return tuple(progress.failures)
