@@ -46,7 +46,7 @@ def fast_adam(space: Space, v: torch.Tensor, *, steps: int, step_size: float, to
     directions, head = layer.directions.contiguous(), layer.head
     lengths = 1.0 / directions.square().sum(0)
     network = (
-        *map(_array, (directions, directions * head, head, lengths)),
+        *map(_array, (directions, directions.t(), directions * head, head, lengths)),
         *_like(v, layer.offset, layer.leak),
     )
     best, found = kernel(

@@ -10,11 +10,13 @@ import numpy as np
 __all__ = ["climb"]
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+# Hidden units near their kink that are followed one by one.
+_WATCHED = 32
 # Sums in any order, so that they are vectorised; infinities and NaN keep their meaning.
 _MATHS = {"reassoc", "contract", "arcp", "nsz"}
 
 
-@numba.njit(fastmath=_MATHS, cache=True)
+@numba.njit(fastmath=_MATHS, error_model="numpy", cache=True)
 def _look(before, directions, weighted, head, offset, leak, v, u, slopes):  # type: ignore[no-untyped-def]
     """Fill u with what enters the hidden units at v, and slopes with the gradient of the margin; return the margin."""
     width, hidden = directions.shape
@@ -35,17 +37,42 @@ def _look(before, directions, weighted, head, offset, leak, v, u, slopes):  # ty
     return total + offset
 
 
-@numba.njit(fastmath=_MATHS, cache=True)
-def _reach(u, lengths):  # type: ignore[no-untyped-def]
-    """Squared distance within which no hidden unit changes its sign: |W_j·δ| ≤ ‖W_j‖ ‖δ‖."""
-    nearest = u.dtype.type(np.inf)
+@numba.njit(fastmath=_MATHS, error_model="numpy", cache=True)
+def _watch(u, lengths, within, watched):  # type: ignore[no-untyped-def]
+    """List the hidden units that may change their sign within a squared distance: |W_j·δ| ≤ ‖W_j‖ ‖δ‖.
+
+    Returns how many they are, and the squared distance up to which the others keep theirs.
+    """
+    count, reach = 0, u.dtype.type(np.inf)
     for j in range(len(u)):
         share = u[j] * u[j] * lengths[j]
-        nearest = share if share < nearest else nearest
-    return nearest
+        if share < within and count < len(watched):
+            watched[count] = j
+            count += 1
+        elif share < reach:
+            reach = share
+    return count, reach
 
 
-@numba.njit(fastmath=_MATHS, cache=True)
+@numba.njit(fastmath=_MATHS, error_model="numpy", cache=True)
+def _turned(u, units, head, leak, watched, count, moved, slopes, now):  # type: ignore[no-untyped-def]
+    """Fill `now` with the slopes where watched units have changed their sign; return what that adds to the margin."""
+    added = u.dtype.type(0.0)
+    now[:] = slopes
+    for c in range(count):
+        j = watched[c]
+        at = u[j]
+        for i in range(len(moved)):
+            at += units[j, i] * moved[i]
+        if (at > 0.0) != (u[j] > 0.0):
+            change = head[j] * (1.0 - leak) if at > 0.0 else -head[j] * (1.0 - leak)
+            added += change * at
+            for i in range(len(moved)):
+                now[i] += change * units[j, i]
+    return added
+
+
+@numba.njit(fastmath=_MATHS, error_model="numpy", cache=True)
 def _penalty(v, scale, basis, costs, product):  # type: ignore[no-untyped-def]
     """Fill product with Σv and return vᵀΣv, Σ = scale·I + Q diag(costs − scale) Qᵀ."""
     rank, width = basis.shape
@@ -72,31 +99,37 @@ def _penalty(v, scale, basis, costs, product):  # type: ignore[no-untyped-def]
     return total + scale * outside
 
 
-@numba.njit(fastmath=_MATHS, cache=True)
+@numba.njit(fastmath=_MATHS, error_model="numpy", cache=True)
 def _adam_step(k, size, slope, price, slopes, product, first, second, v):  # type: ignore[no-untyped-def]
-    """Move v by the k-th step along slope · slopes − price · product; return the sum of that gradient."""
+    """Move v by the k-th step along slope · slopes − price · product, kept in product; return that gradient's sum."""
     real = v.dtype.type
     new1, new2, epsilon = real(1.0 - _BETA1), real(1.0 - _BETA2), real(_EPSILON)
     grown, shrink = real(size / (1.0 - _BETA1**k)), real(1.0 / (1.0 - _BETA2**k))
     total = real(0.0)
+    # Few arrays per loop: with more of them the compiler cannot tell that they are apart, and does not vectorise.
     for i in range(len(v)):
-        g = slope * slopes[i] - price * product[i]
-        total += g
-        first[i] += new1 * (g - first[i])
-        second[i] += new2 * (g * g - second[i])
-        v[i] += grown * first[i] / (np.sqrt(second[i] * shrink) + epsilon)
+        product[i] = slope * slopes[i] - price * product[i]
+    for i in range(len(v)):
+        total += product[i]
+        first[i] += new1 * (product[i] - first[i])
+    for i in range(len(v)):
+        second[i] += new2 * (product[i] * product[i] - second[i])
+    for i in range(len(v)):
+        v[i] += grown * first[i] / (math.sqrt(second[i] * shrink) + epsilon)
     return total
 
 
-@numba.njit(fastmath=_MATHS, cache=True)
-def _row(before, network, sign, lam, metric, steps, size, near, v, best, found, room):  # type: ignore[no-untyped-def]
+@numba.njit(fastmath=_MATHS, error_model="numpy", cache=True)
+def _row(before, network, sign, lam, metric, steps, size, near, v, best, found, room, watched):  # type: ignore[no-untyped-def]
     """Climb one row from v; fill `best` and `found` = (loss, objective, objective at three quarters, sound)."""
-    directions, weighted, head, lengths, offset, leak = network
+    directions, units, weighted, head, lengths, offset, leak = network
     scale, basis, costs = metric
-    u, slopes, product, first, second, centre = room
+    u, slopes, product, first, second, centre, moved, now = room
     real, width = v.dtype.type, len(v)
     threshold = 3 * steps // 4
-    margin, reach = real(0.0), real(-1.0)
+    margin, reach, count = real(0.0), real(-1.0), 0
+    # About twice as far as a row goes, if each step is as long as its size in every coordinate.
+    within = real(4.0 * width * (steps * size) ** 2)
     first[:] = 0.0
     second[:] = 0.0
     product[:] = 0.0
@@ -105,21 +138,23 @@ def _row(before, network, sign, lam, metric, steps, size, near, v, best, found, 
         far, rise = real(0.0), real(0.0)
         if near and k > 1:
             for i in range(width):
-                moved = v[i] - centre[i]
-                far += moved * moved
-                rise += slopes[i] * moved
+                moved[i] = v[i] - centre[i]
+                far += moved[i] * moved[i]
+                rise += slopes[i] * moved[i]
         if near and far < reach:
-            at = margin + rise
+            at = margin + rise + _turned(u, units, head, leak, watched, count, moved, slopes, now)
         else:
             at = _look(before, directions, weighted, head, offset, leak, v, u, slopes)
+            now[:] = slopes
             if near:
-                margin, reach = at, _reach(u, lengths)
+                margin = at
+                count, reach = _watch(u, lengths, within, watched)
                 centre[:] = v
         t = sign * at
-        small = math.exp(-abs(t))
-        loss = max(-t, 0.0) + math.log1p(small)
+        small, one = math.exp(-abs(t)), real(1.0)
+        loss = max(-t, real(0.0)) + math.log1p(small)
         # ℓ′(t) = −σ(−t)
-        slope = -sign * (small / (1.0 + small) if t > 0.0 else 1.0 / (1.0 + small))
+        slope = -sign * ((small if t > 0.0 else one) / (one + small))
         squared = _penalty(v, scale, basis, costs, product) if lam > 0.0 else real(0.0)
         value = loss - lam * squared
         if k == 1:
@@ -132,7 +167,7 @@ def _row(before, network, sign, lam, metric, steps, size, near, v, best, found, 
         if k > steps:
             sound = sound and abs(loss) < np.inf
             break
-        total = _adam_step(k, size, real(slope), real(2.0 * lam), slopes, product, first, second, v)
+        total = _adam_step(k, size, real(slope), real(2.0 * lam), now, product, first, second, v)
         sound = sound and abs(loss + total) < np.inf
         if k == threshold:
             found[2] = found[1]
@@ -143,16 +178,17 @@ def _row(before, network, sign, lam, metric, steps, size, near, v, best, found, 
 def climb(before, network, signs, lam, metric, steps, size, near, v):  # type: ignore[no-untyped-def]
     """Climb ℓ − λ d² with Adam from displacements v, for cross-entropy on a network of one hidden layer.
 
-    With `near` the network is asked again only when a row has gone so far that a hidden unit may have changed its
-    sign: until then it is linear, and a step costs D instead of D times H.
+    With `near` the network is asked again only when a row has gone so far that hidden units may have changed their sign
+    besides the few near their kink, which are followed: until then it is linear, and a step costs D instead of D
+    times H.
 
     Parameters
     ----------
     before : float array of shape (n, H)
         What enters the hidden units at v = 0.
     network : tuple
-        directions (D, H), directions times head (D, H), head (H,), 1 / squared length of each unit's weights (H,),
-        offset, leak.
+        directions (D, H) and their transpose, directions times head (D, H), head (H,), 1 / squared length of each
+        unit's weights (H,), offset, leak.
     signs, lam : float arrays of shape (n,)
         −1 for class 0, 1 for class 1; λ.
     metric : tuple
@@ -171,14 +207,24 @@ def climb(before, network, signs, lam, metric, steps, size, near, v):  # type: i
     """
     n, width = v.shape
     best, found = np.empty_like(v), np.empty((n, 4))
-    room = (
-        np.empty(before.shape[1], v.dtype),
-        np.empty(width, v.dtype),
-        np.empty(width, v.dtype),
-        np.empty(width, v.dtype),
-        np.empty(width, v.dtype),
-        np.empty(width, v.dtype),
-    )
+    hidden = np.empty(before.shape[1], v.dtype)
+    work = np.empty((7, width), v.dtype)
+    room = (hidden, work[0], work[1], work[2], work[3], work[4], work[5], work[6])
+    watched = np.empty(_WATCHED, np.int64)
     for i in range(n):
-        _row(before[i], network, signs[i], lam[i], metric, steps, size, near, v[i], best[i], found[i], room)
+        _row(
+            before[i],
+            network,
+            signs[i],
+            lam[i],
+            metric,
+            steps,
+            size,
+            near,
+            v[i],
+            best[i],
+            found[i],
+            room,
+            watched,
+        )
     return best, found
