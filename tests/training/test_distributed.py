@@ -14,10 +14,11 @@ import pytest
 import torch
 from torch import nn
 
+from likewise.core.errors import InputError, NotConvergedError
 from likewise.core.launch import Launch, launched
 from likewise.models import load_model
 from likewise.training import ERM, Batch, Ranks, SenSR, WithCovariancePenalty, mlp, read_checkpoint, train
-from likewise.training.ranks import ONE, current_ranks, joined
+from likewise.training.ranks import ONE, _error_of, current_ranks, joined
 from likewise.training.sharing import Share
 from likewise.training.together import why_not_shared
 
@@ -236,6 +237,21 @@ def test_one_process_has_nobody_to_talk_to():
     assert ranks.bytes_from_first(b"a") == b"a"
     with pytest.raises(KeyError, match="mine"), ranks.agree():
         raise KeyError("mine")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (InputError("x"), InputError),
+        (NotConvergedError("x"), NotConvergedError),
+        (PermissionError("x"), OSError),
+        (KeyError("x"), RuntimeError),
+    ],
+)
+def test_an_error_of_another_rank_is_of_its_kind(error, expected):
+    found = _error_of(type(error).__name__, "rank 1: x")
+    assert type(found) is expected
+    assert "rank 1: x" in str(found)
 
 
 @pytest.mark.parametrize("world", [1, 2, 3, 7])

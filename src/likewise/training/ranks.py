@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import sys
 from collections.abc import Iterator
@@ -239,7 +240,10 @@ def _travelling(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _error_of(kind: str, message: str) -> Exception:
-    found = getattr(errors, kind, None)
+    """The error of another rank, as one of its kind where that is the package's or the system's."""
+    found = getattr(errors, kind, None) or getattr(builtins, kind, None)
     if isinstance(found, type) and issubclass(found, errors.LikewiseError):
         return found(message)
-    return OSError(message) if kind.endswith("Error") and "OS" in kind else RuntimeError(f"{kind}: {message}")
+    if isinstance(found, type) and issubclass(found, OSError):
+        return OSError(message)
+    return RuntimeError(f"{kind}: {message}")
