@@ -67,6 +67,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test keeps it equal t
     )
     from likewise.models import (
         as_model,
+        load_model,
     )
     from likewise.preprocessing import (
         HardDebias,

@@ -43,7 +43,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "PairMetric",
         "diagnose",
     ),
-    "models": ("as_model",),
+    "models": ("as_model", "load_model"),
     "preprocessing": ("HardDebias", "Project"),
     "report": ("Comparison", "write_html", "write_json"),
     "training": ("AdversarialDebiasing", "CoCL", "ERM", "SenSR", "SenSeI", "WassersteinRobust"),
@@ -56,10 +56,12 @@ SUBPACKAGES = (
     "domains",
     "estimators",
     "evaluation",
+    "experiments",
     "fair_metrics",
     "models",
     "preprocessing",
     "report",
+    "scale",
     "training",
 )
 

@@ -59,7 +59,8 @@ def _paper_adult() -> dict[str, Any]:
         "hidden_layer_sizes": (100,),
         "n_steps": 12_000,
         "batch_size": 1000,
-        "lr": 1e-3,
+        # Appendix C says 0.001; the authors' program has this.
+        "lr": 1e-4,
         "sampling": "balanced",
     }
 
@@ -108,7 +109,8 @@ def _adult_best_untold() -> dict[str, Any]:
 
 SENSR_PRESETS: dict[str, Preset] = {
     "paper-adult": Preset(
-        "Table 3 for Adult: 12,000 steps of 1,000 rows, 50 subspace steps of size 10 and 40 full steps of 1e-4.",
+        "Table 3 for Adult: 12,000 steps of 1,000 rows, 50 subspace steps of size 10 and 40 full steps of 1e-4. The "
+        "learning rate is 1e-4, as in the authors' program; the paper says 1e-3.",
         "The sensitive columns sex and race.",
         _paper_adult,
     ),
