@@ -120,6 +120,8 @@ def audit_parquet(
     folder = None if map_folder is None else MapFolder(map_folder)
     scratch = str(Path(tempfile.gettempdir()) / f"likewise-{uuid.uuid4().hex}")
     with engine or LocalEngine() as runner:
+        if progress and runner.dashboard is not None:
+            _say(f"Dashboard of {runner.describe()}: {runner.dashboard}")
         runner.check(table.paths)
         try:
             job, evidence = _prepare(asked, table, parts, runner, sizes, scratch)
@@ -132,6 +134,12 @@ def audit_parquet(
                 folder.discard()
         settings = evidence.settings | found | {"engine": runner.describe(), "parts": len(parts)}
     return write_up(answer, replace(evidence, settings=settings), questions, clock)
+
+
+def _say(line: str) -> None:
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False).print(line, markup=False)
 
 
 def _prepare(

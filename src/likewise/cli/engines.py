@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -66,7 +65,8 @@ def open_engine(
         with progress.stage("Reaching workers" if scheduler else "Starting workers"):
             dask = opened.enter_context(DaskEngine(scheduler, workers or 2))
         if dask.dashboard is not None:
-            progress.note(f"dashboard of {dask.describe()}: {dask.dashboard}")
-        elif importlib.util.find_spec("bokeh") is None:
+            if not progress.shown:  # else it is said beside the bar
+                progress.note(f"dashboard of {dask.describe()}: {dask.dashboard}")
+        else:
             progress.note("install bokeh to watch the workers on Dask's dashboard.")
         yield dask

@@ -24,6 +24,8 @@ WORKER_ENVIRONMENT = {
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
+# Dask looks at every worker's stack a hundred times a second, and at its memory twice: CPU that nobody asked for here.
+_QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.interval": "2s"}
 # Workers with other versions of these may give other numbers.
 _NUMERIC = ("numpy", "pandas", "pyarrow", "scikit-learn", "torch")
 
@@ -44,15 +46,13 @@ def start_workers(workers: int, memory_limit: str | int | None) -> Any:
     distributed = _distributed()
     import dask
 
-    watched = importlib.util.find_spec("bokeh") is not None
-    with dask.config.set({"distributed.nanny.pre-spawn-environ": WORKER_ENVIRONMENT}):
+    with dask.config.set({"distributed.nanny.pre-spawn-environ": WORKER_ENVIRONMENT} | _QUIET):
         return distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
             memory_limit=memory_limit,
-            # Without bokeh there is nothing to show.
-            dashboard_address="127.0.0.1:0" if watched else None,
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.ERROR,
         )
 
@@ -162,6 +162,11 @@ def check_files(client: Any, paths: Sequence[str]) -> None:
 def missing_files(paths: Sequence[str]) -> list[str]:
     """Return the files that this process cannot read."""
     return [path for path in paths if not (Path(path).is_file() and os.access(path, os.R_OK))]
+
+
+def can_show_dashboard() -> bool:
+    """Whether a scheduler of this process has a dashboard to show, which Dask makes with bokeh."""
+    return importlib.util.find_spec("bokeh") is not None
 
 
 def check_number_of_workers(workers: Any) -> int:

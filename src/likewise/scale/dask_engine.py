@@ -16,8 +16,10 @@ from typing import Any, Self
 
 from likewise._version import __version__
 from likewise.auditing.engine import Engine
+from likewise.auditing.parquet import Part
 from likewise.core.errors import InputError
 from likewise.scale.dask_cluster import (
+    can_show_dashboard,
     check_files,
     check_number_of_workers,
     check_versions,
@@ -80,7 +82,7 @@ class DaskEngine(Engine):
         self._client: Any = None
         # Objects sent already: the object (kept, so that its id stays its own) and the future of what was sent.
         self._sent: dict[int, tuple[Any, Any]] = {}
-        self._homes: dict[Any, str] = {}
+        self._homes: dict[Part, str] = {}
 
     def __enter__(self) -> Self:
         self._depth += 1
@@ -151,8 +153,8 @@ class DaskEngine(Engine):
 
     @property
     def dashboard(self) -> str | None:
-        """Address of Dask's dashboard; None where the engine has none, which is so without bokeh."""
-        if self._client is None or (self._cluster is not None and not self._cluster.dashboard_link):
+        """Address of Dask's dashboard; None before the engine runs, and on this machine without bokeh."""
+        if self._client is None or (self._cluster is not None and not can_show_dashboard()):
             return None
         link: str | None = self._client.dashboard_link
         return link or None
@@ -180,7 +182,8 @@ class DaskEngine(Engine):
         return self._sent[id(shared)][1]
 
     def _submit(self, function: Callable[[Any, Any], Any], sent: Any, item: Any) -> Any:
-        home = self._homes.get(_name(item))
+        # A part's files of an earlier round are on the disk of the worker that had it, unless disks are shared.
+        home = self._homes.get(item) if isinstance(item, Part) else None
         where = {"workers": [home], "allow_other_workers": True} if home is not None else {}
         return self._client.submit(
             run_item, function, sent, item, key=f"likewise-{uuid.uuid4().hex}", pure=False, **where
@@ -203,8 +206,8 @@ class DaskEngine(Engine):
             raise InputError(
                 f"The Dask scheduler was lost during the audit ({error}). Start again once it runs; nothing was written."
             ) from error
-        # What a part left in files on a worker's disk serves the next round there.
-        self._homes[_name(item)] = worker
+        if isinstance(item, Part):
+            self._homes[item] = worker
         return answer
 
 
@@ -243,13 +246,8 @@ def run_item(function: Callable[[Any, Any], Any], sealed: Sealed, item: Any) -> 
     return get_worker().address, function(sealed.open(), item)
 
 
-def _name(item: Any) -> Any:
-    """What an item is remembered by: its part, whatever else a round asks of it."""
-    first = item[0] if isinstance(item, tuple) else item
-    return getattr(first, "index", None)
-
-
 def _named(item: Any) -> str:
     first = item[0] if isinstance(item, tuple) else item
-    path = getattr(first, "path", None)
-    return f"rows {first.first:,} to {first.first + first.rows - 1:,} ({path})" if path else "one part"
+    if not isinstance(first, Part):
+        return "one part"
+    return f"rows {first.first:,} to {first.first + first.rows - 1:,} of the table ({first.path})"
