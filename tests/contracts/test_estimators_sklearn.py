@@ -37,7 +37,9 @@ ESTIMATORS = [
     SenSRClassifier(ExpertSubspace([0]), search_domain="data", **LIGHT),
     SenSeIClassifier(ExpertSubspace([0]), rho=0.1, **LIGHT),
     ProjectClassifier(ExpertSubspace([0]), **LIGHT),
-    WassersteinRobustClassifier(eps=0.01, search=GradientSearch(subspace_steps=0, full_steps=3), **LIGHT),
+    WassersteinRobustClassifier(
+        eps=0.01, search=GradientSearch(subspace_steps=0, full_steps=1, probes=0), **LIGHT
+    ),
     AdversarialDebiasingClassifier([0], strength=0.01, **LIGHT),
     CoCLClassifier([0], strength=0.1, **LIGHT),
 ]
