@@ -111,8 +111,8 @@ def test_data_range_bounds_are_tight():
         [[a, b] for a in (domain.lower[0], domain.upper[0]) for b in (domain.lower[1], domain.upper[1])]
     )
     points = corners @ domain.subspace.basis.T
-    np.testing.assert_allclose(points.min(axis=0), lower)
-    np.testing.assert_allclose(points.max(axis=0), upper)
+    np.testing.assert_allclose(points.min(axis=0), lower, atol=1e-12)
+    np.testing.assert_allclose(points.max(axis=0), upper, atol=1e-12)
 
 
 def test_data_range_of_a_subspace_without_directions_is_everything():
