@@ -16,6 +16,7 @@ from torch import nn
 
 from likewise.core.arrays import to_numpy
 from likewise.core.errors import InputError
+from likewise.models.guard import module_device
 from likewise.training.batch import Batch
 from likewise.training.objective import Objective, State
 from likewise.training.penalised import WithCovariancePenalty
@@ -54,7 +55,7 @@ class Together:
         share = self._share_of(batch)
         # Ranks with rows of their own need masks of their own; those that repeat each other's work the same ones.
         own = 0 if share is None else 1 + self.ranks.rank
-        torch.manual_seed(int(np.random.SeedSequence([self._seed, state.step, own]).generate_state(1)[0]))
+        _seed_torch(int(np.random.SeedSequence([self._seed, state.step, own]).generate_state(1)[0]), net)
         with sharing(share):
             loss, after = objective.step(net, batch if share is None else share.rows, state)
         if share is None:
@@ -92,6 +93,18 @@ class Together:
 
     def _share_of(self, batch: Batch) -> Share | None:
         return Share(self.ranks, batch) if self._shared and len(batch) >= self.ranks.world else None
+
+
+def _seed_torch(seed: int, net: nn.Module) -> None:
+    """Seed the generators that the network draws from.
+
+    Not ``torch.manual_seed``: without CUDA it keeps the stack of every call for a CUDA that may come.
+    """
+    torch.default_generator.manual_seed(seed)
+    device = module_device(net)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
 
 
 def _sum_gradients(
