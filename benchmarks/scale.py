@@ -27,8 +27,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 FILES, GROUP = 8, 65_536
-# The folder of a script comes first in its path, and a benchmark beside this one may be called like a library.
-sys.path[:] = [place for place in sys.path if Path(place or ".").resolve() != Path(__file__).resolve().parent]
 
 
 def generate(folder: Path, rows: int, seed: int = 0) -> None:

@@ -1,6 +1,6 @@
 """SenSR on Adult on one process and on two ranks of torchrun: quality, CPU time and what the ranks send each other.
 
-OMP_NUM_THREADS=1 python benchmarks/distributed.py
+OMP_NUM_THREADS=1 python benchmarks/distributed_training.py
 """
 
 from __future__ import annotations
