@@ -208,15 +208,27 @@ def test_a_model_that_cannot_be_sent(engine, german):
         audit_german(german, locked, engine)
 
 
-def test_a_worker_with_another_version_is_refused(tmp_path):
-    """A scheduler and a worker of their own, which say that they have likewise 0.0.1."""
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("return '0.0.1'", r"has likewise 0\.0\.1, this process has"),
+        ("raise metadata.PackageNotFoundError(name)", r"does not have likewise.*pip install"),
+    ],
+    ids=["other", "missing"],
+)
+def test_a_worker_with_another_version_or_none_is_refused(tmp_path, version, said):
+    """A scheduler and a worker of their own, which have likewise 0.0.1 or none at all."""
     from likewise.scale import DaskEngine
 
     script = tmp_path / "old.py"
     script.write_text(
         "import asyncio, importlib.metadata as metadata\n"
         "real = metadata.version\n"
-        "metadata.version = lambda name: '0.0.1' if name == 'likewise' else real(name)\n"
+        "def version(name):\n"
+        "    if name == 'likewise':\n"
+        f"        {version}\n"
+        "    return real(name)\n"
+        "metadata.version = version\n"
         "from distributed import Scheduler, Worker\n"
         "async def main():\n"
         "    async with Scheduler(port=0, host='127.0.0.1', dashboard=False) as scheduler:\n"
@@ -231,7 +243,7 @@ def test_a_worker_with_another_version_is_refused(tmp_path):
         try:
             address = old.stdout.readline().strip()
             with (
-                pytest.raises(InputError, match=r"has likewise 0\.0\.1, this process has"),
+                pytest.raises(InputError, match=said),
                 DaskEngine(address),
             ):
                 pass

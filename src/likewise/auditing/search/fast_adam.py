@@ -10,7 +10,6 @@ import torch
 
 from likewise.auditing.search.adam import adam, settled_status
 from likewise.auditing.search.ascent import Track
-from likewise.auditing.search.free_space import FreeSpace
 from likewise.auditing.search.quadratic import Quadratic
 from likewise.auditing.search.row_space import RowSpace
 from likewise.auditing.search.spaces import Space
@@ -69,7 +68,7 @@ def fast_adam(space: Space, v: torch.Tensor, *, steps: int, step_size: float, to
 
 def _small_layer(space: Space) -> SingleLayer | None:
     """What the kernel needs of the model, or None where it does not serve."""
-    layer = space.single_layer() if isinstance(space, FreeSpace | RowSpace) else None
+    layer = space.single_layer()
     if layer is None or layer.loss != "cross_entropy":
         return None
     if layer.before.device.type != "cpu" or layer.directions.numel() > _LARGEST:

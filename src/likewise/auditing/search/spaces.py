@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import torch
 
+from likewise.models.single_layer import SingleLayer
+
 __all__ = ["LONGEST", "LONGEST_FREE", "Move", "Point", "Space", "of_length", "row_dot", "row_square"]
 
 LONGEST = 2.0
@@ -111,6 +113,10 @@ class Space(ABC):
     @abstractmethod
     def take(self, keep: torch.Tensor) -> Space:
         """Return the same for some of the rows, by their indices."""
+
+    def single_layer(self) -> SingleLayer | None:
+        """Return the model as a function of the coordinates for a compiled loop; None where none serves."""
+        return None
 
     def objective(self, loss: torch.Tensor, squared: torch.Tensor) -> torch.Tensor:
         """Return ℓ − λ d², (n,)."""
