@@ -127,7 +127,7 @@ def test_more_seeds_and_tables_of_what_is_there(run, tmp_path, monkeypatch):
     asked.clear()
     done = run("reproduce", "toy", "--seeds", 6, "--tables")
     assert asked == []
-    assert "Baseline (6 seeds), SenSR (1 seeds)" in done.out
+    assert "Baseline (6 seeds), SenSR (1 seed)" in done.out
     assert run("reproduce", "toy", "--seeds", 4, "--tables", "--quiet").out == ""
 
 
@@ -136,12 +136,13 @@ def test_more_seeds_and_tables_of_what_is_there(run, tmp_path, monkeypatch):
     [
         (("adult", "--method", "Baselime"), "'Baseline', 'Project'"),
         (("adult", "--vectors", "x.csv"), "sentiment study"),
+        (("adult", "--steps", "9"), "sentiment study"),
         (("sentiment", "--vectors", "absent.npz"), "absent.npz"),
         (("toy", "--seeds", "0"), "--seeds"),
         (("toys",), "'toy', 'sentiment', 'adult', 'all'"),
         (("toy", "--out", "x.csv"), "is a file"),
     ],
-    ids=["method", "vectors", "absent", "seeds", "study", "out"],
+    ids=["method", "vectors", "steps", "absent", "seeds", "study", "out"],
 )
 def test_refusals_say_what_to_do(run, tmp_path, arguments, words):
     (tmp_path / "x.csv").write_text("a\n")

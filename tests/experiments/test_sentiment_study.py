@@ -67,6 +67,7 @@ def test_every_method_is_trained_equally_long():
     study = SentimentStudy(n_steps=321)
     assert {study.settings(method)["estimator"]["n_steps"] for method in METHODS} == {321}
     assert any("321 steps" in remark and "4,000" in remark for remark in study.remarks)
+    assert any("4,000 steps, as the paper's" in remark for remark in SentimentStudy(n_steps=4000).remarks)
 
 
 def test_it_can_be_sent_to_a_worker():
@@ -74,10 +75,11 @@ def test_it_can_be_sent_to_a_worker():
     assert pickle.loads(pickle.dumps(study)) == study
 
 
-def test_each_choice_of_files_has_its_own_folder(tmp_path):
+def test_each_choice_of_files_and_steps_has_its_own_folder(tmp_path):
     path = write_vectors(tmp_path / "GloVe.42B 300d.npz", lambda v: v)
     assert SentimentStudy().name == "sentiment"
     assert SentimentStudy(quick=True, vectors=path).name == "sentiment-glove-quick"
+    assert SentimentStudy(vectors=path, n_steps=4000).name == "sentiment-glove-4000-steps"
     assert SentimentStudy(vectors=path) == SentimentStudy(vectors=str(path))
 
 

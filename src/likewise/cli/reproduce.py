@@ -60,6 +60,11 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 )
 @click.option("--vectors", type=_FILE, help="Sentiment: word vectors. Default: the bundled GloVe.")
 @click.option("--names", type=_FILE, help="Sentiment: first names to learn from. Default: the bundled list.")
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    help="Sentiment: updates of every method; the paper's are 4000.  [default: 200; 30 with --quick]",
+)
 @click.option("--tables", "only_tables", is_flag=True, help="Compute nothing; write what is finished.")
 @click.option("--force", is_flag=True, help="Compute cells again that were made with other settings.")
 @options("quiet")
@@ -72,6 +77,7 @@ def command(
     jobs: int,
     vectors: Path | None,
     names: Path | None,
+    steps: int | None,
     only_tables: bool,
     force: bool,
     quiet: bool,
@@ -82,7 +88,7 @@ def command(
     finished (method, seed) in OUT/<study>/cells. The exit code is 3 where a cell could not be computed.
     """
     count = seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS
-    chosen = _studies(study, quick, vectors, names)
+    chosen = _studies(study, quick, {"vectors": vectors, "names": names, "n_steps": steps})
     from likewise.experiments.output import check_folder, write_results
     from likewise.experiments.runner import plan_run, run_plan
     from likewise.experiments.store import Store
@@ -109,10 +115,11 @@ def command(
     return EXIT_FAILED if failures else 0
 
 
-def _studies(which: str, quick: bool, vectors: Path | None, names: Path | None) -> list[Study]:
+def _studies(which: str, quick: bool, words: dict[str, Any]) -> list[Study]:
+    """The studies asked for; `words` are choices that only the sentiment study has."""
     wanted = STUDIES if which == "all" else (which,)
-    if "sentiment" not in wanted and (vectors is not None or names is not None):
-        raise click.UsageError("--vectors and --names are for the sentiment study.")
+    if "sentiment" not in wanted and any(choice is not None for choice in words.values()):
+        raise click.UsageError("--vectors, --names and --steps are for the sentiment study.")
     made: list[Study] = []
     if "toy" in wanted:
         from likewise.experiments.toy import ToyStudy
@@ -121,8 +128,7 @@ def _studies(which: str, quick: bool, vectors: Path | None, names: Path | None) 
     if "sentiment" in wanted:
         from likewise.experiments.sentiment import SentimentStudy
 
-        paths: dict[str, Any] = {"vectors": vectors, "names": names}
-        made.append(SentimentStudy(quick=quick, **paths))
+        made.append(SentimentStudy(quick=quick, **words))
     if "adult" in wanted:
         from likewise.experiments.adult import AdultStudy
 
@@ -213,11 +219,8 @@ def _show_stop(plan: Plan, quiet: bool) -> None:
 
 
 def _not_finished(table: StudyTable) -> list[str]:
-    if not table.missing:
-        return []
-    return [
-        f"Not finished: {', '.join(f'{method} ({left} seeds)' for method, left in table.missing.items())}."
-    ]
+    left = [f"{method} ({n} {'seed' if n == 1 else 'seeds'})" for method, n in table.missing.items()]
+    return [f"Not finished: {', '.join(left)}."] if left else []
 
 
 def _show(table: StudyTable, folder: Path, notes: tuple[str, ...], quiet: bool) -> None:

@@ -86,9 +86,10 @@ class SentimentStudy(Study):
 
     @property
     def name(self) -> str:
-        """Folder: "sentiment", with the files' names where files were named and "quick" for a trial."""
+        """Folder: "sentiment", with the files and the number of steps where they were named, "quick" for a trial."""
         files = [Path(path).name.split(".")[0] for path in (self.vectors, self.names) if path is not None]
-        parts = [*files, *(["quick"] * self.quick)]
+        steps = [] if self.n_steps is None else [f"{self.n_steps}-steps"]
+        parts = [*files, *steps, *(["quick"] * self.quick)]
         return "-".join(
             ["sentiment", *(re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-") for part in parts)]
         )
@@ -139,9 +140,7 @@ class SentimentStudy(Study):
             f"were taken out of them. Evaluated on {found['white names'].found} white and "
             f"{found['black names'].found} black names of Caliskan et al. (2017), where the paper's vectors "
             "(glove.42B.300d) had 49 and 45.",
-            f"Every method is trained for {self.steps:,} steps, the paper's for {PAPER_STEPS:,}. A longer "
-            "training makes a network surer of itself, and with it every logit and gap larger: compare gaps with "
-            "Baseline's of the same table.",
+            _trained_for(self.steps),
             "Gaps are differences of mean logits, by size. Spread is the standard deviation of the logits of all "
             "evaluation names: 0 where every name is treated alike. The paper gives accuracy in whole percent, and "
             "does not say whether its ± are standard errors or deviations of ten runs.",
@@ -265,6 +264,16 @@ _NOTES = {
     "Sinha+": "SenSR with the Euclidean distance: 10 full steps of 0.01, ε = 0.1. Told nothing.",
     "Bolukbasi+": "Plain training on vectors hard-debiased by pairs such as she and he. Told those pairs.",
 }
+
+
+def _trained_for(steps: int) -> str:
+    if steps == PAPER_STEPS:
+        return f"Every method is trained for {steps:,} steps, as the paper's."
+    return (
+        f"Every method is trained for {steps:,} steps, the paper's for {PAPER_STEPS:,}. A longer training makes a "
+        "network surer of itself, and with it every logit and gap larger: compare gaps with Baseline's of the same "
+        "table."
+    )
 
 
 def _measured(estimator: Any, data: SentimentData) -> CellResult:
