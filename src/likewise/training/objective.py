@@ -134,6 +134,11 @@ class Objective(ABC):
         if "sums_over_ranks" not in own and ("step" in own or "robust_loss" in own):
             cls.sums_over_ranks = False
 
+    @property
+    def parts(self) -> tuple[Objective, ...]:
+        """Objectives that this one is made of: batches are shared between ranks only if all of them can be."""
+        return ()
+
     @abstractmethod
     def init(self, net: nn.Module) -> State:
         """Return the state before the first step."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -44,6 +44,7 @@ class WithCovariancePenalty(Objective):
 
     inner: Objective
     strength: float = 1.0
+    sums_over_ranks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number(self.strength, owner="WithCovariancePenalty", name="strength", low=0)
@@ -52,6 +53,11 @@ class WithCovariancePenalty(Objective):
     def loss(self) -> LossLike:  # type: ignore[override]
         """The loss of one row: the objective's."""
         return self.inner.loss
+
+    @property
+    def parts(self) -> tuple[Objective, ...]:
+        """The objective that the penalty is added to."""
+        return (self.inner,)
 
     def check(self, batch: Batch) -> None:
         """Raise when the rows have no proxy, or do not fit the objective."""

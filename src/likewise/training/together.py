@@ -19,7 +19,6 @@ from likewise.core.errors import InputError
 from likewise.models.guard import module_device
 from likewise.training.batch import Batch
 from likewise.training.objective import Objective, State
-from likewise.training.penalised import WithCovariancePenalty
 from likewise.training.ranks import ONE, Ranks
 from likewise.training.sampling import BatchSource
 from likewise.training.sharing import Share, sharing
@@ -154,14 +153,14 @@ def why_not_shared(objective: Objective, net: nn.Module) -> str | None:
     >>> why_not_shared(ERM(), nn.BatchNorm1d(1))
     'the network has a BatchNorm1d, whose statistics are of the whole batch'
     """
-    if type(objective) is WithCovariancePenalty:
-        # The penalty itself is added up by `class_covariance_norm`; what is left to ask is what it is added to.
-        return why_not_shared(objective.inner, net)
+    for part in objective.parts:
+        if (reason := why_not_shared(part, net)) is not None:
+            return reason
     if not objective.sums_over_ranks:
         return f"{type(objective).__name__} does not say that it adds up over ranks (sums_over_ranks)"
-    for part in net.modules():
-        if isinstance(part, nn.modules.batchnorm._BatchNorm) and not isinstance(part, nn.SyncBatchNorm):
-            return f"the network has a {type(part).__name__}, whose statistics are of the whole batch"
+    for layer in net.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and not isinstance(layer, nn.SyncBatchNorm):
+            return f"the network has a {type(layer).__name__}, whose statistics are of the whole batch"
     return None
 
 
