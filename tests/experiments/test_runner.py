@@ -51,11 +51,16 @@ def test_cells_start_by_seed_the_longest_first(tmp_path):
     from likewise.experiments import AdultStudy
 
     study = AdultStudy()
-    plan = plan_run([(study, Store(tmp_path, study))], seeds=2)
-    assert [task.seed for task in plan.tasks] == [0] * 8 + [1] * 8
-    assert plan.tasks[0].method == "SenSR"
-    costs = [study.cost(task.method) for task in plan.tasks[:8]]
-    assert costs == sorted(costs, reverse=True)
+    plan = plan_run([(study, Store(tmp_path, study))], seeds=4)
+    first, second, last = plan.tasks[:8], plan.tasks[8:16], plan.tasks[16:]
+    assert {task.seed for task in first} == {0}
+    assert {task.seed for task in second} == {1}
+    for part in (first, second, last):
+        costs = [study.cost(task.method) for task in part]
+        assert costs == sorted(costs, reverse=True)
+    # No long cell is left to run alone at the end.
+    assert [(task.method, task.seed) for task in last[:2]] == [("SenSR", 2), ("SenSR", 3)]
+    assert len(set(plan.tasks)) == 4 * 8
 
 
 def test_time_left_goes_by_cost(monkeypatch):

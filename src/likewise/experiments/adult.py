@@ -221,37 +221,37 @@ def _preset(name: str) -> Any:
 
 _SUBSPACE = "the span of the gender hyperplane and the coordinates of gender and race"
 _METHODS: dict[str, _Method] = {
-    "Baseline": _Method(_baseline, "Plain training, 12,000 steps of 5e-5. Told nothing.", 30),
+    "Baseline": _Method(_baseline, "Plain training, 12,000 steps of 5e-5. Told nothing.", 22),
     "Project": _Method(
-        _project, f"Plain training after projecting off {_SUBSPACE}; 12,000 steps of 5e-5.", 36
+        _project, f"Plain training after projecting off {_SUBSPACE}; 12,000 steps of 5e-5.", 24
     ),
     "Adv. debiasing": _Method(
         _adversarial,
         "Zhang et al. 2018, weight 0.001, 18,000 steps (500 epochs) of 0.001. Told gender and race, as the paper says; the "
         "authors' program gives its adversary gender only, and lets the rate fall.",
-        100,
+        90,
     ),
     "CoCL": _Method(
         _cocl,
         "Romanov et al. 2019 with the vector of gender and race as the proxy, because Adult has no names; 12,000 "
         "steps. The paper quotes this row from de-Arteaga et al. 2019, who used another network.",
-        40,
+        36,
     ),
     "SenSR": _Method(
         lambda: _preset("paper-adult"),
         f"Table 3: 12,000 steps of 1e-4, 50 subspace steps of 10 and 40 full steps of 1e-4, ε = 1e-3. Comparable: {_SUBSPACE}.",
-        460,
+        400,
     ),
-    "SenSeI": _Method(_sensei, f"Yurochkin and Sun 2021, ρ = 5, 2,000 steps. Comparable: {_SUBSPACE}.", 20),
+    "SenSeI": _Method(_sensei, f"Yurochkin and Sun 2021, ρ = 5, 2,000 steps. Comparable: {_SUBSPACE}.", 36),
     "likewise best": _Method(
         lambda: _preset("adult-best"),
         "Preset 'adult-best', 2,000 steps. Told gender and race, and that a husband and a wife are comparable, which "
         "is what S-Con measures.",
-        15,
+        20,
     ),
     "likewise best, untold": _Method(
         lambda: _preset("adult-best-untold"),
         "Preset 'adult-best-untold', 2,000 steps. Told gender and race only.",
-        15,
+        20,
     ),
 }

@@ -22,7 +22,7 @@ class Plan:
     Parameters
     ----------
     tasks : tuple of Task
-        In the order they are started: by seed, the longest of each seed first.
+        In the order they are started: by seed, the longest of each seed first, and the last two seeds as one.
     stores : dict of str to Store
         Study's name to its folder.
     finished : int
@@ -135,7 +135,9 @@ def plan_run(
             f"{len(other)} finished cells were made with other settings, such as {other[0]}. Choose another --out, "
             "or pass --force to compute them again."
         )
-    tasks.sort(key=lambda task: (task.seed, -task.study.cost(task.method)))
+    # The last two seeds are one, so that no long cell is left to run alone at the end.
+    joined = max((task.seed for task in tasks), default=0) - 1
+    tasks.sort(key=lambda task: (min(task.seed, joined), -task.study.cost(task.method), task.seed))
     stores = {study.name: store for study, store in studies}
     return Plan(tuple(tasks), stores, finished, tuple(damaged), tuple(other))
 

@@ -14,9 +14,12 @@ _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 _WATCHED = 32
 # Sums in any order, so that they are vectorised; infinities and NaN keep their meaning.
 _MATHS = {"reassoc", "contract", "arcp", "nsz"}
+# One function is compiled, the others are written into it. Compiled one by one they are linked in another way when they
+# come from the cache on disk, and round in another way: the first process on a machine would have its own results.
+_within = numba.njit(fastmath=_MATHS, error_model="numpy", inline="always")
 
 
-@numba.njit(fastmath=_MATHS, error_model="numpy", cache=True)
+@_within
 def _look(before, directions, weighted, head, offset, leak, v, u, slopes):  # type: ignore[no-untyped-def]
     """Fill u with what enters the hidden units at v, and slopes with the gradient of the margin; return the margin."""
     width, hidden = directions.shape
@@ -37,7 +40,7 @@ def _look(before, directions, weighted, head, offset, leak, v, u, slopes):  # ty
     return total + offset
 
 
-@numba.njit(fastmath=_MATHS, error_model="numpy", cache=True)
+@_within
 def _watch(u, lengths, within, watched):  # type: ignore[no-untyped-def]
     """List the hidden units that may change their sign within a squared distance: |W_j·δ| ≤ ‖W_j‖ ‖δ‖.
 
@@ -54,7 +57,7 @@ def _watch(u, lengths, within, watched):  # type: ignore[no-untyped-def]
     return count, reach
 
 
-@numba.njit(fastmath=_MATHS, error_model="numpy", cache=True)
+@_within
 def _turned(u, units, head, leak, watched, count, moved, slopes, now):  # type: ignore[no-untyped-def]
     """Fill `now` with the slopes where watched units have changed their sign; return what that adds to the margin."""
     added = u.dtype.type(0.0)
@@ -72,7 +75,7 @@ def _turned(u, units, head, leak, watched, count, moved, slopes, now):  # type: 
     return added
 
 
-@numba.njit(fastmath=_MATHS, error_model="numpy", cache=True)
+@_within
 def _penalty(v, scale, basis, costs, product):  # type: ignore[no-untyped-def]
     """Fill product with Σv and return vᵀΣv, Σ = scale·I + Q diag(costs − scale) Qᵀ."""
     rank, width = basis.shape
@@ -99,7 +102,7 @@ def _penalty(v, scale, basis, costs, product):  # type: ignore[no-untyped-def]
     return total + scale * outside
 
 
-@numba.njit(fastmath=_MATHS, error_model="numpy", cache=True)
+@_within
 def _adam_step(k, size, slope, price, slopes, product, first, second, v):  # type: ignore[no-untyped-def]
     """Move v by the k-th step along slope · slopes − price · product, kept in product; return that gradient's sum."""
     real = v.dtype.type
@@ -119,7 +122,7 @@ def _adam_step(k, size, slope, price, slopes, product, first, second, v):  # typ
     return total
 
 
-@numba.njit(fastmath=_MATHS, error_model="numpy", cache=True)
+@_within
 def _row(before, network, sign, lam, metric, steps, size, near, v, best, found, room, watched):  # type: ignore[no-untyped-def]
     """Climb one row from v; fill `best` and `found` = (loss, objective, objective at three quarters, sound)."""
     directions, units, weighted, head, lengths, offset, leak = network
@@ -174,7 +177,7 @@ def _row(before, network, sign, lam, metric, steps, size, near, v, best, found, 
     found[3] = 1.0 if sound else 0.0
 
 
-@numba.njit(cache=True)
+@numba.njit(fastmath=_MATHS, error_model="numpy", cache=True)
 def climb(before, network, signs, lam, metric, steps, size, near, v):  # type: ignore[no-untyped-def]
     """Climb ℓ − λ d² with Adam from displacements v, for cross-entropy on a network of one hidden layer.
 
