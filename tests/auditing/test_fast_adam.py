@@ -1,5 +1,9 @@
 """The compiled Adam takes the same way as the one in torch, and steps aside where it does not serve."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -153,3 +157,32 @@ def test_where_it_does_not_serve_torch_does(case, used, monkeypatch):
     options = {"steps": 5, "step_size": 0.1, "tol": 1e-3}
     same(fast_adam(space, space.zero(), **options), adam(space, space.zero(), **options), rtol=0, atol=0)
     assert used == []
+
+
+_CLIMB = """
+import hashlib
+import numpy as np
+from likewise.auditing.search.kernels import climb
+
+rng, real = np.random.default_rng(0), np.float32
+directions, head = (rng.normal(size=shape).astype(real) for shape in ((41, 100), 100))
+lengths = (1 / (directions**2).sum(0)).astype(real)
+network = (directions, directions.T.copy(), directions * head, head, lengths, real(0.1), real(0.0))
+before, signs = rng.normal(size=(50, 100)).astype(real), rng.choice([-1, 1], 50).astype(real)
+metric = (real(1.0), rng.normal(size=(3, 41)).astype(real), np.ones(3, real))
+prices = np.full(50, 0.1, real)
+best, found = climb(before, network, signs, prices, metric, 40, 0.01, True, np.zeros((50, 41), real))
+print(hashlib.sha256(best.tobytes() + found.tobytes()).hexdigest(), sum(climb.stats.cache_hits.values()))
+"""
+
+
+def test_code_from_the_cache_rounds_as_code_just_compiled(tmp_path):
+    place = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    first, again = (
+        subprocess.run(
+            [sys.executable, "-c", _CLIMB], env=place, capture_output=True, text=True, check=True
+        ).stdout.split()
+        for _ in range(2)
+    )
+    assert (first[1], again[1]) == ("0", "1")  # compiled, then found
+    assert first[0] == again[0]
