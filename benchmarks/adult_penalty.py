@@ -50,14 +50,19 @@ def main():
     parser.add_argument("--penalties", type=float, nargs="+", default=[3.0, 3.25, 3.3, 3.4, 3.5, 4.0])
     parser.add_argument("--splits", type=int, nargs="+", default=list(range(10)))
     options = parser.parse_args()
+    if len(options.splits) < 2:
+        parser.error("--splits: a standard error needs two splits or more")
     adult = load_adult()
     titles = [measure.title for measure in STUDY.measures]
     print(f"| penalty | {' | '.join(titles)} | least ahead |\n|{'---|' * (len(titles) + 2)}")
-    for penalty in options.penalties:
+    chosen = None
+    for penalty in sorted(options.penalties):
         rows = np.array([held_out(adult.with_split(i), options.preset, penalty, i) for i in options.splits])
-        least = ahead(rows).min() if len(rows) > 1 else float("nan")
+        least = ahead(rows).min()
         figures = " | ".join(f"{value:.4f}" for value in rows.mean(axis=0))
         print(f"| {penalty:g} | {figures} | {least:.1f} se |", flush=True)
+        chosen = penalty if chosen is None and least > 0 else chosen
+    print(f"\nChosen: {'none of these' if chosen is None else format(chosen, 'g')}")
 
 
 if __name__ == "__main__":

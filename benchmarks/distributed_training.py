@@ -17,14 +17,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from adult_quality import MEASURES
 
 from likewise.datasets import load_adult
 from likewise.estimators import SenSRClassifier
 from likewise.evaluation import evaluate
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace
 from likewise.training import TrainingWarning, joined
-
-MEASURES = ("balanced accuracy", "S-Con", "GR-Con", "Gap_RMS sex", "Gap_RMS race")
 
 
 def fitted(seed, steps, data):

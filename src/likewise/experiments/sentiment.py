@@ -271,8 +271,8 @@ def _trained_for(steps: int) -> str:
         return f"Every method is trained for {steps:,} steps, as the paper's."
     return (
         f"Every method is trained for {steps:,} steps, the paper's for {PAPER_STEPS:,}. A longer training makes a "
-        "network surer of itself, and with it every logit and gap larger: compare gaps with Baseline's of the same "
-        "table."
+        "network surer of itself and most gaps larger, and not every method's by as much: compare the gaps of a table "
+        "with each other, not with the paper's."
     )
 
 
