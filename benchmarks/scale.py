@@ -72,7 +72,7 @@ def run(engine_name: str, folder: Path, pool: int, out: Path) -> None:
     import torch
 
     import likewise as lw
-    from likewise.auditing.engine import LocalEngine
+    from likewise.auditing.parts.engine import LocalEngine
     from likewise.scale import DaskEngine
 
     torch.set_num_threads(1)

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from likewise.auditing.dual import dual_curve, solve_dual
-from likewise.auditing.search.candidates import CandidateSearch
+from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+from likewise.auditing.support.finite_dual import dual_curve, solve_dual
 from likewise.core.errors import InputError, ModelError
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, TabularDomain

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from likewise.auditing.edits import plan_candidates
-from likewise.auditing.people import Field, people_of
-from likewise.auditing.proxies import find_counterparts
+from likewise.auditing.problem.editable_rows import Field, people_of
+from likewise.auditing.search.candidates.candidate_rows import plan_candidates
+from likewise.auditing.search.candidates.proxy_columns import find_counterparts
 from likewise.core.errors import InputError
 from likewise.domains import TabularDomain
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from likewise.auditing.exact import (
+from likewise.auditing.bounds.linear import (
     ExactStatus,
     LinearModel,
     exact_bound,

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from likewise.auditing.search import fast_adam as fast
-from likewise.auditing.search.adam import adam
-from likewise.auditing.search.fast_adam import fast_adam
-from likewise.auditing.search.free_moves import free_moves
-from likewise.auditing.search.free_space import FreeSpace
-from likewise.auditing.search.quadratic import Quadratic
-from likewise.auditing.search.row_space import RowSpace
-from likewise.auditing.search.status import Status
+from likewise.auditing.search.gradient.adam import adam
+from likewise.auditing.search.gradient.fast_adam import fast_adam
+from likewise.auditing.search.gradient.free_moves import free_moves
+from likewise.auditing.search.gradient.free_space import FreeSpace
+from likewise.auditing.search.gradient.quadratic_penalty import Quadratic
+from likewise.auditing.search.gradient.row_space import RowSpace
+from likewise.auditing.search.gradient.row_status import Status
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, Unbounded
 from likewise.fair_metrics import Euclidean, FairMetric
@@ -162,7 +162,7 @@ def test_where_it_does_not_serve_torch_does(case, used, monkeypatch):
 _CLIMB = """
 import hashlib
 import numpy as np
-from likewise.auditing.search.kernels import climb
+from likewise.auditing.search.gradient.compiled_adam import climb
 
 rng, real = np.random.default_rng(0), np.float32
 directions, head = (rng.normal(size=shape).astype(real) for shape in ((41, 100), 100))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.auditing.search.gradient import GradientSearch
-from likewise.auditing.search.status import SearchResult, Status
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.row_status import SearchResult, Status
 from likewise.core.errors import InputError, ModelError
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, DataRangeDomain, TabularDomain, Unbounded

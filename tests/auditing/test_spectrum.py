@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from likewise.auditing.dual import dual_curve, solve_dual
-from likewise.auditing.frontier import Frontier
-from likewise.auditing.moments import Moments
-from likewise.auditing.spectrum import ALL_BITS, Spectrum
+from likewise.auditing.support.binned_steps import ALL_BITS, Spectrum
+from likewise.auditing.support.finite_dual import dual_curve, solve_dual
+from likewise.auditing.support.frontier import Frontier
+from likewise.auditing.support.moments import Moments
 
 
 def random_frontier(seed, n=400):

@@ -7,10 +7,10 @@ from sklearn.linear_model import LogisticRegression
 
 import likewise as lw
 from likewise.auditing import audit
-from likewise.auditing.conclusion import Questions
-from likewise.auditing.engine import Engine
-from likewise.auditing.search.candidates import CandidateSearch
-from likewise.auditing.streaming import Asked, ParquetTable, Sizes, audit_parquet
+from likewise.auditing.claims.conclusion import Questions
+from likewise.auditing.parts.audit_in_parts import Asked, ParquetTable, Sizes, audit_parquet
+from likewise.auditing.parts.engine import Engine
+from likewise.auditing.search.candidates.candidate_search import CandidateSearch
 from likewise.core.errors import InputError
 
 

@@ -10,9 +10,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from likewise.auditing.dual import dual_curve
-from likewise.auditing.search.candidates import CandidateSearch
-from likewise.auditing.views import Views
+from likewise.auditing.problem.coordinates import Views
+from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+from likewise.auditing.support.finite_dual import dual_curve
 from likewise.domains import BoxDomain, TabularDomain
 from likewise.fair_metrics import Euclidean, FairMetric
 from likewise.models import as_model

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from likewise import estimators
-from likewise.auditing.search.gradient import GradientSearch
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
 from likewise.core.errors import FormatError, InputError
 from likewise.estimators import (
     AdversarialDebiasingClassifier,
@@ -229,7 +229,7 @@ def test_bad_input_is_refused_before_training(estimator, data, monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("training started")
 
-    monkeypatch.setattr("likewise.estimators.base.train", never)
+    monkeypatch.setattr("likewise.estimators.network_classifier.train", never)
     with pytest.raises(InputError, match="one class only"):
         clone(estimator).fit(X, np.full(150, "hire"))
     with pytest.raises(InputError, match="lengths differ: X has 150 rows, sensitive_features has 3"):

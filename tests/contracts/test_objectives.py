@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from likewise.auditing.search.gradient import GradientSearch
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain
 from likewise.fair_metrics import FairMetric

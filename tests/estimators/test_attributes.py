@@ -8,7 +8,7 @@ from likewise.core.errors import InputError
 from likewise.domains import TabularDomain
 from likewise.estimators import AdversarialDebiasingClassifier, CoCLClassifier, MLPBaselineClassifier
 from likewise.estimators.attributes import AttributeCodes, ProxyVectors
-from likewise.estimators.rows import TrainingRows
+from likewise.estimators.network_rows import TrainingRows
 
 FEW = {"n_steps": 3, "batch_size": 32, "hidden_layer_sizes": (4,), "random_state": 0}
 

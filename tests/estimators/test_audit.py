@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from likewise.auditing.auditor import audit
-from likewise.auditing.problem import AuditProblem
+from likewise.auditing.problem.audit_problem import AuditProblem
 from likewise.domains import TabularDomain
 from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
 from likewise.fair_metrics import ExpertSubspace

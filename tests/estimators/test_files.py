@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from likewise import estimators
-from likewise.auditing.search.gradient import GradientSearch
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
 from likewise.core.errors import FormatError, InputError
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, TabularDomain, Unbounded

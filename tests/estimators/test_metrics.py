@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from likewise.auditing.search.gradient import GradientSearch
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, DataRangeDomain, TabularDomain

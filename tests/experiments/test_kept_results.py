@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from likewise.experiments import AdultStudy, SentimentStudy, Store, ToyStudy
-from likewise.experiments.tables import make_table
+from likewise.experiments.study_tables import make_table
 from likewise.experiments.texts import cells_csv, table_csv
 
 DOCS = Path(__file__).parents[2] / "docs"

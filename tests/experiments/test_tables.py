@@ -13,7 +13,7 @@ from likewise.core.errors import InputError
 from likewise.experiments.output import check_folder, write_results
 from likewise.experiments.store import Cell, Store
 from likewise.experiments.study import CellResult, Measure, Published
-from likewise.experiments.tables import Entry, make_table
+from likewise.experiments.study_tables import Entry, make_table
 from likewise.experiments.texts import cells_csv, markdown, table_csv
 
 _spec = importlib.util.spec_from_file_location("fake_study", Path(__file__).with_name("fake_study.py"))

@@ -20,7 +20,7 @@ from likewise.fair_metrics import (
     diagnose,
     probes,
 )
-from likewise.fair_metrics.probes import probe
+from likewise.fair_metrics.attribute_probes import probe
 
 
 @pytest.fixture(autouse=True)

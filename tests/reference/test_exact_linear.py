@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog, minimize, minimize_scalar
 from scipy.special import logsumexp
 
-from likewise.auditing.exact import LinearModel, exact_dual, exact_supremum
+from likewise.auditing.bounds.linear import LinearModel, exact_dual, exact_supremum
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, DataRangeDomain
 from likewise.fair_metrics import Euclidean, FairMetric, Mahalanobis

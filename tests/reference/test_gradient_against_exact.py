@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.auditing.exact import LinearModel, exact_dual, exact_supremum
-from likewise.auditing.search.gradient import GradientSearch
+from likewise.auditing.bounds.linear import LinearModel, exact_dual, exact_supremum
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, Unbounded
 from likewise.fair_metrics import FairMetric

@@ -5,8 +5,8 @@ import pytest
 import torch
 from scipy.optimize import minimize_scalar
 
-from likewise.auditing.exact import LinearModel, exact_dual, exact_supremum
-from likewise.auditing.search.gradient import GradientSearch
+from likewise.auditing.bounds.linear import LinearModel, exact_dual, exact_supremum
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, DataRangeDomain, Unbounded
 from likewise.fair_metrics import Euclidean, FairMetric, Mahalanobis

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.auditing.certificate import Bound, Certificate
-from likewise.auditing.unfair_map import make_unfair_map
+from likewise.auditing.claims.certificate import Bound, Certificate
+from likewise.auditing.people.unfair_map import make_unfair_map
 from likewise.report import audit_document, comparison_document, json_schema, write_json
-from likewise.report.people import MAX_COLUMNS, map_document
 from likewise.report.plain import plain_cell
+from likewise.report.unfair_map_values import MAX_COLUMNS, map_document
 
 
 def validate(document, kind):

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.auditing.conclusion import Questions
-from likewise.auditing.engine import LocalEngine
-from likewise.auditing.parquet import ParquetTable
-from likewise.auditing.search.candidates import CandidateSearch
-from likewise.auditing.streaming import Asked, Sizes, audit_parquet
+from likewise.auditing.claims.conclusion import Questions
+from likewise.auditing.parts.audit_in_parts import Asked, Sizes, audit_parquet
+from likewise.auditing.parts.engine import LocalEngine
+from likewise.auditing.parts.parquet_table import ParquetTable
+from likewise.auditing.search.candidates.candidate_search import CandidateSearch
 from likewise.core.errors import InputError
 
 pytest.importorskip("distributed")

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from likewise.auditing.search.gradient import GradientSearch
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
 from likewise.cli import main as cli
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from likewise.auditing.search.gradient import GradientSearch
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
 from likewise.core.errors import InputError
 from likewise.core.randomness import torch_generator
 from likewise.core.subspace import Subspace

@@ -7,23 +7,28 @@ from typing import TYPE_CHECKING
 from likewise.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from likewise.auditing.audit_result import AuditResult
     from likewise.auditing.auditor import audit
-    from likewise.auditing.certificate import (
+    from likewise.auditing.claims.certificate import (
         Bound,
         Certificate,
         Estimate,
         clt_interval,
         finite_sample_bound,
     )
-    from likewise.auditing.concentration import delta_n
-    from likewise.auditing.dual import dual_curve, solve_dual
-    from likewise.auditing.frontier import Frontier
-    from likewise.auditing.result import AuditResult
-    from likewise.auditing.search.candidates import CandidateSearch
-    from likewise.auditing.search.gradient import GradientSearch
-    from likewise.auditing.significance import direction_test, flip_share_test, gap_test, loss_ratio_test
-    from likewise.auditing.stochastic_dual import algorithm1
-    from likewise.auditing.unfair_map import UnfairMap
+    from likewise.auditing.claims.concentration import delta_n
+    from likewise.auditing.claims.significance import (
+        direction_test,
+        flip_share_test,
+        gap_test,
+        loss_ratio_test,
+    )
+    from likewise.auditing.people.unfair_map import UnfairMap
+    from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+    from likewise.auditing.search.gradient.gradient_search import GradientSearch
+    from likewise.auditing.support.finite_dual import dual_curve, solve_dual
+    from likewise.auditing.support.frontier import Frontier
+    from likewise.auditing.support.stochastic_dual import algorithm1
 
 __all__ = [
     "AuditResult",
@@ -48,25 +53,25 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AuditResult": "result",
-    "Bound": "certificate",
-    "CandidateSearch": "search.candidates",
-    "Certificate": "certificate",
-    "Estimate": "certificate",
-    "Frontier": "frontier",
-    "GradientSearch": "search.gradient",
-    "UnfairMap": "unfair_map",
-    "algorithm1": "stochastic_dual",
+    "AuditResult": "audit_result",
+    "Bound": "claims.certificate",
+    "CandidateSearch": "search.candidates.candidate_search",
+    "Certificate": "claims.certificate",
+    "Estimate": "claims.certificate",
+    "Frontier": "support.frontier",
+    "GradientSearch": "search.gradient.gradient_search",
+    "UnfairMap": "people.unfair_map",
+    "algorithm1": "support.stochastic_dual",
     "audit": "auditor",
-    "clt_interval": "certificate",
-    "delta_n": "concentration",
-    "direction_test": "significance",
-    "dual_curve": "dual",
-    "finite_sample_bound": "certificate",
-    "flip_share_test": "significance",
-    "gap_test": "significance",
-    "loss_ratio_test": "significance",
-    "solve_dual": "dual",
+    "clt_interval": "claims.certificate",
+    "delta_n": "claims.concentration",
+    "direction_test": "claims.significance",
+    "dual_curve": "support.finite_dual",
+    "finite_sample_bound": "claims.certificate",
+    "flip_share_test": "claims.significance",
+    "gap_test": "claims.significance",
+    "loss_ratio_test": "claims.significance",
+    "solve_dual": "support.finite_dual",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -9,18 +9,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from likewise.auditing.certificate import Bound
-from likewise.auditing.conclusion import Clock, Evidence, Questions, assumptions_of, conclude, settings_of
-from likewise.auditing.dual import DualSolution
-from likewise.auditing.engine import Engine, LocalEngine
-from likewise.auditing.parquet import ParquetTable
-from likewise.auditing.people import tabular
-from likewise.auditing.problem import AuditProblem, free_columns
-from likewise.auditing.result import AuditResult, Status
-from likewise.auditing.search.candidates import CandidateSearch
-from likewise.auditing.streaming import Asked, audit_parquet
-from likewise.auditing.support import Support
-from likewise.auditing.unfair_map import UnfairMap
+from likewise.auditing.audit_result import AuditResult, Status
+from likewise.auditing.claims.certificate import Bound
+from likewise.auditing.claims.conclusion import (
+    Clock,
+    Evidence,
+    Questions,
+    assumptions_of,
+    conclude,
+    settings_of,
+)
+from likewise.auditing.parts.audit_in_parts import Asked, audit_parquet
+from likewise.auditing.parts.engine import Engine, LocalEngine
+from likewise.auditing.parts.parquet_table import ParquetTable
+from likewise.auditing.people.unfair_map import UnfairMap
+from likewise.auditing.problem.audit_problem import AuditProblem, free_columns
+from likewise.auditing.problem.editable_rows import tabular
+from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+from likewise.auditing.support.finite_dual import DualSolution
+from likewise.auditing.support.supporting_rows import Support
 from likewise.core.errors import InputError, bad_parameter
 
 __all__ = ["audit"]
@@ -190,8 +197,8 @@ def _gradient(problem: AuditProblem, support: Support, search: Any, eps: float, 
             "audit: search='gradient' needs a differentiable model (a torch module, or a linear or MLP model of "
             "scikit-learn) on encoded numbers. Pass encoded rows and a domain, or search='candidates'."
         )
-    from likewise.auditing.search.columns import generate_columns
-    from likewise.auditing.search.gradient import GradientSearch
+    from likewise.auditing.search.column_generation import generate_columns
+    from likewise.auditing.search.gradient.gradient_search import GradientSearch
 
     views, origin = problem.views, problem.encoded()
     assert origin is not None  # searchable() says so
@@ -200,7 +207,7 @@ def _gradient(problem: AuditProblem, support: Support, search: Any, eps: float, 
     encoded_views = replace(views, raw=False)
 
     def valid(x: Any, rows: Any, lam: float) -> Any:
-        from likewise.auditing.search.refine import refine
+        from likewise.auditing.search.valid_rows import refine
 
         return refine(
             x,
@@ -233,8 +240,8 @@ def _gradient(problem: AuditProblem, support: Support, search: Any, eps: float, 
 def _exact(
     problem: AuditProblem, found: _Found, questions: Questions, random_state: int, *, required: bool
 ) -> tuple[tuple[Bound | None, Bound | None], _Found]:
-    from likewise.auditing.exact import exact_bound, exact_dual, loss_ceiling
-    from likewise.auditing.exact.model import LOSSES
+    from likewise.auditing.bounds.linear import exact_bound, exact_dual, loss_ceiling
+    from likewise.auditing.bounds.linear.linear_model import LOSSES
 
     views, origin, eps = problem.views, problem.encoded(), questions.eps
     form = views.model.linear_form() if origin is not None else None

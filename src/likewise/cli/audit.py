@@ -17,10 +17,10 @@ from likewise.core.errors import InputError, NotConvergedError
 
 if TYPE_CHECKING:
     from likewise.auditing import AuditResult
-    from likewise.auditing.engine import Engine
+    from likewise.auditing.parts.engine import Engine
     from likewise.cli.case import Case
-    from likewise.cli.progress import Progress
-    from likewise.models.files import LoadedModel
+    from likewise.cli.stage_progress import Progress
+    from likewise.models.model_files import LoadedModel
 
 __all__ = ["command"]
 
@@ -99,8 +99,8 @@ def command(
     _check(choices, [html_file, None if json_file in (None, "-") else Path(str(json_file))], force)
     check_engine(engine, scheduler, workers, map_folder)
     from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
-    from likewise.cli.progress import Progress
-    from likewise.models.files import read_model
+    from likewise.cli.stage_progress import Progress
+    from likewise.models.model_files import read_model
 
     progress = Progress(quiet)
     with progress.stage(f"Loading {model}"):
@@ -142,7 +142,7 @@ def make_case(
     """
     from likewise.cli.case import Case, fit_metric, metric_columns, read_metric
     from likewise.cli.matching import call_classes, match_model
-    from likewise.cli.people import as_column_values
+    from likewise.cli.people_of_table import as_column_values
     from likewise.cli.sources import open_people
 
     edits = parse_edits(choices.edit)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from likewise.auditing import AuditResult
-    from likewise.auditing.engine import Engine
+    from likewise.auditing.parts.engine import Engine
     from likewise.cli.matching import Matched
     from likewise.domains import TabularDomain
     from likewise.evaluation import Evaluation

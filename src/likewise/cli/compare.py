@@ -18,8 +18,8 @@ from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
     from likewise.cli.matching import Matched
-    from likewise.cli.people import People
-    from likewise.cli.progress import Progress
+    from likewise.cli.people_of_table import People
+    from likewise.cli.stage_progress import Progress
     from likewise.domains import TabularDomain
     from likewise.fair_metrics import FairMetric
 
@@ -92,8 +92,8 @@ def command(
     if given["metric"] is None and not given["sensitive"]:
         raise InputError("Who is comparable with whom? Pass --sensitive COLUMN or --metric FILE.")
     parse_budget(given["eps"])
-    from likewise.cli.progress import Progress
-    from likewise.models.files import read_model
+    from likewise.cli.stage_progress import Progress
+    from likewise.models.model_files import read_model
     from likewise.report import Comparison
 
     progress = Progress(quiet)
@@ -121,7 +121,7 @@ def _named(text: str) -> tuple[str, str]:
 
 def _setting(table: Path, given: dict[str, Any]) -> Setting:
     from likewise.cli.case import fit_metric, metric_columns, read_metric
-    from likewise.cli.people import People, as_column_values, binary_labels, read_people
+    from likewise.cli.people_of_table import People, as_column_values, binary_labels, read_people
     from likewise.domains import TabularDomain
 
     edits = parse_edits(given["edit"])

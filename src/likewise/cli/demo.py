@@ -12,7 +12,7 @@ from likewise.cli.options import EPS, example, options
 from likewise.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
-    from likewise.cli.progress import Progress
+    from likewise.cli.stage_progress import Progress
     from likewise.datasets.tabular import TabularData
     from likewise.fair_metrics import FairMetric
 
@@ -49,7 +49,7 @@ def command(out: Path, quick: bool, json_file: str | None, seed: int, quiet: boo
     replaced = force or out == Path("likewise-demo.html")
     check_outputs([out, None if json_file in (None, "-") else Path(str(json_file))], force=replaced)
     from likewise.cli.compare import show_comparison
-    from likewise.cli.progress import Progress
+    from likewise.cli.stage_progress import Progress
     from likewise.datasets import load_adult
     from likewise.report import Comparison
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
-    from likewise.auditing.engine import Engine
-    from likewise.cli.progress import Progress
+    from likewise.auditing.parts.engine import Engine
+    from likewise.cli.stage_progress import Progress
 
 __all__ = ["check_engine", "open_engine"]
 
@@ -26,7 +26,7 @@ def check_engine(engine: str, scheduler: str | None, workers: int | None, map_fo
             "--workers starts workers on this machine, --scheduler uses those that run. Choose one."
         )
     if map_folder is not None:
-        from likewise.auditing.map_folder import MapFolder
+        from likewise.auditing.parts.map_folder import MapFolder
 
         MapFolder(map_folder)
 
@@ -55,7 +55,7 @@ def open_engine(
         None where a table may be read as a whole.
     """
     if engine == "local":
-        from likewise.auditing.engine import LocalEngine
+        from likewise.auditing.parts.engine import LocalEngine
 
         yield None if map_folder is None else LocalEngine()
         return

@@ -54,8 +54,8 @@ def command(
     if not sensitive:
         raise InputError("Name the columns that should not decide: --sensitive COLUMN.")
     from likewise.cli.case import diagnose_metric, fit_metric
-    from likewise.cli.people import read_people
-    from likewise.cli.progress import Progress
+    from likewise.cli.people_of_table import read_people
+    from likewise.cli.stage_progress import Progress
     from likewise.domains import TabularDomain
 
     progress = Progress(quiet)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from likewise.domains import TabularDomain
     from likewise.models import Model
-    from likewise.models.files import LoadedModel
+    from likewise.models.model_files import LoadedModel
 
 __all__ = ["Matched", "call_classes", "match_model", "name_classes"]
 
@@ -69,7 +69,7 @@ def match_model(
     Parameters
     ----------
     loaded : LoadedModel
-        From `likewise.models.files.read_model`.
+        From `likewise.models.model_files.read_model`.
     frame : DataFrame
         The table's features; a part of its rows is enough.
     make_domain : callable
@@ -131,7 +131,7 @@ def _with_own_encoder(
 
 def _used_columns(model: Model, frame: pd.DataFrame, needed: Sequence[str]) -> tuple[str, ...]:
     """Columns that the model or the user names; all where the model knows no names."""
-    from likewise.models.columns import select_columns
+    from likewise.models.model_rows import select_columns
 
     if model.feature_names is None or not model.takes_frame:
         return tuple(frame.columns)
@@ -152,7 +152,7 @@ def _takes_plain_numbers(model: Model, frame: pd.DataFrame) -> bool:
 def _on_plain_numbers(
     model: Model, frame: pd.DataFrame, make_domain: MakeDomain, needed: Sequence[str]
 ) -> Matched:
-    from likewise.models.columns import select_columns
+    from likewise.models.model_rows import select_columns
     from likewise.models.table_model import TableModel
 
     names = model.feature_names if model.feature_names and not _made_up(model.feature_names) else None
@@ -204,7 +204,7 @@ def call_classes(matched: Matched, values: Any, positive: str | None) -> Matched
     positive : str or None
         The one that stands for class 1, as on the command line.
     """
-    from likewise.cli.people import find_value, unique_values
+    from likewise.cli.people_of_table import find_value, unique_values
 
     different = unique_values(values)
     chosen = None if positive is None else find_value(different, positive, what="--positive: the target")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from likewise.experiments.runner import Plan, Progress
     from likewise.experiments.store import Cell
     from likewise.experiments.study import Study
-    from likewise.experiments.tables import StudyTable
+    from likewise.experiments.study_tables import StudyTable
     from likewise.experiments.workers import Failure, Task
 
     Reporter = Callable[[Progress, Task, Cell | Failure], None]

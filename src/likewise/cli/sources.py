@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.cli.people import binary_labels, find_value, read_people
-from likewise.cli.tables import table_rows
+from likewise.cli.people_of_table import binary_labels, find_value, read_people
+from likewise.cli.table_files import table_rows
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from likewise.auditing.engine import Engine
-    from likewise.auditing.survey import Extent
+    from likewise.auditing.parts.engine import Engine
+    from likewise.auditing.parts.survey import Extent
     from likewise.domains import TabularDomain
 
 __all__ = ["STREAM_ROWS", "Source", "open_people"]
@@ -144,9 +144,9 @@ def _stream(
 ) -> Source:
     import pandas as pd
 
-    from likewise.auditing.engine import LocalEngine
-    from likewise.auditing.parquet import ParquetTable, parquet_files
-    from likewise.auditing.survey import survey
+    from likewise.auditing.parts.engine import LocalEngine
+    from likewise.auditing.parts.parquet_table import ParquetTable, parquet_files
+    from likewise.auditing.parts.survey import survey
 
     if drop_missing:
         raise InputError(

@@ -71,8 +71,8 @@ def command(
             layers = parse_layers(hidden)
             _check(method, sensitive, metric, eps)
             from likewise.cli.methods import train_method
-            from likewise.cli.people import binary_labels
-            from likewise.cli.progress import Progress
+            from likewise.cli.people_of_table import binary_labels
+            from likewise.cli.stage_progress import Progress
 
             progress = Progress(quiet)
             with progress.stage(f"Reading {table.name}"):
@@ -109,7 +109,7 @@ def _read(
 ) -> tuple[Any, FairMetric | None]:
     """Return the people, with every column that is needed, and the metric if one is given."""
     from likewise.cli.case import metric_columns, read_metric
-    from likewise.cli.people import read_people
+    from likewise.cli.people_of_table import read_people
 
     given = None if metric is None else read_metric(metric)
     needed = (*sensitive, *(() if given is None else metric_columns(given)))

@@ -1,8 +1,8 @@
 """Which rows can exist: tables of people, boxes, the range of the data, or anything at all."""
 
-from likewise.domains.base import Domain
 from likewise.domains.boxes import BoxDomain, DataRangeDomain, Unbounded
-from likewise.domains.columns import Column
+from likewise.domains.column import Column
+from likewise.domains.domain import Domain
 from likewise.domains.tabular import TabularDomain
 from likewise.domains.validation import Violation
 

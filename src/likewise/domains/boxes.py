@@ -12,8 +12,8 @@ from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.checks import check_matrix, column_names
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
-from likewise.domains.base import Domain, as_rows, clip, put_back
 from likewise.domains.constants import Constants
+from likewise.domains.domain import Domain, as_rows, clip, put_back
 
 __all__ = ["BoxDomain", "DataRangeDomain", "Unbounded"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from likewise.core.arrays import FloatArray
-from likewise.domains.columns import Column
+from likewise.domains.column import Column
 
 __all__ = ["decode_columns"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import FormatError
-from likewise.domains.columns import Column
+from likewise.domains.column import Column
 from likewise.domains.reading import plain
 
 __all__ = ["Description", "read_description", "write_description"]

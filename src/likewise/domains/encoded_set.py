@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from likewise.core.arrays import FloatArray, is_tensor, like, namespace, to_numpy
-from likewise.domains.base import clip, put_back
-from likewise.domains.columns import Column
+from likewise.domains.column import Column
 from likewise.domains.constants import Constants, on_numpy
+from likewise.domains.domain import clip, put_back
 from likewise.domains.simplex import project_simplex, project_simplex_columns
 
 __all__ = ["EncodedSet"]

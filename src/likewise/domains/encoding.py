@@ -10,7 +10,7 @@ import pandas as pd
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
 from likewise.core.frames import check_no_missing
-from likewise.domains.columns import Column
+from likewise.domains.column import Column
 from likewise.domains.reading import category_codes, check_known, check_numbers
 
 __all__ = ["encode_frame"]

@@ -13,10 +13,10 @@ import pandas as pd
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
 from likewise.domains.choices import Choices
-from likewise.domains.columns import Column, Kind
+from likewise.domains.column import Column, Kind
+from likewise.domains.decoded_tables import build_table
 from likewise.domains.dtypes import Dtype
 from likewise.domains.reading import category_codes, check_numbers, plain
-from likewise.domains.tables import build_table
 
 __all__ = ["describe_columns"]
 

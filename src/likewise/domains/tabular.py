@@ -14,16 +14,16 @@ from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.checks import check_matrix
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, check_no_missing, is_frame, to_pandas, to_same_library
-from likewise.domains.base import Domain, as_rows
 from likewise.domains.choices import check_choices
-from likewise.domains.columns import Column, encoded_names
+from likewise.domains.column import Column, encoded_names
+from likewise.domains.decoded_tables import build_table
 from likewise.domains.decoding import decode_columns
 from likewise.domains.description import Description, read_description, write_description
+from likewise.domains.domain import Domain, as_rows
 from likewise.domains.encoded_set import EncodedSet
 from likewise.domains.encoding import encode_frame
 from likewise.domains.inference import describe_columns
 from likewise.domains.intake import own_columns, read_table
-from likewise.domains.tables import build_table
 from likewise.domains.validation import Violation, find_violations, find_violations_encoded
 
 __all__ = ["TabularDomain"]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.arrays import FloatArray
-from likewise.domains.columns import Column
+from likewise.domains.column import Column
 from likewise.domains.reading import category_codes, is_numeric, plain, read_numbers
 
 __all__ = ["Violation", "find_violations", "find_violations_encoded"]

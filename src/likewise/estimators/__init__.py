@@ -5,10 +5,10 @@ from __future__ import annotations
 from likewise.estimators.adversarial import AdversarialDebiasingClassifier
 from likewise.estimators.baseline import MLPBaselineClassifier
 from likewise.estimators.cocl import CoCLClassifier
+from likewise.estimators.estimator_files import load
 from likewise.estimators.project import ProjectClassifier
 from likewise.estimators.sensei import SenSeIClassifier
 from likewise.estimators.sensr import SenSRClassifier
-from likewise.estimators.storage import load
 from likewise.estimators.wasserstein import WassersteinRobustClassifier
 
 __all__ = [

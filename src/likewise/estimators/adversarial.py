@@ -9,8 +9,8 @@ from typing import Any, Literal
 from likewise.core.randomness import RandomState
 from likewise.domains import TabularDomain
 from likewise.estimators.attributes import AttributeCodes
-from likewise.estimators.base import NetworkClassifier
-from likewise.estimators.rows import TrainingRows
+from likewise.estimators.network_classifier import NetworkClassifier
+from likewise.estimators.network_rows import TrainingRows
 from likewise.training.adversarial import AdversarialDebiasing
 from likewise.training.objective import Objective
 from likewise.training.sampling import Sampling

@@ -12,8 +12,8 @@ import pandas as pd
 from likewise.core.arrays import FloatArray, is_tensor, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_no_missing, is_frame, to_pandas
-from likewise.estimators.rows import TrainingRows
-from likewise.evaluation.tables import Table, find_attribute
+from likewise.estimators.network_rows import TrainingRows
+from likewise.evaluation.table_cells import Table, find_attribute
 
 __all__ = ["AttributeCodes", "ProxyVectors", "attribute_table"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from likewise.estimators.base import NetworkClassifier
+from likewise.estimators.network_classifier import NetworkClassifier
 
 __all__ = ["MLPBaselineClassifier"]
 

@@ -10,9 +10,9 @@ from likewise.core.arrays import to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
 from likewise.domains import DataRangeDomain, Domain, TabularDomain
-from likewise.estimators.rows import TrainingRows
+from likewise.estimators.network_rows import TrainingRows
 from likewise.fair_metrics import AttributeSubspace, FairMetric
-from likewise.fair_metrics.ready import ready_metric
+from likewise.fair_metrics.fitted_metric import ready_metric
 from likewise.preprocessing.project import projected_off
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 from likewise.domains import TabularDomain
 from likewise.models.losses import LossLike
 from likewise.models.torch_module import TorchModel
-from likewise.preprocessing.rows import read_new_rows
+from likewise.preprocessing.transformer_rows import read_new_rows
 
 __all__ = ["NetworkModel"]
 

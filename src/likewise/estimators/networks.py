@@ -17,8 +17,8 @@ from likewise.core.subspace import Subspace
 from likewise.models.guard import evaluating, module_device, module_dtype
 from likewise.models.losses import as_loss
 from likewise.models.network import network_of
-from likewise.training.networks import mlp
 from likewise.training.objective import network_scores
+from likewise.training.plain_networks import mlp
 from likewise.training.run import private_random_state
 
 __all__ = [

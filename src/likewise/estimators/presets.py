@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from likewise.auditing.search.gradient import GradientSearch
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
 from likewise.core.errors import bad_parameter
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace
 from likewise.training.robust import SEARCHES

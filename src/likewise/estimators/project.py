@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from likewise.core.randomness import RandomState
 from likewise.domains import TabularDomain
-from likewise.estimators.base import NetworkClassifier
 from likewise.estimators.metrics import metric_encoder, trained_metric
-from likewise.estimators.rows import TrainingRows
+from likewise.estimators.network_classifier import NetworkClassifier
+from likewise.estimators.network_rows import TrainingRows
 from likewise.preprocessing.project import projected_off
 from likewise.training.sampling import Sampling
 from likewise.training.setup import OptimizerLike

@@ -6,10 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from likewise.auditing.search.gradient import GradientSearch
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
 from likewise.core.randomness import RandomState
 from likewise.domains import Domain, TabularDomain
-from likewise.estimators.base import NetworkClassifier
 from likewise.estimators.metrics import (
     metric_encoder,
     metric_of_model,
@@ -18,7 +17,8 @@ from likewise.estimators.metrics import (
     searched_metric,
     trained_metric,
 )
-from likewise.estimators.rows import TrainingRows
+from likewise.estimators.network_classifier import NetworkClassifier
+from likewise.estimators.network_rows import TrainingRows
 from likewise.training.lambda_rules import LambdaRule
 from likewise.training.objective import Objective
 from likewise.training.robust import SearchLike

@@ -10,7 +10,6 @@ from likewise.core.checks import check_number
 from likewise.core.randomness import RandomState
 from likewise.domains import Domain, TabularDomain
 from likewise.estimators.attributes import ProxyVectors
-from likewise.estimators.base import NetworkClassifier
 from likewise.estimators.metrics import (
     metric_encoder,
     metric_of_model,
@@ -19,8 +18,9 @@ from likewise.estimators.metrics import (
     searched_metric,
     trained_metric,
 )
+from likewise.estimators.network_classifier import NetworkClassifier
+from likewise.estimators.network_rows import TrainingRows
 from likewise.estimators.presets import preset_parameters
-from likewise.estimators.rows import TrainingRows
 from likewise.training.lambda_rules import LambdaRule
 from likewise.training.objective import Objective
 from likewise.training.penalised import WithCovariancePenalty

@@ -26,10 +26,10 @@ class CannotStoreError(TypeError):
 def _known() -> dict[str, type[Any]]:
     """Classes that a file may name."""
     from likewise import domains, fair_metrics
-    from likewise.auditing.search.gradient import GradientSearch
+    from likewise.auditing.search.gradient.gradient_search import GradientSearch
     from likewise.core.subspace import Subspace
     from likewise.estimators.attributes import AttributeCodes, ProxyVectors
-    from likewise.training.diagnosis import Finding
+    from likewise.training.findings import Finding
 
     classes: list[type[Any]] = [GradientSearch, Subspace, AttributeCodes, ProxyVectors, Finding]
     for room, names in (

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from likewise.core.randomness import RandomState
 from likewise.domains import Domain, TabularDomain
-from likewise.estimators.base import NetworkClassifier
-from likewise.estimators.rows import TrainingRows
+from likewise.estimators.network_classifier import NetworkClassifier
+from likewise.estimators.network_rows import TrainingRows
 from likewise.fair_metrics import Euclidean
 from likewise.training.lambda_rules import LambdaRule
 from likewise.training.objective import Objective

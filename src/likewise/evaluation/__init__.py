@@ -16,7 +16,7 @@ from likewise.evaluation.correspondence import (
     spouse_consistency,
 )
 from likewise.evaluation.edits import Edit
-from likewise.evaluation.groups import GroupGaps, group_gaps, group_gaps_by_attribute
+from likewise.evaluation.group_gaps import GroupGaps, group_gaps, group_gaps_by_attribute
 from likewise.evaluation.measures import Interval, Measure
 from likewise.evaluation.proportions import proportion_interval
 from likewise.evaluation.sentiment import (

@@ -18,7 +18,7 @@ from likewise.evaluation.decisions import check_model, decide
 from likewise.evaluation.edits import Edit, Edits, resolve_edits
 from likewise.evaluation.measures import Interval, Measure
 from likewise.evaluation.proportions import proportion_interval
-from likewise.evaluation.tables import Attribute, Table
+from likewise.evaluation.table_cells import Attribute, Table
 
 __all__ = [
     "CorrespondenceStudy",

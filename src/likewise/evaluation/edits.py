@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from likewise.core.errors import InputError, bad_parameter
-from likewise.evaluation.tables import Attribute, Table, find_attribute
+from likewise.evaluation.table_cells import Attribute, Table, find_attribute
 
 __all__ = ["Edit", "Edits", "resolve_edits"]
 

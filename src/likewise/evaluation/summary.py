@@ -24,9 +24,9 @@ from likewise.evaluation.bootstrap import METHODS
 from likewise.evaluation.correspondence import CorrespondenceStudy, correspondence_study
 from likewise.evaluation.decisions import check_model, decide
 from likewise.evaluation.edits import Edit, Edits
-from likewise.evaluation.groups import GroupGaps, group_gaps_by_attribute
+from likewise.evaluation.group_gaps import GroupGaps, group_gaps_by_attribute
 from likewise.evaluation.measures import Measure
-from likewise.evaluation.tables import Table, find_attribute
+from likewise.evaluation.table_cells import Table, find_attribute
 
 __all__ = ["Evaluation", "evaluate"]
 

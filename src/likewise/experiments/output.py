@@ -9,7 +9,7 @@ from likewise.core.errors import InputError, MissingExtraError
 from likewise.core.files import atomic_path
 from likewise.experiments.page import draw_svg, render_page
 from likewise.experiments.store import Store
-from likewise.experiments.tables import StudyTable, make_table
+from likewise.experiments.study_tables import StudyTable, make_table
 from likewise.experiments.texts import KIND, cells_csv, markdown, plain_results, table_csv
 
 __all__ = ["check_folder", "write_results"]

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from likewise._version import __version__
-from likewise.experiments.tables import Entry, Row, StudyTable
+from likewise.experiments.study_tables import Entry, Row, StudyTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

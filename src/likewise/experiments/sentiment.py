@@ -216,7 +216,7 @@ class SentimentStudy(Study):
     def run(self, method: str, seed: int) -> CellResult:
         """Train on a split's training words, measure on its test words, the names and the sentences."""
         from likewise.experiments.sentiment_data import debiased
-        from likewise.training.diagnosis import TrainingWarning
+        from likewise.training.findings import TrainingWarning
 
         data = self._words().data.with_split(seed)
         estimator = self.estimator(method, seed)

@@ -10,7 +10,7 @@ from typing import Any
 
 from likewise.experiments.settings import plain_settings
 from likewise.experiments.store import Cell
-from likewise.experiments.tables import BETTER, WORSE, Entry, StudyTable
+from likewise.experiments.study_tables import BETTER, WORSE, Entry, StudyTable
 
 __all__ = ["KIND", "cells_csv", "markdown", "plain_results", "table_csv"]
 

@@ -7,7 +7,7 @@ from likewise.fair_metrics.comparable import ComparableSubspace
 from likewise.fair_metrics.diagnosing import diagnose
 from likewise.fair_metrics.diagnosis import Diagnosis, ProbeScores
 from likewise.fair_metrics.expert import ExpertSubspace
-from likewise.fair_metrics.given import Euclidean, Mahalanobis
+from likewise.fair_metrics.fixed_metrics import Euclidean, Mahalanobis
 from likewise.fair_metrics.metric import FairMetric
 from likewise.fair_metrics.pair_metric import PairMetric
 from likewise.fair_metrics.stability import Stability

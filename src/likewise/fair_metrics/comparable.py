@@ -10,7 +10,7 @@ from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.core.subspace import Subspace
-from likewise.fair_metrics.groups import Groups, read_groups
+from likewise.fair_metrics.comparable_groups import Groups, read_groups
 from likewise.fair_metrics.learner import Features, SubspaceLearner
 from likewise.fair_metrics.scatter import Scatter, leading_directions, null_eigenvalues, top_of_gram
 

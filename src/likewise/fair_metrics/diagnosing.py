@@ -14,13 +14,13 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame, to_pandas
 from likewise.core.randomness import RandomState, numpy_generator, spawn_seeds
 from likewise.fair_metrics.attribute import AttributeSubspace
+from likewise.fair_metrics.attribute_probes import PROBES, at_resolution, choose_rows, probe
 from likewise.fair_metrics.attribute_values import Attribute, collect, make_target, resolve_kinds
 from likewise.fair_metrics.diagnosis import Diagnosis, ProbeScores
 from likewise.fair_metrics.feature_maps import is_encoder
 from likewise.fair_metrics.learner import Features
 from likewise.fair_metrics.metric import FairMetric
 from likewise.fair_metrics.naming import Coordinates
-from likewise.fair_metrics.probes import PROBES, at_resolution, choose_rows, probe
 from likewise.fair_metrics.stability import Stability, bootstrap_angles
 
 __all__ = ["diagnose"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.errors import InputError, bad_parameter
-from likewise.fair_metrics.groups import Groups
+from likewise.fair_metrics.comparable_groups import Groups
 
 __all__ = ["Judgements", "judge_groups", "read_judgements"]
 
@@ -115,7 +115,7 @@ def judge_groups(owner: str, groups: Groups, max_pairs: int, rng: np.random.Gene
 
     Examples
     --------
-    >>> from likewise.fair_metrics.groups import read_groups
+    >>> from likewise.fair_metrics.comparable_groups import read_groups
     >>> found = judge_groups("fit", read_groups("fit", ["a", "a", "b"], 3), 10, np.random.default_rng(0))
     >>> found.comparable, found.shares.round(6)
     (array([1., 0., 0.]), array([0.5 , 0.25, 0.25]))

@@ -426,14 +426,14 @@ class FairMetric:
             Write φ with it, which works where φ is None or a `TabularDomain`. False leaves φ out; give it
             again with ``dataclasses.replace(metric, feature_map=φ)`` after loading.
         """
-        from likewise.fair_metrics.files import save_metric
+        from likewise.fair_metrics.metric_files import save_metric
 
         save_metric(self, path, feature_map=feature_map)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FairMetric:
         """Read a metric that `save` wrote; anything else raises a `FormatError`."""
-        from likewise.fair_metrics.files import load_metric
+        from likewise.fair_metrics.metric_files import load_metric
 
         return load_metric(path)
 

@@ -13,7 +13,7 @@ from likewise.core.checks import check_number, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame, to_pandas
 from likewise.core.randomness import RandomState, numpy_generator
-from likewise.fair_metrics.groups import read_groups
+from likewise.fair_metrics.comparable_groups import read_groups
 from likewise.fair_metrics.judgements import Judgements, judge_groups, read_comparable, read_judgements
 from likewise.fair_metrics.learner import Features, SubspaceLearner
 from likewise.fair_metrics.metric import FairMetric

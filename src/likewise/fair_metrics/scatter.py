@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from likewise.core.arrays import FloatArray
-from likewise.fair_metrics.groups import Groups, centred_chunks
+from likewise.fair_metrics.comparable_groups import Groups, centred_chunks
 
 __all__ = ["Scatter", "leading_directions", "null_eigenvalues", "top_of_gram"]
 
@@ -29,7 +29,7 @@ class Scatter:
 
     Examples
     --------
-    >>> from likewise.fair_metrics.groups import read_groups
+    >>> from likewise.fair_metrics.comparable_groups import read_groups
     >>> scatter = Scatter(1)
     >>> for rows in ([[0.0], [2.0]], [[4.0]]):
     ...     scatter.add(np.array(rows), read_groups("fit", ["a"] * len(rows), len(rows)), remember=True)

@@ -15,8 +15,8 @@ from likewise.core.errors import InputError
 from likewise.core.frames import is_frame, to_pandas
 from likewise.core.subspace import Subspace
 from likewise.evaluation.measures import Measure
+from likewise.fair_metrics.comparable_groups import read_groups
 from likewise.fair_metrics.feature_maps import is_encoder
-from likewise.fair_metrics.groups import read_groups
 
 __all__ = ["Stability", "bootstrap_angles"]
 

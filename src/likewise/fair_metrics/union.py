@@ -87,7 +87,7 @@ def _span_of_both(first: FairMetric, second: FairMetric) -> tuple[Any, Any]:
 def _harmonic_mean(
     first: FairMetric, second: FairMetric, feature_map: Any, names: tuple[str, ...] | None
 ) -> FairMetric:
-    from likewise.fair_metrics.given import Mahalanobis
+    from likewise.fair_metrics.fixed_metrics import Mahalanobis
 
     one, other = first.sigma(), second.sigma()
     mean = 2.0 * one @ np.linalg.pinv(one + other, hermitian=True) @ other

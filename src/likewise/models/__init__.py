@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from likewise.core.lazy import lazy_names
-from likewise.models.base import DifferentiableModel, Model
 from likewise.models.convert import as_model
 from likewise.models.losses import CrossEntropy, CustomLoss, Hinge, Loss, Squared, ZeroOne, as_loss
+from likewise.models.model import DifferentiableModel, Model
 
 if TYPE_CHECKING:
     from likewise.models.boosted import CatBoostModel, LightGBMModel, XGBoostModel
     from likewise.models.callable_model import CallableModel
-    from likewise.models.files import load_model
     from likewise.models.mlp import MLPOracle
+    from likewise.models.model_files import load_model
     from likewise.models.onnx_model import OnnxModel
     from likewise.models.oracle import AutogradOracle, Oracle, make_oracle
     from likewise.models.sklearn_model import SklearnModel
@@ -63,7 +63,7 @@ _HOMES = {
     "SklearnNetwork": "sklearn_network",
     "TorchModel": "torch_module",
     "XGBoostModel": "boosted",
-    "load_model": "files",
+    "load_model": "model_files",
     "make_oracle": "oracle",
 }
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from likewise.core.errors import InputError
 from likewise.core.extras import require
-from likewise.models.base import Model, OutputKind
 from likewise.models.categories import as_categories, lightgbm_categories, xgboost_categories
-from likewise.models.columns import named
 from likewise.models.losses import Loss, LossLike, as_loss
+from likewise.models.model import Model, OutputKind
+from likewise.models.model_rows import named
 
 __all__ = ["CatBoostModel", "LightGBMModel", "XGBoostModel", "from_boosted"]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from likewise.core.errors import bad_parameter
-from likewise.models.base import Model, OutputKind
-from likewise.models.columns import named
 from likewise.models.losses import Loss, LossLike, as_loss
+from likewise.models.model import Model, OutputKind
+from likewise.models.model_rows import named
 
 __all__ = ["CallableModel"]
 

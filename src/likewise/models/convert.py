@@ -7,8 +7,8 @@ from os import PathLike
 from typing import Any, Literal
 
 from likewise.core.errors import InputError, bad_parameter
-from likewise.models.base import Model
 from likewise.models.losses import LossLike, as_loss
+from likewise.models.model import Model
 
 __all__ = ["as_model"]
 

@@ -14,8 +14,8 @@ import numpy as np
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import FormatError, InputError, ModelError, bad_parameter
 from likewise.core.extras import require
-from likewise.models.base import Model, OutputKind, look_like_probabilities
 from likewise.models.losses import Loss, LossLike, as_loss
+from likewise.models.model import Model, OutputKind, look_like_probabilities
 
 __all__ = ["OnnxModel", "empty_feeds", "open_session"]
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from likewise.core.arrays import to_numpy
 from likewise.core.errors import InputError, ModelError, bad_parameter
-from likewise.models.base import Model, OutputKind
-from likewise.models.columns import named
 from likewise.models.losses import Loss, LossLike, as_loss
+from likewise.models.model import Model, OutputKind
+from likewise.models.model_rows import named
 
 __all__ = ["SklearnModel", "wants_table"]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.core.arrays import FloatArray
-from likewise.models.base import DifferentiableModel
-from likewise.models.columns import named
+from likewise.models.model import DifferentiableModel
+from likewise.models.model_rows import named
 from likewise.models.sklearn_model import SklearnModel
 
 if TYPE_CHECKING:

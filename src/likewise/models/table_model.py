@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.models.base import Model
+from likewise.models.model import Model
 
 __all__ = ["TableModel"]
 

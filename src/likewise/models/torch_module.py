@@ -11,9 +11,9 @@ from torch import nn
 
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.errors import ModelError, bad_parameter
-from likewise.models.base import DifferentiableModel, OutputKind, look_like_probabilities
 from likewise.models.guard import check_rows_independent, evaluating, module_device, module_dtype
 from likewise.models.losses import LossLike, as_loss
+from likewise.models.model import DifferentiableModel, OutputKind, look_like_probabilities
 from likewise.models.network import network_of, torch_output
 from likewise.models.oracle import Oracle, TorchOutput, as_dtype, class_scores, make_oracle
 

@@ -15,8 +15,8 @@ from likewise.core.frames import is_frame, to_same_library
 from likewise.core.subspace import Subspace
 from likewise.domains import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, FairMetric
-from likewise.fair_metrics.ready import ready_metric
-from likewise.preprocessing.rows import read_first_rows, read_new_rows, table_or_array
+from likewise.fair_metrics.fitted_metric import ready_metric
+from likewise.preprocessing.transformer_rows import read_first_rows, read_new_rows, table_or_array
 
 __all__ = ["Project", "projected_off"]
 

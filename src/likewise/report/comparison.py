@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pandas as pd
 
-from likewise.auditing.result import AuditResult
+from likewise.auditing.audit_result import AuditResult
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.text import short_number
 from likewise.evaluation import Evaluation
 from likewise.evaluation.measures import Measure
 from likewise.report.document import SCHEMA_VERSION, audit_document
 from likewise.report.measured import diagnosis_document
-from likewise.report.people import MAX_PEOPLE
+from likewise.report.unfair_map_values import MAX_PEOPLE
 
 __all__ = ["Comparison", "ComparisonEntry", "comparison_document"]
 
@@ -208,7 +208,7 @@ class Comparison:
         return self.frame.to_string(float_format=lambda value: f"{value:.3f}")
 
     def _repr_html_(self) -> str:
-        from likewise.report.notebook import comparison_summary_html
+        from likewise.report.comparison_summary import comparison_summary_html
 
         return comparison_summary_html(self)
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.auditing.certificate import Bound, Estimate
-from likewise.auditing.dual import DualCurve
-from likewise.auditing.result import AuditResult
-from likewise.auditing.verdict import give_verdict
+from likewise.auditing.audit_result import AuditResult
+from likewise.auditing.claims.certificate import Bound, Estimate
+from likewise.auditing.claims.verdict import give_verdict
+from likewise.auditing.support.finite_dual import DualCurve
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.files import atomic_path
 from likewise.evaluation import Evaluation
 from likewise.report.measured import diagnosis_document, evaluation_document
-from likewise.report.people import MAX_PEOPLE, map_document
 from likewise.report.plain import plain, plain_number, rounded
+from likewise.report.unfair_map_values import MAX_PEOPLE, map_document
 
 if TYPE_CHECKING:
     from likewise.report.comparison import Comparison

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise._version import __version__
-from likewise.auditing.result import AuditResult
+from likewise.auditing.audit_result import AuditResult
 from likewise.core.extras import require
 from likewise.core.files import atomic_path
 from likewise.evaluation import Evaluation
 from likewise.report.document import check_target, document_of
 from likewise.report.formats import FILTERS
-from likewise.report.people import MAX_PEOPLE
+from likewise.report.unfair_map_values import MAX_PEOPLE
 
 if TYPE_CHECKING:
     from likewise.report.comparison import Comparison

@@ -7,7 +7,7 @@ from typing import Any
 
 from likewise.evaluation import Evaluation
 from likewise.evaluation.correspondence import CorrespondenceStudy
-from likewise.evaluation.groups import GroupGaps
+from likewise.evaluation.group_gaps import GroupGaps
 from likewise.evaluation.measures import Measure
 from likewise.report.plain import named, plain_number
 

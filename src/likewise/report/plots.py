@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.result import AuditResult
-from likewise.auditing.unfair_map import UnfairMap
+from likewise.auditing.audit_result import AuditResult
+from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.extras import require
@@ -116,7 +116,7 @@ def plot_unfair_map(
 
     Examples
     --------
-    >>> from likewise.auditing.unfair_map import make_unfair_map
+    >>> from likewise.auditing.people.unfair_map import make_unfair_map
     >>> people = pd.DataFrame({"x": [0.0, 1.0], "y": [0.0, 1.0]})
     >>> unfair = make_unfair_map(
     ...     people, people + 1, label=[1, 0], loss=[0.1, 0.2], twin_loss=[0.9, 0.4], decision=[1, 0],

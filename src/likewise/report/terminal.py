@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from likewise.auditing.result import AuditResult
-from likewise.auditing.unfair_map import UnfairMap
-from likewise.auditing.verdict import Kind, give_verdict
+from likewise.auditing.audit_result import AuditResult
+from likewise.auditing.claims.verdict import Kind, give_verdict
+from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.core.text import short_number
 from likewise.evaluation import Evaluation
 from likewise.evaluation.measures import Measure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from likewise.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from likewise.auditing.engine import Engine, LocalEngine
+    from likewise.auditing.parts.engine import Engine, LocalEngine
     from likewise.scale.dask_engine import DaskEngine
 
 __all__ = ["DaskEngine", "Engine", "LocalEngine"]

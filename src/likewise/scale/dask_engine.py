@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from likewise._version import __version__
-from likewise.auditing.engine import Engine
-from likewise.auditing.parquet import Part
+from likewise.auditing.parts.engine import Engine
+from likewise.auditing.parts.parquet_table import Part
 from likewise.core.errors import InputError
 from likewise.scale.dask_cluster import (
     can_show_dashboard,

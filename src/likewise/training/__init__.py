@@ -10,20 +10,20 @@ from likewise.training.adversarial import AdversarialDebiasing
 from likewise.training.batch import Batch, as_batch
 from likewise.training.checkpoint import read_checkpoint
 from likewise.training.cocl import CoCL
-from likewise.training.diagnosis import Finding, TrainingWarning
 from likewise.training.erm import ERM
+from likewise.training.findings import Finding, TrainingWarning
 from likewise.training.history import History
 from likewise.training.loop import train
-from likewise.training.networks import mlp
 from likewise.training.objective import Objective, State
-from likewise.training.parquet import ParquetBatches
+from likewise.training.parquet_batches import ParquetBatches
 from likewise.training.penalised import WithCovariancePenalty
+from likewise.training.plain_networks import mlp
 from likewise.training.ranks import RankLostError, Ranks, alone, current_ranks, joined
-from likewise.training.result import TrainingResult
 from likewise.training.robust import SEARCHES
 from likewise.training.sampling import ArrayBatches, BatchSource, LoaderBatches
 from likewise.training.sensei import SenSeI
 from likewise.training.sensr import SenSR, WassersteinRobust
+from likewise.training.training_result import TrainingResult
 
 __all__ = [
     "ERM",

@@ -6,8 +6,8 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from likewise.auditing.dual import dual_curve
-from likewise.auditing.frontier import Frontier
+from likewise.auditing.support.finite_dual import dual_curve
+from likewise.auditing.support.frontier import Frontier
 from likewise.core.arrays import to_numpy
 from likewise.core.errors import bad_parameter
 

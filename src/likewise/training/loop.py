@@ -15,15 +15,15 @@ from likewise.core.errors import bad_parameter
 from likewise.core.randomness import RandomState, spawn_seeds
 from likewise.models.guard import module_device, module_dtype
 from likewise.training.batch import Batch
-from likewise.training.diagnosis import TrainingWarning, warn_about
 from likewise.training.erm import ERM
+from likewise.training.findings import TrainingWarning, warn_about
+from likewise.training.joint_step import Together, check_same_plan, same_weights, why_not_shared
 from likewise.training.objective import Objective, State
 from likewise.training.ranks import Ranks, joined
 from likewise.training.run import Callback, Run, Schedule, TrainingResult, private_random_state
 from likewise.training.sampling import Sampling
 from likewise.training.setup import Data, OptimizerLike, check_batch, make_optimizer, make_source
 from likewise.training.threads import choose_threads, torch_threads
-from likewise.training.together import Together, check_same_plan, same_weights, why_not_shared
 
 __all__ = ["train"]
 

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import nn
 
-from likewise.auditing.search.gradient import GradientSearch
-from likewise.auditing.search.status import SearchResult
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.row_status import SearchResult
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.domains import Domain, TabularDomain, Unbounded

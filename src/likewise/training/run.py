@@ -23,13 +23,13 @@ from likewise.training.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from likewise.training.diagnosis import diagnose_training
+from likewise.training.findings import diagnose_training
 from likewise.training.history import Recorder
+from likewise.training.joint_step import Together, held_interrupts
 from likewise.training.objective import Objective, State
-from likewise.training.progress import progress_bar
-from likewise.training.result import Status, TrainingResult
+from likewise.training.progress_bar import progress_bar
 from likewise.training.sampling import BatchSource
-from likewise.training.together import Together, held_interrupts
+from likewise.training.training_result import Status, TrainingResult
 
 __all__ = ["Callback", "Run", "Schedule", "Status", "TrainingResult", "private_random_state"]
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import nn
 
-from likewise.auditing.search.status import SearchResult
+from likewise.auditing.search.gradient.row_status import SearchResult
 from likewise.core.arrays import FloatArray
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter

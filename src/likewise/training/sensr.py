@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from likewise.auditing.search.gradient import GradientSearch
-from likewise.auditing.search.status import SearchResult
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.row_status import SearchResult
 from likewise.fair_metrics import Euclidean
 from likewise.models.guard import evaluating
 from likewise.models.oracle import make_oracle

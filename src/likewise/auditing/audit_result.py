@@ -1,0 +1,178 @@
+"""What an audit found: one frozen object that can be read, gated on, saved and loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from likewise.auditing.claims.certificate import Bound, Certificate, CltInterval
+from likewise.auditing.claims.significance import TestResult
+from likewise.auditing.people.unfair_map import UnfairMap
+from likewise.auditing.support.finite_dual import DualCurve
+from likewise.core.checks import check_number
+from likewise.core.errors import NotConvergedError, UnfairError
+from likewise.core.text import text_table
+
+__all__ = ["AuditResult", "Status"]
+
+Status = Literal["converged", "not_converged", "failed"]
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """The auditor's problem of one model on one table, solved.
+
+    Parameters
+    ----------
+    eps : float
+        Budget ε: mean squared fair distance that people may be moved by.
+    delta : float or None
+        The gap that is still called fair, where one was asked for.
+    n : int
+        People audited.
+    value, base_loss : float
+        V(ε), attained by the listed twins, and the mean loss of the people where they stand.
+    pure_gap : float
+        V(0) − mean loss: what moves that cost nothing under the metric add. For ε > 0 the gap also contains
+        honest differences between people a little apart.
+    flipped : float
+        Share of people whose twin at no fair distance gets another decision.
+    lambda_, transport : float
+        λ* of the dual at ε, and the mean squared fair distance actually spent.
+    curve : DualCurve
+        V(ε) for every ε.
+    unfair_map : UnfairMap
+        Each person beside their worst twin at ε.
+    pure_map : UnfairMap
+        Each person beside their worst twin at no fair distance.
+    certificate : Certificate
+        What is proven: an `Estimate` (lower bound) and, where one holds, a `Bound` (upper bound).
+    population_bound : Bound or None
+        Upper bound of the population's V(ε) at the asked confidence, for any sample size, where the inner problem
+        is exact: λ is chosen on one half of the people and evaluated on the other.
+    interval : CltInterval
+        Two-sided interval of the gap at ε of the population.
+    test : TestResult
+        Of "pure unfairness is at most τ", with a two-sided interval.
+    status : {"converged", "not_converged", "failed"}
+        Whether the search can be trusted.
+    reasons : tuple of str
+        Why not, in words.
+    search : str
+        How the worst case was looked for.
+    assumptions : tuple of str
+        What the numbers rest on, for a page that people read.
+    settings : dict
+        Seed, versions and choices, plain values.
+    timing : dict of str to float
+        CPU seconds by part.
+    """
+
+    eps: float
+    delta: float | None
+    n: int
+    value: float
+    base_loss: float
+    pure_gap: float
+    flipped: float
+    lambda_: float
+    transport: float
+    curve: DualCurve
+    unfair_map: UnfairMap
+    pure_map: UnfairMap
+    certificate: Certificate
+    population_bound: Bound | None
+    interval: CltInterval
+    test: TestResult
+    status: Status
+    reasons: tuple[str, ...]
+    search: str
+    assumptions: tuple[str, ...]
+    settings: dict[str, Any]
+    timing: dict[str, float]
+
+    @property
+    def gap(self) -> float:
+        """V(ε) − mean loss: the certificate of individual fairness of the paper's section 3."""
+        return self.value - self.base_loss
+
+    def verdict(self, delta: float | None = None) -> str:
+        """Return "fair", "unfair", "undecided" or, where the search failed, "not converged".
+
+        Parameters
+        ----------
+        delta : float, optional
+            The gap that is still called fair; default the audit's own.
+        """
+        if self.status != "converged":
+            return "not converged"
+        level = self.delta if delta is None else delta
+        if level is None:
+            return "undecided"
+        return self.certificate.verdict(level, of="gap")
+
+    def raise_if_unfair(self, delta: float | None = None) -> None:
+        """Raise unless the gap found is at most `delta` and the search can be trusted.
+
+        Parameters
+        ----------
+        delta : float, optional
+            The gap that is still called fair; default the audit's own.
+
+        Raises
+        ------
+        UnfairError
+            The gap found exceeds `delta`.
+        NotConvergedError
+            The search did not end well, so nothing can be said.
+        """
+        level = check_number(
+            self.delta if delta is None else delta, owner="raise_if_unfair", name="delta", low=0
+        )
+        if self.gap > level:
+            worst = self.unfair_map.top(1)
+            raise UnfairError(
+                f"the worst case adds {self.gap:.4g} to the mean loss at eps={self.eps:g}, more than "
+                f"delta={level:g} (pure unfairness at no distance: {self.pure_gap:.4g}). "
+                f"Most harmed: person {worst['person'].iloc[0]} through {worst['changed'].iloc[0] or 'nothing'}."
+            )
+        if self.status != "converged" or not np.isfinite(self.gap):
+            raise NotConvergedError("the audit did not converge: " + "; ".join(self.reasons))
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the result as a folder of Parquet tables and JSON, whole or not at all."""
+        from likewise.auditing.people.result_files import save_result
+
+        save_result(self, Path(path), overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path) -> AuditResult:
+        """Read a result that `save` wrote; nothing is unpickled."""
+        from likewise.auditing.people.result_files import load_result
+
+        return load_result(Path(path))
+
+    def __str__(self) -> str:
+        rows = [
+            ["people audited", f"{self.n:,}"],
+            ["mean loss", f"{self.base_loss:.4f}"],
+            ["gap at ε = 0 (pure unfairness)", f"{self.pure_gap:.4f}"],
+            [f"gap at ε = {self.eps:g}", f"{self.gap:.4f}"],
+            ["decision differs for a twin at no distance", f"{self.flipped:.1%}"],
+            ["λ*", f"{self.lambda_:.4g}"],
+            ["status", self.status],
+        ]
+        lines = [text_table(["audit", ""], rows), "", str(self.test)]
+        if self.delta is not None:
+            lines.append(f"verdict at δ = {self.delta:g}: {self.verdict()}")
+        lines += [f"harmed: {rule}" for rule in self.unfair_map.rules[:3]]
+        lines += [f"note: {reason}" for reason in self.reasons]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from likewise.auditing.people.audit_summary import audit_summary_html
+
+        return audit_summary_html(self)

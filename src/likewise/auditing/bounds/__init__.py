@@ -1,0 +1,1 @@
+"""Upper bounds of the worst case, one folder per family of models."""

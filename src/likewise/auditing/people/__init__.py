@@ -1,0 +1,1 @@
+"""What people read: each person beside their twin, who is harmed, and results as files."""

@@ -1,0 +1,1 @@
+"""What is audited: model, metric, domain and people in one coordinate system."""

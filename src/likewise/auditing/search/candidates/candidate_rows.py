@@ -1,0 +1,278 @@
+"""The candidates of an audit: rows as they are, twins with sensitive columns edited, twins whose proxies go along.
+
+Candidates are described by whose row they are and which edit was made, and become rows only when asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likewise.auditing.problem.editable_rows import Field, People
+from likewise.auditing.search.candidates.proxy_columns import find_counterparts, given_counterparts
+from likewise.auditing.support.frontier import Ints
+from likewise.core.errors import InputError, bad_parameter
+
+__all__ = ["Candidates", "Counterpart", "SettledProxy", "plan_candidates"]
+
+MAX_EDITS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class SettledProxy:
+    """A `Counterpart` that was found on other rows: position of the sensitive field, proxy, its values, the rule."""
+
+    sensitive: int
+    proxy: Hashable
+    values: tuple[Any, ...]
+    became: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Counterpart:
+    """How one proxy column follows one sensitive column.
+
+    Parameters
+    ----------
+    sensitive : int
+        Position of the sensitive field.
+    proxy : Field
+        The column that follows.
+    became : int array of shape (S, S, P)
+        See `find_counterparts`.
+    """
+
+    sensitive: int
+    proxy: Field
+    became: Ints
+
+    def settled(self) -> SettledProxy:
+        """Return the rule without the rows it was found on."""
+        return SettledProxy(self.sensitive, self.proxy.name, self.proxy.values, self.became)
+
+    def mapping(self, fields: Sequence[Field]) -> dict[tuple[Any, Any], dict[Any, Any]]:
+        """Return in words what changes: (old, new) sensitive value to {old: new} proxy value."""
+        values, levels = fields[self.sensitive].values, self.proxy.values
+        return {
+            (values[s], values[t]): {levels[p]: levels[q] for p, q in enumerate(self.became[s, t]) if p != q}
+            for s, t in itertools.permutations(range(len(values)), 2)
+            if (self.became[s, t] != np.arange(len(levels))).any()
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Candidate rows by number: whose row, and which edit.
+
+    The first `n_sources` candidates are the rows as they are, in their order.
+
+    Parameters
+    ----------
+    people : People
+        The rows that candidates are made of.
+    fields : tuple of Field
+        The sensitive columns.
+    combinations : int array of shape (e, number of fields)
+        The values that each edit gives to the sensitive columns.
+    counterparts : tuple of Counterpart
+        Proxies that follow, where an edit says so.
+    source : int array of shape (m,)
+        The row a candidate was made from.
+    edit : int array of shape (m,)
+        -1 as it is; k the k-th combination; e + k the same with its proxies.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from likewise.auditing.problem.editable_rows import people_of
+    >>> people = people_of(pd.DataFrame({"age": [30, 40], "sex": ["F", "M"]}), None, raw=True, owner="audit")
+    >>> plan_candidates(people, ["sex"]).take([0, 1, 2, 3])
+       age sex
+    0   30   F
+    1   40   M
+    2   40   F
+    3   30   M
+    """
+
+    people: People
+    fields: tuple[Field, ...]
+    combinations: Ints
+    counterparts: tuple[Counterpart, ...]
+    source: Ints
+    edit: Ints
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def n_sources(self) -> int:
+        """Number of rows that candidates are made of."""
+        return self.people.n_rows
+
+    def take(self, index: Any) -> Any:
+        """Make some candidates, as the kind of table the audited rows are.
+
+        Parameters
+        ----------
+        index : int array of shape (k,)
+            Candidate numbers.
+
+        Returns
+        -------
+        DataFrame or ndarray with k rows
+        """
+        chosen = np.asarray(index, dtype=np.int64)
+        rows, edit = self.source[chosen], self.edit[chosen]
+        return self.people.rewrite(rows, self._changes(rows, edit) if self.fields else ())
+
+    def _changes(self, rows: Ints, edit: Ints) -> list[tuple[Field, Ints]]:
+        e = len(self.combinations)
+        edited, follows = edit >= 0, edit >= e
+        target = self.combinations[np.where(edited, edit % max(e, 1), 0)]
+        target = np.where(edited[:, None], target, -1)
+        # A value that stays is not written anew, so that rounding of the encoding does not move it.
+        new = [
+            (f, np.where(target[:, k] == f.codes[rows], -1, target[:, k])) for k, f in enumerate(self.fields)
+        ]
+        proxies: dict[Hashable, tuple[Field, Ints]] = {}
+        for part in self.counterparts:
+            field, codes = proxies.get(part.proxy.name, (part.proxy, part.proxy.codes[rows]))
+            codes = np.where(follows, follow(part, self.fields, rows, target, codes), codes)
+            proxies[part.proxy.name] = field, codes
+        moved = [(f, np.where(follows & (c != f.codes[rows]), c, -1)) for f, c in proxies.values()]
+        return new + moved
+
+
+def follow(part: Counterpart, fields: Sequence[Field], rows: Ints, target: Ints, codes: Ints) -> Ints:
+    """Codes of a proxy after the sensitive columns took their `target` codes of shape (k, fields)."""
+    s, t = fields[part.sensitive].codes[rows], target[:, part.sensitive]
+    known = (s >= 0) & (t >= 0) & (codes >= 0)
+    return np.where(known, part.became[s, t, codes], codes)
+
+
+def plan_candidates(
+    people: People,
+    sensitive: Sequence[Hashable],
+    *,
+    edits: Mapping[Any, Sequence[Any]] | None = None,
+    proxies: Any = "auto",
+    fixed: Sequence[Hashable] = (),
+    owner: str = "CandidateSearch",
+) -> Candidates:
+    """List the candidates that rows give rise to.
+
+    Parameters
+    ----------
+    people : People
+        The rows.
+    sensitive : sequence of column names
+        Columns to edit to all combinations of their values.
+    edits : mapping, optional
+        Values to try, for columns that should not take all of theirs. Its columns are sensitive too.
+    proxies : "auto", None or mapping
+        "auto" finds proxies of the columns that take all their values, as `likewise.auditing.search.candidates.proxy_columns` says;
+        None lets nothing follow; a mapping says it:
+        ``{"sex": {"relationship": {"Husband": "Wife", "Wife": "Husband"}}}``.
+    fixed : sequence of column names
+        Columns that may not change.
+    owner : str
+        For the error message.
+
+    Returns
+    -------
+    Candidates
+        Without edits that change nothing.
+    """
+    asked = dict(edits or {})
+    names = list(dict.fromkeys([*sensitive, *asked]))
+    frozen = [name for name in names if name in fixed]
+    if frozen:
+        raise InputError(
+            f"{owner}: column {frozen[0]!r} is to be edited, but the domain says that it may not change. "
+            "Leave it out of 'sensitive', or out of the domain's 'immutable'."
+        )
+    fields = tuple(people.field(name, asked.get(name), owner=owner) for name in names)
+    if math.prod(len(field.values) for field in fields) > MAX_EDITS:
+        raise InputError(
+            f"{owner}: the sensitive columns have {math.prod(len(f.values) for f in fields):,} combinations of "
+            f"values; at most {MAX_EDITS:,} are tried. Name fewer columns, or list fewer values in 'edits'."
+        )
+    combinations = np.array(list(itertools.product(*(range(len(f.values)) for f in fields))), dtype=np.int64)
+    if not fields:
+        combinations = combinations[:0]
+    parts = _counterparts(people, fields, proxies, fixed, owner)
+    rows = np.arange(people.n_rows)
+    source, edit = [rows], [np.full(len(rows), -1)]
+    own = np.stack([field.codes for field in fields], axis=1) if fields else np.zeros((len(rows), 0))
+    changed = [np.flatnonzero((own != combination).any(axis=1)) for combination in combinations]
+    for k, some in enumerate(changed):
+        source.append(some)
+        edit.append(np.full(len(some), k))
+    for k, some in enumerate(changed if parts else []):
+        target = np.broadcast_to(combinations[k], (len(some), len(fields)))
+        moves = [follow(p, fields, some, target, p.proxy.codes[some]) != p.proxy.codes[some] for p in parts]
+        some = some[np.any(moves, axis=0)]
+        source.append(some)
+        edit.append(np.full(len(some), len(combinations) + k))
+    return Candidates(people, fields, combinations, parts, np.concatenate(source), np.concatenate(edit))
+
+
+def _counterparts(
+    people: People, fields: tuple[Field, ...], proxies: Any, fixed: Sequence[Hashable], owner: str
+) -> tuple[Counterpart, ...]:
+    if proxies is None or not fields:
+        return ()
+    names = [field.name for field in fields]
+    if isinstance(proxies, tuple):
+        return tuple(
+            Counterpart(p.sensitive, people.field(p.proxy, p.values, owner=owner), p.became) for p in proxies
+        )
+    if isinstance(proxies, Mapping):
+        return tuple(
+            Counterpart(k, field, given_counterparts(fields[k], field, mapping, owner=owner))
+            for sensitive, columns in proxies.items()
+            for k in [_position(sensitive, names, owner)]
+            for column, mapping in columns.items()
+            for field in [people.field(_free(column, fixed, owner), owner=owner)]
+        )
+    if proxies != "auto":
+        raise bad_parameter(
+            owner,
+            "proxies",
+            allowed="'auto', None, or a dict",
+            got=proxies,
+            remedy='For example {"sex": {"relationship": {"Husband": "Wife", "Wife": "Husband"}}}.',
+        )
+    others = [people.field(name, owner=owner) for name in people.categorical() if name not in names]
+    found = []
+    for k, field in enumerate(fields):
+        if (field.codes < 0).any():  # some values only, such as quartiles: counts of them say little
+            continue
+        for proxy in others:
+            if proxy.name in fixed:
+                continue
+            became = find_counterparts(field, proxy, [other for other in others if other is not proxy])
+            if became is not None:
+                found.append(Counterpart(k, proxy, became))
+    return tuple(found)
+
+
+def _position(name: Hashable, names: list[Hashable], owner: str) -> int:
+    if name not in names:
+        raise bad_parameter(
+            owner, "proxies", allowed=f"a dict whose keys are sensitive columns ({names})", got=repr(name)
+        )
+    return names.index(name)
+
+
+def _free(column: Hashable, fixed: Sequence[Hashable], owner: str) -> Hashable:
+    if column in fixed:
+        raise InputError(
+            f"{owner}: 'proxies' changes column {column!r}, which the domain says may not change."
+        )
+    return column

@@ -1,0 +1,215 @@
+"""The damped fixed-point ascent: one step size per row, nothing accepted that does not raise the objective."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from likewise.auditing.search.gradient.row_status import Status
+from likewise.auditing.search.gradient.spaces import Point, Space, row_dot
+
+__all__ = ["Track", "ascend"]
+
+# A row that was turned back many times still tries steps of a tenth after its next success.
+_SHORTEST = 0.1
+# A row that rose by no more than the tolerance in so many steps in a row has converged: at a kink of a network
+# the slope never vanishes, only the rise does.
+_PATIENCE = 3
+# Rows are moved together in memory once this share of the batch still climbs.
+_COMPACT_AT = 0.75
+
+
+@dataclass(frozen=True)
+class Track:
+    """Where the ascent of each row ended.
+
+    Attributes
+    ----------
+    v : Tensor of shape (n, D)
+        The best point, in the coordinates of the space.
+    loss, objective : Tensor of shape (n,)
+        ℓ and ℓ − λ d² there.
+    status : Tensor of shape (n,), int8
+    steps : Tensor of shape (n,), int32
+    """
+
+    v: torch.Tensor
+    loss: torch.Tensor
+    objective: torch.Tensor
+    status: torch.Tensor
+    steps: torch.Tensor
+
+
+@dataclass
+class _State:
+    """The rows that still climb: where they are, what they try next, and how far they reach."""
+
+    v: torch.Tensor
+    loss: torch.Tensor
+    objective: torch.Tensor
+    step: torch.Tensor
+    size: torch.Tensor
+    rise: torch.Tensor
+    reach: torch.Tensor
+    status: torch.Tensor
+    steps: torch.Tensor
+    climbing: torch.Tensor
+    idle: torch.Tensor
+
+    def take(self, keep: torch.Tensor) -> _State:
+        return _State(**{name: value.index_select(0, keep) for name, value in self.__dict__.items()})
+
+
+def ascend(space: Space, v: torch.Tensor, point: Point, *, steps: int, damping: float, tol: float) -> Track:
+    """Raise ℓ − λ d² of every row from `v`, where `point` was seen.
+
+    Each step tries x + s (T(x) − x) with T the fixed point of the stationarity condition (in rows:
+    x_i + Σ⁺∇ℓ(x)/(2λ)) and s the row's own reach. The slopes at both ends of the trial give the next reach by the
+    secant rule; a trial that does not raise the objective is taken back and shortened. So the value of a row
+    never falls, its path does not depend on who is in the batch, and fewer steps give the beginning of the same
+    path.
+
+    Parameters
+    ----------
+    space : Space
+    v : Tensor of shape (n, D)
+        Where to start. It is used up: the search moves it in place.
+    point : Point
+        `space.look(v)`, used up as well.
+    steps : int
+    damping : float
+        Reach of the first step.
+    tol : float
+        A row has converged when it can rise by no more than ``tol · max(1, |objective|)`` per step.
+
+    Returns
+    -------
+    Track
+    """
+    state = _begin(space, v, point, damping)
+    ended = _Ended(state)
+    for k in range(steps):
+        _step(space, state, tol)
+        left = int(state.climbing.sum())
+        if left == 0 or k + 1 == steps:
+            break
+        if left <= _COMPACT_AT * len(state.climbing):
+            ended.add(state, (~state.climbing).nonzero()[:, 0])
+            keep = state.climbing.nonzero()[:, 0]
+            space, state = space.take(keep), state.take(keep)
+            ended.index = ended.index.index_select(0, keep)
+    return ended.track(state)
+
+
+class _Ended:
+    """The rows that have left the batch, in their original places."""
+
+    def __init__(self, state: _State) -> None:
+        self.index = torch.arange(len(state.v), device=state.v.device)
+        self._whole: dict[str, torch.Tensor] = {}
+
+    def add(self, state: _State, rows: torch.Tensor) -> None:
+        """Note down some of the rows of a state, whose places in the batch are `index`."""
+        places = self.index.index_select(0, rows)
+        for name in ("v", "loss", "objective", "status", "steps"):
+            values = getattr(state, name)
+            if name not in self._whole:
+                self._whole[name] = values.new_empty(len(self.index), *values.shape[1:])
+            self._whole[name].index_copy_(0, places, values.index_select(0, rows))
+
+    def track(self, state: _State) -> Track:
+        """Return all rows, those that have not left from the last state."""
+        if not self._whole:
+            return Track(state.v, state.loss, state.objective, state.status, state.steps)
+        self.add(state, torch.arange(len(state.v), device=state.v.device))
+        return Track(**self._whole)
+
+
+def _begin(space: Space, v: torch.Tensor, point: Point, damping: float) -> _State:
+    reach = torch.full_like(point.loss, damping)
+    move = space.move(v, point, reach)
+    objective = space.objective(point.loss, point.squared)
+    sound = torch.isfinite(objective + move.rise)
+    status = torch.where(sound, Status.MAX_STEPS.value, Status.NON_FINITE.value).to(torch.int8)
+    state = _State(
+        v=v,
+        loss=point.loss,
+        objective=objective,
+        step=move.step,
+        size=move.size,
+        rise=move.rise,
+        reach=reach,
+        status=status,
+        steps=torch.zeros_like(status, dtype=torch.int32),
+        climbing=sound,
+        idle=torch.zeros_like(status),
+    )
+    if not bool(sound.all()):
+        _hold(state, ~sound)
+    return state
+
+
+def _step(space: Space, state: _State, tol: float) -> None:
+    """Try one step of every row and take it where it raises the objective; in place."""
+    trial = torch.addcmul(state.v, state.step, state.size[:, None])
+    point = space.look(trial)
+    objective = space.objective(point.loss, point.squared)
+    end_rise = row_dot(state.step, point.gradient)
+    taken = (objective > state.objective) & state.climbing
+    values = objective + end_rise
+    # One sum tells whether everything is finite, which is cheaper than asking every row.
+    lost = None if math.isfinite(float(values.sum())) else ~torch.isfinite(values)
+    if lost is not None:
+        taken &= ~lost
+    gain = objective - state.objective
+    factor = _secant(state.rise, end_rise, taken)
+    reach = state.reach * factor
+    reach = torch.where(taken, reach.clamp(min=_SHORTEST, max=space.longest), reach)
+    move = space.move(trial, point, reach)
+
+    share = taken.to(trial.dtype)
+    state.steps += state.climbing
+    state.v.addcmul_(state.step, (state.size * share)[:, None])
+    state.step.lerp_(move.step, share[:, None])
+    state.loss = torch.where(taken, point.loss, state.loss)
+    state.objective = torch.where(taken, objective, state.objective)
+    state.size = torch.where(taken, move.size, state.size * factor)
+    state.rise = torch.where(taken, move.rise, state.rise)
+    state.reach = reach
+    if lost is not None:
+        state.status.masked_fill_(lost & state.climbing, Status.NON_FINITE.value)
+        state.climbing = state.climbing & ~lost
+        _hold(state, lost)
+    _retire(space, state, gain=gain, taken=taken, tol=tol)
+
+
+def _secant(rise: torch.Tensor, end_rise: torch.Tensor, taken: torch.Tensor) -> torch.Tensor:
+    """How much longer or shorter the next step should be, from the slopes at both ends of the trial.
+
+    The slope along a trial falls from `rise` to `end_rise`, so it is zero at rise/(rise − end_rise) of it. Where
+    it does not fall the objective curves upward there, and the step may grow.
+    """
+    falls = rise - end_rise
+    root = torch.where(falls > 0.25 * rise, rise / falls, 4.0)
+    return torch.where(taken, root.clamp(0.25, 4.0), root.clamp(0.1, 0.5))
+
+
+def _retire(space: Space, state: _State, *, gain: torch.Tensor, taken: torch.Tensor, tol: float) -> None:
+    """Let rows leave that have converged."""
+    enough = state.objective.abs().clamp_(min=1.0).mul_(tol)
+    promised = state.size * state.rise * space.gradient_scale
+    risen = taken & (gain > enough)
+    state.idle = (state.idle + 1).masked_fill_(risen, 0)
+    flat = promised <= torch.where(taken, 4 * enough, enough)
+    done = (flat | (state.idle >= _PATIENCE)) & ~risen & state.climbing
+    state.status.masked_fill_(done, Status.CONVERGED.value)
+    state.climbing = state.climbing & ~done
+
+
+def _hold(state: _State, rows: torch.Tensor) -> None:
+    """Keep rows where they are: a step that is not finite would spoil the best point even with size 0."""
+    state.step.masked_fill_(rows[:, None], 0.0)
+    for name, value in (("size", 0.0), ("rise", 0.0), ("reach", 1.0)):
+        setattr(state, name, getattr(state, name).masked_fill(rows, value))

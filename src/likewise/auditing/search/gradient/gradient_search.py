@@ -1,0 +1,246 @@
+"""The worst case of each row of a differentiable model, by the two-phase search of the paper's Appendix C."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import torch
+
+from likewise.auditing.search.gradient.phases import Outcome, search_block
+from likewise.auditing.search.gradient.row_status import SearchResult
+from likewise.auditing.search.gradient.search_task import prepare
+from likewise.core.checks import check_matrix, check_number
+from likewise.core.errors import InputError, bad_parameter
+from likewise.domains.domain import Domain
+from likewise.fair_metrics.metric import FairMetric
+from likewise.models.oracle import Oracle
+
+__all__ = ["GradientSearch"]
+
+
+@dataclass(frozen=True)
+class GradientSearch:
+    """Choices of the gradient search for T_λ(x_i) = argmax ℓ(x, y_i) − λ d²(x, x_i) over the domain.
+
+    Phase 1 moves inside the directions that cost nothing, with K coefficients per row folded into the model's
+    first layer. Phase 2 moves all coordinates, with the penalty. Every row has its own steps: its result depends
+    neither on the rows beside it nor on their order. The best point of a row is kept, so its objective is
+    never below that of the row itself, and more `full_steps` or `restarts` never lower it.
+
+    Parameters
+    ----------
+    subspace_steps : int, default=10
+        Steps of phase 1. It is skipped where the metric has no free direction.
+    subspace_step_size : float, default=1.0
+        Length of the first step along free directions, in encoded units (it adapts from there);
+        with ``method="adam"`` the learning rate of phase 1.
+    full_steps : int, default=20
+        Steps of phase 2; rows that have converged stop before.
+    full_step_size : float, default=0.01
+        Learning rate of phase 2 with ``method="adam"``. The fixed point needs none.
+    method : {"fixed_point", "adam"}, default="fixed_point"
+        The damped fixed point x ← x_i + (1 − η)(x − x_i) + η Σ⁺∇ℓ(x)/(2λ), whose η each row adapts; or per-row
+        Adam as in the paper.
+    damping : float, default=0.5
+        η of the first step.
+    probes : int, default=2
+        Displacements found once per label at one fixed row (the middle of the domain) and tried on every row,
+        which finds far better maxima of a network than starting at the row alone. 0 for none. They need a scalar
+        λ that is positive and finite, and class labels.
+    restarts : int, default=0
+        Further complete ascents of phase 2 from random displacements, the same for every row.
+    tol : float, default=1e-3
+        A row has converged when its steps raise the objective by no more than ``tol · max(1, |objective|)``.
+    batch_size : int, default=16384
+        Rows that are moved together; it changes memory and speed only.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from likewise.domains import Unbounded
+    >>> from likewise.fair_metrics import Euclidean
+    >>> from likewise.models import make_oracle
+    >>> net = torch.nn.Linear(2, 2)
+    >>> _ = torch.nn.init.constant_(net.bias, 0.0)
+    >>> _ = net.weight.data.copy_(torch.tensor([[0.0, 0.0], [2.0, 0.0]]))
+    >>> x, y = torch.zeros(1, 2), torch.tensor([1])
+    >>> found = GradientSearch().run(
+    ...     make_oracle(net), x, y, metric=Euclidean(2), domain=Unbounded(), lam=1.0
+    ... )
+    >>> round(float(found.x[0, 0]), 2), found.counts()
+    (-0.84, {'CONVERGED': 1, 'MAX_STEPS': 0, 'NON_FINITE': 0})
+    """
+
+    subspace_steps: int = 10
+    subspace_step_size: float = 1.0
+    full_steps: int = 20
+    full_step_size: float = 0.01
+    method: Literal["fixed_point", "adam"] = "fixed_point"
+    damping: float = 0.5
+    probes: int = 2
+    restarts: int = 0
+    tol: float = 1e-3
+    batch_size: int = 16384
+
+    def __post_init__(self) -> None:
+        for name, low in (
+            ("subspace_steps", 0),
+            ("full_steps", 0),
+            ("probes", 0),
+            ("restarts", 0),
+            ("batch_size", 1),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < low:
+                raise bad_parameter("GradientSearch", name, allowed=f"an int >= {low}", got=value)
+        for name in ("subspace_step_size", "full_step_size", "damping"):
+            check_number(getattr(self, name), owner="GradientSearch", name=name, low=0, open_low=True)
+        check_number(self.tol, owner="GradientSearch", name="tol", low=0)
+        if self.method not in ("fixed_point", "adam"):
+            raise bad_parameter(
+                "GradientSearch", "method", allowed="'fixed_point' or 'adam'", got=self.method
+            )
+
+    def run(
+        self,
+        oracle: Oracle,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        *,
+        metric: FairMetric,
+        domain: Domain,
+        lam: Any,
+        start: torch.Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> SearchResult:
+        """Search the worst case of every row.
+
+        Parameters
+        ----------
+        oracle : Oracle
+            Loss and input gradient of the model.
+        x : Tensor of shape (n, d)
+            Encoded rows, float32 or float64 as the oracle wants.
+        y : Tensor of shape (n,)
+            Class indices, or numbers for regression.
+        metric : FairMetric
+            Of encoded rows.
+        domain : Domain
+            Which rows can exist.
+        lam : float or Tensor of shape (n,)
+            λ ≥ 0. With 0 nothing is paid for a move; with inf only moves that cost nothing are made.
+        start : Tensor of shape (n, d), optional
+            Rows to start from as well, for instance the worst cases at a neighbouring λ.
+        generator : torch.Generator, optional
+            For probes and restarts. Without it a fixed seed is used, so that equal calls give equal results.
+
+        Returns
+        -------
+        SearchResult
+            Of the dtype and device of `x`; nothing in it belongs to a graph.
+        """
+        x, y, start = _checked_rows(x, y, start)
+        weights, scalar = _checked_lam(lam, x)
+        task = prepare(
+            self,
+            oracle,
+            x,
+            y,
+            metric=_identity_metric(metric, x),
+            domain=domain,
+            lam=scalar,
+            generator=generator,
+        )
+        found = _Collected(x)
+        kinds = (weights == 0, torch.isinf(weights), (weights > 0) & ~torch.isinf(weights))
+        with torch.no_grad():
+            for kind in kinds:
+                index = kind.nonzero()[:, 0]
+                for first in range(0, len(index), self.batch_size):
+                    rows = index[first : first + self.batch_size]
+                    # A block of neighbours needs no copy.
+                    whole: Any = slice(first, first + len(rows)) if len(index) == len(x) else rows
+                    begin = None if start is None else start[whole]
+                    found.put(whole, search_block(task, x[whole], y[whole], weights[whole], begin))
+        return found.result()
+
+
+class _Collected:
+    """The result under construction, in the order of the rows."""
+
+    def __init__(self, x: torch.Tensor) -> None:
+        n = len(x)
+        self._outcome = Outcome(
+            torch.empty_like(x),
+            x.new_empty(n),
+            x.new_empty(n),
+            torch.empty(n, dtype=torch.int8, device=x.device),
+            torch.empty(n, dtype=torch.int32, device=x.device),
+        )
+
+    def put(self, rows: Any, part: Outcome) -> None:
+        for field in fields(Outcome):
+            getattr(self._outcome, field.name)[rows] = getattr(part, field.name)
+
+    def result(self) -> SearchResult:
+        found = self._outcome
+        return SearchResult(found.x, found.loss, found.squared, found.status, found.steps)
+
+
+def _checked_rows(
+    x: torch.Tensor, y: torch.Tensor, start: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    if not isinstance(x, torch.Tensor) or not isinstance(y, torch.Tensor):
+        raise bad_parameter(
+            "GradientSearch.run", "x and y", allowed="tensors", got=f"{type(x).__name__}, {type(y).__name__}"
+        )
+    x = check_matrix(x, owner="GradientSearch.run", name="x").detach()
+    if y.shape != (len(x),):
+        raise bad_parameter(
+            "GradientSearch.run", "y", allowed=f"of shape ({len(x)},), one per row", got=str(tuple(y.shape))
+        )
+    if start is not None:
+        start = check_matrix(start, owner="GradientSearch.run", name="start", n_features=x.shape[1]).detach()
+        if len(start) != len(x):
+            raise bad_parameter(
+                "GradientSearch.run",
+                "start",
+                allowed=f"one row for each of the {len(x)} rows",
+                got=f"{len(start)}",
+            )
+        start = start.to(x)
+    return x, y, start
+
+
+def _checked_lam(lam: Any, x: torch.Tensor) -> tuple[torch.Tensor, float | None]:
+    """Return λ for every row, and λ itself where it is one number for all."""
+    weights = torch.as_tensor(lam, dtype=x.dtype, device=x.device).detach()
+    if weights.ndim > 1 or (weights.ndim == 1 and len(weights) != len(x)):
+        raise bad_parameter(
+            "GradientSearch.run",
+            "lam",
+            allowed=f"a number or {len(x)} numbers",
+            got=str(tuple(weights.shape)),
+        )
+    if not bool((weights >= 0).all()):
+        raise bad_parameter("GradientSearch.run", "lam", allowed=">= 0 (inf for free moves only)", got=lam)
+    scalar = float(weights) if weights.ndim == 0 else None
+    return weights.expand(len(x)).contiguous(), scalar
+
+
+def _identity_metric(metric: FairMetric, x: torch.Tensor) -> FairMetric:
+    from likewise.domains.tabular import TabularDomain
+
+    if metric.feature_map is not None and not isinstance(metric.feature_map, TabularDomain):
+        raise InputError(
+            "GradientSearch.run: 'metric' measures a feature map of the rows, which this search does not "
+            "differentiate. Search in the space of the features with metric.without_feature_map(), or use the "
+            "candidate search."
+        )
+    if metric.n_features not in (None, x.shape[1]):
+        raise InputError(
+            f"GradientSearch.run: 'x' has {x.shape[1]} columns, the metric has {metric.n_features}. "
+            "Pass rows in the encoding that the metric was made on."
+        )
+    return metric.without_feature_map()

@@ -1,0 +1,244 @@
+"""A fitted estimator in one safetensors file: weights and arrays, and a JSON description. No pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from likewise.core.errors import FormatError, InputError
+from likewise.core.files import atomic_path
+from likewise.estimators.values import Arrays, CannotStoreError, decode, encode
+from likewise.training.checkpoint import flat_optimizer, load_optimizer
+from likewise.training.history import History
+from likewise.training.objective import State
+from likewise.training.setup import make_optimizer
+
+__all__ = ["load", "load_estimator", "save_estimator"]
+
+_KEY = "likewise"
+_KIND = "estimator"
+_SCHEMA = 1
+# What `fit` learned besides the weights; not every estimator has all of them.
+_LEARNED = (
+    "classes_",
+    "n_features_in_",
+    "feature_names_in_",
+    "encoder_",
+    "metric_",
+    "removed_",
+    "search_domain_",
+    "attributes_",
+    "proxy_",
+    "status_",
+    "findings_",
+    "n_iter_",
+)
+
+
+def save_estimator(estimator: Any, path: str | os.PathLike[str], *, training: bool) -> None:
+    """Write a fitted estimator; see `NetworkClassifier.save`."""
+    arrays: Arrays = {}
+    parameters, left_out = {}, []
+    for name, value in estimator.get_params(deep=False).items():
+        try:
+            parameters[name] = encode(value, arrays)
+        except CannotStoreError:
+            left_out.append(name)
+    learned = {name: getattr(estimator, name) for name in _LEARNED if hasattr(estimator, name)}
+    try:
+        stored = {name: encode(value, arrays) for name, value in learned.items()}
+    except CannotStoreError as error:
+        raise InputError(
+            f"{type(estimator).__name__}.save: what was learned holds {error}, which cannot be written without "
+            "pickle. Use plain labels, and a metric whose feature map is None or a TabularDomain."
+        ) from error
+    description = {
+        "kind": _KIND,
+        "schema": _SCHEMA,
+        "class": type(estimator).__name__,
+        "parameters": parameters,
+        "left_out": left_out,
+        "learned": stored,
+        "width": estimator._width,
+    }
+    tensors = {name: torch.as_tensor(array) for name, array in arrays.items()}
+    tensors |= {f"network.{name}": tensor for name, tensor in estimator.network_.state_dict().items()}
+    if training:
+        description["training"] = _write_training(estimator, tensors)
+    owned = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    with atomic_path(path) as temporary:
+        # One key only: safetensors writes several in any order, and equal estimators should be equal files.
+        save_file(owned, temporary, metadata={_KEY: json.dumps(description)})
+
+
+def _write_training(estimator: Any, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """What `partial_fit` needs to go on exactly: optimiser, λ and the like, random state; and the history."""
+    moments, groups = flat_optimizer(estimator._optimizer)
+    tensors |= {f"optimizer.{name}": tensor for name, tensor in moments.items()}
+    state, numbers = estimator._state.to_tensors()
+    tensors |= {f"state.{name}": tensor for name, tensor in state.items()}
+    tensors |= {f"history.{name}": torch.as_tensor(v) for name, v in estimator.history_.columns.items()}
+    return {
+        "groups": groups,
+        "state": numbers,
+        "history": list(estimator.history_.columns),
+        "random": estimator._random.bit_generator.state,
+    }
+
+
+def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
+    """Read whichever estimator a file holds; nothing in it is executed.
+
+    Parameters
+    ----------
+    path : path-like
+        That an estimator's `save` wrote.
+    module : torch.nn.Module or callable, optional
+        The module of your own that was trained, if it was one.
+
+    Returns
+    -------
+    NetworkClassifier
+        Of the class that was saved.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from likewise.estimators import MLPBaselineClassifier
+    >>> X = np.array([[0.0], [1.0]] * 5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     MLPBaselineClassifier(n_steps=5, random_state=0).fit(X, X[:, 0]).save(f"{folder}/model.safetensors")
+    ...     load(f"{folder}/model.safetensors")
+    MLPBaselineClassifier(n_steps=5, random_state=0)
+    """
+    from likewise.estimators.network_classifier import NetworkClassifier
+
+    return load_estimator(NetworkClassifier, path, module=module)
+
+
+def load_estimator(cls: type[Any], path: str | os.PathLike[str], *, module: Any = None) -> Any:
+    """Read what `save_estimator` wrote; see `NetworkClassifier.load`."""
+    where = Path(path)
+    description, tensors = _read(where)
+    try:
+        if description.get("kind") != _KIND:
+            raise FormatError(
+                f"{where.name} is no estimator (kind {description.get('kind')!r}). Pass a file that save wrote."
+            )
+        if int(description["schema"]) > _SCHEMA:
+            raise FormatError(
+                f"{where.name} was written by a newer version (schema {description['schema']}; this one reads up "
+                f"to {_SCHEMA}). Upgrade likewise."
+            )
+        return _build(_class_of(cls, description["class"], where), description, tensors, module, where)
+    except FormatError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise FormatError(
+            f"{where.name} is damaged ({type(error).__name__}: {error}). Save it again."
+        ) from error
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    if not path.is_file():
+        raise FileNotFoundError(f"load: there is no file {str(path)!r}.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        description: dict[str, Any] = json.loads(metadata.get(_KEY, "{}"))
+    except (SafetensorError, OSError, ValueError) as error:
+        raise FormatError(
+            f"{path.name} is no readable safetensors file: {error}. It is damaged or of another kind."
+        ) from error
+    return description, tensors
+
+
+def _class_of(cls: type[Any], name: str, path: Path) -> type[Any]:
+    from likewise import estimators
+
+    if name not in estimators.__all__:
+        raise FormatError(f"{path.name} holds a {name}, which this version does not know.")
+    found: type[Any] = getattr(estimators, name)
+    if not issubclass(found, cls):
+        raise FormatError(f"{path.name} holds a {name}, not a {cls.__name__}. Call {name}.load.")
+    return found
+
+
+def _build(
+    cls: type[Any],
+    description: dict[str, Any],
+    tensors: Mapping[str, torch.Tensor],
+    module: Any,
+    path: Path,
+) -> Any:
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items() if name.startswith("value.")}
+    parameters = {name: decode(item, arrays) for name, item in description["parameters"].items()}
+    left_out = [name for name in description["left_out"] if name != "module"]
+    if "module" in description["left_out"]:
+        if module is None:
+            raise InputError(
+                f"{path.name} has the weights of a module of your own. Pass it: {cls.__name__}.load(path, "
+                "module=...), a module of the same build or the function that makes it."
+            )
+        parameters["module"] = module
+    elif module is not None:
+        raise InputError(f"{path.name} was not trained with a module of your own; leave 'module' out.")
+    if left_out:
+        warnings.warn(
+            f"{cls.__name__}.load: {', '.join(left_out)} could not be written to the file and have their defaults "
+            "now. Set them with set_params before fitting again.",
+            UserWarning,
+            stacklevel=4,
+        )
+    estimator = cls(**parameters)
+    for name, item in description["learned"].items():
+        setattr(estimator, name, decode(item, arrays))
+    estimator._restore(int(description["width"]))
+    _load_weights(estimator.network_, _part(tensors, "network"), path)
+    if "training" in description:
+        _read_training(estimator, description["training"], tensors)
+    estimator._compose()
+    return estimator
+
+
+def _load_weights(network: nn.Module, weights: dict[str, torch.Tensor], path: Path) -> None:
+    own = network.state_dict()
+    if own.keys() != weights.keys() or any(own[k].shape != weights[k].shape for k in own):
+        raise FormatError(
+            f"{path.name} has other weights than the network: {_shapes(weights)} in the file, {_shapes(own)} in "
+            "the network. Pass the module that was trained."
+        )
+    network.load_state_dict({k: v.to(own[k].dtype) for k, v in weights.items()})
+
+
+def _shapes(weights: Mapping[str, torch.Tensor]) -> str:
+    return ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in list(weights.items())[:6])
+
+
+def _read_training(estimator: Any, stored: dict[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
+    optimizer = make_optimizer(estimator.network_, estimator.optimizer, estimator.lr)
+    load_optimizer(optimizer, _part(tensors, "optimizer"), stored["groups"])
+    estimator._optimizer = optimizer
+    estimator._state = State.from_tensors(_part(tensors, "state"), stored["state"])
+    estimator.history_ = History({name: tensors[f"history.{name}"].numpy() for name in stored["history"]})
+    generator = np.random.default_rng()
+    generator.bit_generator.state = stored["random"]
+    estimator._random = generator
+
+
+def _part(tensors: Mapping[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
+    start = f"{name}."
+    return {key[len(start) :]: tensor for key, tensor in tensors.items() if key.startswith(start)}

@@ -1,0 +1,438 @@
+"""What all estimators share: rows in, a network trained by an objective, class probabilities out."""
+
+from __future__ import annotations
+
+import copy
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from likewise.core.arrays import FloatArray
+from likewise.core.checks import check_number, check_same_length
+from likewise.core.errors import bad_parameter
+from likewise.core.randomness import RandomState, numpy_generator
+from likewise.core.subspace import Subspace
+from likewise.domains import TabularDomain
+from likewise.estimators.network_rows import TrainingRows, read_labels, read_rows, warn_unscaled
+from likewise.estimators.networks import (
+    behind_projection,
+    check_outputs,
+    folded,
+    make_network,
+    plain_layers,
+    scores_of,
+)
+from likewise.preprocessing.transformer_rows import read_new_rows
+from likewise.training.batch import Batch
+from likewise.training.erm import ERM
+from likewise.training.findings import TrainingWarning
+from likewise.training.loop import train
+from likewise.training.objective import Objective, State
+from likewise.training.ranks import current_ranks, joined
+from likewise.training.sampling import ArrayBatches, Sampling
+from likewise.training.setup import OptimizerLike
+from likewise.training.training_result import TrainingResult
+
+__all__ = ["NetworkClassifier"]
+
+_LEARNED = (
+    "network_",
+    "module_",
+    "encoder_",
+    "metric_",
+    "removed_",
+    "search_domain_",
+    "attributes_",
+    "proxy_",
+    "_random",
+)
+
+
+class NetworkClassifier(ClassifierMixin, BaseEstimator):
+    """A network behind the scikit-learn contract; a subclass says what it minimises.
+
+    See `MLPBaselineClassifier` for the parameters.
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden_layer_sizes: Sequence[int] = (100,),
+        activation: str = "relu",
+        module: Any = None,
+        domain: TabularDomain | None = None,
+        n_steps: int = 2000,
+        batch_size: int = 1000,
+        lr: float = 1e-3,
+        optimizer: OptimizerLike = "adam",
+        sampling: Sampling = "balanced",
+        validation: float | None = None,
+        patience: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        progress: bool = False,
+        device: str | None = None,
+        threads: int | Literal["auto"] | None = "auto",
+        random_state: RandomState = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.module = module
+        self.domain = domain
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.lr = lr
+        self.optimizer = optimizer
+        self.sampling = sampling
+        self.validation = validation
+        self.patience = patience
+        self.checkpoint = checkpoint
+        self.resume = resume
+        self.progress = progress
+        self.device = device
+        self.threads = threads
+        self.random_state = random_state
+
+    # ---- what a subclass says -------------------------------------------------------------------------
+
+    def _learn(self, rows: TrainingRows) -> None:
+        """Learn on the rows whatever the objective needs: ``metric_``, ``removed_`` and the like."""
+
+    def _objective(self) -> Objective:
+        """Return what is minimised, from the parameters and what `_learn` learned."""
+        return ERM()
+
+    def _beside(self, rows: TrainingRows) -> dict[str, Any]:
+        """Return what the batches hold besides rows and classes: `sensitive` codes, `proxy` vectors."""
+        return {}
+
+    def _encoder(self) -> TabularDomain | None:
+        """Return the encoder that the parameters name, if any."""
+        return self.domain
+
+    # ---- fit ------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sensitive_features: Any = None) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : array, tensor or frame of shape (n, p)
+            A frame with columns of text is encoded by a `TabularDomain` (`domain`, or one made from the frame).
+            Numeric frames and arrays are taken as they are: standardise them.
+        y : array-like of shape (n,)
+            Class labels of any kind, two or more.
+        sensitive_features : array, Series, frame or dict, optional
+            Sensitive attributes of each row that are not columns of X.
+
+        Returns
+        -------
+        self
+        """
+        with joined():
+            return self._fit(X, y, sensitive_features)
+
+    def _fit(self, X: Any, y: Any, sensitive_features: Any) -> Self:
+        owner = type(self).__name__
+        self._check_choices(owner)
+        rows, classes = self._training_rows(X, y, sensitive_features, first=True)
+        self._begin(rows, classes, owner)
+        batch = self._batch(rows)
+        held_out = self._split(batch, owner)
+        result = train(
+            behind_projection(self.network_, self.removed_),
+            batch if held_out is None else batch.take(held_out[0]),
+            self.objective_,
+            steps=self.n_steps,
+            sampling=self.sampling,
+            validation=None if held_out is None else batch.take(held_out[1]),
+            patience=self.patience,
+            checkpoint=self.checkpoint,
+            resume=self.resume,
+            **self._training_choices(self.optimizer),
+        )
+        return self._finish(result)
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sensitive_features: Any = None, steps: int | None = None
+    ) -> Self:
+        """Go on training on more rows.
+
+        The first call encodes, learns the metric and makes the network, as `fit` does; later ones go on with
+        all of these and with the optimiser.
+
+        Parameters
+        ----------
+        X, y, sensitive_features
+            As in `fit`; `y` may lack classes.
+        classes : array-like, optional
+            All class labels; needed in the first call.
+        steps : int, optional
+            Updates to make; default: as many batches as these rows fill.
+
+        Returns
+        -------
+        self
+        """
+        with joined():
+            return self._partial_fit(X, y, classes, sensitive_features, steps)
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any, sensitive_features: Any, steps: int | None) -> Self:
+        owner = type(self).__name__
+        first = not hasattr(self, "network_")
+        if first and classes is None:
+            raise bad_parameter(
+                owner, "classes", allowed="all class labels in the first call of partial_fit", got="None"
+            )
+        known = classes if first else self.classes_
+        if not first and classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise bad_parameter(
+                owner, "classes", allowed=f"those of the first call, {self.classes_.tolist()}", got=classes
+            )
+        rows, found = self._training_rows(X, y, sensitive_features, first=first, classes=known)
+        if first:
+            self._begin(rows, found, owner)
+        batch = self._batch(rows)
+        source = ArrayBatches(
+            batch, self.batch_size, self.sampling, generator=torch.Generator().manual_seed(self._seed())
+        )
+        size = min(self.batch_size, len(batch))
+        result = train(
+            behind_projection(self.network_, self.removed_),
+            source,
+            self.objective_,
+            steps=-(-len(batch) // size) if steps is None else steps,
+            state=self._state,
+            warn=False,
+            **self._training_choices(self.optimizer if self._optimizer is None else self._optimizer),
+        )
+        return self._finish(result)
+
+    def _check_choices(self, owner: str) -> None:
+        if self.patience is not None and self.validation is None:
+            raise bad_parameter(
+                owner,
+                "patience",
+                allowed="None where no rows are held out",
+                got=self.patience,
+                remedy="Pass validation=0.2.",
+            )
+        if self.resume and not isinstance(self.random_state, (int, np.integer)):
+            raise bad_parameter(
+                owner,
+                "random_state",
+                allowed="an int where resume=True, so that the run is the same one",
+                got=self.random_state,
+            )
+
+    def _training_rows(
+        self, X: Any, y: Any, sensitive_features: Any, *, first: bool, classes: Any = None
+    ) -> tuple[TrainingRows, np.ndarray[Any, Any]]:
+        owner = type(self).__name__
+        given, x, encoder = read_rows(self, X, owner=owner, domain=self._encoder(), first=first)
+        labels, codes = read_labels(y, x, owner=owner, classes=classes)
+        if sensitive_features is not None:
+            table = sensitive_features
+            lengths = next(iter(table.values())) if isinstance(table, dict) and table else table
+            check_same_length(owner, X=x, sensitive_features=lengths)
+        return TrainingRows(given, x, codes, sensitive_features, encoder), labels
+
+    def _begin(self, rows: TrainingRows, classes: np.ndarray[Any, Any], owner: str) -> None:
+        """Check everything and make network and objective: what fails, fails here, before training."""
+        for name in _LEARNED:
+            self.__dict__.pop(name, None)
+        if rows.encoder is not None:
+            self.encoder_ = rows.encoder
+        else:
+            warn_unscaled(rows, owner=owner)
+        self.classes_ = classes
+        self.removed_: Subspace | None = None
+        self._random = current_ranks().generator(self.random_state)
+        self._learn(rows)
+        self._restore(rows.x.shape[1])
+        check_outputs(self.network_, rows.x, len(classes), owner=owner)
+
+    def _restore(self, width: int) -> None:
+        """Make objective and network, with first weights, for what was learned about rows of `width` columns."""
+        if not hasattr(self, "_random"):
+            self._random = numpy_generator(self.random_state)
+        self._width = width
+        self._optimizer: torch.optim.Optimizer | None = None
+        self._state: State | None = None
+        self.objective_ = self._objective()
+        network = make_network(
+            self.module,
+            n_in=width,
+            n_out=len(self.classes_),
+            hidden=self.hidden_layer_sizes,
+            activation=self.activation,
+            seed=self._seed(),
+            owner=type(self).__name__,
+        )
+        self.network_ = network if self.device is None else network.to(self.device)
+
+    def _compose(self) -> None:
+        """Make the network of encoded rows from the trained weights and what is projected off."""
+        self.module_ = folded(self.network_, self.removed_).eval()
+
+    def _batch(self, rows: TrainingRows) -> Batch:
+        dtype = next((p.dtype for p in self.network_.parameters() if p.is_floating_point()), torch.float32)
+        return Batch.from_arrays(rows.x, rows.codes, dtype=dtype, **self._beside(rows))
+
+    def _split(self, batch: Batch, owner: str) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Row numbers of a training and a validation part, class by class, or None."""
+        if self.validation is None:
+            return None
+        share = check_number(
+            self.validation, owner=owner, name="validation", low=0, high=1, open_low=True, open_high=True
+        )
+        held: list[int] = []
+        codes = batch.y.numpy()
+        for code in np.unique(codes):
+            own = np.flatnonzero(codes == code)
+            count = min(max(1, round(share * len(own))), len(own) - 1)
+            held += self._random.permutation(own)[:count].tolist()
+        out = np.zeros(len(codes), dtype=bool)
+        out[held] = True
+        return torch.as_tensor(np.flatnonzero(~out)), torch.as_tensor(np.flatnonzero(out))
+
+    def _training_choices(self, optimizer: Any) -> dict[str, Any]:
+        return {
+            "optimizer": optimizer,
+            "lr": self.lr,
+            "batch_size": self.batch_size,
+            "progress": self.progress,
+            "device": self.device,
+            "threads": self.threads,
+            "random_state": self._seed(),
+        }
+
+    def _seed(self) -> int:
+        return int(self._random.integers(2**31))
+
+    def _finish(self, result: TrainingResult) -> Self:
+        self._optimizer, self._state = result.optimizer, result.state
+        self.history_, self.status_, self.findings_ = result.history, result.status, result.findings
+        self.n_iter_ = result.state.step
+        self._compose()
+        if result.status in ("diverged", "interrupted") and current_ranks().first:
+            warnings.warn(f"{type(self).__name__}: {result.reason}.", TrainingWarning, stacklevel=3)
+        return self
+
+    # ---- predict --------------------------------------------------------------------------------------
+
+    def _scores(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        x = read_new_rows(self, X, owner=type(self).__name__)
+        # In double precision, so that a row's answer does not depend on the rows beside it.
+        net = copy.deepcopy(self.module_).double() if self.module is None else self.module_
+        return scores_of(net, x)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : array, tensor or frame of shape (n, p)
+            As in `fit`; where `fit` encoded a frame, encoded rows are taken too.
+
+        Returns
+        -------
+        ndarray of shape (n, C)
+            In the order of ``classes_``.
+        """
+        scores = self._scores(X)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the scores (n, C) before the softmax; for two classes the second minus the first, (n,)."""
+        scores = self._scores(X)
+        return np.asarray(scores[:, 1] - scores[:, 0]) if scores.shape[1] == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the likeliest class of each row, (n,)."""
+        best = self._scores(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    @property
+    def coefs_(self) -> list[FloatArray]:
+        """Weights (in, out) of each layer where the network is a plain MLP, as scikit-learn's `MLPClassifier`."""
+        return [layer.T for layer in plain_layers(self.module_)[0]]
+
+    @property
+    def intercepts_(self) -> list[FloatArray]:
+        """Biases (out,) of each layer where the network is a plain MLP."""
+        return plain_layers(self.module_)[1]
+
+    # ---- as a model, as a file --------------------------------------------------------------------------
+
+    def __likewise_model__(self, **choices: Any) -> Any:
+        """Return the network as a differentiable `likewise.models.Model`, for `as_model` and audits."""
+        from likewise.estimators.network_model import NetworkModel
+
+        check_is_fitted(self)
+        return NetworkModel(self, **choices)
+
+    def save(self, path: str | os.PathLike[str], *, training: bool = False) -> None:
+        """Write the fitted estimator to one safetensors file, whole or not at all; without pickle.
+
+        Parameters
+        ----------
+        path : path-like
+        training : bool, default=False
+            Also write what `partial_fit` needs to go on exactly where training ended (the optimiser's moments, λ,
+            the random state), and the history.
+
+        Notes
+        -----
+        Written are weights, classes, columns, the encoder, the metric that was learned and the parameters. A
+        module of your own is written by its weights only; parameters that are functions are left out.
+        """
+        from likewise.estimators.estimator_files import save_estimator
+
+        check_is_fitted(self)
+        save_estimator(self, path, training=training)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, module: Any = None) -> Self:
+        """Read an estimator that `save` wrote; nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : path-like
+        module : torch.nn.Module or callable, optional
+            The module of your own that was trained (its build; the weights are in the file).
+
+        Returns
+        -------
+        NetworkClassifier
+            It predicts the same.
+
+        Raises
+        ------
+        FormatError
+            When the file is damaged, of another kind, or from a newer version.
+        """
+        from likewise.estimators.estimator_files import load_estimator
+
+        loaded: Self = load_estimator(cls, path, module=module)
+        return loaded
+
+    def __getstate__(self) -> dict[str, Any]:
+        values = dict(super().__getstate__())
+        if values.get("_state") is not None:
+            # Its read-only mappings cannot be pickled.
+            values["_state"] = values["_state"].to_tensors()
+        return values
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        super().__setstate__(values)
+        if isinstance(self.__dict__.get("_state"), tuple):
+            self._state = State.from_tensors(*self.__dict__["_state"])

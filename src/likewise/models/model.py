@@ -1,0 +1,407 @@
+"""The contract of a model: classes, predictions and one loss per row, each checked before anyone uses it."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from likewise.core.arrays import FloatArray, to_numpy
+from likewise.core.checks import check_labels, check_same_length
+from likewise.core.errors import InputError, LikewiseError, ModelError, bad_parameter
+from likewise.models.losses import Loss
+from likewise.models.model_rows import table_or_matrix
+
+if TYPE_CHECKING:
+    from likewise.models.oracle import Oracle
+
+__all__ = ["DifferentiableModel", "Model", "OutputKind", "look_like_probabilities"]
+
+OutputKind: TypeAlias = Literal["probabilities", "scores", "values"]
+
+# A probability may be off by the rounding of float32, and no more.
+_PROBABILITY_SLACK = 1e-3
+
+
+class Model(ABC):
+    """Any trained model behind one small contract.
+
+    The base class cuts the rows into batches, checks what the model answers (shape, finite, probabilities that
+    are some) and turns it into losses; an adapter fills in `_answer`.
+
+    Parameters
+    ----------
+    loss : Loss
+        What a prediction costs.
+    kind : {"probabilities", "scores", "values"}
+        What `_answer` returns. One number per row stands for two classes: the probability of the second class,
+        or the decision value f, which becomes the scores (−f/2, f/2).
+    classes : array-like, optional
+        Labels in the order of the outputs. When unknown they are 0, 1, …, as many as the first answer has.
+    takes_frame : bool
+        Whether the model wants the raw table and not a numeric array.
+    feature_names : sequence of str, optional
+        The columns it was fitted on; a table is brought into this order.
+    n_features : int, optional
+        How many columns an array must have.
+    missing : bool, default=False
+        Whether the model takes missing values itself.
+    batch_rows : int, default=16384
+        Rows per call of the model, which bounds the memory.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,) or None
+        Class labels; None for regression.
+    loss : Loss
+    takes_frame : bool
+    output_kind : str
+        What `outputs` returns.
+    encoder : TabularDomain or None
+        What the model itself encodes raw tables with; such a model takes raw tables and encoded rows alike.
+    """
+
+    encoder: Any = None
+
+    def __init__(
+        self,
+        *,
+        loss: Loss,
+        kind: OutputKind,
+        classes: Any = None,
+        takes_frame: bool = False,
+        feature_names: Sequence[str] | None = None,
+        n_features: int | None = None,
+        missing: bool = False,
+        batch_rows: int = 16384,
+    ) -> None:
+        if loss.regression != (kind == "values"):
+            raise _loss_does_not_fit(loss, kind)
+        self.loss = loss
+        self.output_kind: OutputKind = kind
+        self.takes_frame = takes_frame
+        self.feature_names = None if feature_names is None else tuple(map(str, feature_names))
+        self.n_features = n_features
+        self._missing = missing
+        self._batch_rows = batch_rows
+        self._classes = None if classes is None or loss.regression else _checked_classes(classes)
+
+    @abstractmethod
+    def _answer(self, rows: Any) -> Any:
+        """Ask the model about one batch (a frame or an array, as it takes them): (n,) or (n, C)."""
+
+    @property
+    def classes_(self) -> np.ndarray[Any, Any] | None:
+        """Class labels in the order of the outputs; None for regression."""
+        if self.loss.regression:
+            return None
+        if self._classes is None:
+            raise ModelError(
+                f"{type(self).__name__}: the number of classes is not known before the first prediction. "
+                "Pass classes=[...] to as_model, in the order of the model's outputs."
+            )
+        return self._classes
+
+    @property
+    def known_classes(self) -> np.ndarray[Any, Any] | None:
+        """Class labels if there are any and they are known already, else None."""
+        return self._classes
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether `outputs` are class probabilities (else scores, or values for regression)."""
+        return self.output_kind == "probabilities"
+
+    def with_classes(self, classes: Any) -> Self:
+        """Return the same model with other names for its classes.
+
+        Parameters
+        ----------
+        classes : array-like
+            As many labels as the model has classes, in the order of its outputs: ``["no", "yes"]`` for 0, 1.
+        """
+        labels = _checked_classes(classes)
+        if self._classes is not None and len(self._classes) != len(labels):
+            raise bad_parameter(
+                type(self).__name__, "classes", allowed=f"{len(self._classes)} labels", got=labels.tolist()
+            )
+        renamed = copy.copy(self)
+        renamed._classes = labels
+        return renamed
+
+    def outputs(self, X: Any) -> FloatArray:
+        """Return what the model says about each row.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+            Rows as the model takes them.
+
+        Returns
+        -------
+        ndarray of shape (n, C), float64
+            Probabilities or scores (see `output_kind`); (n, 1) values for regression.
+
+        Raises
+        ------
+        ModelError
+            When the model raises, answers in a wrong shape, or says something that is not finite.
+        """
+        rows = self._rows(X)
+        parts = []
+        for start in range(0, len(rows), self._batch_rows):
+            batch = rows[start : start + self._batch_rows]
+            parts.append(self._canonical(self._ask(batch, start), n=len(batch), start=start))
+        outputs: FloatArray = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        self._check_whole(outputs)
+        return outputs
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the decision for each row, (n,): a label of `classes_`, or a number for regression."""
+        outputs = self.outputs(X)
+        if self.classes_ is None:
+            return outputs[:, 0]
+        return np.asarray(self.classes_[np.argmax(outputs, axis=1)])
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return class probabilities (n, C): the model's own, or the softmax of its logits."""
+        if self.loss.wants in ("scores", "decisions") or self.output_kind == "values":
+            raise InputError(
+                f"{type(self).__name__}: has no probabilities under loss={self.loss.name!r}. "
+                "Use as_model(model, loss='cross_entropy')."
+            )
+        outputs = self.outputs(X)
+        if self.gives_probabilities:
+            return outputs
+        weights = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def loss_table(self, X: Any) -> FloatArray:
+        """Return the loss of each row under every class label, (n, C) float64."""
+        return self._finite(
+            self.loss.table(self.outputs(X), probabilities=self.gives_probabilities), "the loss table"
+        )
+
+    def losses(self, X: Any, y: Any) -> FloatArray:
+        """Return the loss of each row at its own label, (n,) float64.
+
+        Parameters
+        ----------
+        X : table or array of shape (n, d)
+        y : array-like of shape (n,)
+            Labels from `classes_`; numbers for regression.
+        """
+        y = to_numpy(y)
+        check_same_length(f"{type(self).__name__}.losses", X=X, y=y)
+        outputs = self.outputs(X)
+        values = self.loss.losses(outputs, self.targets(y), probabilities=self.gives_probabilities)
+        return self._finite(values, "the loss")
+
+    def targets(self, y: Any) -> np.ndarray[Any, Any]:
+        """Return labels as class indices (n,) int64, or the float64 numbers of a regression.
+
+        Before the first prediction of a model whose classes are unknown, labels must be 0, 1, ….
+        """
+        owner = f"{type(self).__name__}"
+        labels = check_labels(y, owner=owner, min_classes=1)
+        if self.loss.regression:
+            return _numbers(labels, owner)
+        if self._classes is None:
+            whole = labels.dtype.kind in "biu" or (labels.dtype.kind == "f" and bool((labels % 1 == 0).all()))
+            if not whole or labels.min() < 0:
+                raise InputError(
+                    f"{owner}: 'y' has labels other than 0, 1, … and the model does not say its classes. "
+                    "Pass classes=[...] to as_model, in the order of the model's outputs."
+                )
+            return labels.astype(np.int64)
+        return _class_indices(labels, self._classes, owner)
+
+    def linear_form(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return (coef (C, d), intercept (C,)) when outputs are an exact linear function of X, else None.
+
+        For cross-entropy the probabilities are then the softmax of ``X @ coef.T + intercept``. A regression
+        has C = 1.
+        """
+        return None
+
+    def _rows(self, X: Any) -> Any:
+        return table_or_matrix(
+            X,
+            owner=type(self).__name__,
+            takes_frame=self.takes_frame,
+            feature_names=self.feature_names,
+            n_features=self.n_features,
+            missing=self._missing,
+        )
+
+    def _ask(
+        self, batch: Any, start: int, question: Callable[[Any], Any] | None = None
+    ) -> np.ndarray[Any, Any]:
+        try:
+            return to_numpy((question or self._answer)(batch))
+        except LikewiseError:
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"{type(self).__name__}: the model raised {type(error).__name__} on rows "
+                f"{start} to {start + len(batch) - 1}: {error}"
+            ) from error
+
+    def _canonical(self, answer: np.ndarray[Any, Any], *, n: int, start: int) -> FloatArray:
+        """Bring one batch of answers to (n, C) float64, or say what is wrong with it."""
+        owner = type(self).__name__
+        if answer.ndim == 1:
+            answer = answer[:, None]
+        if answer.ndim != 2 or len(answer) != n:
+            shape = answer.shape if answer.ndim != 2 or answer.shape[1] != 1 else (len(answer),)
+            raise ModelError(
+                f"{owner}: the model returned shape {shape} for {n} rows, expected one row each."
+            )
+        try:
+            answer = answer.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ModelError(
+                f"{owner}: the model returned {answer.dtype} values, expected numbers."
+            ) from error
+        finite = np.isfinite(answer)
+        if not finite.all():
+            bad = np.flatnonzero(~finite.all(axis=1))
+            raise ModelError(
+                f"{owner}: the model's output is not finite for {len(bad)} of {n} rows, "
+                f"first at row {start + bad[0]}: {answer[bad[0]].tolist()}. Nothing can be said about such a model."
+            )
+        if self.output_kind == "values":
+            if answer.shape[1] != 1:
+                raise ModelError(f"{owner}: a regression needs one value per row, got {answer.shape[1]}.")
+            return answer
+        if self.output_kind == "probabilities":
+            return self._fix_classes(_checked_probabilities(answer, owner, start))
+        return self._fix_classes(np.hstack([-answer / 2, answer / 2]) if answer.shape[1] == 1 else answer)
+
+    def _fix_classes(self, outputs: FloatArray) -> FloatArray:
+        """Check the number of classes, or learn it from the first answer."""
+        if self._classes is None:
+            self._classes = np.arange(outputs.shape[1])
+        if outputs.shape[1] != len(self._classes):
+            raise ModelError(
+                f"{type(self).__name__}: the model returned {outputs.shape[1]} columns for "
+                f"{len(self._classes)} classes {_shown(self._classes)}."
+            )
+        return outputs
+
+    def _check_whole(self, outputs: FloatArray) -> None:
+        """Look at all outputs of one call at once; an adapter that had to guess what they are does."""
+        return
+
+    def _finite(self, values: FloatArray, what: str) -> FloatArray:
+        if not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))[0])
+            raise ModelError(
+                f"{type(self).__name__}: {what} ({self.loss.name}) is not finite at row {row}: {values[row]}."
+            )
+        return values
+
+
+class DifferentiableModel(Model):
+    """A model whose loss can be differentiated by its input."""
+
+    @abstractmethod
+    def gradient_oracle(self, dtype: Any = None) -> Oracle:
+        """Return an `Oracle` for loss and input gradient on encoded rows.
+
+        Parameters
+        ----------
+        dtype : torch.dtype or its name, optional
+            Precision of the oracle; the model's own by default.
+        """
+
+
+def look_like_probabilities(outputs: FloatArray) -> bool:
+    """Whether every row lies in [0, 1] and sums to 1 to float precision, which logits do by no chance.
+
+    Examples
+    --------
+    >>> look_like_probabilities(np.array([[0.25, 0.75]])), look_like_probabilities(np.array([[-1.0, 2.0]]))
+    (True, False)
+    """
+    inside = bool(((outputs >= 0) & (outputs <= 1)).all())
+    return inside and bool((np.abs(outputs.sum(axis=1) - 1) < 1e-5).all())
+
+
+def _loss_does_not_fit(loss: Loss, kind: OutputKind) -> InputError:
+    if kind == "values":
+        return bad_parameter(
+            "as_model",
+            "loss",
+            allowed="a regression loss for a regressor",
+            got=loss.name,
+            remedy="Pass loss='squared', or CustomLoss(function, regression=True).",
+        )
+    return bad_parameter(
+        "as_model",
+        "loss",
+        allowed="a classification loss for a classifier",
+        got=loss.name,
+        remedy="Pass loss='cross_entropy', 'hinge' or 'zero_one'.",
+    )
+
+
+def _checked_classes(classes: Any) -> np.ndarray[Any, Any]:
+    labels = to_numpy(classes)
+    if labels.ndim != 1 or len(labels) < 2 or len(pd.unique(labels)) != len(labels):
+        raise bad_parameter(
+            "as_model",
+            "classes",
+            allowed="two or more different labels, in the order of the outputs",
+            got=classes,
+        )
+    return labels
+
+
+def _checked_probabilities(answer: FloatArray, owner: str, start: int) -> FloatArray:
+    if answer.shape[1] == 1:
+        answer = np.hstack([1.0 - answer, answer])
+    wrong = (answer < -_PROBABILITY_SLACK).any(axis=1) | (answer > 1 + _PROBABILITY_SLACK).any(axis=1)
+    wrong |= np.abs(answer.sum(axis=1) - 1) > _PROBABILITY_SLACK
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ModelError(
+            f"{owner}: the model's outputs are no probabilities at row {start + row}: {answer[row].tolist()}. "
+            "If they are logits, pass output='logits' to as_model."
+        )
+    return np.clip(answer, 0.0, 1.0)
+
+
+def _class_indices(
+    labels: np.ndarray[Any, Any], classes: np.ndarray[Any, Any], owner: str
+) -> np.ndarray[Any, Any]:
+    if labels.dtype.kind == "b" and classes.dtype.kind in "iuf":
+        labels = labels.astype(np.int64)
+    index = pd.Index(classes.tolist()).get_indexer(pd.Index(labels.tolist()))
+    if (index < 0).any():
+        row = int((index < 0).argmax())
+        raise InputError(
+            f"{owner}: 'y' has a label that the model does not know: {labels.tolist()[row]!r} "
+            f"(first at row {row}). Its classes: {_shown(classes)}."
+        )
+    return np.asarray(index, dtype=np.int64)
+
+
+def _numbers(labels: np.ndarray[Any, Any], owner: str) -> FloatArray:
+    try:
+        numbers = labels.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise bad_parameter(owner, "y", allowed="numbers, for a regression", got=str(error)) from error
+    if not np.isfinite(numbers).all():
+        row = int((~np.isfinite(numbers)).argmax())
+        raise InputError(f"{owner}: 'y' is not finite at row {row}. Drop that row.")
+    return numbers
+
+
+def _shown(classes: np.ndarray[Any, Any]) -> str:
+    shown = [repr(label) for label in classes[:10].tolist()]
+    return f"[{', '.join(shown)}{', …' if len(classes) > 10 else ''}]"

@@ -1,0 +1,202 @@
+"""An unfair map as plain values: who is harmed, which columns moved, and the most harmed people with their twins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.auditing.people.harm import HarmRule
+from likewise.auditing.people.unfair_map import UnfairMap
+from likewise.report.plain import named, plain_cell, rounded
+
+__all__ = ["MAX_COLUMNS", "MAX_PEOPLE", "map_document"]
+
+MAX_PEOPLE = 200
+MAX_COLUMNS = 40
+_MAX_VALUES = 40
+
+_BIN = re.compile(r"^[(\[](\S+), (\S+)[)\]]$")
+
+
+def map_document(
+    unfair: UnfairMap,
+    *,
+    id: str,
+    eps: float,
+    max_people: int = MAX_PEOPLE,
+    labels: Mapping[Any, str] | None = None,
+) -> dict[str, Any]:
+    """Return an unfair map as plain values.
+
+    Parameters
+    ----------
+    unfair : UnfairMap
+    id : {"free", "budget"}
+        Twins at no fair distance, or within the budget.
+    eps : float
+        That budget.
+    max_people : int, default=200
+        How many people to list: the most harmed, at least half of the places for those whose decision changes.
+    labels : mapping, optional
+        Names of the labels and decisions, such as ``{0: "refused", 1: "granted"}``.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
+    >>> from likewise.auditing.people.unfair_map import make_unfair_map
+    >>> people = pd.DataFrame({"sex": ["F", "M"], "age": [30, 40]})
+    >>> unfair = make_unfair_map(
+    ...     people, people.assign(sex="M"), label=[1, 0], loss=[0.1, 0.2], twin_loss=[0.9, 0.2],
+    ...     decision=[1, 0], twin_decision=[0, 0], squared_distance=[0.0, 0.0],
+    ... )
+    >>> document = map_document(unfair, id="free", eps=0.0)
+    >>> document["harmed"], document["moved"][0]["column"], document["people"]["rows"][0]["twin"]
+    (1, 'sex', {'sex': 'M'})
+    """
+    return {
+        "id": id,
+        "eps": float(eps),
+        "total": int(unfair.total),
+        "kept": len(unfair.people),
+        "harmed": int((unfair.harm > 0).sum()),
+        "changed_decisions": int(unfair.flipped.sum()),
+        "rules": [_rule(rule) for rule in unfair.rules],
+        "by_value": _by_value(unfair),
+        "moved": [
+            {
+                "column": str(row["column"]),
+                "people": int(row["people"]),
+                "share": float(row["share"]),
+                "mean_harm": float(row["mean_harm"]),
+            }
+            for row in unfair.changes.to_dict("records")
+            if row["people"]
+        ],
+        "people": _people(unfair, max_people, labels or {}),
+    }
+
+
+def _rule(rule: HarmRule) -> dict[str, Any]:
+    return {
+        "conditions": [str(condition) for condition in rule.conditions],
+        "people": rule.support,
+        "share": rule.share,
+        "mean_harm": rule.mean_harm,
+        "lift": rule.lift,
+    }
+
+
+def _by_value(unfair: UnfairMap) -> list[dict[str, Any]]:
+    """Harm by value, the columns that tell most about it first."""
+    overall = float(unfair.harm.mean())
+    columns = []
+    for name, table in unfair.by_value.groupby("column", sort=False):
+        values: list[dict[str, Any]] = [
+            {
+                "value": str(row["value"]),
+                "people": int(row["people"]),
+                "mean_harm": float(row["mean_harm"]),
+                "changed_decisions": float(row["flipped"]),
+            }
+            for row in table.to_dict("records")
+        ]
+        if len(values) < 2:
+            continue
+        spread = np.sqrt(
+            sum(v["people"] * (v["mean_harm"] - overall) ** 2 for v in values) / unfair.harm.size
+        )
+        is_number = pd.api.types.is_numeric_dtype(unfair.people[name])
+        shown = _in_order(values) if is_number else sorted(values, key=lambda v: -v["mean_harm"])
+        if len(shown) > _MAX_VALUES:
+            most = sorted(values, key=lambda v: -v["people"])[:_MAX_VALUES]
+            shown = [v for v in shown if v in most]
+        columns.append(
+            {
+                "column": str(name),
+                "spread": float(spread),
+                "left_out": len(values) - len(shown),
+                "values": shown,
+            }
+        )
+    return sorted(columns, key=lambda column: -column["spread"])
+
+
+def _in_order(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Numbers and bins of numbers from small to large, bins in words."""
+    bins = [_BIN.match(v["value"]) for v in values]
+    if not all(bins):
+        return sorted(values, key=lambda v: _as_float(v["value"]))
+    ends = [(_as_float(m.group(1)), _as_float(m.group(2))) for m in bins if m]
+    order = sorted(range(len(values)), key=lambda i: ends[i])
+    last = len(order) - 1
+    named = []
+    for rank, i in enumerate(order):
+        low, high = ends[i]
+        # The outermost ends are those of the data, so they say nothing.
+        word = f"up to {high:g}" if rank == 0 else f"over {low:g}" + ("" if rank == last else f" to {high:g}")
+        named.append(values[i] | {"value": word})
+    return named
+
+
+def _as_float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("inf")
+
+
+def _people(unfair: UnfairMap, max_people: int, labels: Mapping[Any, str]) -> dict[str, Any]:
+    order = np.argsort(-unfair.harm, kind="stable")
+    order = order[unfair.harm[order] > 0]
+    chosen = order
+    if len(order) > max_people:
+        changed = order[unfair.flipped[order]][: max_people // 2]
+        others = order[~np.isin(order, changed)][: max_people - len(changed)]
+        chosen = order[np.isin(order, np.concatenate([changed, others]))]
+    columns = _columns(unfair)
+    people, twins = unfair.people[columns], unfair.twins[columns]
+    outcomes = unfair.outcomes
+    rows = []
+    for i in chosen:
+        outcome = outcomes.iloc[i]
+        person = [plain_cell(value) for value in people.iloc[i]]
+        twin = [plain_cell(value) for value in twins.iloc[i]]
+        rows.append(
+            {
+                "person": int(outcome["person"]),
+                "label": named(outcome["label"], labels),
+                "decision": named(outcome["decision"], labels),
+                "twin_decision": named(outcome["twin_decision"], labels),
+                "loss": rounded(outcome["loss"]),
+                "twin_loss": rounded(outcome["twin_loss"]),
+                "harm": rounded(outcome["harm"]),
+                "squared_distance": rounded(outcome["squared_distance"]),
+                "cells": person,
+                "twin": {
+                    str(name): after
+                    for name, before, after in zip(columns, person, twin, strict=True)
+                    if before != after
+                },
+            }
+        )
+    return {
+        "columns": [str(name) for name in columns],
+        "left_out_columns": unfair.people.shape[1] - len(columns),
+        "rows": rows,
+    }
+
+
+def _columns(unfair: UnfairMap) -> list[Any]:
+    """All columns, or the ones that moved most where there are too many to read."""
+    names = list(unfair.people.columns)
+    if len(names) <= MAX_COLUMNS:
+        return names
+    moved = set(unfair.changes["column"].head(MAX_COLUMNS))
+    return [name for name in names if name in moved]
