@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from likewise.auditing.search import fast_adam as fast
+from likewise.auditing.search.gradient import fast_adam as fast
 from likewise.auditing.search.gradient.adam import adam
 from likewise.auditing.search.gradient.fast_adam import fast_adam
 from likewise.auditing.search.gradient.free_moves import free_moves

@@ -5,7 +5,8 @@ import torch
 
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
-from likewise.fair_metrics import ComparableSubspace, groups
+from likewise.fair_metrics import ComparableSubspace
+from likewise.fair_metrics import comparable_groups as groups
 
 
 def explicit(X, labels, k):

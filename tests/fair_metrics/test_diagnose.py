@@ -18,8 +18,8 @@ from likewise.fair_metrics import (
     Mahalanobis,
     PairMetric,
     diagnose,
-    probes,
 )
+from likewise.fair_metrics import attribute_probes as probes
 from likewise.fair_metrics.attribute_probes import probe
 
 

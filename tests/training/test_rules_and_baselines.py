@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from likewise.auditing import frontier
+from likewise.auditing.support import frontier
 from likewise.auditing.support.finite_dual import dual_objective
 from likewise.core.errors import InputError
 from likewise.training import ERM, AdversarialDebiasing, Batch, CoCL, mlp, train
