@@ -11,14 +11,39 @@ import numpy as np
 from likewise.auditing.claims.certificate import Bound, Certificate, CltInterval
 from likewise.auditing.claims.significance import TestResult
 from likewise.auditing.people.unfair_map import UnfairMap
-from likewise.auditing.support.finite_dual import DualCurve
+from likewise.auditing.support.dual_curve import DualCurve
 from likewise.core.checks import check_number
 from likewise.core.errors import NotConvergedError, UnfairError
-from likewise.core.text import text_table
+from likewise.core.text import join_words, text_table
 
-__all__ = ["AuditResult", "Status"]
+__all__ = ["AuditResult", "SensitiveAnswer", "Status"]
 
 Status = Literal["converged", "not_converged", "failed"]
+
+
+@dataclass(frozen=True)
+class SensitiveAnswer:
+    """What changes when only the sensitive columns do: exact for any model, and no learned metric is needed.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        The columns that twins exchange; nothing else differs (the field's *ceteris paribus* counterfactuals).
+    gap : float
+        Mean increase of the loss at each person's worst such twin.
+    gap_interval : tuple of float
+        Of the population's, two-sided.
+    changed : float or None
+        Share of people of whom some such twin is decided differently; None for a regression, which decides nothing.
+    changed_interval : tuple of float or None
+        Of the population's, exact.
+    """
+
+    columns: tuple[str, ...]
+    gap: float
+    gap_interval: tuple[float, float]
+    changed: float | None
+    changed_interval: tuple[float, float] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +63,11 @@ class AuditResult:
     pure_gap : float
         V(0) − mean loss: what moves that cost nothing under the metric add. For ε > 0 the gap also contains
         honest differences between people a little apart.
-    flipped : float
-        Share of people whose twin at no fair distance gets another decision.
+    flipped : float or None
+        Share of people of whom some twin at no fair distance is decided differently: free under the metric, which is
+        an assumption where the metric was learned. None for a regression, which decides nothing.
+    sensitive : SensitiveAnswer or None
+        What changes when only the sensitive columns do, which needs no metric; None where nothing is sensitive.
     lambda_, transport : float
         λ* of the dual at ε, and the mean squared fair distance actually spent.
     curve : DualCurve
@@ -61,6 +89,8 @@ class AuditResult:
         Whether the search can be trusted.
     reasons : tuple of str
         Why not, in words.
+    left_out : tuple of str
+        Searches that could not serve this model and table, and why.
     search : str
         How the worst case was looked for.
     assumptions : tuple of str
@@ -77,7 +107,8 @@ class AuditResult:
     value: float
     base_loss: float
     pure_gap: float
-    flipped: float
+    flipped: float | None
+    sensitive: SensitiveAnswer | None
     lambda_: float
     transport: float
     curve: DualCurve
@@ -89,6 +120,7 @@ class AuditResult:
     test: TestResult
     status: Status
     reasons: tuple[str, ...]
+    left_out: tuple[str, ...]
     search: str
     assumptions: tuple[str, ...]
     settings: dict[str, Any]
@@ -100,19 +132,17 @@ class AuditResult:
         return self.value - self.base_loss
 
     def verdict(self, delta: float | None = None) -> str:
-        """Return "fair", "unfair", "undecided" or, where the search failed, "not converged".
+        """Return "unfair" where rows show it, "fair" where a bound proves it, else "undecided" or "not converged".
 
         Parameters
         ----------
         delta : float, optional
             The gap that is still called fair; default the audit's own.
         """
-        if self.status != "converged":
-            return "not converged"
         level = self.delta if delta is None else delta
-        if level is None:
-            return "undecided"
-        return self.certificate.verdict(level, of="gap")
+        found = "undecided" if level is None else self.certificate.verdict(level, of="gap")
+        # What listed rows attain refutes, and what is bounded is proved, however the search ended.
+        return "not converged" if found == "undecided" and self.status != "converged" else found
 
     def raise_if_unfair(self, delta: float | None = None) -> None:
         """Raise unless the gap found is at most `delta` and the search can be trusted.
@@ -139,7 +169,7 @@ class AuditResult:
                 f"delta={level:g} (pure unfairness at no distance: {self.pure_gap:.4g}). "
                 f"Most harmed: person {worst['person'].iloc[0]} through {worst['changed'].iloc[0] or 'nothing'}."
             )
-        if self.status != "converged" or not np.isfinite(self.gap):
+        if self.verdict(level) == "not converged" or not np.isfinite(self.gap):
             raise NotConvergedError("the audit did not converge: " + "; ".join(self.reasons))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -156,23 +186,31 @@ class AuditResult:
         return load_result(Path(path))
 
     def __str__(self) -> str:
-        rows = [
-            ["people audited", f"{self.n:,}"],
-            ["mean loss", f"{self.base_loss:.4f}"],
+        rows = [["people audited", f"{self.n:,}"], ["mean loss", f"{self.base_loss:.4f}"]]
+        if self.sensitive is not None:
+            only = f"only {join_words(list(self.sensitive.columns))} changed"
+            rows.append([f"{only}: decided differently", _share(self.sensitive.changed)])
+            rows.append([f"{only}: added to the mean loss", f"{self.sensitive.gap:.4f}"])
+        rows += [
+            ["free under the metric: decided differently", _share(self.flipped)],
             ["gap at ε = 0 (pure unfairness)", f"{self.pure_gap:.4f}"],
             [f"gap at ε = {self.eps:g}", f"{self.gap:.4f}"],
-            ["decision differs for a twin at no distance", f"{self.flipped:.1%}"],
             ["λ*", f"{self.lambda_:.4g}"],
+            ["searched by", self.search],
             ["status", self.status],
         ]
         lines = [text_table(["audit", ""], rows), "", str(self.test)]
         if self.delta is not None:
             lines.append(f"verdict at δ = {self.delta:g}: {self.verdict()}")
         lines += [f"harmed: {rule}" for rule in self.unfair_map.rules[:3]]
-        lines += [f"note: {reason}" for reason in self.reasons]
+        lines += [f"note: {reason}" for reason in (*self.reasons, *self.left_out)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         from likewise.auditing.people.audit_summary import audit_summary_html
 
         return audit_summary_html(self)
+
+
+def _share(value: float | None) -> str:
+    return "n/a (a regression decides nothing)" if value is None else f"{value:.1%}"

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
-
-from likewise.auditing.audit_result import AuditResult, Status
-from likewise.auditing.claims.certificate import Bound
-from likewise.auditing.claims.conclusion import (
-    Clock,
-    Evidence,
-    Questions,
-    assumptions_of,
-    conclude,
-    settings_of,
-)
-from likewise.auditing.parts.audit_in_parts import Asked, audit_parquet
+from likewise.auditing.audit_result import AuditResult
+from likewise.auditing.claims.conclusion import Clock, Questions, write_up
 from likewise.auditing.parts.engine import Engine, LocalEngine
+from likewise.auditing.parts.map_folder import MapFolder
 from likewise.auditing.parts.parquet_table import ParquetTable
-from likewise.auditing.people.unfair_map import UnfairMap
-from likewise.auditing.problem.audit_problem import AuditProblem, free_columns
-from likewise.auditing.problem.editable_rows import tabular
-from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-from likewise.auditing.support.finite_dual import DualSolution
-from likewise.auditing.support.supporting_rows import Support
-from likewise.core.errors import InputError, bad_parameter
+from likewise.auditing.parts.preparation import Asked, Sizes, prepare_memory, prepare_parquet
+from likewise.auditing.parts.reduction import Reduction
+from likewise.auditing.search.choosing import read_searches
+from likewise.auditing.search.contract import Budget
+from likewise.core.errors import InputError
 
-__all__ = ["audit"]
-
-Search = Literal["auto", "candidates", "gradient", "exact"]
-# Branch and bound takes some ten milliseconds a person, so "auto" leaves larger tables to search="exact".
-_EXACT_AUTO = 300
-_SEARCHES = ("auto", "candidates", "gradient", "exact")
+__all__ = ["audit", "audit_asked"]
 
 
 def audit(
@@ -47,18 +30,18 @@ def audit(
     domain: Any = None,
     eps: float = 0.1,
     delta: float | None = None,
-    search: Search = "auto",
+    search: Any = "auto",
     loss: Any = "cross_entropy",
-    sensitive: Sequence[Any] | None = None,
-    edits: Mapping[Any, Sequence[Any]] | None = None,
-    candidates: CandidateSearch | None = None,
-    gradient: Any = None,
+    edits: Any = None,
+    encoded: bool | None = None,
+    budget_seconds: float | None = None,
     tau: float = 0.01,
     confidence: float = 0.95,
     random_state: int = 0,
     engine: Engine | None = None,
     map_folder: str | Path | None = None,
     progress: bool = False,
+    **renamed: Any,
 ) -> AuditResult:
     """Solve the auditor's problem (paper, equations 2–6) for any model.
 
@@ -66,35 +49,38 @@ def audit(
     ----------
     model : anything `likewise.models.as_model` takes
         A torch module, a scikit-learn estimator or pipeline, XGBoost, LightGBM, CatBoost, ONNX, or a function
-        that returns probabilities. It leaves as it came.
+        that returns probabilities. It leaves as it came. One without an encoder of its own gets what you pass.
     X : table or array of shape (n, p)
-        The people: a raw table (with a model that takes one, or a domain that encodes it), or encoded rows. Or a
-        path, folder or glob pattern of Parquet files, which are read part by part and may be larger than memory.
+        The people: a table in original units, or encoded rows (see `encoded`). Or a path, folder or glob pattern of
+        Parquet files, which are read part by part and may be larger than memory.
     y : array of shape (n,)
         Their labels. For Parquet files the name of the target column, or (name, value that counts as 1).
     metric : FairMetric or learner
-        Who is comparable with whom. A learner that is not fitted yet is fitted on `X`.
+        Who is comparable with whom. A learner that is not fitted yet is fitted on `X`. A metric that was learned in
+        another encoding of the same columns is re-expressed exactly.
     domain : Domain, optional
-        Which rows can exist. Default: a `TabularDomain` of the table, or the box of the data for plain numbers.
-        Pass ``Unbounded()`` to allow anything; then a worst case may be without end.
+        Which rows can exist; a person who cannot is an error. Default: a `TabularDomain` that holds the table, or the
+        box of the data for plain numbers. Pass ``Unbounded()`` to allow anything; then a worst case may be without end.
     eps : float, default=0.1
         Budget ε: mean squared fair distance. ``metric.budget(age=2)`` gives one in the table's own units.
     delta : float, optional
         The gap V(ε) − mean loss that is still called fair.
-    search : {"auto", "candidates", "gradient", "exact"}, default="auto"
+    search : {"auto", "candidates", "gradient", "exact"}, Search, or list of them, default="auto"
         Candidates: the people, and their twins with sensitive columns edited, for any model. Gradient: adds rows
-        found by following the model's gradient. Exact: adds an upper bound for linear models. Auto: candidates,
-        gradient where the model allows it, and exact for linear models of up to 300 people.
+        found by following the model's gradient. Exact: adds the worst case of linear models and proves it. Auto: all
+        that the model allows; ``result.left_out`` says what it did not. A search object carries its own choices:
+        ``[CandidateSearch(proxies=None), GradientSearch(restarts=4)]``.
     loss : str or Loss, default="cross_entropy"
         What a prediction costs.
-    sensitive : sequence of column names, optional
-        Columns whose values twins exchange. Default: the categorical columns that the metric ignores.
-    edits : mapping, optional
-        Values to try by column, such as ``{"relationship": ["Husband", "Wife"]}``.
-    candidates : CandidateSearch, optional
-        All choices of the candidate search; `sensitive` and `edits` are then taken from it.
-    gradient : GradientSearch, optional
-        All choices of the gradient search.
+    edits : mapping, Edit, or sequence, optional
+        More columns whose values twins exchange, in the language of `correspondence_study`:
+        ``["race", Edit("relationship", ("Husband", "Wife"))]``. What the metric was told is sensitive, and whole
+        columns that it makes free, are exchanged anyway.
+    encoded : bool, optional
+        Whether the rows of `X` are encoded. By default arrays are, and frames are not unless they declare it, as what
+        ``domain.encode`` returns does; the names of columns say nothing.
+    budget_seconds : float, optional
+        How long to search.
     tau : float, default=0.01
         The test's null hypothesis: pure unfairness adds at most this to the mean loss.
     confidence : float, default=0.95
@@ -109,6 +95,8 @@ def audit(
         holds the thousand most harmed people.
     progress : bool, default=False
         Show a bar with the time left while Parquet files stream.
+    **renamed
+        ``sensitive`` (now `edits`), ``candidates`` and ``gradient`` (now `search`), for one more release.
 
     Returns
     -------
@@ -127,149 +115,104 @@ def audit(
     >>> round(result.pure_gap, 3), result.pure_map.top(1)["changed"].item()
     (0.243, 'sex')
     """
+    if renamed:
+        search, edits = _with_old_names(search, edits, renamed)
     questions = Questions(eps, delta, tau, confidence)
-    if search not in _SEARCHES:
-        raise bad_parameter("audit", "search", allowed=f"one of {', '.join(_SEARCHES)}", got=search)
-    if isinstance(X, (str, Path)):
-        if search not in ("auto", "candidates"):
-            raise InputError(
-                "audit: Parquet files are audited with search='candidates'; load them for others."
-            )
-        asked = Asked(model, metric, domain, loss, candidates, sensitive, edits, random_state)
-        table = ParquetTable.find(X, y)
-        return audit_parquet(asked, table, questions, engine=engine, map_folder=map_folder, progress=progress)
-    if map_folder is not None or not (engine is None or isinstance(engine, LocalEngine)):
-        raise InputError(
-            "audit: 'engine' and 'map_folder' are for Parquet files. Pass their path as 'X' and the target's name "
-            "as 'y'."
-        )
+    searches, required = read_searches(search)
+    asked = Asked(
+        model,
+        metric,
+        searches,
+        domain,
+        loss,
+        edits,
+        encoded,
+        eps,
+        required,
+        Budget(budget_seconds),
+        random_state,
+    )
+    return audit_asked(asked, X, y, questions, engine=engine, map_folder=map_folder, progress=progress)
+
+
+def audit_asked(
+    asked: Asked,
+    X: Any,
+    y: Any,
+    questions: Questions,
+    *,
+    engine: Engine | None = None,
+    map_folder: str | Path | None = None,
+    progress: bool = False,
+    sizes: Sizes | None = None,
+) -> AuditResult:
+    """Run an audit whose questions are sorted out; `audit` with the sizes of parts to choose.
+
+    Parameters
+    ----------
+    asked : Asked
+    X, y, engine, map_folder, progress
+        As in `audit`; `X` may be a `ParquetTable` too.
+    questions : Questions
+    sizes : Sizes, optional
+    """
     clock = Clock()
-    problem = AuditProblem.build(model, X, y, metric=metric, domain=domain, loss=loss)
-    clock.lap("prepare")
-    chosen = candidates or CandidateSearch(
-        sensitive=free_columns(problem.views) if sensitive is None else tuple(sensitive),
-        edits=edits,
-        use_rows=search != "gradient",
-    )
-    support = _candidates(problem, chosen)
-    clock.lap("candidates")
-    found = _Found(support, "candidates", ())
-    if search == "gradient" or (search == "auto" and problem.searchable()):
-        found = _gradient(problem, support, gradient, eps, random_state)
-        clock.lap("gradient")
-    bounds: tuple[Bound | None, Bound | None] = (None, None)
-    if search == "exact" or (search == "auto" and problem.n <= _EXACT_AUTO and problem.searchable()):
-        bounds, found = _exact(problem, found, questions, random_state, required=search == "exact")
-        clock.lap("exact")
-    evidence = Evidence(
-        search=found.search,
-        status=found.status,
-        reasons=found.reasons,
-        bound=bounds[0],
-        population_bound=bounds[1],
-        assumptions=(*problem.assumptions, *assumptions_of(problem.views, chosen)),
-        settings=settings_of(problem.views, chosen) | {"seed": random_state},
-    )
-
-    def make_map(solution: DualSolution) -> UnfairMap:
-        return found.support.unfair_map(solution.corner, problem.y)
-
-    return conclude(found.support.frontier, evidence, questions, make_map, clock)
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    support: Support
-    search: str
-    reasons: tuple[str, ...]
-    status: Status = "converged"
-
-
-def _candidates(problem: AuditProblem, search: CandidateSearch) -> Support:
-    views = problem.views
-    found = search.run(views.model, problem.rows, problem.y, metric=views.metric, domain=views.domain)
-    return Support(views, problem.rows, found.candidates, np.zeros((0, 0)), found.frontier)
-
-
-def _gradient(problem: AuditProblem, support: Support, search: Any, eps: float, random_state: int) -> _Found:
-    if not problem.searchable():
-        raise InputError(
-            "audit: search='gradient' needs a differentiable model (a torch module, or a linear or MLP model of "
-            "scikit-learn) on encoded numbers. Pass encoded rows and a domain, or search='candidates'."
-        )
-    from likewise.auditing.search.column_generation import generate_columns
-    from likewise.auditing.search.gradient.gradient_search import GradientSearch
-
-    views, origin = problem.views, problem.encoded()
-    assert origin is not None  # searchable() says so
-    target = views.model.targets(problem.y)
-    labels = views.model.classes_[target] if views.model.classes_ is not None else target
-    encoded_views = replace(views, raw=False)
-
-    def valid(x: Any, rows: Any, lam: float) -> Any:
-        from likewise.auditing.search.valid_rows import refine
-
-        return refine(
-            x,
-            origin[rows],
-            labels[rows],
-            losses=lambda z, label: views.model.losses(encoded_views.for_model(z), label),
-            metric=views.metric.without_feature_map(),
-            domain=views.domain,
-            lam=lam,
-        )
-
-    support, report = generate_columns(
-        support,
-        search=search or GradientSearch(),
-        origin=origin,
-        target=target,
-        eps=eps,
-        refine=valid if tabular(views.domain) is not None else None,
-        random_state=random_state,
-    )
-    if report.non_finite:
-        reason = f"the search met values that are not finite for {report.non_finite} people"
-        return _Found(support, "candidates and gradient", (reason,), "failed")
-    if not report.settled:
-        reason = f"V(ε) still rose after {report.rounds} rounds of search; raise the steps of GradientSearch"
-        return _Found(support, "candidates and gradient", (reason,), "not_converged")
-    return _Found(support, "candidates and gradient", ())
-
-
-def _exact(
-    problem: AuditProblem, found: _Found, questions: Questions, random_state: int, *, required: bool
-) -> tuple[tuple[Bound | None, Bound | None], _Found]:
-    from likewise.auditing.bounds.linear import exact_bound, exact_dual, loss_ceiling
-    from likewise.auditing.bounds.linear.linear_model import LOSSES
-
-    views, origin, eps = problem.views, problem.encoded(), questions.eps
-    form = views.model.linear_form() if origin is not None else None
-    if form is None or not problem.searchable() or views.model.loss.name not in LOSSES:
-        if required:
+    if not isinstance(X, (str, Path, ParquetTable)):
+        if map_folder is not None or not (engine is None or isinstance(engine, LocalEngine)):
             raise InputError(
-                "audit: search='exact' needs a linear classifier (logistic or softmax regression) on encoded "
-                "numbers. Use search='auto', which takes what the model allows."
+                "audit: 'engine' and 'map_folder' are for Parquet files. Pass their path as 'X' and the target's "
+                "name as 'y'."
             )
-        return (None, None), found
-    given = (views.model, origin, problem.y)
-    where = {"metric": views.metric.without_feature_map(), "domain": views.domain, "eps": eps, "tol": 1e-6}
-    solved = exact_dual(*given, **where)
-    if not np.isfinite(solved.value):
-        reason = (
-            "the loss grows without end along directions that cost nothing: give the audit a bounded domain"
-        )
-        return (None, None), replace(found, reasons=(*found.reasons, reason), status="not_converged")
-    bound = Bound(
-        value=solved.value,
-        gap=solved.gap,
-        eps=eps,
-        n=problem.n,
-        method="dual with the exact inner supremum of a linear model",
-        lam=solved.lam,
-        assumptions=("the worst case may be any point of the box around the domain",),
+        prepared = prepare_memory(asked, X, y, sizes)
+        clock.lap("prepare")
+        answer = Reduction(LocalEngine(), prepared.job, prepared.parts).answer(questions, None, clock)
+        return write_up(answer, prepared.evidence, questions, clock)
+    table = X if isinstance(X, ParquetTable) else ParquetTable.find(X, y)
+    folder = None if map_folder is None else MapFolder(map_folder)
+    with engine or LocalEngine() as runner:
+        if progress and runner.dashboard is not None:
+            _say(f"Dashboard of {runner.describe()}: {runner.dashboard}")
+        runner.check(table.paths)
+        prepared = prepare_parquet(asked, table, runner, sizes)
+        clock.lap("prepare")
+        try:
+            reduction = Reduction(runner, prepared.job, prepared.parts, progress)
+            answer = reduction.answer(questions, folder, clock)
+        finally:
+            runner.forget(prepared.job.scratch)
+            if folder is not None:
+                folder.discard()
+        where = {"engine": runner.describe(), "parts": len(prepared.parts)}
+    evidence = replace(prepared.evidence, settings=prepared.evidence.settings | where)
+    return write_up(answer, evidence, questions, clock)
+
+
+def _with_old_names(search: Any, edits: Any, renamed: dict[str, Any]) -> tuple[Any, Any]:
+    """Understand the keywords of the last release, with a warning that says the new ones."""
+    unknown = [name for name in renamed if name not in ("sensitive", "candidates", "gradient")]
+    if unknown:
+        raise TypeError(f"audit() got an unexpected keyword argument {unknown[0]!r}")
+    warnings.warn(
+        f"audit: {', '.join(renamed)} will go in the next release; write edits=[…] for the columns that twins "
+        "exchange, and search=[CandidateSearch(…), GradientSearch(…)] for the choices of a search.",
+        DeprecationWarning,
+        stacklevel=3,
     )
-    population = None
-    if eps > 0 and problem.n >= 4 and np.isfinite(loss_ceiling(views.model, views.domain)):
-        population = exact_bound(*given, **where, confidence=questions.confidence, random_state=random_state)
-    return (bound, population), replace(found, search=f"{found.search}, exact bound")
+    if renamed.get("sensitive") is not None:
+        more = [] if edits is None else [edits] if not isinstance(edits, (list, tuple, dict)) else edits
+        named = list(more.items()) if isinstance(more, dict) else []
+        from likewise.evaluation.edits import Edit
+
+        edits = [*renamed["sensitive"], *(Edit(c, v) for c, v in named), *([] if named else more)]
+    chosen = [renamed[name] for name in ("candidates", "gradient") if renamed.get(name) is not None]
+    if not chosen:
+        return search, edits
+    standard, _ = read_searches(search)
+    kinds = tuple(type(one) for one in chosen)
+    return [*chosen, *(one for one in standard if not isinstance(one, kinds))], edits
+
+
+def _say(line: str) -> None:
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False).print(line, markup=False)

@@ -11,7 +11,18 @@ import pandas as pd
 
 from likewise.core.errors import InputError, bad_parameter
 
-__all__ = ["check_columns", "check_no_missing", "is_frame", "to_pandas", "to_same_library"]
+__all__ = [
+    "check_columns",
+    "check_no_missing",
+    "declared_encoded",
+    "is_frame",
+    "mark_encoded",
+    "to_pandas",
+    "to_same_library",
+]
+
+# What an encoded table says of itself: in the attrs of a pandas frame, in the metadata of an arrow table.
+_ENCODED = "likewise_encoded"
 
 
 def is_frame(table: object) -> bool:
@@ -56,6 +67,8 @@ def to_pandas(table: Any, *, owner: str, name: str = "frame") -> pd.DataFrame:
     frame: pd.DataFrame = (
         table if isinstance(table, pd.DataFrame) else nw.from_native(table, eager_only=True).to_pandas()
     )
+    if frame is not table and declared_encoded(table):
+        mark_encoded(frame)
     if frame.columns.has_duplicates:
         twice = frame.columns[frame.columns.duplicated()].unique().tolist()
         raise InputError(f"{owner}: {name!r} has columns of the same name: {twice}. Rename them.")
@@ -133,3 +146,30 @@ def check_no_missing(frame: pd.DataFrame, *, owner: str, name: str = "frame") ->
         f"{owner}: {name!r} has missing values: {', '.join(parts[:5])}{more}. "
         "Drop those rows or impute them first."
     )
+
+
+def mark_encoded(table: Any) -> Any:
+    """Return a table that declares its rows to be encoded, where its library has a place to say so.
+
+    Nobody can tell from the names of its columns: a table of numbers has the same ones before and after. polars has
+    no such place; its encoded frames pass for raw ones unless ``encoded=True`` is said where they are used.
+
+    Examples
+    --------
+    >>> declared_encoded(mark_encoded(pd.DataFrame({"age": [0.5]}))), declared_encoded(pd.DataFrame({"age": [40]}))
+    (True, False)
+    """
+    if isinstance(table, pd.DataFrame):
+        table.attrs[_ENCODED] = True
+        return table
+    if hasattr(table, "replace_schema_metadata"):
+        return table.replace_schema_metadata({**(table.schema.metadata or {}), _ENCODED: "yes"})
+    return table
+
+
+def declared_encoded(table: Any) -> bool:
+    """Whether a table declares that its rows are encoded (see `mark_encoded`)."""
+    if isinstance(table, pd.DataFrame):
+        return bool(table.attrs.get(_ENCODED, False))
+    metadata = getattr(getattr(table, "schema", None), "metadata", None)
+    return metadata is not None and _ENCODED.encode() in metadata

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.checks import check_matrix
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns, check_no_missing, is_frame, to_pandas, to_same_library
+from likewise.core.frames import check_columns, check_no_missing, is_frame, mark_encoded, to_same_library
 from likewise.domains.choices import check_choices
 from likewise.domains.column import Column, encoded_names
-from likewise.domains.decoded_tables import build_table
-from likewise.domains.decoding import decode_columns
 from likewise.domains.description import Description, read_description, write_description
 from likewise.domains.domain import Domain, as_rows
 from likewise.domains.encoded_set import EncodedSet
-from likewise.domains.encoding import encode_frame
+from likewise.domains.encoding import Encoding
 from likewise.domains.inference import describe_columns
 from likewise.domains.intake import own_columns, read_table
 from likewise.domains.validation import Violation, find_violations, find_violations_encoded
@@ -54,6 +53,8 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
     columns_ : tuple of Column
         What is known of each column, in the order of the encoding: kind, range, categories, mean, scale,
         and its place (``column.slice``). ``column.unit`` is the length of one whole unit in the encoding.
+    encoding_ : Encoding
+        Columns ↔ numbers: how a table becomes encoded rows, and back.
     groups_ : dict of str to list of str
         For each original column the names of its encoded columns.
     n_features_in_ : int
@@ -169,10 +170,8 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        encoded = encoded_names(columns)
-        self.groups_ = {c.name: encoded[c.slice] for c in columns}
-        self._names, self._library = names, library
-        self._by_name = {column.name: column for column in columns}
+        self.encoding_ = Encoding(columns, names, library)
+        self.groups_ = {c.name: list(self.encoding_.feature_names[c.slice]) for c in columns}
         self._set = EncodedSet(columns)
 
     # ---------------------------------------------------------------------------------- there and back
@@ -195,8 +194,9 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         if not is_frame(X):
             return encoded
         index = X.index if isinstance(X, pd.DataFrame) else None
-        frame = pd.DataFrame(encoded, columns=encoded_names(self.columns_), index=index, copy=False)
-        return to_same_library(frame, X)
+        names = list(self.encoding_.feature_names)
+        frame = pd.DataFrame(encoded, columns=names, index=index, copy=False)
+        return mark_encoded(to_same_library(frame, X))
 
     def encode(self, frame: Any) -> Any:
         """Encode rows in original units.
@@ -226,7 +226,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         """
         check_is_fitted(self)
         owner = "TabularDomain.encode"
-        return encode_frame(self._own_columns(frame, owner=owner), self.columns_, owner=owner)
+        return self.encoding_.encode(self._own_columns(frame, owner=owner), owner=owner)
 
     def decode(self, X: Any) -> Any:
         """Decode encoded rows to valid rows in original units.
@@ -242,10 +242,8 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
             In the library, column order and dtypes the domain was fitted on. A pandas index is kept.
         """
         check_is_fitted(self)
-        index = X.index if isinstance(X, pd.DataFrame) and self._library == "pandas" else None
-        rows = to_numpy(self._encoded_rows(X, owner="TabularDomain.decode"))
-        parts = decode_columns(rows, self.columns_)
-        return build_table([self._by_name[name] for name in self._names], parts, self._library, index)
+        index = X.index if isinstance(X, pd.DataFrame) and self.encoding_.library == "pandas" else None
+        return self.encoding_.decode(to_numpy(self._encoded_rows(X, owner="TabularDomain.decode")), index)
 
     def inverse_transform(self, X: Any) -> Any:
         """Decode encoded rows; the same as `decode`."""
@@ -266,7 +264,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         """
         check_is_fitted(self)
         given = _check_feature_names_in(self, input_features)
-        rename = dict(zip(self._names, given, strict=True))
+        rename = dict(zip(self.encoding_.names, given, strict=True))
         return np.asarray(encoded_names(self.columns_, rename), dtype=object)
 
     # ------------------------------------------------------------------------------------- the set
@@ -357,7 +355,32 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
             return find_violations_encoded(pair[0], self.columns_, pair[1] if len(pair) > 1 else None)
         frames = [self._own_columns(rows, owner=owner) for rows in given.values()]
         self._check_paired(frames, owner=owner)
-        return find_violations(frames[0], [self._by_name[name] for name in self._names], *frames[1:])
+        return find_violations(frames[0], [self.column(name) for name in self.encoding_.names], *frames[1:])
+
+    def widened(self, frame: Any) -> TabularDomain:
+        """Return the same encoding with ranges that reach as far as these people do.
+
+        Parameters
+        ----------
+        frame : data frame of shape (n, p)
+            People in original units; a category that the domain does not know is an error.
+
+        Examples
+        --------
+        >>> domain = TabularDomain.from_frame(pd.DataFrame({"age": [20, 40]}))
+        >>> domain.widened(pd.DataFrame({"age": [65]})).column("age").upper
+        65.0
+        """
+        rows = self.encode_array(frame)
+        columns = tuple(
+            column
+            if column.kind == "categorical"
+            else _reaching(column, rows[:, column.start] * column.scale + column.mean)
+            for column in self.columns_
+        )
+        wider: TabularDomain = clone(self)
+        wider._remember(columns, self.encoding_.names, self.encoding_.library)
+        return wider
 
     # --------------------------------------------------------------------------------- description
 
@@ -370,10 +393,10 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         'integer'
         """
         check_is_fitted(self)
-        if name not in self._by_name:
-            empty = pd.DataFrame(columns=pd.Index(self._names))
+        if name not in self.encoding_.by_name:
+            empty = pd.DataFrame(columns=pd.Index(self.encoding_.names))
             check_columns(empty, [name], owner="TabularDomain", name="domain")
-        return self._by_name[name]
+        return self.encoding_.by_name[name]
 
     def group(self, name: str) -> slice:
         """Columns of the encoding that an original column became.
@@ -400,7 +423,9 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         """
         check_is_fitted(self)
         return write_description(
-            Description(self.get_params(deep=False), self._library, self._names, self.columns_)
+            Description(
+                self.get_params(deep=False), self.encoding_.library, self.encoding_.names, self.columns_
+            )
         )
 
     @classmethod
@@ -414,15 +439,12 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
     # ------------------------------------------------------------------------------------- insides
 
     def _encoded_rows(self, X: Any, *, owner: str) -> Any:
-        if is_frame(X):
-            names = encoded_names(self.columns_)
-            frame = to_pandas(X, owner=owner, name="X")
-            check_columns(frame, names, owner=owner, name="X")
-            X = frame[names].to_numpy(dtype=float)
-        return check_matrix(X, owner=owner, n_features=self.n_features)
+        rows = self.encoding_.read_encoded(X, owner=owner) if is_frame(X) else X
+        return check_matrix(rows, owner=owner, n_features=self.n_features)
 
     def _own_columns(self, table: Any, *, owner: str) -> pd.DataFrame:
-        return own_columns(self, table, self._names, named=self._library != "numpy", owner=owner)
+        named = self.encoding_.library != "numpy"
+        return own_columns(self, table, self.encoding_.names, named=named, owner=owner)
 
     @staticmethod
     def _check_paired(pair: Iterable[Any], *, owner: str) -> None:
@@ -441,3 +463,11 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _reaching(column: Column, values: FloatArray) -> Column:
+    """The column with a range that holds the values, up to the rounding of the encoding."""
+    low, high = float(values.min()), float(values.max())
+    if column.kind == "integer":
+        low, high = float(np.rint(low)), float(np.rint(high))
+    return replace(column, lower=min(column.lower, low), upper=max(column.upper, high))

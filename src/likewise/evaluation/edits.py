@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from likewise.core.errors import InputError, bad_parameter
 from likewise.evaluation.table_cells import Attribute, Table, find_attribute
 
-__all__ = ["Edit", "Edits", "resolve_edits"]
+__all__ = ["Edit", "EditParts", "Edits", "edited_columns", "read_edits", "resolve_edits"]
 
 # Beyond these a study is nearly always a slip: a numeric column with "all", or too many columns at once.
 MAX_VALUES = 100
@@ -26,7 +28,7 @@ class Edit:
     Parameters
     ----------
     column : str
-        The column to edit.
+        The column to edit; its position (an int) in a plain array.
     values : sequence, optional
         The values to try; all those seen in the column by default.
 
@@ -36,12 +38,14 @@ class Edit:
     Edit(column='relationship', values=('Husband', 'Wife'))
     """
 
-    column: str
+    column: Any
     values: Sequence[Any] | None = None
 
 
 Variant: TypeAlias = Mapping[str, Any]
-Edits: TypeAlias = "Mapping[str, Any] | Edit | Sequence[Edit | Variant | Sequence[Variant]]"
+Edits: TypeAlias = "Mapping[str, Any] | Edit | Sequence[str | Edit | Variant | Sequence[Variant]]"
+# What edits come to: columns with values, and lists of columns that change together. Twins are all combinations.
+EditParts: TypeAlias = "tuple[Edit | tuple[Variant, ...], ...]"
 
 
 def resolve_edits(
@@ -74,17 +78,8 @@ def resolve_edits(
     >>> resolve_edits({"sex": "all", "race": ["b"]}, table, owner="study")[0]
     [{'sex': 'F', 'race': 'b'}, {'sex': 'M', 'race': 'b'}]
     """
-    factors = _factors(edits, owner)
-    names: list[str] = []
-    for factor in factors:
-        mine = [factor.column] if isinstance(factor, Edit) else _keys(factor)
-        twice = [name for name in mine if name in names]
-        if twice:
-            raise InputError(
-                f"{owner}: 'edits' edits column {twice[0]!r} twice. "
-                "Put columns that change together into one list of dicts."
-            )
-        names += mine
+    factors = read_edits(edits, owner=owner)
+    names = edited_columns(factors)
     attributes = {name: find_attribute(table, name, owner=owner) for name in names}
     choices: list[list[dict[str, Any]]] = []
     for factor in factors:
@@ -115,7 +110,43 @@ def resolve_edits(
     return variants, attributes
 
 
-def _factors(edits: Any, owner: str) -> list[Edit | list[Variant]]:
+def read_edits(edits: Any, *, owner: str) -> EditParts:
+    """Read edits in any of the ways they can be written; the one language of studies, audits and trainings.
+
+    Parameters
+    ----------
+    edits : mapping, Edit, or sequence
+        ``{"sex": ["F", "M"], "race": "all"}``; ``Edit("sex")``; ``["sex", Edit("race")]``; or lists of dicts,
+        whose columns change together.
+    owner : str
+        For the error message.
+
+    Examples
+    --------
+    >>> read_edits(["sex", Edit("role", ("Husband", "Wife"))], owner="audit")
+    (Edit(column='sex', values=None), Edit(column='role', values=('Husband', 'Wife')))
+    """
+    parts = tuple(_parts(edits, owner))
+    edited_columns(parts, owner=owner)
+    return parts
+
+
+def edited_columns(parts: EditParts, *, owner: str = "edits") -> list[Any]:
+    """Return the columns that are edited, each once, or raise where two parts edit the same one."""
+    names: list[Any] = []
+    for part in parts:
+        mine = [part.column] if isinstance(part, Edit) else _keys(part)
+        twice = [name for name in mine if name in names]
+        if twice:
+            raise InputError(
+                f"{owner}: 'edits' edits column {twice[0]!r} twice. "
+                "Put columns that change together into one list of dicts."
+            )
+        names += mine
+    return names
+
+
+def _parts(edits: Any, owner: str) -> list[Edit | tuple[Variant, ...]]:
     if isinstance(edits, Edit):
         return [edits]
     if isinstance(edits, Mapping):
@@ -124,16 +155,18 @@ def _factors(edits: Any, owner: str) -> list[Edit | list[Variant]]:
         raise _bad_edits(owner, edits)
     parts = list(edits)
     if parts and all(isinstance(part, Mapping) for part in parts):
-        return [parts]
-    factors: list[Edit | list[Variant]] = []
+        return [tuple(parts)]
+    found: list[Edit | tuple[Variant, ...]] = []
     for part in parts:
         if isinstance(part, Edit):
-            factors.append(part)
+            found.append(part)
+        elif isinstance(part, (str, int, np.integer)) and not isinstance(part, bool):
+            found.append(Edit(part))
         elif isinstance(part, (list, tuple)) and part and all(isinstance(v, Mapping) for v in part):
-            factors.append(list(part))
+            found.append(tuple(part))
         else:
             raise _bad_edits(owner, part)
-    return factors
+    return found
 
 
 def _bad_edits(owner: str, got: Any) -> InputError:
@@ -146,7 +179,7 @@ def _bad_edits(owner: str, got: Any) -> InputError:
     )
 
 
-def _keys(variants: Sequence[Variant]) -> list[str]:
+def _keys(variants: Sequence[Variant]) -> list[Any]:
     return list(dict.fromkeys(key for variant in variants for key in variant))
 
 

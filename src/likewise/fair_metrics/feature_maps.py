@@ -9,7 +9,7 @@ import numpy as np
 
 from likewise.core.arrays import is_tensor, like, to_numpy
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import is_frame, to_pandas
+from likewise.core.frames import declared_encoded, is_frame, to_pandas
 
 __all__ = ["apply_feature_map", "is_encoder", "map_names", "map_width"]
 
@@ -77,9 +77,8 @@ def apply_feature_map(feature_map: Any, X: Any) -> Any:
 def _encode(domain: Any, X: Any) -> Any:
     if not is_frame(X):
         return X
-    frame = to_pandas(X, owner="FairMetric", name="X")
-    if tuple(frame.columns) == map_names(domain):
-        return frame
+    if declared_encoded(X):
+        return domain.encoding_.read_encoded(X, owner="FairMetric")
     return domain.encode_array(X)
 
 

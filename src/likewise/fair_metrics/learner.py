@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from likewise.core.arrays import FloatArray, is_tensor, to_numpy
 from likewise.core.checks import check_matrix, check_number
 from likewise.core.errors import InputError
-from likewise.core.frames import is_frame, to_pandas
+from likewise.core.frames import declared_encoded, is_frame, to_pandas
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.feature_maps import apply_feature_map, is_encoder, map_names
 from likewise.fair_metrics.metric import FairMetric
@@ -77,7 +77,8 @@ class SubspaceLearner(BaseEstimator):
             return self._read_mapped(owner, X, frame, reset=reset)
         domain = getattr(self, "encoder_", self.feature_map if self.domain is None else self.domain)
         names = map_names(domain) if domain is not None and _is_fitted(domain) else None
-        if frame is not None and tuple(frame.columns) != names and (domain is not None or _is_raw(frame)):
+        encoded = declared_encoded(X)
+        if frame is not None and not encoded and (domain is not None or _is_raw(frame)):
             return self._read_raw(owner, frame, domain, list(may_miss), reset=reset)
         where_names = names if frame is None else tuple(frame.columns)
         array = validate_data(

@@ -284,8 +284,8 @@ class FairMetric:
     def features(self, X: Any) -> Any:
         """Return φ(X): a finite array or tensor of shape (n, d).
 
-        Where φ is a `TabularDomain`, raw frames are encoded; arrays, tensors and frames that have the
-        encoded columns already pass as they are.
+        Where φ is a `TabularDomain`, frames are encoded, unless they declare that they are already, as what
+        ``domain.encode`` returns does; arrays and tensors are encoded rows.
         """
         phi = apply_feature_map(self.feature_map, X)
         return check_matrix(phi, owner="FairMetric", n_features=self.n_features)

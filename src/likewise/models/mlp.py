@@ -304,6 +304,21 @@ class MLPOracle(Oracle):
             ]
         return MLPOracle.from_network(Network(tuple(stages)), self.objective)
 
+    def after(self, matrix: Any, offset: Any) -> MLPOracle:
+        """Return the oracle of rows that this one knows as Ax + b: W(Ax + b) + c = (WA)x + (Wb + c).
+
+        The weights are read once, here.
+        """
+        with torch.no_grad():
+            weight, bias = self.network.stages[0].read()
+            # In double precision: the product stands for two maps that would each be rounded once.
+            wide = weight.detach().double()
+            first = (wide @ like(matrix, wide)).to(weight.dtype)
+            moved = (wide @ like(offset, wide) + bias.detach().double()).to(weight.dtype)
+            stage = Stage((Dense(first, moved),), self.network.stages[0].activation)
+        network = replace(self.network, stages=(stage, *self.network.stages[1:]))
+        return MLPOracle.from_network(network, self.objective)
+
     def __call__(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the loss (n,) and its gradient by x (n, d)."""
         with torch.no_grad():

@@ -14,10 +14,32 @@ from likewise.core.checks import check_matrix
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, is_frame, to_pandas
 
-__all__ = ["named", "numeric_matrix", "select_columns", "table_or_matrix"]
+__all__ = ["are_made_up", "named", "numeric_matrix", "same_words", "select_columns", "table_or_matrix"]
 
 # Names that a library makes up when it was trained on an array: f0, Column_3, x1, 7.
 _MADE_UP = re.compile(r"(f|x|Column_|column_|feature_)?\d+")
+
+
+def are_made_up(names: Sequence[str]) -> bool:
+    """Whether a library made these names up because it was trained on an array: they stand for positions.
+
+    Examples
+    --------
+    >>> are_made_up(["f0", "f1"]), are_made_up(["age", "f1"])
+    (True, False)
+    """
+    return all(_MADE_UP.fullmatch(str(name)) for name in names)
+
+
+def same_words(one: object, other: object) -> bool:
+    """Whether two names differ only in signs that some library cannot write: ``hours_per_week``, ``hours per week``.
+
+    Examples
+    --------
+    >>> same_words("hours_per_week", "hours per week")
+    True
+    """
+    return _plain(one) == _plain(other)
 
 
 def select_columns(frame: pd.DataFrame, names: Sequence[str] | None, *, owner: str) -> pd.DataFrame:
@@ -36,7 +58,7 @@ def select_columns(frame: pd.DataFrame, names: Sequence[str] | None, *, owner: s
         return frame
     if all(name in frame.columns for name in names):
         return frame[list(names)]
-    if all(_MADE_UP.fullmatch(str(name)) for name in names) and len(names) == frame.shape[1]:
+    if are_made_up(names) and len(names) == frame.shape[1]:
         return frame
     written = {_plain(column): column for column in frame.columns}
     if len(written) == frame.shape[1] and all(_plain(name) in written for name in names):

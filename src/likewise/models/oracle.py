@@ -78,6 +78,19 @@ class Oracle(ABC):
         """Return the model as a function of displacements of x (n, d) where it is a `SingleLayer`, else None."""
         return None
 
+    def after(self, matrix: Any, offset: Any) -> Oracle:
+        """Return the oracle of rows x that this one knows as Ax + b.
+
+        Parameters
+        ----------
+        matrix : array or Tensor of shape (d_own, d)
+            A.
+        offset : array or Tensor of shape (d_own,)
+            b.
+        """
+        like_rows = torch.zeros(0, dtype=self.dtype, device=self.device)
+        return _AffineOracle(self, like(matrix, like_rows), like(offset, like_rows))
+
 
 class FoldedOracle(ABC):
     """An oracle over subspace coefficients: ``folded(z, y)`` → loss (n,) and gradient by z (n, K)."""
@@ -114,6 +127,35 @@ class _PlainFold(FoldedOracle):
 
     def take(self, rows: torch.Tensor) -> FoldedOracle:
         return _PlainFold(self._oracle, self._x[rows], self._basis)
+
+
+class _AffineOracle(Oracle):
+    """An oracle behind an affine map, by the chain rule."""
+
+    def __init__(self, inner: Oracle, matrix: torch.Tensor, offset: torch.Tensor) -> None:
+        self._inner, self._matrix, self._offset = inner, matrix, offset
+        self.objective = inner.objective
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._inner.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self._inner.device
+
+    def __call__(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        loss, gradient = self._inner(self._mapped(x), y)
+        return loss, gradient @ self._matrix
+
+    def loss(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return self._inner.loss(self._mapped(x), y)
+
+    def fold(self, x: torch.Tensor, basis: Any) -> FoldedOracle:
+        return self._inner.fold(self._mapped(x), self._matrix @ like(basis, x))
+
+    def _mapped(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.addmm(self._offset, x, self._matrix.t())
 
 
 class AutogradOracle(Oracle):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from likewise.core.arrays import FloatArray, is_tensor, to_numpy
 from likewise.core.checks import check_matrix
 from likewise.core.errors import bad_parameter
-from likewise.core.frames import is_frame, to_pandas
+from likewise.core.frames import declared_encoded, is_frame, to_pandas
 from likewise.domains import TabularDomain
 
 __all__ = ["read_first_rows", "read_new_rows", "table_or_array"]
@@ -75,8 +75,10 @@ def read_new_rows(estimator: Any, X: Any, *, owner: str) -> FloatArray:
     if encoder is None:
         return np.asarray(validate_data(estimator, X, reset=False, dtype=[np.float64, np.float32]))
     raw_arrays = not hasattr(encoder, "feature_names_in_")
-    if not _is_encoded(X, encoder) if is_frame(X) else raw_arrays:
+    if not declared_encoded(X) if is_frame(X) else raw_arrays:
         return np.asarray(encoder.encode_array(X))
+    if is_frame(X):
+        return np.asarray(encoder.encoding_.read_encoded(X, owner=owner))
     return np.asarray(check_matrix(X, owner=owner, n_features=encoder.n_features))
 
 
@@ -98,19 +100,13 @@ def _encoder_for(given: Any, domain: TabularDomain | None) -> TabularDomain | No
         fresh: TabularDomain = clone(domain).fit(given)
         return fresh
     if is_frame(given):
-        return None if _is_encoded(given, domain) else domain
+        return None if declared_encoded(given) else domain
     return None if hasattr(domain, "feature_names_in_") else domain
 
 
 def _is_raw(frame: pd.DataFrame) -> bool:
     """Whether a frame has columns that are not numbers, so that it must be encoded first."""
     return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
-
-
-def _is_encoded(frame: pd.DataFrame, encoder: TabularDomain) -> bool:
-    """Whether a frame has the encoded columns; where both are called the same, it counts as raw."""
-    names = [str(name) for name in encoder.get_feature_names_out()]
-    return list(frame.columns) == names and names != list(getattr(encoder, "feature_names_in_", []))
 
 
 def _is_fitted(domain: TabularDomain) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from likewise.auditing.audit_result import AuditResult
 from likewise.auditing.claims.certificate import Bound, Estimate
 from likewise.auditing.claims.verdict import give_verdict
-from likewise.auditing.support.finite_dual import DualCurve
+from likewise.auditing.support.dual_curve import DualCurve
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.files import atomic_path

@@ -73,7 +73,8 @@ def give_verdict(result: AuditResult) -> Verdict:
     Unfair: Comparable twins at no fair distance (ε = 0) raise the mean loss of 4 people by at least 0.243 (95% interval −0.197 to 0.683 for the population), more than the δ = 0.1 allowed, assuming the fair metric as given and twins that may exchange sex.
     """
     assumed = _assumed(result)
-    if result.status != "converged":
+    verdict = result.verdict()
+    if verdict == "not converged":
         why = "; ".join(result.reasons) or "no reason was given"
         return Verdict(
             "not converged",
@@ -82,7 +83,7 @@ def give_verdict(result: AuditResult) -> Verdict:
         )
     if result.delta is None:
         return Verdict("no limit", f"{_without_limit(result)}, {assumed}.")
-    kind = result.certificate.verdict(result.delta, of="gap")
+    kind: Kind = "fair" if verdict == "fair" else "unfair" if verdict == "unfair" else "undecided"
     say = {"fair": _fair, "unfair": _unfair, "undecided": _undecided}[kind]
     return Verdict(kind, f"{say(result, result.delta)}, {assumed}.")
 
@@ -121,15 +122,41 @@ def _undecided(result: AuditResult, delta: float) -> str:
 
 
 def _without_limit(result: AuditResult) -> str:
+    return "; ".join(part for part in (_sensitive_only(result), _free(result)) if part)
+
+
+def _sensitive_only(result: AuditResult) -> str:
+    """What needs no metric to be believed, which comes first."""
+    found = result.sensitive
+    if found is None:
+        return ""
+    names = join_words(list(found.columns))
+    if found.changed is None or found.changed_interval is None:
+        return (
+            f"Changing only {names} raises the mean loss of {_people(result.n)} by {short_number(found.gap)}"
+        )
+    low, high = found.changed_interval
+    level = result.settings.get("confidence", 0.95)
+    return (
+        f"Changing only {names} changes the decision for {found.changed:.1%} of {_people(result.n)} "
+        f"({level:.0%} interval {low:.1%} to {high:.1%})"
+    )
+
+
+def _free(result: AuditResult) -> str:
     test = result.test
     low, high = test.interval
     p = "p < 0.0001" if test.p_value < 1e-4 else f"p = {test.p_value:.2g}"
     known = "which is" if test.rejected else "which is not shown to be"
+    start = (
+        "all moves that the metric calls free"
+        if result.sensitive is not None
+        else "All moves that the metric calls free"
+    )
+    decided = "" if result.flipped is None else f", and change the decision for {result.flipped:.1%}"
     return (
-        f"Comparable twins at no fair distance raise the mean loss of {_people(result.n)} by "
-        f"{short_number(result.pure_gap)} ({test.confidence:.0%} interval {short_number(low)} to "
-        f"{short_number(high)}), {known} more than {test.threshold:g} ({p}), and change the decision for "
-        f"{result.flipped:.1%} of them"
+        f"{start} raise the mean loss by {short_number(result.pure_gap)} ({test.confidence:.0%} interval "
+        f"{short_number(low)} to {short_number(high)}), {known} more than {test.threshold:g} ({p}){decided}"
     )
 
 

@@ -1,33 +1,35 @@
-"""The work on one part of a table that is audited in parts: pure functions of what all parts share and of one part.
+"""The work on one part of a table: pure functions of what all parts share and of one part.
 
-A part's frontier is kept in a file where it was made, for the rounds that follow. A round that does not find it, as
-on another machine after a worker died, makes it again, so that losing files costs time and changes nothing.
+A part's frontier is kept for the rounds that follow: in memory where the table is, else in a file where it was made. A
+round that does not find it, as on another machine after a worker died, makes it again, so that losing files costs time
+and changes nothing.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from likewise.auditing.parts.memory_table import MemoryTable
 from likewise.auditing.parts.parquet_table import ParquetTable, Part
-from likewise.auditing.parts.part_sums import HARM_EDGES, Outcome, Tally, Worst
-from likewise.auditing.problem.coordinates import Views
-from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-from likewise.auditing.search.candidates.candidate_shards import ShardedCandidates, plan_shards, search_shards
-from likewise.auditing.support.binned_steps import Spectrum
-from likewise.auditing.support.finite_dual import all_steps
+from likewise.auditing.parts.part_sums import HARM_EDGES, Ending, FoundSums, SensitiveSums, SettledSums, Worst
+from likewise.auditing.people.sensitive_twins import sensitive_twins
+from likewise.auditing.problem.audit_problem import AuditProblem
+from likewise.auditing.search.contract import Budget, Search
+from likewise.auditing.support.binned_steps import BinnedSteps
 from likewise.auditing.support.frontier import Floats, Frontier, Ints
+from likewise.auditing.support.frontier_steps import steps_of
 from likewise.auditing.support.moments import Moments
 from likewise.auditing.support.supporting_rows import Support
 from likewise.core.files import atomic_path
 
-__all__ = ["Job", "narrow_part", "pick_part", "search_part", "settle_part"]
+__all__ = ["Job", "narrow_part", "pick_part", "search_part", "search_people", "settle_part"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,70 +38,119 @@ class Job:
 
     Parameters
     ----------
-    table : ParquetTable
-    views : Views
-        The model, the metric and the domain.
-    search : CandidateSearch
+    table : ParquetTable or MemoryTable
+    problem : AuditProblem
+        Whose people are exchanged for those of a part; its pool goes along.
+    searches : tuple of Search
         With everything that is learned from data filled in, so that parts do not differ in it.
-    pool : sequence of DataFrame
-        The people that everybody is compared with, in shards.
+    eps : float
+    budget : Budget
     chunk_rows : int
         People in memory at once.
     top : int
         How many of the most harmed are kept.
     bits : int
-        Of the spectrum.
+        Of the binned steps.
     scratch : str
         Folder for frontiers.
+    kept : dict
+        The support of people who are in memory.
     """
 
-    table: ParquetTable
-    views: Views
-    search: CandidateSearch
-    pool: tuple[Any, ...]
+    table: ParquetTable | MemoryTable
+    problem: AuditProblem
+    searches: tuple[Search, ...]
+    eps: float
+    budget: Budget
     chunk_rows: int
     top: int
     bits: int
     scratch: str
+    kept: dict[int, Support] = field(default_factory=dict)
 
     def frontier_path(self, part: Part) -> Path:
         """Where the frontier of a part is kept."""
         return Path(self.scratch) / f"frontier-{part.index:07d}.npz"
 
 
-def search_part(job: Job, part: Part) -> Tally:
+def search_people(job: Job, problem: AuditProblem) -> tuple[Support, Ending, dict[str, float]]:
+    """Run the searches on some people, one after the other, and say how they ended and what they cost."""
+    support, ending = Support.start(problem), Ending()
+    cpu: dict[str, float] = {}
+    for search in job.searches:
+        start = time.process_time()
+        if job.budget.spent:
+            reason = f"time was up before the {search.name} search; give the audit more (budget_seconds=…, --budget)"
+            ending = replace(ending.merge(Ending("not_converged", (reason,))), bound=ending.bound)
+            continue
+        found = search.improve(problem, support, job.eps, job.budget)
+        support = found.support
+        merged = ending.merge(Ending(found.status, found.reasons))
+        ending = replace(
+            merged,
+            bound=_lower(ending.bound, found.bound),
+            population_bound=_lower(ending.population_bound, found.population_bound),
+        )
+        cpu[search.name] = cpu.get(search.name, 0.0) + time.process_time() - start
+    return support, ending, cpu
+
+
+def search_part(job: Job, part: Part) -> FoundSums:
     """Search the twins of a part's people, keep the frontier, and add up what it says."""
-    start = time.process_time()
-    frontier, flips = _search(job, part)
-    steps = all_steps(frontier)
+    total: FoundSums | None = None
+    frontiers: list[Frontier] = []
+    for problem in _problems(job, part):
+        support, ending, cpu = search_people(job, problem)
+        frontiers.append(support.frontier)
+        start = time.process_time()
+        twins = sensitive_twins(problem)
+        cpu["sensitive twins"] = time.process_time() - start
+        if isinstance(job.table, MemoryTable):
+            job.kept[part.index] = support
+        found = _added_up(job, support, ending, cpu, None if twins is None else SensitiveSums.of(twins))
+        total = found if total is None else total.merge(found, top=job.top)
+    assert total is not None  # a part has people
+    if not isinstance(job.table, MemoryTable):
+        _keep(job, part, Frontier.stack(frontiers))
+    return total
+
+
+def _added_up(
+    job: Job, support: Support, ending: Ending, cpu: dict[str, float], sensitive: SensitiveSums | None
+) -> FoundSums:
+    frontier = support.frontier
+    steps = steps_of(frontier)
     free = np.isinf(steps.slope)
     gain: Floats = np.bincount(steps.row[free], steps.gain[free], frontier.n_rows).astype(np.float64)
     moved = np.bincount(steps.row[free], minlength=frontier.n_rows)
-    return Tally(
+    person = support.problem.first + np.arange(frontier.n_rows)
+    return FoundSums(
         losses=Moments.of(frontier.base_loss),
         free=Moments.of(gain),
-        flips=flips,
-        spectrum=Spectrum.of(frontier, bits=job.bits),
-        worst=Worst.of(gain, part.first + np.arange(frontier.n_rows), moved, top=job.top),
-        cpu=time.process_time() - start,
+        changed=int(support.changed.sum()),
+        sensitive=sensitive,
+        steps=BinnedSteps.of(steps, bits=job.bits),
+        worst=Worst.of(gain, person, moved, top=job.top),
+        ending=ending,
+        cpu=cpu,
     )
 
 
-def narrow_part(job: Job, part: Part, *, low: float, high: float, bits: int) -> Spectrum:
+def narrow_part(job: Job, part: Part, *, low: float, high: float, bits: int) -> BinnedSteps:
     """Return the steps with slopes from `low` to `high`, in finer bins."""
-    return Spectrum.of(_kept(job, part), bits=bits, low=low, high=high)
+    return BinnedSteps.of(steps_of(_kept(job, part)), bits=bits, low=low, high=high)
 
 
-def settle_part(job: Job, part: Part, *, lam: float, folder: str | None = None) -> Outcome:
+def settle_part(job: Job, part: Part, *, lam: float, folder: str | None = None) -> SettledSums:
     """Say what λ* means for a part's people, and write their unfair map where a folder is given."""
     start = time.process_time()
     frontier = _kept(job, part)
-    taken = all_steps(frontier).taken(lam, frontier.n_rows)
+    taken = steps_of(frontier).taken(lam, frontier.n_rows)
     harm = frontier.loss[frontier.indptr[:-1] + taken] - frontier.base_loss
     written = 0
     if folder is not None:
         written = _write_map(job, part, frontier, taken, Path(folder))
-    return Outcome(
+    return SettledSums(
         gains=Moments.of(frontier.conjugate(lam) - frontier.base_loss),
         worst=Worst.of(harm, part.first + np.arange(frontier.n_rows), taken, top=job.top),
         histogram=np.histogram(harm, HARM_EDGES)[0].astype(np.int64),
@@ -108,19 +159,29 @@ def settle_part(job: Job, part: Part, *, lam: float, folder: str | None = None) 
     )
 
 
-def pick_part(job: Job, item: tuple[Part, Ints]) -> pa.Table:
+def pick_part(job: Job, item: tuple[Part, Ints]) -> Any:
     """Return some people of a part by number."""
     return job.table.pick(*item)
 
 
-def _search(job: Job, part: Part) -> tuple[Frontier, int]:
-    """Search a part chunk by chunk, and keep the frontier in a file."""
-    views, parts, flips = job.views, [], 0
+def support_of(job: Job, picked: Sequence[Any], order: Ints, person: Ints) -> Support:
+    """Return what was found for some people: kept where they are in memory, else found again."""
+    if 0 in job.kept and len(person) == job.kept[0].problem.n:
+        return job.kept[0]
+    rows, y = job.table.joined(picked, order)
+    return search_people(job, job.problem.of(rows, y))[0]
+
+
+def _problems(job: Job, part: Part) -> Iterator[AuditProblem]:
+    """Yield the people of a part, chunk by chunk, as problems of their own."""
+    first = part.first
     for rows, y in job.table.chunks(part, job.chunk_rows):
-        found = search_shards(job.search, views, rows, y, job.pool)
-        parts.append(found.frontier)
-        flips += _flips(views, rows, found.frontier, found.candidates)
-    frontier = Frontier.stack(parts)
+        whole = isinstance(job.table, MemoryTable)
+        yield job.problem if whole else job.problem.of(rows, y, first=first)
+        first += len(y)
+
+
+def _keep(job: Job, part: Part, frontier: Frontier) -> None:
     path = job.frontier_path(part)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_path(path) as temporary, temporary.open("wb") as stream:
@@ -131,27 +192,17 @@ def _search(job: Job, part: Part) -> tuple[Frontier, int]:
             loss=frontier.loss,
             candidate=frontier.candidate,
         )
-    return frontier, flips
 
 
 def _kept(job: Job, part: Part) -> Frontier:
-    """Return the frontier of a part from its file, or make it again."""
+    """Return the frontier of a part from where it was kept, or make it again."""
+    if part.index in job.kept:
+        return job.kept[part.index].frontier
     path = job.frontier_path(part)
     if not path.is_file():
-        return _search(job, part)[0]
+        search_part(job, part)
     with np.load(path, allow_pickle=False) as arrays:
         return Frontier(**{name: arrays[name] for name in arrays.files})
-
-
-def _flips(views: Views, rows: Any, frontier: Frontier, candidates: ShardedCandidates) -> int:
-    """How many people's twins at no fair distance get another decision."""
-    free = frontier.indptr[:-1] + all_steps(frontier).taken(np.inf, frontier.n_rows)
-    moved = np.flatnonzero(frontier.candidate[free] >= 0)
-    if not len(moved):
-        return 0
-    twins = candidates.take(frontier.candidate[free[moved]])
-    before = views.model.predict(views.for_model(rows.iloc[moved]))
-    return int((before != views.model.predict(views.for_model(twins))).sum())
 
 
 def _write_map(job: Job, part: Part, frontier: Frontier, taken: Ints, folder: Path) -> int:
@@ -162,7 +213,7 @@ def _write_map(job: Job, part: Part, frontier: Frontier, taken: Ints, folder: Pa
     with atomic_path(folder / f"part-{part.index:07d}.parquet") as temporary:
         writer = None
         try:
-            for table in _map_chunks(job, part, frontier, taken):
+            for table in _map_chunks(job, part, taken):
                 writer = writer or pq.ParquetWriter(temporary, table.schema)
                 writer.write_table(table.cast(writer.schema))
                 written += table.num_rows
@@ -172,14 +223,22 @@ def _write_map(job: Job, part: Part, frontier: Frontier, taken: Ints, folder: Pa
     return written
 
 
-def _map_chunks(job: Job, part: Part, frontier: Frontier, taken: Ints) -> Iterator[pa.Table]:
-    start = 0
-    for rows, y in job.table.chunks(part, job.chunk_rows):
-        here = slice(start, start + len(y))
-        chunk = frontier.take(here)
-        candidates = plan_shards(job.search, job.views, rows, job.pool)
-        support = Support(job.views, rows, candidates, np.zeros((0, 0)), chunk)
-        person = part.first + np.arange(start, start + len(y))
-        shown = support.unfair_map(chunk.indptr[:-1] + taken[here], y, person=person)
+def _map_chunks(job: Job, part: Part, taken: Ints) -> Iterator[pa.Table]:
+    for problem in _problems(job, part):
+        support = search_people(job, problem)[0]
+        start = problem.first - part.first
+        corner = clipped_corners(support.frontier, taken[start : start + problem.n])
+        shown = support.unfair_map(corner, person=problem.first + np.arange(problem.n))
         yield pa.Table.from_pandas(shown.frame, preserve_index=False)
-        start += len(y)
+
+
+def clipped_corners(frontier: Frontier, taken: Ints) -> Ints:
+    """Return the corner of each row after so many steps; its last one where rounding took a step away."""
+    return np.asarray(np.minimum(frontier.indptr[:-1] + taken, frontier.indptr[1:] - 1))
+
+
+def _lower(one: Any, other: Any) -> Any:
+    """The tighter of two bounds, either of which may be missing."""
+    if one is None or other is None:
+        return one or other
+    return one if one.value <= other.value else other

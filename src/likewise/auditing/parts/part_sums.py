@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from likewise.auditing.support.binned_steps import Spectrum
+from likewise.auditing.claims.certificate import Bound
+from likewise.auditing.people.sensitive_twins import SensitiveTwins
+from likewise.auditing.search.contract import Status
+from likewise.auditing.support.binned_steps import BinnedSteps
 from likewise.auditing.support.frontier import Floats, Ints
 from likewise.auditing.support.moments import Moments
 
-__all__ = ["HARM_EDGES", "Outcome", "Tally", "Worst"]
+__all__ = ["HARM_EDGES", "Ending", "FoundSums", "SensitiveSums", "SettledSums", "Worst"]
 
 # Bins of harm (increase of loss) that people are counted in.
 HARM_EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, np.inf)
+_WORSE = ("converged", "not_converged", "failed")
+_MOST_REASONS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +61,62 @@ class Worst:
         return self.of(*columns, top=top)
 
 
+@dataclass(frozen=True)
+class Ending:
+    """How the searches of one part, or of several, ended.
+
+    Parameters
+    ----------
+    status : {"converged", "not_converged", "failed"}
+        The worst of all.
+    reasons : tuple of str
+        Why, each once.
+    bound, population_bound : Bound, optional
+        Only where one part is everybody: a bound of a part bounds nobody else.
+    """
+
+    status: Status = "converged"
+    reasons: tuple[str, ...] = ()
+    bound: Bound | None = None
+    population_bound: Bound | None = None
+
+    def merge(self, other: Ending) -> Ending:
+        """Return how both ended."""
+        worse: Status = max(self.status, other.status, key=_WORSE.index)
+        reasons = tuple(dict.fromkeys((*self.reasons, *other.reasons)))
+        return Ending(worse, reasons[:_MOST_REASONS])
+
+
+@dataclass(frozen=True)
+class SensitiveSums:
+    """What becomes of people when only the sensitive columns change, added up.
+
+    Parameters
+    ----------
+    columns : tuple of str
+    harm : Moments
+        Of what the worst such twin adds.
+    changed : int
+        People of whom some such twin is decided differently.
+    """
+
+    columns: tuple[str, ...]
+    harm: Moments
+    changed: int
+
+    @classmethod
+    def of(cls, twins: SensitiveTwins) -> SensitiveSums:
+        """Add up what was found for each person."""
+        return cls(twins.columns, Moments.of(twins.harm), int(twins.changed.sum()))
+
+    def merge(self, other: SensitiveSums) -> SensitiveSums:
+        """Return the sums of both."""
+        return SensitiveSums(self.columns, self.harm.merge(other.harm), self.changed + other.changed)
+
+
 @dataclass(frozen=True, eq=False)
-class Tally:
-    """What the search found in one part, or in several.
+class FoundSums:
+    """What the searches found in one part, or in several.
 
     Parameters
     ----------
@@ -66,37 +124,46 @@ class Tally:
         Of the people's losses where they stand.
     free : Moments
         Of what moves that cost nothing add.
-    flips : int
-        People whose twin at no fair distance gets another decision.
-    spectrum : Spectrum
+    changed : int
+        People of whom some twin at no fair distance is decided differently.
+    sensitive : SensitiveSums or None
+        Of twins that differ in the sensitive columns only.
+    steps : BinnedSteps
         The steps that cost something.
     worst : Worst
         The most harmed at no fair distance.
-    cpu : float
-        Seconds.
+    ending : Ending
+        How the searches ended.
+    cpu : dict of str to float
+        Seconds by search.
     """
 
     losses: Moments
     free: Moments
-    flips: int
-    spectrum: Spectrum
+    changed: int
+    sensitive: SensitiveSums | None
+    steps: BinnedSteps
     worst: Worst
-    cpu: float
+    ending: Ending = field(default_factory=Ending)
+    cpu: dict[str, float] = field(default_factory=dict)
 
-    def merge(self, other: Tally, *, top: int) -> Tally:
-        """Return the tally of both parts' people."""
-        return Tally(
+    def merge(self, other: FoundSums, *, top: int) -> FoundSums:
+        """Return the sums of both parts' people."""
+        mine, theirs = self.sensitive, other.sensitive
+        return FoundSums(
             self.losses.merge(other.losses),
             self.free.merge(other.free),
-            self.flips + other.flips,
-            self.spectrum.merge(other.spectrum),
+            self.changed + other.changed,
+            None if mine is None or theirs is None else mine.merge(theirs),
+            self.steps.merge(other.steps),
             self.worst.merge(other.worst, top=top),
-            self.cpu + other.cpu,
+            self.ending.merge(other.ending),
+            {name: self.cpu.get(name, 0.0) + other.cpu.get(name, 0.0) for name in {**self.cpu, **other.cpu}},
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class SettledSums:
     """What λ* means for one part, or for several.
 
     Parameters
@@ -119,9 +186,9 @@ class Outcome:
     written: int
     cpu: float
 
-    def merge(self, other: Outcome, *, top: int) -> Outcome:
-        """Return the outcome of both parts' people."""
-        return Outcome(
+    def merge(self, other: SettledSums, *, top: int) -> SettledSums:
+        """Return the sums of both parts' people."""
+        return SettledSums(
             self.gains.merge(other.gains),
             self.worst.merge(other.worst, top=top),
             self.histogram + other.histogram,

@@ -1,4 +1,13 @@
-"""The rounds of an audit in parts, and how the parts' answers become the numbers of a result."""
+"""The one reduction of an audit: rounds over the parts of a table, and how their answers become its numbers.
+
+People in memory are one part. For larger tables the rounds are:
+
+1. *search*: everybody's frontier, which stays where it was made; its steps listed, or added up in bins of λ;
+2. *narrow*: the bin in which λ* lies, more finely, until λ* is exact (not needed where steps are listed);
+3. *settle*: what λ* means for everybody: spread, histogram, the most harmed, the unfair map as files.
+
+What comes back to this process is small and independent of the number of people.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +18,28 @@ from typing import Any
 
 import numpy as np
 
+from likewise.auditing.audit_result import SensitiveAnswer
 from likewise.auditing.claims.certificate import interval_of_moments
 from likewise.auditing.claims.conclusion import Answer, Clock, Questions
 from likewise.auditing.claims.significance import gap_test_of_moments
 from likewise.auditing.parts.engine import Engine
 from likewise.auditing.parts.map_folder import MapFolder
-from likewise.auditing.parts.one_part import Job, narrow_part, pick_part, search_part, settle_part
-from likewise.auditing.parts.parquet_table import Part, Rows, parts_of
-from likewise.auditing.parts.part_sums import HARM_EDGES, Outcome, Tally, Worst
+from likewise.auditing.parts.one_part import (
+    Job,
+    clipped_corners,
+    narrow_part,
+    pick_part,
+    search_part,
+    settle_part,
+    support_of,
+)
+from likewise.auditing.parts.parquet_table import Part, parts_of
+from likewise.auditing.parts.part_sums import HARM_EDGES, FoundSums, SensitiveSums, SettledSums, Worst
 from likewise.auditing.people.unfair_map import UnfairMap
-from likewise.auditing.search.candidates.candidate_shards import search_shards
-from likewise.auditing.support.binned_steps import ALL_BITS, Spectrum
-from likewise.auditing.support.supporting_rows import Support
+from likewise.auditing.support.binned_steps import ALL_BITS, BinnedSteps
+from likewise.evaluation.proportions import proportion_interval
 
-__all__ = ["Rounds"]
+__all__ = ["Reduction"]
 
 # So many steps of one bin come as they are; more of them in bins that are finer by so many bits.
 _FEW_STEPS = 250_000
@@ -30,8 +47,8 @@ _FINER = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
-    """One audit in parts.
+class Reduction:
+    """One audit, part by part.
 
     Parameters
     ----------
@@ -54,52 +71,54 @@ class Rounds:
         """Number of people."""
         return sum(part.rows for part in self.parts)
 
-    def answer(
-        self, questions: Questions, folder: MapFolder | None, clock: Clock
-    ) -> tuple[Answer, dict[str, Any]]:
-        """Search, find λ*, settle, and put the numbers together; the second are extra settings of the result."""
+    def answer(self, questions: Questions, folder: MapFolder | None, clock: Clock) -> Answer:
+        """Search, find λ*, settle, and put the numbers together."""
         eps, confidence = float(questions.eps), questions.confidence
-        tally: Tally = self._added(search_part, "auditing people", top=self.job.top)
-        clock.book("candidates", tally.cpu)
-        spectrum = self._narrowed(tally.spectrum, eps)
-        curve = spectrum.curve(n=self.n, base=tally.losses.mean, free=tally.free.mean)
+        found: FoundSums = self._added(search_part, "auditing people", top=self.job.top)
+        for name, seconds in found.cpu.items():
+            clock.book(name, seconds)
+        steps = self._narrowed(found.steps, eps)
+        curve = steps.curve(n=self.n, base=found.losses.mean, free=found.free.mean)
         lam = float(curve.lambda_(eps))
         target = None if folder is None else str(folder.open())
         settle = partial(settle_part, lam=lam, folder=target)
-        outcome: Outcome = self._added(settle, "writing the map" if target else "", top=self.job.top)
+        settled: SettledSums = self._added(settle, "writing the map" if target else "", top=self.job.top)
         if folder is not None:
             folder.finish(self.parts)
-        clock.book("settle", outcome.cpu)
-        maps = self._maps([tally.worst] if eps == 0 else [tally.worst, outcome.worst])
-        answer = Answer(
+        clock.book("settle", settled.cpu)
+        maps = self._maps([found.worst] if eps == 0 else [found.worst, settled.worst])
+        decides = self.job.problem.decides
+        return Answer(
             n=self.n,
             curve=curve,
             value=float(curve.value(eps)),
             lambda_=lam,
             transport=min(eps, float(curve.eps[-1])),
-            pure_gap=tally.free.mean,
-            flipped=tally.flips / self.n,
+            pure_gap=found.free.mean,
+            flipped=found.changed / self.n if decides else None,
+            sensitive=_sensitive(found.sensitive, decides, confidence),
             interval=interval_of_moments(
-                outcome.gains, spent=lam * eps, confidence=confidence, quantity="gap"
+                settled.gains, spent=lam * eps, confidence=confidence, quantity="gap"
             ),
             test=gap_test_of_moments(
-                tally.losses, tally.free, threshold=questions.tau, confidence=confidence
+                found.losses, found.free, threshold=questions.tau, confidence=confidence
             ),
             unfair_map=maps[-1],
             pure_map=maps[0],
+            ending=found.ending,
+            histogram={"edges": list(HARM_EDGES[:-1]), "people": settled.histogram.tolist()},
         )
-        histogram = {"edges": list(HARM_EDGES[:-1]), "people": outcome.histogram.tolist()}
-        return answer, {"harm_histogram": histogram}
 
-    def _narrowed(self, spectrum: Spectrum, eps: float) -> Spectrum:
+    def _narrowed(self, steps: BinnedSteps, eps: float) -> BinnedSteps:
         """Ask for the bin in which the budget ends until it holds steps of one slope: λ*."""
-        bits, at = spectrum.bits, spectrum.bin_at(eps, self.n)
-        while at is not None and spectrum.low[at] < spectrum.high[at]:
-            bits = ALL_BITS if spectrum.count[at] <= _FEW_STEPS else min(ALL_BITS, bits + _FINER)
-            low, high = float(spectrum.low[at]), float(spectrum.high[at])
-            spectrum = spectrum.refined(at, self._added(partial(narrow_part, low=low, high=high, bits=bits)))
-            at = spectrum.bin_at(eps, self.n)
-        return spectrum
+        bits = steps.bits
+        at = None if bits == ALL_BITS else steps.bin_at(eps, self.n)
+        while at is not None and steps.low[at] < steps.high[at]:
+            bits = ALL_BITS if steps.count[at] <= _FEW_STEPS else min(ALL_BITS, bits + _FINER)
+            low, high = float(steps.low[at]), float(steps.high[at])
+            steps = steps.refined(at, self._added(partial(narrow_part, low=low, high=high, bits=bits)))
+            at = steps.bin_at(eps, self.n)
+        return steps
 
     def _maps(self, several: Sequence[Worst]) -> list[UnfairMap]:
         """Show the most harmed people beside their twins, of the budget 0 and of ε."""
@@ -109,18 +128,11 @@ class Rounds:
         maps = []
         for worst in several:
             order = np.argsort(worst.person)
-            rows = self.job.table.joined(picked, np.searchsorted(numbers, worst.person[order]))
-            maps.append(self._map(rows, worst.person[order], worst.corner[order]))
+            person = worst.person[order]
+            support = support_of(self.job, picked, np.searchsorted(numbers, person), person)
+            corner = clipped_corners(support.frontier, worst.corner[order])
+            maps.append(support.unfair_map(corner, person=person, total=self.n))
         return maps
-
-    def _map(self, rows: Rows, person: Any, corner: Any) -> UnfairMap:
-        job, (people, y) = self.job, rows
-        found = search_shards(job.search, job.views, people, y, job.pool)
-        support = Support(job.views, people, found.candidates, np.zeros((0, 0)), found.frontier)
-        indptr = found.frontier.indptr
-        # Rounding depends on the rows beside, so a frontier may end a corner earlier than it did.
-        at = np.minimum(indptr[:-1] + corner, indptr[1:] - 1)
-        return support.unfair_map(at, y, person=person, total=self.n)
 
     def _added(self, function: Callable[[Any, Any], Any], title: str = "", **choices: Any) -> Any:
         """Apply a function to every part, and put the answers together in the order of the parts."""
@@ -142,3 +154,18 @@ class Rounds:
             for part, found in zip(self.parts, answers, strict=True):
                 yield found
                 bar.advance(task, part.rows)
+
+
+def _sensitive(sums: SensitiveSums | None, decides: bool, confidence: float) -> SensitiveAnswer | None:
+    if sums is None:
+        return None
+    n = sums.harm.n
+    gap = interval_of_moments(sums.harm, spent=0.0, confidence=confidence, quantity="gap")
+    share = proportion_interval(sums.changed, n, confidence=confidence) if decides else None
+    return SensitiveAnswer(
+        columns=sums.columns,
+        gap=sums.harm.mean,
+        gap_interval=(gap.low, gap.high),
+        changed=sums.changed / n if decides else None,
+        changed_interval=None if share is None else (share.low, share.high),
+    )

@@ -15,7 +15,7 @@ import pandas as pd
 from likewise.auditing.claims.certificate import Bound, Certificate, CltInterval, Estimate
 from likewise.auditing.claims.significance import TestResult
 from likewise.auditing.people.unfair_map import UnfairMap
-from likewise.auditing.support.finite_dual import DualCurve
+from likewise.auditing.support.dual_curve import DualCurve
 from likewise.core.errors import FormatError, InputError
 
 if TYPE_CHECKING:

@@ -1,123 +1,203 @@
-"""What the user passed, sorted out once: the model's adapter, the fitted metric, the domain, rows and labels."""
+"""What is audited: the people, and model, metric and domain in one coordinate system, sorted out once."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from likewise.auditing.problem.coordinates import Views
-from likewise.auditing.problem.editable_rows import tabular
-from likewise.auditing.support.frontier import Floats
+from likewise.auditing.problem.coordinates import Coordinates, tabular
+from likewise.auditing.problem.editable_rows import EditableRows, editable_rows
+from likewise.auditing.problem.zero_cost import priced_distance
+from likewise.auditing.support.frontier import Floats, Ints
 from likewise.core.arrays import to_numpy
 from likewise.core.checks import check_labels, check_matrix, check_same_length
-from likewise.core.frames import is_frame, to_pandas
+from likewise.core.errors import InputError
+from likewise.core.frames import declared_encoded, is_frame, to_pandas
 from likewise.domains import BoxDomain, TabularDomain
+from likewise.evaluation.edits import Edit, EditParts, edited_columns, read_edits
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.fitted_metric import ready_metric
-from likewise.models import CallableModel, DifferentiableModel, Model, as_model
+from likewise.models import CallableModel, Model, as_model
 
-__all__ = ["AuditProblem", "free_columns"]
-
-# A move inside a column costs nothing when its squared distance is below this share of its length.
-_FREE = 1e-9
+__all__ = ["AuditProblem"]
 
 
 @dataclass(frozen=True, eq=False)
 class AuditProblem:
-    """One audit to be done.
+    """The auditor's problem of some people; make one with `AuditProblem.build`.
 
     Parameters
     ----------
-    views : Views
-        The model, the metric and the domain, and how each sees a row.
-    rows : DataFrame or ndarray
-        The audited rows.
-    y : ndarray of shape (n,)
+    coordinates : Coordinates
+        Model, metric and domain in one system.
+    rows : DataFrame or array
+        The people: a raw table, or an array of encoded rows.
+    y : array of shape (n,)
         Their labels.
+    edits : tuple
+        What twins exchange, as `read_edits` returns it.
     assumptions : tuple of str
-        What was filled in for the user.
+        What was filled in for the user, for a page that people read.
+    random_state : int, default=0
+    first : int, default=0
+        Number of the first of these people in the whole table.
+    pool : DataFrame or array, optional
+        People whom everybody is compared with, where that is not everybody.
     """
 
-    views: Views
+    coordinates: Coordinates
     rows: Any
     y: np.ndarray[Any, Any]
-    assumptions: tuple[str, ...]
+    edits: EditParts = ()
+    assumptions: tuple[str, ...] = ()
+    random_state: int = 0
+    first: int = 0
+    pool: Any = None
 
     @classmethod
-    def build(cls, model: Any, X: Any, y: Any, *, metric: Any, domain: Any, loss: Any) -> AuditProblem:
-        """Check and complete what the user passed.
+    def build(
+        cls,
+        model: Any,
+        X: Any,
+        y: Any,
+        *,
+        metric: Any,
+        domain: Any = None,
+        loss: Any = "cross_entropy",
+        edits: Any = None,
+        encoded: bool | None = None,
+        random_state: int = 0,
+    ) -> AuditProblem:
+        """Sort out what the user passed.
 
         Parameters
         ----------
-        model, X, y, metric, domain, loss
+        model, X, y, metric, domain, loss, edits, encoded, random_state
             As in `audit`.
         """
-        adapter = model if isinstance(model, Model) else _adapter(model, X, loss)
-        rows = (
-            to_pandas(X, owner="audit", name="X") if is_frame(X) else to_numpy(check_matrix(X, owner="audit"))
-        )
         labels = check_labels(y, owner="audit", min_classes=1)
-        check_same_length("audit", X=rows, y=labels)
-        ready = _ready_metric(metric, rows, adapter.encoder)
-        domain, said = _ready_domain(domain, rows, ready, adapter.encoder)
-        views = Views.of(rows, model=adapter, metric=ready, domain=domain)
-        return cls(views, rows, labels, said)
+        check_same_length("audit", X=X, y=labels)
+        adapter = model if isinstance(model, Model) else _adapter(model, X, loss)
+        ready = _ready_metric(metric, X, adapter.encoder)
+        domain, said = _ready_domain(domain, X, ready, adapter.encoder, encoded=encoded)
+        coordinates = Coordinates.build(X, model=adapter, metric=ready, domain=domain, encoded=encoded)
+        made = cls(
+            coordinates,
+            rows_of(X, coordinates),
+            labels,
+            assumptions=(*said, *coordinates.said),
+            random_state=random_state,
+        )
+        made.check()
+        return replace(made, edits=_all_edits(made, edits, ready))
+
+    def of(self, X: Any, y: Any, *, first: int = 0, pool: Any = None) -> AuditProblem:
+        """Return the same problem of other people.
+
+        Parameters
+        ----------
+        X, y
+            People of the same kind, and their labels.
+        first : int, default=0
+            Number of the first of them.
+        pool : optional
+            As in the class; by default this problem's.
+        """
+        found = replace(
+            self,
+            rows=rows_of(X, self.coordinates),
+            y=np.asarray(y),
+            first=first,
+            pool=self.pool if pool is None else rows_of(pool, self.coordinates),
+        )
+        found.check()
+        return found
+
+    def check(self) -> None:
+        """Raise an error that names column, value and row where somebody cannot exist in the domain."""
+        self.coordinates.check_possible(self.X, self.first)
 
     @property
     def n(self) -> int:
         """Number of people."""
         return len(self.y)
 
-    def encoded(self) -> Floats | None:
-        """Return the audited rows as the domain sees them, or None where no one can encode them."""
-        if not self.views.raw:
-            return np.asarray(to_numpy(self.rows), dtype=np.float64)
-        if self.views.encoder is not None:
-            return np.asarray(self.views.encoder.encode_array(self.rows), dtype=np.float64)
-        if is_frame(self.rows) and all(dtype.kind in "biuf" for dtype in self.rows.dtypes):
-            return np.asarray(self.rows.to_numpy(dtype=np.float64))
-        return None
+    @cached_property
+    def X(self) -> Floats:  # noqa: N802 (the field's name for rows)
+        """The people as encoded rows, float64 (n, d)."""
+        return self.coordinates.encoded(self.rows)
 
-    def searchable(self) -> bool:
-        """Whether gradients can be followed: a differentiable model of the same numbers the metric measures."""
-        views = self.views
-        identity = views.metric.feature_map is None or tabular(views.metric.feature_map) is not None
-        return (
-            isinstance(views.model, DifferentiableModel)
-            and identity
-            and not (views.raw and views.model.takes_frame and views.encoder is not None)
-            and views.model_agrees
-            and views.domain is not None
-            and self.encoded() is not None
+    @cached_property
+    def target(self) -> np.ndarray[Any, Any]:
+        """Labels as class indices, or numbers for a regression."""
+        place = self.coordinates
+        if place.model.known_classes is None and self.decides:
+            # A bare function shows how many classes it knows when it is first asked.
+            place.model.outputs(place.for_model(self._some(np.arange(1))))
+        return place.model.targets(self.y)
+
+    @cached_property
+    def labels(self) -> np.ndarray[Any, Any]:
+        """Labels as the model calls its classes."""
+        target, classes = self.target, self.coordinates.model.classes_
+        return target if classes is None else np.asarray(classes[target])
+
+    @cached_property
+    def base_loss(self) -> Floats:
+        """Loss of each person where they stand."""
+        place = self.coordinates
+        return np.asarray(place.model.losses(place.for_model(self.rows), self.labels), dtype=np.float64)
+
+    @cached_property
+    def decisions(self) -> np.ndarray[Any, Any]:
+        """The model's decision about each person."""
+        return self.coordinates.model.predict(self.coordinates.for_model(self.rows))
+
+    @property
+    def decides(self) -> bool:
+        """Whether the model decides at all: a regression predicts numbers, of which no two are the same decision."""
+        return not self.coordinates.model.loss.regression
+
+    def editable(self, rows: Any = None) -> EditableRows:
+        """Return the people, or other rows of the same kind, as a table whose columns can be rewritten."""
+        place = self.coordinates
+        return editable_rows(
+            self.rows if rows is None else rows, place.encoding, raw=place.raw, owner="audit"
         )
 
+    def squared_distance(self, x: Floats, person: Ints, *, resolution: float | None = None) -> Floats:
+        """Squared fair distance of encoded rows from people, pair by pair; 0 where it is rounding.
 
-def free_columns(views: Views) -> tuple[str, ...]:
-    """Return the categorical columns whose every change costs nothing under the metric: the sensitive ones.
+        Parameters
+        ----------
+        x : float array of shape (k, d)
+        person : int array of shape (k,)
+        resolution : float, optional
+            Of the numbers that `x` was computed in; that of float64 by default.
+        """
+        place = self.coordinates
+        plain = place.metric.without_feature_map()
+        if place.metric.feature_map is None:
+            finest = float(np.finfo(np.float64).eps)
+            return priced_distance(plain, self.X[person], x, resolution=resolution or finest)
+        one, fine = place.features(self._some(person), self.X[person])
+        two, other = place.features(place.given(x), x)
+        return priced_distance(plain, one, two, resolution=max(fine, other, resolution or 0.0))
 
-    Parameters
-    ----------
-    views : Views
-        With a `TabularDomain` among them; else nothing is known and nothing returned.
-    """
-    domain = views.encoder
-    if domain is None:
-        return ()
-    names = []
-    for column in domain.columns_:
-        if column.kind != "categorical" or column.immutable:
-            continue
-        width = column.stop - column.start
-        moves = np.zeros((max(width - 1, 1), domain.n_features))
-        moves[:, column.start] = 1.0
-        for j in range(1, width):
-            moves[j - 1, column.start + j] = -1.0
-        cost = np.asarray(views.metric.without_feature_map().squared_norm(moves))
-        if (cost <= _FREE * (moves**2).sum(axis=1)).all():
-            names.append(column.name)
-    return tuple(names)
+    def _some(self, person: Ints) -> Any:
+        return self.rows.iloc[person] if is_frame(self.rows) else self.rows[person]
+
+
+def rows_of(X: Any, coordinates: Coordinates) -> Any:
+    """Return people as a raw pandas frame, or as a float64 array of encoded rows."""
+    if coordinates.raw:
+        return to_pandas(X, owner="audit", name="X").reset_index(drop=True)
+    if coordinates.encoding is not None and is_frame(X):
+        return coordinates.encoding.read_encoded(X, owner="audit")
+    return np.asarray(to_numpy(check_matrix(X, owner="audit")), dtype=np.float64)
 
 
 def _adapter(model: Any, X: Any, loss: Any) -> Model:
@@ -128,27 +208,48 @@ def _adapter(model: Any, X: Any, loss: Any) -> Model:
     return adapter
 
 
-def _ready_metric(metric: Any, rows: Any, encoder: Any) -> FairMetric:
+def _ready_metric(metric: Any, X: Any, encoder: Any) -> FairMetric:
     if hasattr(metric, "metric_"):
         ready: FairMetric = metric.metric_
         return ready
-    return ready_metric(metric, rows, owner="audit", encoder=encoder)
+    return ready_metric(metric, X, owner="audit", encoder=encoder)
 
 
-def _ready_domain(domain: Any, rows: Any, metric: FairMetric, encoder: Any) -> tuple[Any, tuple[str, ...]]:
+def _ready_domain(
+    domain: Any, X: Any, metric: FairMetric, encoder: Any, *, encoded: bool | None
+) -> tuple[Any, tuple[str, ...]]:
     if domain is not None:
         return domain, ()
-    known = tabular(metric.feature_map)
-    if known is not None:
-        return known, ("The metric's own table domain says which people can exist.",)
-    if tabular(encoder) is not None:
-        return encoder, ("The model's own table domain says which people can exist.",)
-    numeric = not is_frame(rows) or all(dtype.kind in "biuf" for dtype in rows.dtypes)
-    if numeric:
-        matrix = np.asarray(to_numpy(rows), dtype=np.float64)
-        return BoxDomain.from_data(matrix), (
-            "People can exist anywhere between the smallest and largest value of each column.",
+    raw = is_frame(X) and not (declared_encoded(X) if encoded is None else encoded)
+    for known, whose in ((tabular(metric.feature_map), "metric"), (tabular(encoder), "model")):
+        if known is not None:
+            said = (
+                f"The {whose}'s own table domain, widened to the audited people, says which people can exist."
+            )
+            return (known.widened(X) if raw else known), (said,)
+    if raw:
+        return TabularDomain.from_frame(to_pandas(X, owner="audit", name="X")), (
+            "People can exist with any combination of the values and ranges seen in the table.",
         )
-    return TabularDomain.from_frame(rows), (
-        "People can exist with any combination of the values and ranges seen in the table.",
+    matrix = np.asarray(to_numpy(check_matrix(X, owner="audit")), dtype=np.float64)
+    return BoxDomain.from_data(matrix), (
+        "People can exist anywhere between the smallest and largest value of each column.",
     )
+
+
+def _all_edits(problem: AuditProblem, edits: Any, metric: FairMetric) -> EditParts:
+    """What twins exchange: what was asked for, what the metric was told is sensitive, and what it makes free."""
+    asked = () if edits is None else read_edits(edits, owner="audit")
+    place = problem.coordinates
+    known = () if place.encoding is None else place.encoding.names
+    fixed = place.fixed_names()
+    told = [name for name in getattr(metric, "sensitive_features", ()) if name in known and name not in fixed]
+    named = edited_columns(asked, owner="audit")
+    more = [name for name in dict.fromkeys([*told, *place.free_columns()]) if name not in named]
+    unknown = [name for name in named if isinstance(name, str) and known and name not in known]
+    if unknown:
+        raise InputError(
+            f"audit: 'edits' names column {unknown[0]!r}, which the table does not have. "
+            f"Its columns: {', '.join(known[:30])}."
+        )
+    return (*(Edit(name) for name in more), *asked)

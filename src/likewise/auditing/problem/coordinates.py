@@ -1,116 +1,172 @@
-"""One table of rows, seen by the model, by the fair metric and by the domain: who gets it raw, who encoded."""
+"""Model, fair metric and domain in one coordinate system: the domain's encoding.
+
+Each of the three may bring an encoder of its own. Two encodings of the same columns differ by an affine map, so a
+metric moves exactly between them (Σ′ = AᵀΣA), and a model of numbers is the same model behind that map. What cannot
+be brought together is refused. A frame is encoded or not by what it is declared to be, never by its column names; a
+model without an encoder and a metric without a feature map get what the user passes.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.problem.editable_rows import tabular
 from likewise.auditing.support.frontier import Floats, Ints
 from likewise.core.arrays import to_numpy
-from likewise.core.frames import is_frame, to_pandas
+from likewise.core.errors import InputError
+from likewise.core.frames import declared_encoded, is_frame, to_pandas
+from likewise.domains.encoding import AffineMap, Encoding, EncodingMismatchError
+from likewise.fair_metrics import FairMetric
+from likewise.fair_metrics.reexpressed import reexpress
+from likewise.models import DifferentiableModel, Model
+from likewise.models.model_rows import are_made_up, same_words
 
-__all__ = ["Views"]
+__all__ = ["Coordinates", "tabular"]
+
+Takes = Literal["table", "numbers", "encoded", "own"]
+
+
+def tabular(domain: Any) -> Any:
+    """Return the domain if it is a fitted `TabularDomain` (it knows columns by name), else None."""
+    return domain if hasattr(domain, "encoding_") and hasattr(domain, "encode_array") else None
 
 
 @dataclass(frozen=True, eq=False)
-class Views:
-    """How a table of audited rows is shown to the model, the metric and the domain.
+class Coordinates:
+    """Everything about an audit but the people; make one with `Coordinates.build`.
 
     Parameters
     ----------
     model : Model
-        Gets the table itself where it takes frames, else the encoded array.
     metric : FairMetric
-        Gets the table where its feature map reads tables, else the encoded array.
-    domain : Domain or None
-        Gets the encoded array.
-    encoder : TabularDomain or None
-        Who encodes: the domain, or the metric's feature map.
+        Of encoded rows, or with a feature map of its own that gets tables as they are given.
+    domain : Domain
+        Of encoded rows.
+    encoding : Encoding or None
+        Columns ↔ numbers; None where people come as plain numbers.
     raw : bool
-        Whether the table is in original units.
+        Whether tables of people are in original units, and not encoded.
+    takes : {"table", "numbers", "encoded", "own"}
+        What the model gets: the table in original units, its numbers, encoded rows, or rows of its own encoding.
+    own : AffineMap or None
+        From encoded rows to the numbers the model's gradient is taken in; None where it has none.
+    said : tuple of str
+        What was assumed on the way, for a page that people read.
     """
 
-    model: Any
-    metric: Any
+    model: Model
+    metric: FairMetric
     domain: Any
-    encoder: Any
+    encoding: Encoding | None
     raw: bool
+    takes: Takes
+    own: AffineMap | None
+    said: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, X: Any, *, model: Any, metric: Any, domain: Any) -> Views:
-        """Find out from the columns of `X` whether it is raw, and who can encode it.
+    def build(
+        cls, X: Any, *, model: Model, metric: FairMetric, domain: Any, encoded: bool | None = None
+    ) -> Coordinates:
+        """Bring the three together for tables like `X`.
 
-        A frame with the encoded columns of the `TabularDomain` is encoded. Where raw and encoded columns have
-        the same names (no categories), the table is raw if the metric encodes, that is, has a feature map.
+        Parameters
+        ----------
+        X : table or array
+            Some of the people.
+        model, metric, domain
+            As the user gave them.
+        encoded : bool, optional
+            Whether rows of `X` are encoded. By default frames are in original units unless they declare
+            otherwise, as what `TabularDomain.encode` returns does, and arrays are encoded rows.
         """
-        encoder = tabular(domain) or tabular(metric.feature_map)
-        if not is_frame(X):
-            return cls(model, metric, domain, encoder, raw=False)
-        if encoder is None:
-            return cls(model, metric, domain, None, raw=True)
-        columns = list(to_pandas(X, owner="audit", name="X").columns)
-        encoded = columns == [str(name) for name in encoder.get_feature_names_out()]
-        same = encoded and columns == [column.name for column in encoder.columns_]
-        return cls(
-            model, metric, domain, encoder, raw=metric.feature_map is not None if same else not encoded
-        )
+        raw = is_frame(X) and not (declared_encoded(X) if encoded is None else encoded)
+        encoding = _encoding_of(X, domain, metric, raw=raw)
+        table = _Table.of(X, encoding, raw=raw)
+        measured, said = _metric_in(metric, encoding, table)
+        takes, own = _model_in(model, encoding, table)
+        return cls(model, measured, domain, encoding, raw, takes, own, said)
+
+    # ---- tables of people, as each of the three takes them ----------------------------------------------
+
+    def encoded(self, table: Any) -> Floats:
+        """Return rows of a table as the domain sees them, float64 (n, d)."""
+        if self.encoding is None:
+            return np.asarray(to_numpy(table), dtype=np.float64)
+        if self.raw:
+            return np.asarray(self.encoding.encode(table, owner="audit"), dtype=np.float64)
+        return np.asarray(self.encoding.read_encoded(table, owner="audit"), dtype=np.float64)
+
+    def given(self, x: Floats) -> Any:
+        """Return encoded rows as the kind of table that people come in."""
+        if self.encoding is None or not self.raw:
+            return x
+        return to_pandas(self.encoding.decode(x), owner="audit")
+
+    def original(self, table: Any) -> pd.DataFrame:
+        """Return rows in original units for people to read, whatever kind of table they are."""
+        if self.raw:
+            return to_pandas(table, owner="audit").reset_index(drop=True)
+        if self.encoding is not None:
+            decoded = self.encoding.decode(self.encoding.read_encoded(table, owner="audit"))
+            return to_pandas(decoded, owner="audit").reset_index(drop=True)
+        matrix = to_numpy(table)
+        return pd.DataFrame(matrix, columns=[f"x{j}" for j in range(matrix.shape[1])])
 
     def for_model(self, table: Any) -> Any:
         """Return rows as the model takes them."""
-        if self.encoder is None:
+        if self.encoding is None or (self.raw and self.takes == "table"):
             return table
-        if self.raw:
-            reads_tables = self.model.takes_frame or self.model.encoder is not None
-            return table if reads_tables else self.encoder.encode_array(table)
-        if not self.model.takes_frame:
-            return table
-        wanted = getattr(self.model, "feature_names", None)
-        names = [str(name) for name in self.encoder.get_feature_names_out()]
-        if isinstance(table, pd.DataFrame) and wanted is None:
-            return table
-        if wanted is not None and set(wanted) <= set(names):
-            return table if isinstance(table, pd.DataFrame) else pd.DataFrame(table, columns=names)
-        return self.encoder.decode(table)
+        if self.takes == "own":
+            # A raw table goes to the model's own encoder; encoded rows take the map between the encodings.
+            return table if self.raw else self._own_rows(self.encoded(table))
+        if self.raw and self.takes == "numbers":
+            wanted = self.model.feature_names
+            return table if wanted is not None and not are_made_up(wanted) else table.to_numpy(dtype=float)
+        if self.takes in ("table", "numbers"):
+            return self.original(table)
+        rows = self.encoded(table)
+        if self.model.takes_frame or self.model.feature_names is not None:
+            return pd.DataFrame(rows, columns=list(self.encoding.feature_names))
+        return rows
 
-    @property
-    def model_agrees(self) -> bool:
-        """Whether encoded rows mean the same to the model as to the domain: it has no encoder, or the same one."""
-        own = self.model.encoder
-        return not self.raw or own is None or own is self.encoder or _same_encoding(own, self.encoder)
-
-    def features(self, table: Any) -> tuple[Floats, float]:
-        """Return φ of rows, float64 of shape (n, d), and the resolution of the numbers φ is made of."""
-        if self.raw and self.encoder is not None and tabular(self.metric.feature_map) is None:
-            table = self.encoder.encode_array(table)
+    def features(self, table: Any, encoded: Floats) -> tuple[Floats, float]:
+        """Return φ of rows, float64 (n, d), and the resolution of the numbers φ is made of."""
+        if self.metric.feature_map is None:
+            return encoded, float(np.finfo(np.float64).eps)
         phi = to_numpy(self.metric.features(table))
         return phi.astype(np.float64), float(np.finfo(phi.dtype).eps)
 
-    def possible(self, table: Any, features: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Whether each row is one that can exist; True throughout where there is no domain."""
-        rows = self.encoded(table, features)
-        if rows is None:
-            return np.ones(len(features), dtype=bool)
-        away = np.abs(rows - to_numpy(self.domain.nearest_valid(rows)))
-        return np.asarray((away <= 1e-6 * (1.0 + np.abs(rows))).all(axis=1))
+    # ---- the domain ------------------------------------------------------------------------------------
 
-    def encoded(self, table: Any, features: Floats) -> Floats | None:
-        """Return rows as the domain takes them, or None where there is no domain to ask.
+    def possible(self, encoded: Floats) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether each encoded row is one that can exist."""
+        away = np.abs(encoded - to_numpy(self.domain.nearest_valid(encoded)))
+        return np.asarray((away <= 1e-6 * (1.0 + np.abs(encoded))).all(axis=1))
 
-        `features` are used where they are the same thing.
-        """
-        if self.domain is None:
-            return None
-        if not self.raw:
-            return np.asarray(to_numpy(table), dtype=np.float64)
-        if self.encoder is None:
-            return np.asarray(table.to_numpy(), dtype=np.float64)
-        if self.metric.feature_map is None or self.metric.feature_map is self.domain:
-            return features
-        return np.asarray(self.encoder.encode_array(table), dtype=np.float64)
+    def check_possible(self, encoded: Floats, first: int = 0) -> None:
+        """Raise an error that names column, value and row where somebody cannot exist by the domain's own rules."""
+        outside = np.flatnonzero(~self.possible(encoded))
+        if not len(outside):
+            return
+        row = int(outside[0])
+        known = tabular(self.domain)
+        if known is not None:
+            found = known.validate(encoded[row : row + 1])[0]
+            what = f"column {found.column!r} = {found.value!r} ({found.reason})"
+        else:
+            inside = to_numpy(self.domain.nearest_valid(encoded[row : row + 1]))[0]
+            at = int(np.abs(encoded[row] - inside).argmax())
+            names = None if self.encoding is None else self.encoding.feature_names
+            name = f"column {names[at]!r}" if names is not None else f"column {at}"
+            what = f"{name} = {encoded[row, at]:.6g} (nearest possible {inside[at]:.6g})"
+        raise InputError(
+            f"audit: {len(outside):,} of {len(encoded):,} audited people cannot exist in the domain, first row "
+            f"{first + row}: {what}. Make the domain of all people, TabularDomain.from_frame(X) or ranges={{…}}, or "
+            "say encoded=True or encoded=False if the rows were taken in the wrong units."
+        )
 
     def fixed_names(self) -> tuple[str, ...]:
         """Names of the columns that the domain says may not change."""
@@ -125,13 +181,197 @@ class Views:
         parts = [np.arange(c.start, c.stop) for c in known.columns_ if c.immutable]
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)
 
+    def free_columns(self) -> tuple[str, ...]:
+        """Names of the columns whose every change costs nothing: whole columns in the null space of Σ."""
+        if self.encoding is None or self.metric.feature_map is not None:
+            return ()
+        return tuple(
+            column.name
+            for column in self.encoding.columns
+            if column.name not in self.fixed_names() and self._is_free(column)
+        )
 
-def _same_encoding(one: Any, other: Any) -> bool:
-    """Whether two fitted table domains encode every table alike, whatever their ranges."""
-    if tabular(one) is None or tabular(other) is None:
-        return False
-    parts = (
-        [(c.name, c.kind, c.categories, c.mean, c.scale, c.start, c.stop) for c in domain.columns_]
-        for domain in (one, other)
-    )
-    return next(parts) == next(parts)
+    def _is_free(self, column: Any) -> bool:
+        assert self.encoding is not None
+        moves = np.zeros((max(column.width - 1, 1), self.encoding.n_features))
+        moves[:, column.start] = 1.0
+        moves[np.arange(column.width - 1), column.start + 1 + np.arange(column.width - 1)] = -1.0
+        from likewise.auditing.problem.zero_cost import priced_distance
+
+        origin = np.zeros_like(moves)
+        return not priced_distance(self.metric.without_feature_map(), origin, moves).any()
+
+    # ---- gradients -------------------------------------------------------------------------------------
+
+    def why_no_gradient(self) -> str | None:
+        """Why gradients cannot be followed here; None where they can."""
+        if not isinstance(self.model, DifferentiableModel):
+            return "the model has no gradient (torch modules, and linear models and networks of scikit-learn, have)"
+        if self.own is None:
+            return "the model takes the table itself, and gradients are of numbers"
+        if self.metric.feature_map is not None:
+            return "the metric measures a feature map of its own, which the search does not differentiate"
+        return None
+
+    def gradient_oracle(self) -> Any:
+        """Return loss and gradient of encoded rows; ask `why_no_gradient` first."""
+        assert isinstance(self.model, DifferentiableModel)
+        oracle = self.model.gradient_oracle()
+        if self.own is None or self.own.is_identity:
+            return oracle
+        return oracle.after(self.own.matrix, self.own.offset)
+
+    def linear_form(self) -> tuple[Floats, Floats] | None:
+        """Return (coef (C, d), intercept (C,)) of the scores of encoded rows where they are linear, else None."""
+        form = self.model.linear_form() if self.why_no_gradient() is None else None
+        if form is None or self.own is None:
+            return None
+        coef, intercept = form
+        return coef @ self.own.matrix, intercept + coef @ self.own.offset
+
+    def losses_encoded(self, x: Floats, labels: Any) -> Floats:
+        """Return the model's loss of encoded rows under labels, (n,)."""
+        return np.asarray(self.model.losses(self.for_model(self.given(x)), labels), dtype=np.float64)
+
+    def _own_rows(self, encoded: Floats) -> Floats:
+        return encoded if self.own is None else np.asarray(self.own(encoded), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What is known of the tables that people come in."""
+
+    columns: tuple[str, ...]
+    numeric: frozenset[str]
+    raw: bool
+
+    @classmethod
+    def of(cls, X: Any, encoding: Encoding | None, *, raw: bool) -> _Table:
+        if not raw:
+            return cls(() if encoding is None else encoding.names, frozenset(), raw=False)
+        frame = to_pandas(X, owner="audit", name="X")
+        numeric = frozenset(name for name in frame.columns if frame[name].dtype.kind in "biuf")
+        return cls(tuple(frame.columns), numeric, raw=True)
+
+    @property
+    def is_numeric(self) -> bool:
+        return self.raw and len(self.numeric) == len(self.columns)
+
+
+def _encoding_of(X: Any, domain: Any, metric: FairMetric, *, raw: bool) -> Encoding | None:
+    known = tabular(domain) or tabular(metric.feature_map)
+    if known is not None:
+        found: Encoding = known.encoding_
+        return found
+    if not is_frame(X):
+        return None
+    frame = to_pandas(X, owner="audit", name="X")
+    text = [name for name in frame.columns if frame[name].dtype.kind not in "biuf"]
+    if text:
+        raise InputError(
+            f"audit: column {text[0]!r} is text, and the domain given is one of plain numbers. "
+            "Pass domain=TabularDomain.from_frame(X)."
+        )
+    return Encoding.plain(list(frame.columns))
+
+
+def _metric_in(
+    metric: FairMetric, encoding: Encoding | None, table: _Table
+) -> tuple[FairMetric, tuple[str, ...]]:
+    """Return the metric of encoded rows."""
+    if encoding is None:
+        return (metric.without_feature_map() if tabular(metric.feature_map) else metric), ()
+    known = tabular(metric.feature_map)
+    if known is None and metric.feature_map is not None:
+        return metric, ("The metric's own feature map reads the table.",)
+    if known is not None:
+        return _recoded(metric, known.encoding_, encoding)
+    if table.is_numeric and metric.n_features in (None, len(table.columns)):
+        # What has no feature map measures the rows that are passed, here the table's own numbers.
+        return _recoded(metric, Encoding.plain(list(metric.feature_names or table.columns)), encoding)
+    if metric.n_features not in (None, encoding.n_features):
+        raise InputError(
+            f"audit: the metric is of {metric.n_features} columns, the encoded rows have {encoding.n_features}. "
+            "Learn it on the same table, so that it knows how to encode it: AttributeSubspace([…]).fit(frame)."
+        )
+    return metric, ()
+
+
+def _recoded(metric: FairMetric, own: Encoding, encoding: Encoding) -> tuple[FairMetric, tuple[str, ...]]:
+    if own.agrees(encoding):
+        return metric.without_feature_map(), ()
+    unknown = [c for c in encoding.columns if c.name not in own.by_name and not c.immutable]
+    if unknown:
+        raise InputError(
+            f"audit: the metric does not know column {unknown[0].name!r}, so any change of it would cost nothing. "
+            "Learn the metric on a table that has it, or call the column immutable in the domain."
+        )
+    try:
+        change = own.map_from(encoding)
+    except EncodingMismatchError as error:
+        raise InputError(
+            f"audit: the metric and the domain encode the table differently, and not by an affine map: {error}. "
+            "Learn the metric on the table that is audited, or pass domain=metric.feature_map."
+        ) from error
+    said = "The metric was learned in another encoding of the table and is re-expressed in the domain's, exactly."
+    return reexpress(metric, change.matrix), (said,)
+
+
+def _model_in(model: Model, encoding: Encoding | None, table: _Table) -> tuple[Takes, AffineMap | None]:
+    """Say what the model takes, and how its numbers follow from encoded rows."""
+    if encoding is None:
+        return "encoded", AffineMap(*_identity(model.n_features))
+    same = AffineMap(*_identity(encoding.n_features))
+    carried = tabular(model.encoder)
+    if carried is not None:
+        return "own", _map_or_refuse(carried.encoding_, encoding)
+    names = model.feature_names if model.feature_names and not are_made_up(model.feature_names) else None
+    of_table = names is not None and all(any(same_words(n, c) for c in table.columns) for n in names)
+    of_encoding = names is not None and all(n in encoding.feature_names for n in names)
+    if model.takes_frame:
+        if table.raw:
+            return ("encoded" if of_encoding and not of_table else "table"), None
+        return ("table" if of_table and not of_encoding else "encoded"), None
+    if not table.raw:
+        return "encoded", same if model.n_features in (None, encoding.n_features) else None
+    if names is not None and of_table and all(_numeric(table, n) for n in names):
+        return "numbers", _plain_map([_column(table, n) for n in names], encoding)
+    if names is None and table.is_numeric and model.n_features in (None, len(table.columns)):
+        return "numbers", _plain_map(list(table.columns), encoding)
+    if model.n_features not in (None, encoding.n_features):
+        raise InputError(
+            f"audit: the model takes {model.n_features} numbers per person; the table has {len(table.columns)} "
+            f"columns, which are {encoding.n_features} numbers when encoded. Pass the rows as the model takes them, "
+            "or a model that takes the table itself, such as a pipeline with its encoder."
+        )
+    return "encoded", same
+
+
+def _identity(width: int | None) -> tuple[Floats, Floats]:
+    d = width or 0
+    return np.eye(d), np.zeros(d)
+
+
+def _numeric(table: _Table, name: str) -> bool:
+    return any(same_words(name, column) for column in table.numeric)
+
+
+def _column(table: _Table, name: str) -> str:
+    return next(column for column in table.columns if same_words(name, column))
+
+
+def _plain_map(names: list[str], encoding: Encoding) -> AffineMap | None:
+    try:
+        return Encoding.plain(names).map_from(encoding)
+    except EncodingMismatchError:
+        return None
+
+
+def _map_or_refuse(own: Encoding, encoding: Encoding) -> AffineMap:
+    try:
+        return own.map_from(encoding)
+    except EncodingMismatchError as error:
+        raise InputError(
+            f"audit: the model was trained on another kind of table than the domain describes: {error}. "
+            "Make the domain of the table the model was trained on, or train the model on this one."
+        ) from error

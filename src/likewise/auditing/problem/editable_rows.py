@@ -18,9 +18,10 @@ from likewise.auditing.support.frontier import Ints
 from likewise.core.arrays import to_numpy
 from likewise.core.checks import check_matrix
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import check_columns, check_no_missing, is_frame, to_pandas
+from likewise.core.frames import check_columns, check_no_missing, to_pandas
+from likewise.domains.encoding import Encoding
 
-__all__ = ["Field", "People", "people_of", "tabular"]
+__all__ = ["EditableRows", "Field", "editable_rows"]
 
 # A numeric column with more values than this is not tried at all of them.
 MAX_VALUES = 20
@@ -52,7 +53,7 @@ class Field:
         raise InputError(f"{owner}: column {self.name!r} has no value {value!r}. Its values: {shown}.")
 
 
-class People(ABC):
+class EditableRows(ABC):
     """Rows whose columns can be read as codes and rewritten."""
 
     n_rows: int
@@ -70,42 +71,35 @@ class People(ABC):
         """Return copies of some rows with columns rewritten; a code of -1 leaves the row's value."""
 
     @abstractmethod
-    def below(self, other: People) -> People:
+    def below(self, other: EditableRows) -> EditableRows:
         """Return these rows followed by the other's."""
 
 
-def tabular(domain: Any) -> Any:
-    """Return the domain if it is a fitted `TabularDomain` (it knows columns by name), else None."""
-    return domain if hasattr(domain, "columns_") and hasattr(domain, "encode_array") else None
-
-
-def people_of(X: Any, encoder: Any, *, raw: bool, owner: str) -> People:
+def editable_rows(X: Any, encoding: Encoding | None, *, raw: bool, owner: str) -> EditableRows:
     """Wrap rows.
 
     Parameters
     ----------
-    X : frame, array or tensor of shape (n, p)
-    encoder : TabularDomain or None
+    X : frame or array of shape (n, p)
+    encoding : Encoding or None
         Knows the columns behind an encoded array, and the categories of a raw frame.
     raw : bool
-        Whether a frame is in original units.
+        Whether `X` is a frame in original units; else it is an array of encoded rows.
     owner : str
         For the error message.
     """
-    if is_frame(X) and raw:
+    known = {} if encoding is None else encoding.by_name
+    if raw:
         frame = to_pandas(X, owner=owner, name="X").reset_index(drop=True)
         if not len(frame):
             raise InputError(f"{owner}: 'X' is empty: it has no rows. Pass at least one row.")
         check_no_missing(frame, owner=owner, name="X")
-        known = {} if encoder is None else {column.name: column for column in encoder.columns_}
-        return FramePeople(frame, known)
-    names = list(to_pandas(X, owner=owner, name="X").columns) if is_frame(X) else None
-    width = None if encoder is None else encoder.n_features
-    array = to_numpy(check_matrix(X, owner=owner, n_features=width)).astype(np.float64)
-    return ArrayPeople(array, {} if encoder is None else {c.name: c for c in encoder.columns_}, names)
+        return EditableFrame(frame, known)
+    width = None if encoding is None else encoding.n_features
+    return EditableArray(to_numpy(check_matrix(X, owner=owner, n_features=width)).astype(np.float64), known)
 
 
-class FramePeople(People):
+class EditableFrame(EditableRows):
     """A raw pandas frame, with what a `TabularDomain` knows of its columns, if there is one."""
 
     def __init__(self, frame: pd.DataFrame, known: Mapping[str, Any]) -> None:
@@ -142,11 +136,11 @@ class FramePeople(People):
             frame[name] = both.array.take(index)
         return frame
 
-    def below(self, other: People) -> FramePeople:
+    def below(self, other: EditableRows) -> EditableFrame:
         """Return both frames in one."""
-        if not isinstance(other, FramePeople) or list(other.frame.columns) != list(self.frame.columns):
+        if not isinstance(other, EditableFrame) or list(other.frame.columns) != list(self.frame.columns):
             raise InputError("pool: must have the columns of 'X', in the same order and units.")
-        return FramePeople(pd.concat([self.frame, other.frame], ignore_index=True), self.known)
+        return EditableFrame(pd.concat([self.frame, other.frame], ignore_index=True), self.known)
 
     def _typed(self, name: str, values: Sequence[Any], owner: str) -> pd.Series[Any]:
         """Return values as a series of the column's own dtype."""
@@ -160,13 +154,11 @@ class FramePeople(People):
         return series
 
 
-class ArrayPeople(People):
+class EditableArray(EditableRows):
     """Encoded rows: columns of a `TabularDomain` by name, or columns of a plain array by position."""
 
-    def __init__(
-        self, array: np.ndarray[Any, Any], known: Mapping[str, Any], names: list[str] | None
-    ) -> None:
-        self.array, self.known, self.names, self.n_rows = array, known, names, len(array)
+    def __init__(self, array: np.ndarray[Any, Any], known: Mapping[str, Any]) -> None:
+        self.array, self.known, self.n_rows = array, known, len(array)
 
     def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
         """Read a column from its encoding."""
@@ -195,19 +187,19 @@ class ArrayPeople(People):
         return tuple(name for name, column in self.known.items() if column.categories)
 
     def rewrite(self, rows: Ints, new: Sequence[tuple[Field, Ints]]) -> Any:
-        """Return rows of the array, as a frame where the rows came as one."""
+        """Return rows of the array."""
         array = self.array[rows]
         for field, codes in new:
             hit = np.flatnonzero(codes >= 0)
             place, cells = self._cells(field)
             array[np.ix_(hit, place)] = cells[codes[hit]]
-        return array if self.names is None else pd.DataFrame(array, columns=self.names)
+        return array
 
-    def below(self, other: People) -> ArrayPeople:
+    def below(self, other: EditableRows) -> EditableArray:
         """Return both arrays in one."""
-        if not isinstance(other, ArrayPeople) or other.array.shape[1] != self.array.shape[1]:
+        if not isinstance(other, EditableArray) or other.array.shape[1] != self.array.shape[1]:
             raise InputError("pool: must have the columns of 'X', in the same order and encoding.")
-        return ArrayPeople(np.concatenate([self.array, other.array]), self.known, self.names)
+        return EditableArray(np.concatenate([self.array, other.array]), self.known)
 
     def _category_codes(self, column: Any, values: Sequence[Any]) -> Ints:
         part = self.array[:, column.start : column.stop]
@@ -229,15 +221,13 @@ class ArrayPeople(People):
     def _place(self, name: Hashable, owner: str) -> tuple[int, Any]:
         if name in self.known:
             return int(self.known[str(name)].start), self.known[str(name)]
-        if self.names is not None and name in self.names:
-            return self.names.index(str(name)), None
         if isinstance(name, (int, np.integer)) and 0 <= name < self.array.shape[1]:
             return int(name), None
         if self.known:
             check_columns(pd.DataFrame(columns=list(self.known)), [str(name)], owner=owner, name="domain")
         raise bad_parameter(
             owner,
-            "sensitive",
+            "edits",
             allowed=f"column positions between 0 and {self.array.shape[1] - 1} for an array",
             got=name,
             remedy="Pass domain=TabularDomain.from_frame(frame) to use the names of the original columns.",

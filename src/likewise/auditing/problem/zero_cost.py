@@ -8,12 +8,14 @@ import numpy as np
 
 from likewise.auditing.support.frontier import Floats
 
-__all__ = ["priced_distance"]
+__all__ = ["COSTS_NOTHING", "priced_distance"]
+
+# A move δ costs nothing when d² is at most this share of ‖δ‖², times the largest eigenvalue of Σ: it lies in the free
+# directions up to an angle of 1e-6, which is what a basis that was stored in single precision is good for.
+COSTS_NOTHING = 1e-12
 
 
-def priced_distance(
-    metric: Any, first: Floats, second: Floats, *, zero_tol: float = 1e-15, resolution: float = 2.3e-16
-) -> Floats:
+def priced_distance(metric: Any, first: Floats, second: Floats, *, resolution: float = 2.3e-16) -> Floats:
     """Squared fair distance of paired rows, exactly 0 where it is rounding.
 
     Parameters
@@ -22,25 +24,36 @@ def priced_distance(
         Of these features (without a feature map).
     first, second : float arrays of shape (n, d)
         The rows.
-    zero_tol : float, default=1e-15
-        A move δ costs nothing when d² ≤ zero_tol · ‖δ‖², times the largest eigenvalue of Σ: it lies in the free
-        directions up to rounding.
     resolution : float
         Of the numbers that the rows were computed in; their rounding costs nothing either.
 
     Returns
     -------
     float array of shape (n,)
+        Each depends on its own two rows alone, to the last bit.
 
     Examples
     --------
-    >>> from likewise.fair_metrics import Euclidean
-    >>> priced_distance(Euclidean(2), np.zeros((1, 2)), np.ones((1, 2)))
+    >>> from likewise.fair_metrics import FairMetric
+    >>> priced_distance(FairMetric(1.0, np.zeros((2, 0)), np.zeros(0)), np.zeros((1, 2)), np.ones((1, 2)))
     array([2.])
     """
     delta = first - second
-    distance = np.maximum(metric.squared_norm(delta), 0.0)
+    distance = np.maximum(_squared_norm(metric, delta), 0.0)
     largest = max(metric.scale, float((metric.scale + metric.values).max(initial=0.0)))
     noise = (4 * resolution) ** 2 * ((first**2).sum(axis=1) + (second**2).sum(axis=1))
-    free = largest * (zero_tol * (delta**2).sum(axis=1) + noise)
+    free = largest * (COSTS_NOTHING * (delta**2).sum(axis=1) + noise)
     return np.where(distance <= free, 0.0, distance)
+
+
+def _squared_norm(metric: Any, delta: Floats) -> Floats:
+    """δᵀΣδ row by row: a matrix product rounds a row by where it stands among the others, a sum does not."""
+    Q = metric.basis if metric.n_features else np.zeros((delta.shape[1], 0))
+    inside = np.stack([(delta * q).sum(axis=1) for q in Q.T], axis=1) if Q.shape[1] else delta[:, :0]
+    total = (inside**2 * (metric.scale + metric.values)).sum(axis=1)
+    if metric.scale == 0:
+        return np.asarray(total)
+    outside = delta.copy()
+    for k, q in enumerate(Q.T):
+        outside -= inside[:, k : k + 1] * q
+    return np.asarray(total + metric.scale * (outside**2).sum(axis=1))

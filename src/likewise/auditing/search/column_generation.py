@@ -8,21 +8,24 @@ a lower bound of the true value, and equals it in the limit where the search is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.auditing.problem.zero_cost import priced_distance
+from likewise.auditing.problem.coordinates import tabular
+from likewise.auditing.search.contract import Found
 from likewise.auditing.support.finite_dual import solve_dual
 from likewise.auditing.support.frontier import Floats, Ints
 from likewise.auditing.support.supporting_rows import Support
 from likewise.core.arrays import to_numpy
 
 if TYPE_CHECKING:
+    from likewise.auditing.problem.audit_problem import AuditProblem
+    from likewise.auditing.search.contract import Budget
     from likewise.auditing.search.gradient.gradient_search import GradientSearch
 
-__all__ = ["ColumnReport", "generate_columns"]
+__all__ = ["ColumnReport", "generate_columns", "improve_by_columns"]
 
 # Spread of the first λ tried, around a scale taken from the data.
 _FIRST = (0.1, 1.0, 10.0)
@@ -50,6 +53,53 @@ class ColumnReport:
     unfinished: int
 
 
+def improve_by_columns(
+    search: GradientSearch, problem: AuditProblem, support: Support, eps: float, budget: Budget
+) -> Found:
+    """Run the gradient search as a `Search`: rows of a table are made valid before they join the support.
+
+    Parameters
+    ----------
+    search : GradientSearch
+    problem, support, eps, budget
+        As in `Search.improve`.
+    """
+    place = problem.coordinates
+
+    def valid(x: Floats, rows: Ints, lam: float) -> Floats:
+        from likewise.auditing.search.valid_rows import refine
+
+        return refine(
+            x,
+            problem.X[rows],
+            problem.labels[rows],
+            losses=place.losses_encoded,
+            metric=place.metric,
+            domain=place.domain,
+            lam=lam,
+        )
+
+    support, report = generate_columns(
+        support,
+        search=search,
+        origin=problem.X,
+        target=problem.target,
+        eps=eps,
+        refine=valid if tabular(place.domain) is not None else None,
+        random_state=problem.random_state,
+    )
+    if report.non_finite:
+        reason = f"the gradient search met values that are not finite for {report.non_finite} people"
+        return Found(support, "failed", (reason,))
+    if not report.settled:
+        reason = (
+            f"V(ε) still rose after {report.rounds} rounds of the gradient search; give it more time "
+            "(budget_seconds=…, --budget)"
+        )
+        return Found(support, "not_converged", (reason,))
+    return Found(support)
+
+
 def generate_columns(
     support: Support,
     *,
@@ -67,7 +117,7 @@ def generate_columns(
     Parameters
     ----------
     support : Support
-        What is known already; its views name the model, the metric and the domain.
+        What is known already; its problem has the model, the metric and the domain.
     search : GradientSearch
         The choices of the search.
     origin : float array of shape (n, d)
@@ -125,15 +175,15 @@ def _one_round(
     from likewise.auditing.search.gradient.row_status import Status
     from likewise.core.randomness import torch_generator
 
-    views = support.views
-    oracle = views.model.gradient_oracle()
+    place = support.problem.coordinates
+    oracle = place.gradient_oracle()
     x = torch.tensor(origin, dtype=oracle.dtype)
     found = search.run(
         oracle,
         x,
         torch.as_tensor(target),
-        metric=views.metric.without_feature_map(),
-        domain=views.domain,
+        metric=place.metric,
+        domain=place.domain,
         lam=lam,
         start=None if start is None else torch.as_tensor(start, dtype=oracle.dtype),
         generator=torch_generator(random_state),
@@ -142,15 +192,13 @@ def _one_round(
     failed = status == Status.NON_FINITE.value
     relaxed = to_numpy(found.x).astype(np.float64)
     rows = np.flatnonzero(~failed & np.isfinite(relaxed).all(axis=1))
-    candidates = relaxed[rows] if refine is None else refine(relaxed[rows], rows, lam)
-    labels = views.model.classes_[target[rows]] if views.model.classes_ is not None else target[rows]
-    plain = views.metric.without_feature_map()
-    # Relaxed rows carry the rounding of the oracle, valid rows that of the encoding.
-    resolution = torch.finfo(oracle.dtype).eps if refine is None else float(np.finfo(np.float64).eps)
-    support = support.with_found(
-        candidates,
-        row=rows,
-        loss=views.model.losses(replace(views, raw=False).for_model(candidates), labels),
-        squared_distance=priced_distance(plain, origin[rows], candidates, resolution=resolution),
+    # Single precision leaves a crumb outside the domain, and a crumb off the free directions.
+    inside = to_numpy(place.domain.project(relaxed[rows], origin[rows]))
+    candidates = inside if refine is None else refine(inside, rows, lam)
+    moved = np.flatnonzero((candidates != origin[rows]).any(axis=1))
+    support = support.with_rows(
+        candidates[moved],
+        rows[moved],
+        resolution=float(torch.finfo(oracle.dtype).eps) if refine is None else None,
     )
     return support, relaxed, failed, int((status == Status.MAX_STEPS.value).sum())

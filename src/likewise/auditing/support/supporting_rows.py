@@ -1,95 +1,174 @@
-"""The rows a worst case may use: candidates of the finite search, and rows that a gradient search found."""
+"""The rows a worst case may use: what the searches found so far, each row with its loss and fair distance."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from likewise.auditing.people.unfair_map import UnfairMap, make_unfair_map
-from likewise.auditing.problem.coordinates import Views
 from likewise.auditing.support.frontier import Floats, Frontier, Ints
-from likewise.core.arrays import to_numpy
-from likewise.core.frames import is_frame, to_pandas
+from likewise.core.errors import InputError
+from likewise.core.frames import is_frame
 
-__all__ = ["Support"]
+if TYPE_CHECKING:
+    from likewise.auditing.problem.audit_problem import AuditProblem
+    from likewise.auditing.problem.coordinates import Coordinates
+
+__all__ = ["FoundRows", "Numbered", "Support"]
+
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Numbered(Protocol):
-    """Candidates by number, such as `Candidates`."""
+    """Rows by number, made when asked for, such as `Candidates`."""
 
     def __len__(self) -> int: ...
 
     def take(self, index: Any) -> Any:
-        """Make some of them."""
+        """Make some of them, as the kind of table that people come in."""
+
+
+@dataclass(frozen=True, eq=False)
+class FoundRows:
+    """Encoded rows that a search found, by number."""
+
+    coordinates: Coordinates
+    x: Floats
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, index: Any) -> Any:
+        """Return some of them as the kind of table that people come in."""
+        return self.coordinates.given(self.x[np.asarray(index, dtype=np.int64)])
 
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """A frontier together with the tables that its candidate numbers count in.
+    """A frontier together with the rows that its candidate numbers count in; `Support.start` makes the first.
 
     Parameters
     ----------
-    views : Views
-        How rows are shown to model, metric and domain.
-    rows : table of n rows
-        The audited rows: a raw frame, or an encoded frame or array.
-    candidates : Candidates, ShardedCandidates or None
-        Numbers below ``len(candidates)`` are theirs.
-    found : float array of shape (m, d)
-        Encoded rows; number ``len(candidates) + j`` is row j.
+    problem : AuditProblem
+        Whose people these are.
+    sources : tuple of Numbered
+        The rows, numbered one source after the other.
     frontier : Frontier
-        Of the n audited rows.
+        Of the n people.
+    changed : bool array of shape (n,)
+        Whether some row at no fair distance from a person is decided differently.
     """
 
-    views: Views
-    rows: Any
-    candidates: Numbered | None
-    found: Floats
+    problem: AuditProblem
+    sources: tuple[Numbered, ...]
     frontier: Frontier
+    changed: Bools
 
-    @property
-    def offset(self) -> int:
-        """Number of the first row in `found`."""
-        return 0 if self.candidates is None else len(self.candidates)
+    @classmethod
+    def start(cls, problem: AuditProblem) -> Support:
+        """Return the support in which everybody stays where they are."""
+        nobody = Frontier.from_points(
+            base_loss=problem.base_loss, row=[], squared_distance=[], loss=[], candidate=[]
+        )
+        return cls(problem, (), nobody, np.zeros(problem.n, dtype=bool))
 
-    def with_found(self, x: Floats, *, row: Ints, loss: Floats, squared_distance: Floats) -> Support:
-        """Add rows that were found for single audited rows, and keep those that the frontier needs.
+    def __len__(self) -> int:
+        return sum(len(source) for source in self.sources)
+
+    def with_source(self, source: Numbered, frontier: Frontier, changed: Any) -> Support:
+        """Add rows whose frontier is known already.
+
+        Parameters
+        ----------
+        source : Numbered
+        frontier : Frontier
+            Of the same people over these rows, its candidates counted from 0.
+        changed : bool array of shape (n,)
+            As in the class, of these rows.
+        """
+        merged = self.frontier.merge(frontier, offset=len(self))
+        return replace(
+            self, sources=(*self.sources, source), frontier=merged, changed=self.changed | np.asarray(changed)
+        )
+
+    def with_rows(self, x: Floats, person: Ints, *, resolution: float | None = None) -> Support:
+        """Add encoded rows that were found for single people; the model is asked and the distance measured here.
 
         Parameters
         ----------
         x : float array of shape (k, d)
-            Encoded rows.
-        row : int array of shape (k,)
-            The audited row that each was found for.
-        loss, squared_distance : float arrays of shape (k,)
-            Under the label of, and from, that row.
+            Encoded rows that can exist.
+        person : int array of shape (k,)
+            The person that each was found for.
+        resolution : float, optional
+            Of the numbers the rows were computed in, where coarser than float64: their rounding costs nothing.
+
+        Raises
+        ------
+        InputError
+            A row cannot exist in the domain, or changes what may not change.
         """
-        first = self.offset + len(self.found)
-        frontier = self.frontier.merge(
-            Frontier.from_points(
-                base_loss=self.frontier.base_loss,
-                row=row,
-                squared_distance=squared_distance,
-                loss=loss,
-                candidate=first + np.arange(len(x)),
-            )
+        x, person = np.asarray(x, dtype=np.float64), np.asarray(person, dtype=np.int64)
+        if not len(x):
+            return self
+        self._check_rows(x, person)
+        problem, place = self.problem, self.problem.coordinates
+        table = place.for_model(place.given(x))
+        loss = place.model.losses(table, problem.labels[person])
+        distance = problem.squared_distance(x, person, resolution=resolution)
+        changed = self.changed.copy()
+        free = np.flatnonzero(distance == 0)
+        if problem.decides and len(free):
+            decided = place.model.predict(place.for_model(place.given(x[free])))
+            differs = decided != problem.decisions[person[free]]
+            changed[person[free[differs]]] = True
+        points = Frontier.from_points(
+            base_loss=self.frontier.base_loss,
+            row=person,
+            squared_distance=distance,
+            loss=loss,
+            candidate=np.arange(len(x)),
         )
-        everything = np.concatenate([self.found, x]) if len(self.found) else x
-        # Rows that no corner uses any more are dropped, so that rounds of search do not pile up.
-        used = np.unique(frontier.candidate[frontier.candidate >= self.offset]) - self.offset
+        return self._with_found(FoundRows(place, x), points, changed)
+
+    def _check_rows(self, x: Floats, person: Ints) -> None:
+        place = self.problem.coordinates
+        outside = ~place.possible(x)
+        fixed = place.fixed_positions()
+        if len(fixed):
+            moved = np.abs(x[:, fixed] - self.problem.X[person][:, fixed]) > 1e-6
+            outside |= moved.any(axis=1)
+        if outside.any():
+            row = int(outside.argmax())
+            raise InputError(
+                f"Support.with_rows: row {row}, found for person {int(person[row])}, cannot exist in the domain "
+                "(out of range, between categories, or changed where nothing may change). "
+                "Pass it through domain.nearest_valid(x, origin) first."
+            )
+
+    def _with_found(self, rows: FoundRows, frontier: Frontier, changed: Bools) -> Support:
+        """Merge, and keep only found rows that the frontier needs, so that rounds of search do not pile up."""
+        sources, earlier, below = self.sources, rows.x[:0], len(self)
+        if sources and isinstance(sources[-1], FoundRows):
+            earlier, sources = sources[-1].x, sources[:-1]
+            below -= len(earlier)
+        merged = self.frontier.merge(frontier, offset=below + len(earlier))
+        everything = np.concatenate([earlier, rows.x])
+        mine = merged.candidate >= below
+        used = np.unique(merged.candidate[mine]) - below
         renumber = np.full(len(everything), -1, dtype=np.int64)
         renumber[used] = np.arange(len(used))
-        mine = frontier.candidate >= self.offset
-        numbers = frontier.candidate.copy()
-        numbers[mine] = self.offset + renumber[numbers[mine] - self.offset]
-        kept = Frontier(frontier.indptr, frontier.squared_distance, frontier.loss, numbers)
-        return Support(self.views, self.rows, self.candidates, everything[used], kept)
+        numbers = merged.candidate.copy()
+        numbers[mine] = below + renumber[numbers[mine] - below]
+        kept = Frontier(merged.indptr, merged.squared_distance, merged.loss, numbers)
+        found = (FoundRows(rows.coordinates, everything[used]),) if len(used) else ()
+        return replace(self, sources=(*sources, *found), frontier=kept, changed=changed)
 
     def twins(self, corner: Ints) -> Any:
-        """Return the row at one corner per audited row, as the kind of table the audited rows are.
+        """Return the row at one corner per person, as the kind of table that people come in.
 
         Parameters
         ----------
@@ -97,77 +176,46 @@ class Support:
             `DualSolution.corner`, or `Frontier.best`.
         """
         number = self.frontier.candidate[corner]
-        parts: list[tuple[Ints, Any]] = []
+        ends = np.cumsum([0, *(len(source) for source in self.sources)])
+        home = np.searchsorted(ends, number, side="right") - 1
         stays = np.flatnonzero(number < 0)
-        parts.append((stays, self._take_rows(stays)))
-        listed = np.flatnonzero((number >= 0) & (number < self.offset))
-        if len(listed) and self.candidates is not None:
-            parts.append((listed, self.candidates.take(number[listed])))
-        found = np.flatnonzero(number >= self.offset) if len(self.found) else np.zeros(0, dtype=np.int64)
-        if len(found):
-            x = self.found[number[found] - self.offset]
-            raw = self.views.raw and self.views.encoder is not None
-            parts.append((found, self.views.encoder.decode(x) if raw else x))
-        order = np.argsort(np.concatenate([index for index, _ in parts]), kind="stable")
-        return _stacked([table for _, table in parts], self.rows, order)
+        rows = self.problem.rows
+        parts, places = [rows.iloc[stays] if is_frame(rows) else rows[stays]], [stays]
+        for k, source in enumerate(self.sources):
+            here = np.flatnonzero((home == k) & (number >= 0))
+            if len(here):
+                parts.append(source.take(number[here] - ends[k]))
+                places.append(here)
+        return _stacked(parts, np.argsort(np.concatenate(places), kind="stable"))
 
-    def unfair_map(
-        self, corner: Ints, y: Any, *, person: Ints | None = None, total: int | None = None
-    ) -> UnfairMap:
-        """Show each audited row beside the row at one of its corners, as people read it.
+    def unfair_map(self, corner: Ints, *, person: Ints | None = None, total: int | None = None) -> UnfairMap:
+        """Show each person beside the row at one of their corners, as people read it.
 
         Parameters
         ----------
         corner : int array of shape (n,)
-        y : array of shape (n,)
-            Labels of the audited rows.
         person, total
             As in `make_unfair_map`.
         """
-        model, twins = self.views.model, self.twins(corner)
+        place, twins = self.problem.coordinates, self.twins(corner)
         return make_unfair_map(
-            self.original(self.rows),
-            self.original(twins),
-            label=y,
+            place.original(self.problem.rows),
+            place.original(twins),
+            label=self.problem.y,
             loss=self.frontier.base_loss,
             twin_loss=self.frontier.loss[corner],
-            decision=model.predict(self.views.for_model(self.rows)),
-            twin_decision=model.predict(self.views.for_model(twins)),
+            decision=self.problem.decisions,
+            twin_decision=place.model.predict(place.for_model(twins)),
             squared_distance=self.frontier.squared_distance[corner],
             person=person,
             total=total,
         )
 
-    def original(self, table: Any) -> pd.DataFrame:
-        """Return rows in original units for people to read, whatever kind of table they are."""
-        if self.views.raw:
-            return to_pandas(table, owner="audit").reset_index(drop=True)
-        if self.views.encoder is not None:
-            decoded = self.views.encoder.decode(np.asarray(to_numpy(table), dtype=float))
-            return to_pandas(decoded, owner="audit").reset_index(drop=True)
-        if is_frame(table):
-            return to_pandas(table, owner="audit").reset_index(drop=True)
-        matrix = to_numpy(table)
-        return pd.DataFrame(matrix, columns=[f"x{j}" for j in range(matrix.shape[1])])
 
-    def _take_rows(self, index: Ints) -> Any:
-        if is_frame(self.rows):
-            return to_pandas(self.rows, owner="audit").iloc[index]
-        return to_numpy(self.rows)[index]
-
-
-def _stacked(tables: list[Any], like: Any, order: Ints) -> Any:
-    if not is_frame(like):
-        return np.concatenate([np.asarray(to_numpy(table)) for table in tables if len(table)])[order]
-    columns = list(to_pandas(like, owner="audit").columns)
-    frames = []
-    for table in tables:
-        if not len(table):
-            continue
-        frame = (
-            to_pandas(table, owner="audit")
-            if is_frame(table)
-            else pd.DataFrame(to_numpy(table), columns=columns)
-        )
-        frames.append(frame[columns])
+def _stacked(tables: list[Any], order: Ints) -> Any:
+    filled = [table for table in tables if len(table)]
+    if not is_frame(filled[0]):
+        return np.concatenate(filled)[order]
+    columns = list(filled[0].columns)
+    frames = [frame[columns] for frame in filled]
     return pd.concat(frames, ignore_index=True).iloc[order].reset_index(drop=True)

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.problem.coordinates import Views
+from likewise.auditing.problem.coordinates import Coordinates
 from likewise.auditing.search.candidates.candidate_rows import Candidates
 from likewise.auditing.support.frontier import Floats, Ints
 
-__all__ = ["Evaluated", "evaluate"]
+__all__ = ["CandidateLosses", "ask_about"]
 
 # Candidates closer to each other than about this, relative to their distance from the origin, are at one place.
 _SAME_PLACE = 2.0**-33
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluated:
+class CandidateLosses:
     """Candidates that may serve, with all that is needed to compare rows with them.
 
     Parameters
@@ -48,14 +48,14 @@ class Evaluated:
     resolution: float
 
 
-def evaluate(
-    views: Views, candidates: Candidates, wanted: Ints, n_rows: int, batch_size: int
-) -> tuple[Evaluated, Ints]:
+def ask_about(
+    coordinates: Coordinates, candidates: Candidates, wanted: Ints, n_rows: int, batch_size: int
+) -> tuple[CandidateLosses, Ints]:
     """Ask about candidates, in batches.
 
     Parameters
     ----------
-    views : Views
+    coordinates : Coordinates
         Of the table the candidates are made from.
     candidates : Candidates
     wanted : int array
@@ -67,29 +67,29 @@ def evaluate(
 
     Returns
     -------
-    evaluated : Evaluated
+    evaluated : CandidateLosses
         The audited rows first, whether the domain knows them or not, then every possible candidate.
     outside : int array
         Candidate numbers that the domain rules out, audited rows included.
     """
-    plain = views.metric.without_feature_map()
-    fixed = views.fixed_positions()
+    plain = coordinates.metric.without_feature_map()
+    fixed = coordinates.fixed_positions()
     parts: list[tuple[Any, ...]] = []
     centre, resolution, outside = None, 0.0, [np.zeros(0, dtype=np.int64)]
     for start in range(0, len(wanted), batch_size):
         number = wanted[start : start + batch_size]
         table = candidates.take(number)
-        scores = _scores(views.model, views.for_model(table))
-        features, eps = views.features(table)
+        scores = _scores(coordinates.model, coordinates.for_model(table))
+        rows = coordinates.encoded(table)
+        features, eps = coordinates.features(table, rows)
         embedded = plain.embed(features)
         # Distances do not see the centre; rounding is relative to what is left without it.
         centre = embedded.mean(axis=0) if centre is None else centre
-        possible = views.possible(table, features)
+        possible = coordinates.possible(rows)
         outside.append(number[~possible])
         keep = possible | (number < n_rows)
-        rows = views.encoded(table, features)
         key = _fingerprint(_rounded(embedded[keep]))
-        kept = rows[keep][:, fixed] if rows is not None and len(fixed) else np.zeros((int(keep.sum()), 0))
+        kept = rows[keep][:, fixed]
         parts.append(
             (
                 number[keep],
@@ -105,7 +105,7 @@ def evaluate(
         np.concatenate(column) for column in zip(*parts, strict=True)
     )
     group = _numbered(_fingerprint(kept)) if len(fixed) else np.zeros(len(number), dtype=np.int64)
-    evaluated = Evaluated(number, scores, features, places, _numbered(key), group, resolution)
+    evaluated = CandidateLosses(number, scores, features, places, _numbered(key), group, resolution)
     return evaluated, np.concatenate(outside)
 
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.problem.editable_rows import Field, People
+from likewise.auditing.problem.editable_rows import EditableRows, Field
 from likewise.auditing.search.candidates.proxy_columns import find_counterparts, given_counterparts
 from likewise.auditing.support.frontier import Ints
 from likewise.core.errors import InputError, bad_parameter
+from likewise.evaluation.edits import Edit, EditParts, edited_columns
 
 __all__ = ["Candidates", "Counterpart", "SettledProxy", "plan_candidates"]
 
@@ -73,7 +74,7 @@ class Candidates:
 
     Parameters
     ----------
-    people : People
+    people : EditableRows
         The rows that candidates are made of.
     fields : tuple of Field
         The sensitive columns.
@@ -89,9 +90,9 @@ class Candidates:
     Examples
     --------
     >>> import pandas as pd
-    >>> from likewise.auditing.problem.editable_rows import people_of
-    >>> people = people_of(pd.DataFrame({"age": [30, 40], "sex": ["F", "M"]}), None, raw=True, owner="audit")
-    >>> plan_candidates(people, ["sex"]).take([0, 1, 2, 3])
+    >>> from likewise.auditing.problem.editable_rows import editable_rows
+    >>> people = editable_rows(pd.DataFrame({"age": [30, 40], "sex": ["F", "M"]}), None, raw=True, owner="audit")
+    >>> plan_candidates(people, (Edit("sex"),)).take([0, 1, 2, 3])
        age sex
     0   30   F
     1   40   M
@@ -99,7 +100,7 @@ class Candidates:
     3   30   M
     """
 
-    people: People
+    people: EditableRows
     fields: tuple[Field, ...]
     combinations: Ints
     counterparts: tuple[Counterpart, ...]
@@ -156,28 +157,25 @@ def follow(part: Counterpart, fields: Sequence[Field], rows: Ints, target: Ints,
 
 
 def plan_candidates(
-    people: People,
-    sensitive: Sequence[Hashable],
+    people: EditableRows,
+    edits: EditParts,
     *,
-    edits: Mapping[Any, Sequence[Any]] | None = None,
     proxies: Any = "auto",
     fixed: Sequence[Hashable] = (),
-    owner: str = "CandidateSearch",
+    owner: str = "audit",
 ) -> Candidates:
     """List the candidates that rows give rise to.
 
     Parameters
     ----------
-    people : People
+    people : EditableRows
         The rows.
-    sensitive : sequence of column names
-        Columns to edit to all combinations of their values.
-    edits : mapping, optional
-        Values to try, for columns that should not take all of theirs. Its columns are sensitive too.
+    edits : tuple
+        What `read_edits` returns: twins are all combinations of its parts. A column without values takes all that
+        the domain or the data know of it.
     proxies : "auto", None or mapping
-        "auto" finds proxies of the columns that take all their values, as `likewise.auditing.search.candidates.proxy_columns` says;
-        None lets nothing follow; a mapping says it:
-        ``{"sex": {"relationship": {"Husband": "Wife", "Wife": "Husband"}}}``.
+        "auto" finds proxies of the columns that take all their values, as `proxy_columns` says; None lets nothing
+        follow; a mapping says it: ``{"sex": {"relationship": {"Husband": "Wife", "Wife": "Husband"}}}``.
     fixed : sequence of column names
         Columns that may not change.
     owner : str
@@ -188,28 +186,23 @@ def plan_candidates(
     Candidates
         Without edits that change nothing.
     """
-    asked = dict(edits or {})
-    names = list(dict.fromkeys([*sensitive, *asked]))
+    names = edited_columns(edits, owner=owner)
     frozen = [name for name in names if name in fixed]
     if frozen:
         raise InputError(
             f"{owner}: column {frozen[0]!r} is to be edited, but the domain says that it may not change. "
-            "Leave it out of 'sensitive', or out of the domain's 'immutable'."
+            "Leave it out of 'edits', or out of the domain's 'immutable'."
         )
-    fields = tuple(people.field(name, asked.get(name), owner=owner) for name in names)
-    if math.prod(len(field.values) for field in fields) > MAX_EDITS:
-        raise InputError(
-            f"{owner}: the sensitive columns have {math.prod(len(f.values) for f in fields):,} combinations of "
-            f"values; at most {MAX_EDITS:,} are tried. Name fewer columns, or list fewer values in 'edits'."
-        )
-    combinations = np.array(list(itertools.product(*(range(len(f.values)) for f in fields))), dtype=np.int64)
-    if not fields:
-        combinations = combinations[:0]
+    fields = tuple(people.field(name, _values(edits, name), owner=owner) for name in names)
+    combinations = _combinations(edits, fields, owner)
     parts = _counterparts(people, fields, proxies, fixed, owner)
     rows = np.arange(people.n_rows)
     source, edit = [rows], [np.full(len(rows), -1)]
     own = np.stack([field.codes for field in fields], axis=1) if fields else np.zeros((len(rows), 0))
-    changed = [np.flatnonzero((own != combination).any(axis=1)) for combination in combinations]
+    changed = [
+        np.flatnonzero(((own != combination) & (combination >= 0)).any(axis=1))
+        for combination in combinations
+    ]
     for k, some in enumerate(changed):
         source.append(some)
         edit.append(np.full(len(some), k))
@@ -222,8 +215,52 @@ def plan_candidates(
     return Candidates(people, fields, combinations, parts, np.concatenate(source), np.concatenate(edit))
 
 
+def _values(edits: EditParts, name: Hashable) -> list[Any] | None:
+    """Values that the edits ask for in one column; None for all there are."""
+    for part in edits:
+        if isinstance(part, Edit) and part.column == name:
+            every = part.values is None or (isinstance(part.values, str) and part.values == "all")
+            return None if every else part.values  # type: ignore[return-value]
+    asked = [v[name] for part in edits if not isinstance(part, Edit) for v in part if name in v]  # type: ignore[index]
+    return list(dict.fromkeys(asked))
+
+
+def _combinations(edits: EditParts, fields: tuple[Field, ...], owner: str) -> Ints:
+    """Every edit as one row of codes, one for each field; −1 leaves the field as it is."""
+    if not fields:
+        return np.zeros((0, 0), dtype=np.int64)
+    place = {field.name: k for k, field in enumerate(fields)}
+    choices: list[list[dict[int, int]]] = []
+    for part in edits:
+        if isinstance(part, Edit):
+            at = place[part.column]
+            choices.append([{at: code} for code in range(len(fields[at].values))])
+        else:
+            choices.append(
+                [
+                    {
+                        place[name]: fields[place[name]].code_of(value, owner=owner)
+                        for name, value in variant.items()
+                    }
+                    for variant in part
+                ]
+            )
+    total = math.prod(map(len, choices))
+    if total > MAX_EDITS:
+        raise InputError(
+            f"{owner}: the edited columns have {total:,} combinations of values; at most {MAX_EDITS:,} are tried. "
+            "Edit fewer columns, or list fewer values: edits={'age': [25, 45, 65]}."
+        )
+    rows = np.full((total, len(fields)), -1, dtype=np.int64)
+    for row, parts in zip(rows, itertools.product(*choices), strict=True):
+        for codes in parts:
+            for at, code in codes.items():
+                row[at] = code
+    return rows
+
+
 def _counterparts(
-    people: People, fields: tuple[Field, ...], proxies: Any, fixed: Sequence[Hashable], owner: str
+    people: EditableRows, fields: tuple[Field, ...], proxies: Any, fixed: Sequence[Hashable], owner: str
 ) -> tuple[Counterpart, ...]:
     if proxies is None or not fields:
         return ()

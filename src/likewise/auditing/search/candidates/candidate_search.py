@@ -3,28 +3,35 @@
 Candidates are the rows of the data, their twins with sensitive columns edited to all combinations of values, and
 twins whose proxies go along. The model is asked once about each; a candidate's loss depends on nothing but itself
 and the audited row's label. Distances come in blocks, and every row keeps its concave frontier, which solves the
-inner problem for every λ at once (`likewise.auditing.support.finite_dual` does the rest).
+inner problem for every λ at once (`likewise.auditing.support` does the rest).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from likewise.auditing.problem.coordinates import Views
-from likewise.auditing.problem.editable_rows import people_of
+from likewise.auditing.problem.audit_problem import AuditProblem, rows_of
 from likewise.auditing.problem.zero_cost import priced_distance
-from likewise.auditing.search.candidates.candidate_losses import Evaluated, evaluate
+from likewise.auditing.search.candidates.candidate_losses import CandidateLosses, ask_about
 from likewise.auditing.search.candidates.candidate_rows import Candidates, plan_candidates
 from likewise.auditing.search.candidates.pareto_scan import FallingLoss, scan_pairs
+from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.auditing.support.frontier import Floats, Frontier, Ints
-from likewise.core.checks import check_number, check_same_length
+from likewise.auditing.support.supporting_rows import Support
+from likewise.core.checks import check_number
 from likewise.core.errors import bad_parameter
+from likewise.core.frames import is_frame
+from likewise.domains import Unbounded
+from likewise.evaluation.edits import Edit, EditParts, edited_columns, read_edits
 
 __all__ = ["CandidateFrontier", "CandidateSearch"]
+
+# People of the pool that are compared at once: memory is bounded by the largest shard.
+_SHARD = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +48,15 @@ class CandidateFrontier:
         Candidates that the domain rules out, and that were not used.
     places : int
         How many different places, under the metric, were compared with every row.
+    changed : bool array of shape (n,)
+        Whether any candidate at no fair distance, and not only the one with the worst loss, is decided differently.
     """
 
     frontier: Frontier
     candidates: Candidates
     outside: Ints
     places: int
+    changed: np.ndarray[Any, np.dtype[np.bool_]]
 
     def twin_numbers(self, corner: Any) -> Ints:
         """Candidate number of the worst case of each row, itself where it stays.
@@ -65,37 +75,31 @@ class CandidateFrontier:
 
 
 @dataclass(frozen=True)
-class CandidateSearch:
+class CandidateSearch(Search):
     """Choices of the finite-support search.
 
     Parameters
     ----------
-    sensitive : sequence of column names, default=()
-        Columns to edit to all combinations of their values: names of the original table, or positions in a
-        plain array. A number with more than 20 values takes its smallest, largest and quartiles. Immutable
-        columns of the domain cannot be among them.
-    edits : mapping, optional
-        Values to try, by column, instead of all: ``{"age": [25, 45, 65]}``.
+    edits : mapping, Edit, or sequence, optional
+        What twins exchange, in the language of `correspondence_study`: ``["sex", Edit("age", (25, 45, 65))]``. A
+        column without values takes all combinations of those it has; a number with more than 20 values its
+        smallest, largest and quartiles. Default: what the audit's metric was told is sensitive, or makes free.
     proxies : "auto", None or mapping, default="auto"
         Whether columns that give a sensitive one away may go along (Husband becomes Wife with the sex). Such
-        twins are extra candidates. See `likewise.auditing.search.candidates.proxy_columns` for the rule, and for the mapping
+        twins are extra candidates. See `proxy_columns` for the rule, and for the mapping
         ``{"sex": {"relationship": {"Husband": "Wife", "Wife": "Husband"}}}``.
     use_rows : bool or "pool", default=True
         Compare each row with everybody's rows and twins. False: with its own twins only. "pool": with its own
-        twins and those of the `pool` only, so that the outcome of a row does not depend on the rows beside it.
+        twins and those of a pool of people only, so that the outcome of a row does not depend on the rows beside it.
     max_candidates : int, default=500_000
         Of the candidates shared by all, keep at most so many, spread evenly. A row's own twins are always
         kept. Bounds the memory to about 20 bytes per candidate and encoded column.
-    zero_tol : float, default=1e-15
-        A move δ costs nothing when d² ≤ zero_tol · ‖δ‖² (times the largest eigenvalue of Σ): it lies in the
-        free directions up to rounding (an angle of 3e-8, what a basis learned from data is good for). A move
-        that leaves them by more keeps its price, however small.
     block_bytes : int, default=32 MiB
         Bound of one block of distances.
     batch_size : int, default=16384
         Candidates made, and shown to the model, at once.
     pool_rows : int, default=2000
-        Of Parquet files: how many people, drawn at random, everybody is compared with.
+        Size of the pool: people, drawn at random, whom everybody is compared with.
 
     Examples
     --------
@@ -108,39 +112,85 @@ class CandidateSearch:
     >>> metric = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0]]))
     >>> model = as_model(lambda X: 1 / (1 + np.exp(-X.sum(axis=1))))
     >>> X, y = np.array([[0.0, 0.0], [0.5, 1.0], [2.0, 1.0]]), [0, 1, 1]
-    >>> found = CandidateSearch(sensitive=[1]).run(model, X, y, metric=metric)
+    >>> found = CandidateSearch(edits=[1]).run(model, X, y, metric=metric)
     >>> worst = solve_dual(found.frontier, eps=0.0)
     >>> round(worst.gap, 3), found.twins(worst.corner).tolist()
     (0.324, [[0.0, 1.0], [0.5, 0.0], [2.0, 0.0]])
     """
 
-    sensitive: Sequence[Hashable] = ()
-    edits: Mapping[Any, Sequence[Any]] | None = None
+    name: ClassVar[str] = "candidates"
+
+    edits: Any = None
     proxies: Any = "auto"
     use_rows: bool | Literal["pool"] = True
     max_candidates: int = 500_000
-    zero_tol: float = 1e-15
     block_bytes: int = 2**25
     batch_size: int = 16_384
     pool_rows: int = 2_000
 
+    def __post_init__(self) -> None:
+        for name in ("max_candidates", "block_bytes", "batch_size", "pool_rows"):
+            check_number(getattr(self, name), owner="CandidateSearch", name=name, low=1)
+        if not isinstance(self.use_rows, (bool, np.bool_)) and self.use_rows != "pool":
+            raise bad_parameter(
+                "CandidateSearch", "use_rows", allowed="True, False or 'pool'", got=self.use_rows
+            )
+
+    # ---- the contract of a search ----------------------------------------------------------------------
+
+    def for_parts(self) -> CandidateSearch:
+        """Return this search with a pool in place of everybody."""
+        return replace(self, use_rows="pool") if self.use_rows is True else self
+
+    @property
+    def pool_size(self) -> int:
+        """How many people of the table everybody is to be compared with, apart from themselves."""
+        return self.pool_rows if self.use_rows == "pool" else 0
+
+    def prepare(self, problem: AuditProblem) -> CandidateSearch:
+        """Return the same choices with the values and proxies of these people, so that others cannot change them."""
+        plan = self.plan(problem)
+        values = {field.name: tuple(field.values) for field in plan.fields}
+        parts = tuple(
+            Edit(part.column, values[part.column]) if isinstance(part, Edit) else part
+            for part in self._edits(problem)
+        )
+        return replace(self, edits=parts, proxies=tuple(part.settled() for part in plan.counterparts))
+
+    def assumes(self, problem: AuditProblem) -> tuple[str, ...]:
+        """Say who may be a twin."""
+        said = []
+        names = edited_columns(self._edits(problem))
+        if names:
+            listed = ", ".join(str(name) for name in names)
+            said.append(f"Twins exchange {listed}, and columns that give these away may go along.")
+        if self.use_rows == "pool":
+            said.append("A twin may also be any person of a sample of the table, at its fair distance.")
+        elif self.use_rows:
+            said.append("A twin may also be any other person of the table, at its fair distance.")
+        return tuple(said)
+
+    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        """Add every candidate that treats somebody worse; the outcome is exact for this finite set."""
+        for shard in _shards(problem.pool) if self.use_rows == "pool" else (None,):
+            found = self.search(problem, shard)
+            support = support.with_source(found.candidates, found.frontier, found.changed)
+        return Found(support)
+
+    # ---- the search ------------------------------------------------------------------------------------
+
     def run(
         self, model: Any, X: Any, y: Any, *, metric: Any, domain: Any = None, pool: Any = None
     ) -> CandidateFrontier:
-        """Build the frontier of every row.
+        """Build the frontier of every row, outside of an audit.
 
         Parameters
         ----------
-        model : Model
-            As `as_model` makes them.
-        X : frame, array or tensor of shape (n, p)
-            The audited rows: a raw table, or rows in the encoding of the domain.
-        y : array of shape (n,)
-            Their labels. A twin keeps the label of the row it is compared with.
-        metric : FairMetric
+        model, X, y, metric
+            As in `audit`. A twin keeps the label of the row it is compared with.
         domain : Domain, optional
             Candidates that cannot exist are left out, and columns it calls immutable are the same in a row
-            and its candidates.
+            and its candidates. Default: anything may exist.
         pool : like `X`, optional
             More rows to make candidates of, such as the training data.
 
@@ -148,10 +198,16 @@ class CandidateSearch:
         -------
         CandidateFrontier
         """
-        self._check()
-        views = Views.of(X, model=model, metric=metric, domain=domain)
-        candidates = self.plan(model, X, metric=metric, domain=domain, pool=pool)
-        n = check_same_length("audit", X=X, y=y)
+        problem = AuditProblem.build(
+            model, X, y, metric=metric, domain=_domain_or_any(domain, metric), random_state=0
+        )
+        own = () if self.edits is None else read_edits(self.edits, owner="CandidateSearch")
+        problem = replace(problem, edits=own)
+        return self.search(problem, None if pool is None else rows_of(pool, problem.coordinates))
+
+    def search(self, problem: AuditProblem, pool: Any = None) -> CandidateFrontier:
+        """Build the frontier of everybody over their own twins and those of the pool, or of each other."""
+        n, candidates = problem.n, self.plan(problem, pool)
         own = candidates.source < n
         shared = np.zeros(len(candidates), dtype=bool)
         if self.use_rows:
@@ -159,68 +215,57 @@ class CandidateSearch:
             spread = np.linspace(0, len(open_to_all) - 1, min(self.max_candidates, len(open_to_all)))
             shared[open_to_all[np.unique(spread.astype(np.int64))]] = True
         wanted = np.flatnonzero(own | shared)
-        evaluated, outside = evaluate(views, candidates, wanted, n, self.batch_size)
-        audited = _Audited.of(model, evaluated, y, n, metric, self.zero_tol)
-        possible = ~np.isin(evaluated.number, outside)
-        mine = np.flatnonzero(possible & own[evaluated.number] & (evaluated.number >= n))
-        parts = [audited.corners(candidates.source[evaluated.number[mine]], mine)]
-        everyone = np.flatnonzero(possible & shared[evaluated.number])
+        losses, outside = ask_about(problem.coordinates, candidates, wanted, n, self.batch_size)
+        audited = _Audited(problem, losses)
+        possible = ~np.isin(losses.number, outside)
+        mine = np.flatnonzero(possible & own[losses.number] & (losses.number >= n))
+        parts = [audited.corners(candidates.source[losses.number[mine]], mine)]
+        everyone = np.flatnonzero(possible & shared[losses.number])
         for task in _tasks(audited, everyone):
             parts += task.corners(audited, self.block_bytes)
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         frontier = Frontier.from_points(
-            base_loss=audited.base_loss,
+            base_loss=problem.base_loss,
             row=columns[0],
             squared_distance=columns[1],
             loss=columns[2],
-            candidate=evaluated.number[columns[3].astype(np.int64)],
+            candidate=losses.number[columns[3].astype(np.int64)],
         )
-        places = len(np.unique(evaluated.place[everyone]))
-        return CandidateFrontier(frontier, candidates, outside, places)
+        changed = audited.changed(candidates, mine, everyone, self.batch_size)
+        places = len(np.unique(losses.place[everyone]))
+        return CandidateFrontier(frontier, candidates, outside, places, changed)
 
-    def plan(self, model: Any, X: Any, *, metric: Any, domain: Any = None, pool: Any = None) -> Candidates:
-        """List the candidates that `run` compares the rows with; nothing is asked of the model.
-
-        Parameters
-        ----------
-        model, X, metric, domain, pool
-            As in `run`.
-        """
-        views = Views.of(X, model=model, metric=metric, domain=domain)
-        people = people_of(X, views.encoder, raw=views.raw, owner="audit")
+    def plan(self, problem: AuditProblem, pool: Any = None) -> Candidates:
+        """List the candidates that `search` compares the people with; nothing is asked of the model."""
+        people = problem.editable()
         if pool is not None:
-            people = people.below(people_of(pool, views.encoder, raw=views.raw, owner="audit"))
+            people = people.below(problem.editable(pool))
+        fixed = problem.coordinates.fixed_names()
         return plan_candidates(
-            people,
-            (self.sensitive,) if isinstance(self.sensitive, str) else self.sensitive,
-            edits=self.edits,
-            proxies=self.proxies,
-            fixed=views.fixed_names(),
+            people, self._edits(problem), proxies=self.proxies, fixed=fixed, owner="CandidateSearch"
         )
 
-    def settled(self, plan: Candidates) -> CandidateSearch:
-        """Return the same choices with the values and proxies of a plan, so that other rows cannot change them.
+    def _edits(self, problem: AuditProblem) -> EditParts:
+        return problem.edits if self.edits is None else read_edits(self.edits, owner="CandidateSearch")
 
-        Parameters
-        ----------
-        plan : Candidates
-            Of a sample of the table.
-        """
-        return replace(
-            self,
-            sensitive=tuple(field.name for field in plan.fields),
-            edits={field.name: list(field.values) for field in plan.fields} or None,
-            proxies=tuple(part.settled() for part in plan.counterparts),
+
+def _domain_or_any(domain: Any, metric: Any) -> Any:
+    known = getattr(metric, "feature_map", None)
+    if domain is not None or hasattr(known, "encoding_"):
+        return domain
+    return Unbounded()
+
+
+def _shards(pool: Any) -> Iterator[Any]:
+    if pool is None:
+        yield None
+        return
+    for start in range(0, len(pool), _SHARD):
+        yield (
+            pool.iloc[start : start + _SHARD].reset_index(drop=True)
+            if is_frame(pool)
+            else pool[start : start + _SHARD]
         )
-
-    def _check(self) -> None:
-        for name in ("max_candidates", "block_bytes", "batch_size", "pool_rows"):
-            check_number(getattr(self, name), owner="CandidateSearch", name=name, low=1)
-        check_number(self.zero_tol, owner="CandidateSearch", name="zero_tol", low=0, high=1e-3)
-        if not isinstance(self.use_rows, (bool, np.bool_)) and self.use_rows != "pool":
-            raise bad_parameter(
-                "CandidateSearch", "use_rows", allowed="True, False or 'pool'", got=self.use_rows
-            )
 
 
 Corners = tuple[Ints, Floats, Floats, Ints]
@@ -228,21 +273,22 @@ Corners = tuple[Ints, Floats, Floats, Ints]
 
 @dataclass(frozen=True, eq=False)
 class _Audited:
-    """The first n evaluated candidates are the audited rows; every position counts in `evaluated`."""
+    """The first n candidates are the audited rows; every position counts in `evaluated`."""
 
-    model: Any
-    evaluated: Evaluated
-    target: Any
-    base_loss: Floats
-    metric: Any
-    zero_tol: float
+    problem: AuditProblem
+    evaluated: CandidateLosses
 
-    @classmethod
-    def of(cls, model: Any, evaluated: Evaluated, y: Any, n: int, metric: Any, zero_tol: float) -> _Audited:
-        target = model.targets(y)
-        draft = cls(model, evaluated, target, np.zeros(n), metric, zero_tol)
-        rows = np.arange(n)
-        return cls(model, evaluated, target, draft.losses(rows, rows), metric, zero_tol)
+    @property
+    def model(self) -> Any:
+        return self.problem.coordinates.model
+
+    @property
+    def target(self) -> Any:
+        return self.problem.target
+
+    @property
+    def base_loss(self) -> Floats:
+        return self.problem.base_loss
 
     def losses(self, rows: Ints, positions: Ints) -> Floats:
         """Loss of candidates under the labels of rows, pair by pair."""
@@ -253,17 +299,42 @@ class _Audited:
     def squared_distance(self, rows: Ints, positions: Ints) -> Floats:
         """Exact squared fair distance pair by pair, 0 where it is rounding."""
         out = np.empty(len(rows))
-        features = self.evaluated.features
-        for start in range(0, len(rows), 2**16):
-            part = slice(start, start + 2**16)
+        features, metric = self.evaluated.features, self.problem.coordinates.metric.without_feature_map()
+        for start in range(0, len(rows), 2**14):
+            part = slice(start, start + 2**14)
             out[part] = priced_distance(
-                self.metric,
+                metric,
                 features[rows[part]],
                 features[positions[part]],
-                zero_tol=self.zero_tol,
                 resolution=self.evaluated.resolution,
             )
         return out
+
+    def changed(
+        self, candidates: Candidates, mine: Ints, everyone: Ints, batch_size: int
+    ) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether any candidate at no distance from a row is decided differently, row by row."""
+        problem, evaluated, n = self.problem, self.evaluated, self.problem.n
+        found = np.zeros(n, dtype=bool)
+        if not problem.decides:
+            return found
+        source = candidates.source[evaluated.number[mine]]
+        free = np.flatnonzero(self.squared_distance(source, mine) == 0)
+        # Candidates at one place, which agree in what may not change, are at no distance from each other.
+        room = evaluated.place * (int(evaluated.group.max(initial=0)) + 1) + evaluated.group
+        beside = everyone[np.isin(room[everyone], room[:n]) & (evaluated.number[everyone] >= n)]
+        asked = np.unique(np.concatenate([mine[free], beside]))
+        decided = np.empty(len(evaluated.number), dtype=object)
+        decided[:n] = problem.decisions
+        place = problem.coordinates
+        for start in range(0, len(asked), batch_size):
+            part = asked[start : start + batch_size]
+            table = candidates.take(evaluated.number[part])
+            decided[part] = place.model.predict(place.for_model(table))
+        differs = decided[mine[free]] != decided[source[free]]
+        found[source[free[differs]]] = True
+        shared = np.concatenate([everyone[evaluated.number[everyone] < n], beside])
+        return np.asarray(found | _not_unanimous(room, decided, n, shared))
 
     def corners(self, rows: Ints, positions: Ints) -> Corners:
         """Corners of the frontiers of some rows over some candidates: row, d², loss, position."""
@@ -305,7 +376,7 @@ class _Task:
 
 
 def _tasks(audited: _Audited, everyone: Ints) -> Iterator[_Task]:
-    evaluated, n = audited.evaluated, len(audited.base_loss)
+    evaluated, n = audited.evaluated, audited.problem.n
     # Sorted once: there may be as many groups as rows where a number may not change.
     rows_of = np.argsort(evaluated.group[:n], kind="stable")
     pool_of = everyone[np.argsort(evaluated.group[everyone], kind="stable")]
@@ -346,3 +417,20 @@ def _task(audited: _Audited, rows: Ints, pool: Ints, height: Floats, own: Floats
     best = best[np.lexsort((pool[best], -height[best]))]
     prefix = np.searchsorted(-height[best], -own, side="left").astype(np.int64)
     return _Task(rows, pool[best], prefix)
+
+
+def _not_unanimous(
+    room: Ints, decided: np.ndarray[Any, Any], n: int, shared: Ints
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether somebody among `shared` who is in a row's room is decided differently from the row."""
+    if not len(shared):
+        return np.zeros(n, dtype=bool)
+    used = np.concatenate([np.arange(n), shared])
+    codes = np.unique(decided[used].astype(str), return_inverse=True)[1]
+    rooms, where = np.unique(room[used], return_inverse=True)
+    lowest = np.full(len(rooms), np.iinfo(np.int64).max)
+    highest = np.full(len(rooms), -1)
+    np.minimum.at(lowest, where[n:], codes[n:])
+    np.maximum.at(highest, where[n:], codes[n:])
+    met = highest[where[:n]] >= 0
+    return np.asarray(met & ((lowest[where[:n]] != codes[:n]) | (highest[where[:n]] != codes[:n])))

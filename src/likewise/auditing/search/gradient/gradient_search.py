@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 
+from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.auditing.search.gradient.phases import Outcome, search_block
 from likewise.auditing.search.gradient.row_status import SearchResult
 from likewise.auditing.search.gradient.search_task import prepare
@@ -20,7 +21,7 @@ __all__ = ["GradientSearch"]
 
 
 @dataclass(frozen=True)
-class GradientSearch:
+class GradientSearch(Search):
     """Choices of the gradient search for T_λ(x_i) = argmax ℓ(x, y_i) − λ d²(x, x_i) over the domain.
 
     Phase 1 moves inside the directions that cost nothing, with K coefficients per row folded into the model's
@@ -72,6 +73,8 @@ class GradientSearch:
     (-0.84, {'CONVERGED': 1, 'MAX_STEPS': 0, 'NON_FINITE': 0})
     """
 
+    name: ClassVar[str] = "gradient"
+
     subspace_steps: int = 10
     subspace_step_size: float = 1.0
     full_steps: int = 20
@@ -101,6 +104,17 @@ class GradientSearch:
             raise bad_parameter(
                 "GradientSearch", "method", allowed="'fixed_point' or 'adam'", got=self.method
             )
+
+    def why_not(self, problem: Any) -> str | None:
+        """Say why gradients cannot be followed, where they cannot."""
+        found: str | None = problem.coordinates.why_no_gradient()
+        return found
+
+    def improve(self, problem: Any, support: Any, eps: float, budget: Budget) -> Found:
+        """Add rows found by following the model's gradient at chosen λ, until V(ε) settles."""
+        from likewise.auditing.search.column_generation import improve_by_columns
+
+        return improve_by_columns(self, problem, support, eps, budget)
 
     def run(
         self,

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from likewise.auditing.support.binned_steps import ALL_BITS, Spectrum
+from likewise.auditing.support.binned_steps import ALL_BITS, BinnedSteps
 from likewise.auditing.support.finite_dual import dual_curve, solve_dual
 from likewise.auditing.support.frontier import Frontier
+from likewise.auditing.support.frontier_steps import steps_of
 from likewise.auditing.support.moments import Moments
 
 
@@ -23,7 +24,7 @@ def random_frontier(seed, n=400):
 
 
 def merged(parts, bits):
-    first, *others = (Spectrum.of(part, bits=bits) for part in parts)
+    first, *others = (BinnedSteps.of(steps_of(part), bits=bits) for part in parts)
     for other in others:
         first = first.merge(other)
     return first
@@ -46,7 +47,7 @@ def test_bins_are_exact_at_their_edges_and_after_refinement_at_the_budget(eps):
     frontier = random_frontier(1)
     exact = dual_curve(frontier)
     free = exact.values[0] - exact.base_loss
-    coarse = Spectrum.of(frontier, bits=2)
+    coarse = BinnedSteps.of(steps_of(frontier), bits=2)
     assert len(coarse) < 60
     curve = coarse.curve(n=400, base=exact.base_loss, free=free)
     assert curve.values == pytest.approx(exact.value(curve.eps), rel=1e-12)
@@ -58,7 +59,7 @@ def test_bins_are_exact_at_their_edges_and_after_refinement_at_the_budget(eps):
         assert eps >= exact.eps[-1]
         return
     low, high = coarse.low[at], coarse.high[at]
-    fine = coarse.refined(at, Spectrum.of(frontier, low=low, high=high))
+    fine = coarse.refined(at, BinnedSteps.of(steps_of(frontier), low=low, high=high))
     curve = fine.curve(n=400, base=exact.base_loss, free=free)
     solution = solve_dual(frontier, eps)
     assert curve.value(eps) == pytest.approx(solution.value, rel=1e-12)
@@ -67,7 +68,7 @@ def test_bins_are_exact_at_their_edges_and_after_refinement_at_the_budget(eps):
 
 def test_nothing_to_gain():
     still = Frontier.from_points(base_loss=[0.3], row=[], squared_distance=[], loss=[], candidate=[])
-    spectrum = Spectrum.of(still, bits=8)
+    spectrum = BinnedSteps.of(steps_of(still), bits=8)
     assert len(spectrum) == 0
     assert spectrum.bin_at(0.1, 1) is None
     assert spectrum.merge(spectrum).curve(n=1, base=0.3, free=0.0).value(0.1) == 0.3

@@ -1,0 +1,99 @@
+"""Which searches an audit runs: by name, one's own, or "auto", and why some are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from likewise.auditing.search.contract import Search
+from likewise.core.errors import InputError, bad_parameter
+
+if TYPE_CHECKING:
+    from likewise.auditing.problem.audit_problem import AuditProblem
+
+__all__ = ["NAMES", "choose_searches", "read_searches"]
+
+NAMES = ("auto", "candidates", "gradient", "exact")
+
+
+def read_searches(search: Any) -> tuple[tuple[Search, ...], bool]:
+    """Return the searches that were asked for, and whether all of them must serve ("auto" takes what fits).
+
+    Parameters
+    ----------
+    search : str, Search, or sequence of them
+        "auto": candidates, then gradient and exact where the model allows it. "candidates", "gradient", "exact":
+        that one, with the people's own edits for a start.
+
+    Examples
+    --------
+    >>> [type(one).__name__ for one in read_searches("auto")[0]], read_searches("auto")[1]
+    (['CandidateSearch', 'GradientSearch', 'LinearSearch'], False)
+    """
+    if isinstance(search, str):
+        if search not in NAMES:
+            raise bad_parameter(
+                "audit",
+                "search",
+                allowed=f"one of {', '.join(NAMES)}, a Search, or a list of them",
+                got=search,
+            )
+        return tuple(_named(search)), search != "auto"
+    parts = [search] if isinstance(search, Search) else search
+    if not isinstance(parts, Sequence) or not parts:
+        raise bad_parameter(
+            "audit", "search", allowed=f"one of {', '.join(NAMES)}, a Search, or a list of them", got=search
+        )
+    found: list[Search] = []
+    for part in parts:
+        if isinstance(part, Search):
+            found.append(part)
+        else:
+            found += read_searches(part)[0]
+    return tuple(found), True
+
+
+def choose_searches(
+    searches: Sequence[Search], problem: AuditProblem, *, required: bool, in_parts: bool
+) -> tuple[tuple[Search, ...], tuple[str, ...]]:
+    """Return the searches that can serve a problem, and in words which were left out and why.
+
+    Parameters
+    ----------
+    searches : sequence of Search
+    problem : AuditProblem
+    required : bool
+        Whether one that cannot serve is an error.
+    in_parts : bool
+        Whether people are searched part by part.
+    """
+    chosen: list[Search] = []
+    left_out: list[str] = []
+    for search in searches:
+        one = search.for_parts() if in_parts else search
+        why = "it cannot work on a part of a table" if one is None else one.why_not(problem)
+        if one is not None and why is None:
+            chosen.append(one)
+        elif required:
+            raise InputError(
+                f"audit: search={search.name!r} cannot be used: {why}. Use search='auto', which takes what the "
+                "model and the table allow."
+            )
+        else:
+            left_out.append(f"The {search.name} search was left out: {why}.")
+    return tuple(chosen), tuple(left_out)
+
+
+def _named(name: str) -> list[Search]:
+    from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+
+    found: list[Search] = [CandidateSearch(use_rows=name not in ("gradient",))]
+    if name in ("auto", "gradient"):
+        from likewise.auditing.search.gradient.gradient_search import GradientSearch
+
+        found.append(GradientSearch())
+    if name in ("auto", "exact"):
+        from likewise.auditing.bounds.linear.linear_search import LinearSearch
+
+        found.append(LinearSearch())
+    return found

@@ -1,0 +1,145 @@
+"""What a search is: it raises what is known from below, with rows that exist, or lowers it from above.
+
+A search of one's own is one class with one method::
+
+    class Retired(likewise.Search):
+        name = "retired twins"
+        in_parts = True
+
+        def improve(self, problem, support, eps, budget):
+            x = problem.X.copy()
+            x[:, problem.coordinates.encoding.by_name["age"].start] = 2.0
+            return Found(support.with_rows(x, np.arange(problem.n)))
+
+It may leave rows wherever it likes: `Support.with_rows` asks the model and measures the distances itself, so nothing
+a search says can break the budget or a bound.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from likewise.core.checks import check_number
+
+if TYPE_CHECKING:
+    from likewise.auditing.claims.certificate import Bound
+    from likewise.auditing.problem.audit_problem import AuditProblem
+    from likewise.auditing.support.supporting_rows import Support
+
+__all__ = ["Budget", "Found", "Search", "Status"]
+
+Status = Literal["converged", "not_converged", "failed"]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long an audit may search.
+
+    Parameters
+    ----------
+    seconds : float, optional
+        Of wall time, from when the budget was made; None for as long as it takes.
+
+    Examples
+    --------
+    >>> Budget().left, Budget(60.0).spent
+    (inf, False)
+    """
+
+    seconds: float | None = None
+    _start: float = field(default_factory=time.time, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None:
+            check_number(self.seconds, owner="audit", name="budget_seconds", low=0.0, open_low=True)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return float("inf") if self.seconds is None else self._start + self.seconds - time.time()
+
+    @property
+    def spent(self) -> bool:
+        """Whether the time is up."""
+        return self.left <= 0
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search found.
+
+    Parameters
+    ----------
+    support : Support
+        With the rows it found.
+    status : {"converged", "not_converged", "failed"}
+        Whether it ended well.
+    reasons : tuple of str
+        Why not, in words that say what to do.
+    bound : Bound, optional
+        From above, about the people at hand.
+    population_bound : Bound, optional
+        From above, about the people they were drawn from.
+    """
+
+    support: Support
+    status: Status = "converged"
+    reasons: tuple[str, ...] = ()
+    bound: Bound | None = None
+    population_bound: Bound | None = None
+
+
+class Search(ABC):
+    """A way to look for the worst case; the base of every search and bound.
+
+    Attributes
+    ----------
+    name : str
+        What a result calls it.
+    in_parts : bool
+        Whether what is found for a person depends on that person alone (and on what `prepare` filled in), so that
+        people can be searched part by part, anywhere, with the same result.
+    """
+
+    name: ClassVar[str]
+    in_parts: ClassVar[bool] = False
+
+    @property
+    def pool_size(self) -> int:
+        """How many people, drawn at random from the whole table, it wants as `AuditProblem.pool`."""
+        return 0
+
+    def for_parts(self) -> Search | None:
+        """Return this search in a form that can work on parts, None where it has none."""
+        return self if self.in_parts else None
+
+    def why_not(self, problem: AuditProblem) -> str | None:
+        """Say why this search cannot serve a problem; None where it can."""
+        return None
+
+    def prepare(self, problem: AuditProblem) -> Search:
+        """Return this search with everything filled in that is learned from people (of a sample, where in parts)."""
+        return self
+
+    def assumes(self, problem: AuditProblem) -> tuple[str, ...]:
+        """Say in sentences what its findings rest on."""
+        return ()
+
+    @abstractmethod
+    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        """Look for rows that treat people worse, or for a bound that rules them out.
+
+        Parameters
+        ----------
+        problem : AuditProblem
+            The people, with model, metric and domain in one coordinate system.
+        support : Support
+            What is known already.
+        eps : float
+            The budget ε the audit asks about.
+        budget : Budget
+            Of time.
+        """
