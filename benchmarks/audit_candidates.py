@@ -42,7 +42,7 @@ def measure(case: str, model_name: str) -> dict[str, float]:
     }
     model = as_model(estimators[model_name].fit(data.X_train, data.y_train))
     X, y = (data.X_test, data.y_test) if case == "test" else (data.X, data.y)
-    search = CandidateSearch(sensitive=() if case == "rows" else ("sex", "race"))
+    search = CandidateSearch(edits=() if case == "rows" else ("sex", "race"))
     start = time.process_time()
     found = search.run(model, X, y, metric=metric, domain=data.domain)
     curve = dual_curve(found.frontier)

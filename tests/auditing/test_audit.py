@@ -88,7 +88,7 @@ def test_raw_and_encoded_rows_give_the_same_audit(result, data, metric, net):
             metric=plain,
             domain=data.domain,
             eps=0.1,
-            sensitive=["sex", "personal_status"],
+            edits=["sex", "personal_status"],
         )
         same(result, again, 1e-6)
 
@@ -208,7 +208,7 @@ def test_a_model_that_answers_in_the_wrong_shape(data, metric):
         ({"search": "magic"}, "one of auto, candidates, gradient, exact"),
         ({"metric": 3}, "FairMetric, or a learner"),
         ({"delta": "big"}, "'delta'"),
-        ({"sensitive": ["gender"]}, "gender"),
+        ({"edits": ["gender"]}, "gender"),
         ({"confidence": 1}, "'confidence'"),
     ],
 )
@@ -225,7 +225,7 @@ def test_bad_rows_say_what_to_do(data, metric, net):
     frame.loc[frame.index[3], "purpose"] = "a trip to Mars"
     with pytest.raises(InputError, match="Mars"):
         audit(net, frame, data.y_test, metric=metric, domain=data.domain)
-    with pytest.raises(InputError, match="search='gradient' needs a differentiable model"):
+    with pytest.raises(InputError, match="search='gradient' cannot be used: the model has no gradient"):
         audit(
             lambda X: np.ones((len(X), 2)) / 2,
             data.X_test.to_numpy(),

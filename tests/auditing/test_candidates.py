@@ -90,9 +90,7 @@ EPS = np.array([0.0, 0.01, 0.1, 0.5, 2.0])
 
 def test_raw_frame_equals_brute_force_over_all_rows_and_twins(frame, domain, model, metric, labels):
     small, y = frame[:12], labels[:12]
-    found = CandidateSearch(sensitive=["sex"], proxies=None).run(
-        model, small, y, metric=metric, domain=domain
-    )
+    found = CandidateSearch(edits=["sex"], proxies=None).run(model, small, y, metric=metric, domain=domain)
     both = pd.concat([small.assign(sex="F"), small.assign(sex="M")], ignore_index=True)
     plain = metric.without_feature_map()
     expected = brute_curve(model, plain, domain.encode_array(small), y, domain.encode_array(both), EPS)
@@ -104,7 +102,7 @@ def test_raw_frame_equals_brute_force_over_all_rows_and_twins(frame, domain, mod
 def test_encoded_arrays_frames_and_tensors_agree_with_the_raw_frame(frame, domain, model, metric, labels):
     import torch
 
-    search = CandidateSearch(sensitive=["sex"])
+    search = CandidateSearch(edits=["sex"])
     raw = search.run(model, frame, labels, metric=metric, domain=domain)
     encoded = domain.encode(frame)
     plain = metric.without_feature_map()
@@ -123,7 +121,7 @@ def test_encoded_arrays_frames_and_tensors_agree_with_the_raw_frame(frame, domai
 
 
 def test_distances_are_the_metrics_and_twins_are_valid_people(frame, domain, model, metric, labels):
-    found = CandidateSearch(sensitive=["sex"]).run(model, frame, labels, metric=metric, domain=domain)
+    found = CandidateSearch(edits=["sex"]).run(model, frame, labels, metric=metric, domain=domain)
     worst = solve_dual(found.frontier, 0.2)
     twins = found.twins(worst.corner)
     assert domain.validate(twins) == ()
@@ -136,7 +134,7 @@ def test_distances_are_the_metrics_and_twins_are_valid_people(frame, domain, mod
 
 
 def test_own_twin_costs_nothing_under_the_subspace_metric(frame, domain, model, metric, labels):
-    found = CandidateSearch(sensitive=["sex"], use_rows=False, proxies=None).run(
+    found = CandidateSearch(edits=["sex"], use_rows=False, proxies=None).run(
         model, frame, labels, metric=metric, domain=domain
     )
     free = solve_dual(found.frontier, 0.0)
@@ -149,7 +147,7 @@ def test_own_twin_costs_nothing_under_the_subspace_metric(frame, domain, model, 
 
 def test_proxies_go_along(frame, domain, model, metric, labels):
     plain, along = (
-        CandidateSearch(sensitive=["sex"], use_rows=False, proxies=proxies).run(
+        CandidateSearch(edits=["sex"], use_rows=False, proxies=proxies).run(
             model, frame, labels, metric=metric, domain=domain
         )
         for proxies in (None, "auto")
@@ -164,7 +162,7 @@ def test_proxies_go_along(frame, domain, model, metric, labels):
 
 @pytest.mark.parametrize("batch_size", [1, 7, 1000])
 def test_batches_blocks_and_row_order_do_not_matter(frame, domain, model, metric, labels, batch_size):
-    search = CandidateSearch(sensitive=["sex"])
+    search = CandidateSearch(edits=["sex"])
     whole = search.run(model, frame, labels, metric=metric, domain=domain)
     again = dataclasses.replace(search, batch_size=batch_size, block_bytes=1000).run(
         model, frame, labels, metric=metric, domain=domain
@@ -198,7 +196,7 @@ def test_threads_do_not_matter():
 
 
 def test_audited_in_parts_against_the_same_pool_gives_the_same_rows(frame, domain, model, metric, labels):
-    search = CandidateSearch(sensitive=["sex"], proxies=None)
+    search = CandidateSearch(edits=["sex"], proxies=None)
     whole = search.run(model, frame, labels, metric=metric, domain=domain)
     for part in (slice(0, 1), slice(1, 21), slice(21, 60)):
         mine = search.run(model, frame[part], labels[part], metric=metric, domain=domain, pool=frame)
@@ -211,7 +209,7 @@ def test_audited_in_parts_against_the_same_pool_gives_the_same_rows(frame, domai
 def test_immutable_columns_stay(frame, model, metric, labels):
     held = TabularDomain.from_frame(frame, immutable=["job"])
     small, y = frame[:12], labels[:12]
-    found = CandidateSearch(sensitive=["sex"], proxies=None).run(model, small, y, metric=metric, domain=held)
+    found = CandidateSearch(edits=["sex"], proxies=None).run(model, small, y, metric=metric, domain=held)
     twins = found.twins(solve_dual(found.frontier, 1.0).corner)
     assert (twins["job"].to_numpy() == small["job"].to_numpy()).all()
     both = pd.concat([small.assign(sex="F"), small.assign(sex="M")], ignore_index=True)
@@ -227,14 +225,14 @@ def test_immutable_columns_stay(frame, model, metric, labels):
     )
     np.testing.assert_allclose(dual_curve(found.frontier).value(EPS), expected, atol=1e-10)
     with pytest.raises(InputError, match="'sex' is to be edited, but the domain says that it may not change"):
-        CandidateSearch(sensitive=["sex"]).run(
+        CandidateSearch(edits=["sex"]).run(
             model, frame, labels, metric=metric, domain=TabularDomain.from_frame(frame, immutable=["sex"])
         )
 
 
 def test_rows_outside_the_domain_are_audited_but_nobodys_twin(frame, model, metric, labels):
     young = TabularDomain.from_frame(frame, ranges={"age": (18, 40)})
-    found = CandidateSearch(sensitive=["sex"]).run(model, frame, labels, metric=metric, domain=young)
+    found = CandidateSearch(edits=["sex"]).run(model, frame, labels, metric=metric, domain=young)
     old = np.flatnonzero(frame["age"] > 40)
     assert set(found.candidates.source[found.outside]) == set(old)
     corner = solve_dual(found.frontier, np.inf).corner
@@ -250,7 +248,7 @@ def test_plain_arrays_with_a_box_and_column_positions():
     y = rng.integers(2, size=30)
     model = as_model(lambda Z: 1 / (1 + np.exp(-(Z @ [1.0, -1.0, 2.0]))))
     metric = Mahalanobis(np.diag([1.0, 2.0, 0.0]))
-    found = CandidateSearch(sensitive=[2]).run(model, X, y, metric=metric, domain=BoxDomain.from_data(X))
+    found = CandidateSearch(edits=[2]).run(model, X, y, metric=metric, domain=BoxDomain.from_data(X))
     both = np.concatenate([np.column_stack([X[:, :2], np.full(30, v)]) for v in (0.0, 1.0)])
     np.testing.assert_allclose(
         dual_curve(found.frontier).value(EPS), brute_curve(model, metric, X, y, both, EPS), atol=1e-10
@@ -315,7 +313,7 @@ def test_fewer_shared_candidates_never_raise_the_value_and_keep_own_twins(
     frame, domain, model, metric, labels
 ):
     full, thin, own = (
-        CandidateSearch(sensitive=["sex"], **choice).run(model, frame, labels, metric=metric, domain=domain)
+        CandidateSearch(edits=["sex"], **choice).run(model, frame, labels, metric=metric, domain=domain)
         for choice in ({}, {"max_candidates": 20}, {"use_rows": False})
     )
     curves = [dual_curve(found.frontier).value(EPS) for found in (full, thin, own)]
@@ -327,10 +325,10 @@ def test_fewer_shared_candidates_never_raise_the_value_and_keep_own_twins(
 def test_a_model_that_is_not_finite_raises_and_is_never_fair(frame, domain, metric, labels):
     broken = as_model(lambda X: np.full((len(X), 3), np.nan))
     with pytest.raises(ModelError, match="not finite"):
-        CandidateSearch(sensitive=["sex"]).run(broken, frame, labels, metric=metric, domain=domain)
+        CandidateSearch(edits=["sex"]).run(broken, frame, labels, metric=metric, domain=domain)
     shapes = as_model(lambda X: np.ones((len(X) + 1, 3)) / 3)
     with pytest.raises(ModelError, match="shape"):
-        CandidateSearch(sensitive=["sex"]).run(shapes, frame, labels, metric=metric, domain=domain)
+        CandidateSearch(edits=["sex"]).run(shapes, frame, labels, metric=metric, domain=domain)
     # Finite on people as they are, not on one twin: the twin decides.
     at = domain.group("sex").start
     fragile = as_model(
@@ -339,9 +337,7 @@ def test_a_model_that_is_not_finite_raises_and_is_never_fair(frame, domain, metr
     women = frame[frame["sex"] == "F"]
     fragile.losses(domain.encode_array(women), labels[: len(women)])
     with pytest.raises(ModelError, match="not finite"):
-        CandidateSearch(sensitive=["sex"]).run(
-            fragile, women, labels[: len(women)], metric=metric, domain=domain
-        )
+        CandidateSearch(edits=["sex"]).run(fragile, women, labels[: len(women)], metric=metric, domain=domain)
 
 
 def test_mistakes_are_explained(frame, domain, model, metric, labels):
@@ -369,14 +365,13 @@ def test_mistakes_are_explained(frame, domain, model, metric, labels):
 
 
 def test_one_sensitive_column_may_be_given_as_text(frame, domain, model, metric, labels):
-    one = CandidateSearch(sensitive="sex").run(model, frame, labels, metric=metric, domain=domain)
+    one = CandidateSearch(edits="sex").run(model, frame, labels, metric=metric, domain=domain)
     assert len(one.candidates.fields) == 1
 
 
 def test_same_input_same_bytes(frame, domain, model, metric, labels):
     first, second = (
-        CandidateSearch(sensitive=["sex"]).run(model, frame, labels, metric=metric, domain=domain)
-        for _ in "ab"
+        CandidateSearch(edits=["sex"]).run(model, frame, labels, metric=metric, domain=domain) for _ in "ab"
     )
     for name in ("indptr", "squared_distance", "loss", "candidate"):
         assert getattr(first.frontier, name).tobytes() == getattr(second.frontier, name).tobytes()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from likewise.auditing.problem.editable_rows import Field, people_of
+from likewise.auditing.problem.editable_rows import Field, editable_rows
 from likewise.auditing.search.candidates.candidate_rows import plan_candidates
 from likewise.auditing.search.candidates.proxy_columns import find_counterparts
 from likewise.core.errors import InputError
@@ -28,7 +28,7 @@ def frame():
 
 
 def raw(frame, domain=None):
-    return people_of(frame, domain, raw=True, owner="audit")
+    return editable_rows(frame, domain, raw=True, owner="audit")
 
 
 def test_all_combinations_but_the_own_one(frame):
@@ -63,7 +63,7 @@ def test_a_number_with_many_values_takes_its_quartiles():
     frame = pd.DataFrame({"age": np.arange(101), "sex": ["F", "M"] * 50 + ["F"]})
     domain = TabularDomain.from_frame(frame)
     assert plan_candidates(raw(frame), ["age"]).fields[0].values == (0, 25, 50, 75, 100)
-    people = people_of(domain.encode_array(frame), domain, raw=False, owner="audit")
+    people = editable_rows(domain.encode_array(frame), domain, raw=False, owner="audit")
     plan = plan_candidates(people, ["age"])
     assert plan.fields[0].values == (0, 25, 50, 75, 100)
     assert len(plan) == 101 + 5 * 101 - 5
@@ -85,7 +85,7 @@ def test_encoded_rows_are_the_encoded_twins():
     asked = {"edits": {"job": ["c", "a"], "age": [20, 25]}}
     before = plan_candidates(raw(frame, domain), ["sex"], **asked)
     for X in (encoded, encoded.to_numpy()):
-        people = people_of(X, domain, raw=False, owner="audit")
+        people = editable_rows(X, domain, raw=False, owner="audit")
         after = plan_candidates(people, ["sex"], **asked)
         np.testing.assert_array_equal(before.source, after.source)
         every = np.arange(len(before))

@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from likewise.auditing.parts.audit_in_parts import Asked, ParquetTable, Sizes, audit_parquet
 from sklearn.linear_model import LogisticRegression
 
 import likewise as lw
 from likewise.auditing import audit
 from likewise.auditing.claims.conclusion import Questions
-from likewise.auditing.parts.audit_in_parts import Asked, ParquetTable, Sizes, audit_parquet
 from likewise.auditing.parts.engine import Engine
 from likewise.auditing.search.candidates.candidate_search import CandidateSearch
 from likewise.core.errors import InputError
@@ -38,9 +38,7 @@ def stream(
 ):
     data, folder, model, metric = setting
     return audit_parquet(
-        Asked(
-            model, metric, data.domain, candidates=CandidateSearch(sensitive=sensitive, pool_rows=pool_rows)
-        ),
+        Asked(model, metric, data.domain, candidates=CandidateSearch(edits=sensitive, pool_rows=pool_rows)),
         ParquetTable.find(folder / "*.parquet", ("credit", "good")),
         Questions(eps, None, 0.01, 0.95),
         sizes=Sizes(**sizes),
@@ -130,7 +128,7 @@ def test_the_map_of_everybody_is_written_as_files(setting, tmp_path):
 
 def test_everybody_with_their_own_twins_only(setting):
     data, folder, model, metric = setting
-    search = CandidateSearch(sensitive=["sex", "personal_status"], use_rows=False)
+    search = CandidateSearch(edits=["sex", "personal_status"], use_rows=False)
     given = {"metric": metric, "domain": data.domain, "candidates": search, "eps": 0.0}
     streamed = audit(model, folder, ("credit", "good"), **given)
     memory = audit(model, data.frame, data.y, search="candidates", **given)

@@ -32,7 +32,7 @@ def labels(people):
 
 
 def curve(model, X, y, metric, domain):
-    found = CandidateSearch(sensitive=["sex"]).run(model, X, y, metric=metric, domain=domain)
+    found = CandidateSearch(edits=["sex"]).run(model, X, y, metric=metric, domain=domain)
     return dual_curve(found.frontier).value(EPS)
 
 
@@ -69,7 +69,7 @@ def test_a_numeric_frame_needs_no_tabular_domain(labels):
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"pay": rng.normal(size=40), "sex": rng.integers(2, size=40)})
     model = as_model(LogisticRegression().fit(frame, labels))
-    found = CandidateSearch(sensitive=["sex"]).run(
+    found = CandidateSearch(edits=["sex"]).run(
         model, frame, labels, metric=Euclidean(2), domain=BoxDomain.from_data(frame)
     )
     twins = found.candidates.take(np.arange(40, 80))

@@ -17,7 +17,7 @@ from likewise.datasets import load_adult
 from likewise.fair_metrics import AttributeSubspace
 from likewise.models import as_model
 
-SEARCH = CandidateSearch(sensitive=("sex", "race"))
+SEARCH = CandidateSearch(edits=("sex", "race"))
 
 
 @cache
@@ -166,7 +166,7 @@ def test_parts_of_the_test_set_give_the_same_rows_as_the_whole():
     data, metric = adult()
     model, whole = audited("torch")
     for part in (slice(0, 1), slice(100, 120), slice(2000, 4000)):
-        mine = CandidateSearch(sensitive=("sex", "race"), proxies=None).run(
+        mine = CandidateSearch(edits=("sex", "race"), proxies=None).run(
             model, data.X_test[part], data.y_test[part], metric=metric, domain=data.domain, pool=data.X_test
         )
         for lam in (0.0, 0.1, 1.0, 1e6):

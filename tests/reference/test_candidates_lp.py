@@ -98,7 +98,7 @@ def test_candidate_search_of_a_model_equals_the_linear_programme(seed):
     metric = FairMetric.from_subspace(
         Subspace.from_directions(np.eye(4)[3:] + 0.1 * rng.normal(size=(1, 4))), 0.01
     )
-    found = CandidateSearch(sensitive=[3]).run(model, X, y, metric=metric)
+    found = CandidateSearch(edits=[3]).run(model, X, y, metric=metric)
     values = np.unique(X[:, 3])
     support = np.concatenate([np.column_stack([X[:, :3], np.full(n, value)]) for value in values])
     d2 = np.stack([metric.squared_distance(np.repeat(x[None], len(support), 0), support) for x in X])

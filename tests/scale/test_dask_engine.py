@@ -9,10 +9,10 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from likewise.auditing.parts.audit_in_parts import Asked, Sizes, audit_parquet
 
 import likewise as lw
 from likewise.auditing.claims.conclusion import Questions
-from likewise.auditing.parts.audit_in_parts import Asked, Sizes, audit_parquet
 from likewise.auditing.parts.engine import LocalEngine
 from likewise.auditing.parts.parquet_table import ParquetTable
 from likewise.auditing.search.candidates.candidate_search import CandidateSearch
@@ -49,7 +49,7 @@ def score(frame):
 
 def audit_german(german, model, engine, map_folder=None, **sizes):
     data, folder, metric = german
-    search = CandidateSearch(sensitive=["sex"], pool_rows=50)
+    search = CandidateSearch(edits=["sex"], pool_rows=50)
     return audit_parquet(
         Asked(model, metric, data.domain, candidates=search),
         ParquetTable.find(folder, ("credit", "good")),
@@ -87,7 +87,7 @@ def test_all_of_adult_gives_the_same_numbers_here_and_there(engine, tmp_path):
             net,
             metric,
             data.domain,
-            candidates=CandidateSearch(sensitive=["sex"], proxies=None, pool_rows=20),
+            candidates=CandidateSearch(edits=["sex"], proxies=None, pool_rows=20),
         ),
         ParquetTable.find(tmp_path, "income"),
         Questions(0.02, None, 0.01, 0.95),

@@ -40,6 +40,7 @@ class Choices:
     confidence: float
     metric: Path | None
     search: str
+    budget: float | None
     loss: str
     seed: int
     sample: int | None
@@ -53,14 +54,14 @@ class Choices:
         "likewise datasets german -o people.csv",
         "likewise train people.csv --target target --sensitive sex -o model.safetensors",
         "likewise audit model.safetensors people.csv --target target --sensitive sex --eps 0 --delta 0.02 --html audit.html",
-        after="Exit codes: 0 fair at --delta, 1 unfair, 2 bad input, 3 the search did not converge.",
+        after="Exit codes: 0 no unfairness beyond --delta was found, or fair where a bound proves it, 1 unfair, 2 bad input, 3 the search did not converge.",
     ),
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path))
 @options(
     "target", "positive", "sensitive", "immutable", "edit", "ignore", "drop_missing", "eps", "delta",
-    "confidence", "metric", "search", "loss",
+    "confidence", "metric", "search", "budget", "loss",
 )  # fmt: skip
 @click.option(
     "--model-takes",
@@ -166,6 +167,7 @@ def make_case(
         loaded,
         source.frame,
         make_domain=lambda used: source.domain(used, [name for name in choices.immutable if name in used]),
+        widen=source.widened,
         immutable=choices.immutable,
         needed=(*named, *columns),
         encoder=None if metric is None else metric.feature_map,
@@ -189,6 +191,7 @@ def make_case(
         choices.confidence,
         choices.search,
         choices.seed,
+        choices.budget,
     )
     return case, source.frame, source.labels
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,7 +55,7 @@ class Case:
         Columns whose values twins exchange.
     edits : mapping
         Further columns with the values their twins exchange.
-    eps, delta, confidence, search, seed
+    eps, delta, confidence, search, seed, budget
         As the options say.
     """
 
@@ -71,6 +70,7 @@ class Case:
     confidence: float = 0.95
     search: str = "auto"
     seed: int = 0
+    budget: float | None = None
 
 
 def read_metric(path: Path) -> FairMetric:
@@ -121,19 +121,11 @@ def solve_case(
 ) -> AuditResult:
     """Run the audit of a case."""
     from likewise.auditing import audit
+    from likewise.evaluation import Edit
 
     matched, metric = case.matched, case.metric
-    carried = metric.feature_map
-    same = carried is matched.domain
-    if not same and carried is not None and _encode_alike(carried, matched.domain):
-        # One object in both places tells the audit that the search may run in this encoding.
-        metric, same = dataclasses.replace(metric, feature_map=matched.domain), True
     known = {column.name for column in matched.domain.columns_ if not column.immutable}
     budget = parse_budget(case.eps)
-    search: Any = case.search
-    if not same and search == "auto":
-        # Gradients are of the model's encoding, distances of the metric's: only whole rows can be compared.
-        search = "candidates"
     return audit(
         matched.model,
         case.frame if isinstance(case.frame, Path) else case.frame[list(matched.columns)],
@@ -142,22 +134,18 @@ def solve_case(
         domain=matched.domain,
         eps=budget if isinstance(budget, float) else metric.budget(budget),
         delta=case.delta,
-        search=search,
-        sensitive=[name for name in case.sensitive if name in known],
-        edits=dict(case.edits) or None,
+        search=case.search,
+        edits=[
+            *(name for name in case.sensitive if name in known and name not in case.edits),
+            *(Edit(column, tuple(values)) for column, values in case.edits.items()),
+        ],
+        budget_seconds=case.budget,
         confidence=case.confidence,
         random_state=case.seed,
         engine=engine,
         map_folder=map_folder,
         progress=progress,
     )
-
-
-def _encode_alike(one: Any, other: Any) -> bool:
-    """Whether two domains encode every row to the same numbers, whatever they say may change."""
-    mine, theirs = one.to_dict()["columns"], other.to_dict()["columns"]
-    plain = [[{**column, "immutable": False} for column in columns] for columns in (mine, theirs)]
-    return plain[0] == plain[1]
 
 
 def evaluate_case(

@@ -215,6 +215,7 @@ def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
                 frame[list(used)], immutable=[name for name in given["immutable"] if name in used]
             )
         ),
+        widen=lambda domain: domain.widened(frame[[column.name for column in domain.columns_]]),
         immutable=given["immutable"],
         needed=(*setting.sensitive, *setting.edits, *given["immutable"], *metric_columns(setting.metric)),
         encoder=setting.metric.feature_map,

@@ -24,6 +24,7 @@ __all__ = ["Matched", "call_classes", "match_model", "name_classes"]
 _TWO_CLASSES = (["0", "1"], ["False", "True"], ["-1", "1"])
 
 MakeDomain = Callable[[Sequence[str]], "TabularDomain"]
+Widen = Callable[["TabularDomain"], "TabularDomain"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,7 @@ def match_model(
     frame: pd.DataFrame,
     *,
     make_domain: MakeDomain,
+    widen: Widen | None = None,
     immutable: Sequence[str] = (),
     needed: Sequence[str] = (),
     encoder: TabularDomain | None = None,
@@ -74,6 +76,8 @@ def match_model(
         The table's features; a part of its rows is enough.
     make_domain : callable
         Makes the domain of some columns of the table.
+    widen : callable, optional
+        Makes a domain that comes with the model or the metric reach as far as the people do.
     immutable : sequence of str
         Columns that may not change, for a domain that comes with the model.
     needed : sequence of str
@@ -97,7 +101,7 @@ def match_model(
     )
     own = getattr(model, "encoder", None)
     if own is not None:
-        return _with_own_encoder(model, own, frame, immutable)
+        return _with_own_encoder(model, own, frame, immutable, widen)
     columns = _used_columns(model, frame, needed)
     if model.takes_frame:
         return Matched(model, make_domain(columns), columns, _left_out(frame, columns))
@@ -105,12 +109,12 @@ def match_model(
         return _on_plain_numbers(model, frame, make_domain, needed)
     if encoder is not None and encoder.n_features == model.n_features:
         note = "the model file does not say how its inputs were encoded, so the table was encoded as the metric does."
-        return replace(_with_own_encoder(model, encoder, frame, immutable), note=note)
+        return replace(_with_own_encoder(model, encoder, frame, immutable, widen), note=note)
     return _encoded(model, frame, make_domain)
 
 
 def _with_own_encoder(
-    model: Any, own: TabularDomain, frame: pd.DataFrame, immutable: Sequence[str]
+    model: Any, own: TabularDomain, frame: pd.DataFrame, immutable: Sequence[str], widen: Widen | None
 ) -> Matched:
     from likewise.core.frames import check_columns
     from likewise.domains import TabularDomain
@@ -125,6 +129,8 @@ def _with_own_encoder(
     for column in described["columns"]:
         column["immutable"] = column["name"] in immutable
     domain = TabularDomain.from_dict(described) if immutable else own
+    # The people audited need not be those the model was trained on.
+    domain = domain if widen is None else widen(domain)
     order = tuple(name for name in frame.columns if name in names)
     return Matched(model, domain, order, _left_out(frame, order))
 

@@ -62,6 +62,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         show_default=True,
         help="How worst cases are looked for.",
     ),
+    "budget": click.option(
+        "--budget",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="How long to search. [default: until it has settled]",
+    ),
     "loss": click.option(
         "--loss",
         type=click.Choice(["cross_entropy", "hinge", "zero_one"]),

@@ -71,6 +71,12 @@ class Source:
             return self.extent.domain(self.frame[list(columns)], tuple(immutable))
         return TabularDomain.from_frame(self.frame[list(columns)], immutable=tuple(immutable))
 
+    def widened(self, domain: TabularDomain) -> TabularDomain:
+        """Return a domain that reaches as far as the people in the table, or in the whole file, do."""
+        if self.extent is not None:
+            return domain.reaching(self.extent.ranges)
+        return domain.widened(self.frame[[column.name for column in domain.columns_]])
+
 
 def open_people(
     path: Path,

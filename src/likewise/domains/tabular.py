@@ -372,10 +372,22 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         65.0
         """
         rows = self.encode_array(frame)
+        numbers = [column for column in self.columns_ if column.kind != "categorical"]
+        values = {c.name: rows[:, c.start] * c.scale + c.mean for c in numbers}
+        return self.reaching({name: (float(v.min()), float(v.max())) for name, v in values.items()})
+
+    def reaching(self, ranges: Mapping[str, tuple[float, float]]) -> TabularDomain:
+        """Return the same encoding with ranges of numbers that reach at least so far.
+
+        Parameters
+        ----------
+        ranges : mapping of str to (low, high)
+            In original units; columns that the domain does not know are left out.
+        """
         columns = tuple(
             column
-            if column.kind == "categorical"
-            else _reaching(column, rows[:, column.start] * column.scale + column.mean)
+            if column.kind == "categorical" or column.name not in ranges
+            else _reaching(column, *ranges[column.name])
             for column in self.columns_
         )
         wider: TabularDomain = clone(self)
@@ -465,9 +477,8 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         return tags
 
 
-def _reaching(column: Column, values: FloatArray) -> Column:
-    """The column with a range that holds the values, up to the rounding of the encoding."""
-    low, high = float(values.min()), float(values.max())
+def _reaching(column: Column, low: float, high: float) -> Column:
+    """The column with a range that holds both values, up to the rounding of the encoding."""
     if column.kind == "integer":
         low, high = float(np.rint(low)), float(np.rint(high))
     return replace(column, lower=min(column.lower, low), upper=max(column.upper, high))

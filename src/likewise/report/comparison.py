@@ -193,7 +193,8 @@ class Comparison:
                 f"“{first.name}” has {which}: " if len(self.entries) > 1 else f"“{first.name}” has {which} "
             )
             text += f"{_said(first.gap)} at ε = {self.eps:g}"
-            return text + (f" and {_said(first.pure_gap)} at no fair distance" if self.eps > 0 else "") + end
+            text += f" and {_said(first.pure_gap)} at no fair distance" if self.eps > 0 else ""
+            return text + end + self._searched()
         share = f"{_said(best.gap)} against {_said(first.gap)} of “{first.name}”{_part(best.gap, first.gap)}"
         text = f"“{best.name}” has a gap of {share} at ε = {self.eps:g}"
         if self.eps > 0:
@@ -202,7 +203,15 @@ class Comparison:
         before, after = first.measures().get(ACCURACY), best.measures().get(ACCURACY)
         if before is not None and after is not None:
             text += f", with a balanced accuracy of {after.value:.3f} against {before.value:.3f}"
-        return text + end
+        return text + end + self._searched()
+
+    def _searched(self) -> str:
+        """Say so where the models were searched by different means, whose gaps are not alike."""
+        means = {entry.audit.search: entry.name for entry in self.entries}
+        if len(means) < 2:
+            return ""
+        listed = "; ".join(f"“{name}” by {search}" for search, name in means.items())
+        return f" The gaps were searched by different means ({listed}): more means find larger gaps, so compare with care."
 
     def __str__(self) -> str:
         return self.frame.to_string(float_format=lambda value: f"{value:.3f}")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA_VERSION", "audit_document", "check_target", "document_of", "json_schema", "write_json"]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 KINDS = ("audit", "comparison")
 
 
@@ -114,6 +114,7 @@ def audit_document(
         "computed": {
             "status": result.status,
             "reasons": [str(reason) for reason in result.reasons],
+            "left_out": [str(line) for line in result.left_out],
             "search": result.search,
             "settings": plain(result.settings),
             "cpu_seconds": {str(part): float(seconds) for part, seconds in result.timing.items()},
@@ -229,9 +230,24 @@ def _numbers(result: AuditResult) -> dict[str, Any]:
         "worst_loss": plain_number(result.value),
         "pure_gap": _estimate(result.pure_gap, low, high, result.test.confidence),
         "gap": _estimate(result.gap, result.interval.low, result.interval.high, result.interval.confidence),
+        "sensitive_only": _sensitive_only(result),
         "changed_decisions": plain_number(result.flipped),
         "lambda": plain_number(result.lambda_),
         "transport": plain_number(result.transport),
+    }
+
+
+def _sensitive_only(result: AuditResult) -> dict[str, Any] | None:
+    found, confidence = result.sensitive, float(result.settings.get("confidence", 0.95))
+    if found is None:
+        return None
+    changed = None
+    if found.changed is not None and found.changed_interval is not None:
+        changed = _estimate(found.changed, *found.changed_interval, confidence)
+    return {
+        "columns": list(found.columns),
+        "changed_decisions": changed,
+        "gap": _estimate(found.gap, *found.gap_interval, confidence),
     }
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from likewise.auditing.audit_result import AuditResult
 from likewise.auditing.claims.verdict import Kind, give_verdict
 from likewise.auditing.people.unfair_map import UnfairMap
-from likewise.core.text import short_number
+from likewise.core.text import join_words, short_number
 from likewise.evaluation import Evaluation
 from likewise.evaluation.measures import Measure
 from likewise.report.comparison import Comparison
@@ -85,7 +87,7 @@ def print_audit(
     if evaluation is not None:
         out.print()
         out.print(_evaluation(evaluation))
-    for reason in result.reasons:
+    for reason in (*result.reasons, *result.left_out):
         out.print(Text.assemble(("note: ", "yellow"), reason))
 
 
@@ -149,8 +151,18 @@ def _table(title: str | None, head: Sequence[str]) -> Table:
 
 
 def _numbers(result: AuditResult) -> Table:
+    from rich.text import Text
+
     low, high = result.test.interval
     table = _table(None, [f"{result.n:,} people", "value", f"{result.interval.confidence:.0%} interval"])
+    only = result.sensitive
+    if only is not None:
+        words = f"only {join_words(list(only.columns))} changed"
+        if only.changed is not None and only.changed_interval is not None:
+            ends = " to ".join(f"{end:.1%}" for end in only.changed_interval)
+            table.add_row(Text(f"{words}: decided differently"), f"{only.changed:.1%}", ends)
+        ends = " to ".join(short_number(end) for end in only.gap_interval)
+        table.add_row(Text(f"{words}: added to the mean loss"), short_number(only.gap), ends)
     table.add_row(
         "gap at ε = 0 (pure unfairness)",
         short_number(result.pure_gap),
@@ -166,7 +178,8 @@ def _numbers(result: AuditResult) -> Table:
     bound = result.certificate.bound
     if bound is not None and bound.gap is not None:
         table.add_row(f"gap at ε = {result.eps:g}, at most", short_number(bound.gap), "proven")
-    table.add_row("another decision for a twin at no distance", f"{result.flipped:.1%}", "")
+    flipped = "n/a" if result.flipped is None else f"{result.flipped:.1%}"
+    table.add_row("free under the metric: decided differently", flipped, "")
     table.add_row("mean loss of the people as they are", short_number(result.base_loss), "")
     return table
 
@@ -186,9 +199,10 @@ def _people(unfair: UnfairMap, where: str, k: int, labels: Mapping[Any, str]) ->
     from rich.text import Text
 
     # Changed decisions first, as on the page.
-    order = sorted(range(len(unfair.harm)), key=lambda i: (not unfair.flipped[i], -unfair.harm[i]))
-    harmed = int((unfair.harm > 0).sum())
-    chosen = [i for i in order if unfair.harm[i] > 0][:k]
+    harm = unfair.harm
+    order = np.lexsort((-harm, ~unfair.flipped))
+    harmed = int((harm > 0).sum())
+    chosen = order[harm[order] > 0][:k]
     title = f"{len(chosen)} of {harmed:,} harmed people, twins {where}"
     table = _table(title, ["row", "decision", "added loss", "what differs"])
     table.columns[3].justify, table.columns[3].overflow = "left", "fold"

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from likewise.auditing.claims.verdict import Kind, give_verdict
-from likewise.core.text import short_number
+from likewise.core.text import join_words, short_number
 
 if TYPE_CHECKING:
     from likewise.auditing.audit_result import AuditResult
@@ -77,11 +77,20 @@ def _numbers(result: AuditResult) -> str:
             short_number(result.gap),
             f"{short_number(whole.low)} to {short_number(whole.high)}",
         ),
-        ("Decision differs for a twin at no distance", f"{result.flipped:.1%}", ""),
+        (
+            "Free under the metric: decided differently",
+            "n/a" if result.flipped is None else f"{result.flipped:.1%}",
+            "",
+        ),
         ("Mean loss of the people as they are", short_number(result.base_loss), ""),
     ]
     if result.eps == 0:
         del rows[1]
+    only = result.sensitive
+    if only is not None and only.changed is not None and only.changed_interval is not None:
+        ends = " to ".join(f"{end:.1%}" for end in only.changed_interval)
+        words = f"Only {join_words(list(only.columns))} changed: decided differently"
+        rows.insert(0, (words, f"{only.changed:.1%}", ends))
     head = [f"{result.n:,} people", "value", f"{whole.confidence:.0%} interval"]
     return _table(head, [list(row) for row in rows])
 

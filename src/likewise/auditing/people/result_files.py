@@ -19,12 +19,13 @@ from likewise.auditing.support.dual_curve import DualCurve
 from likewise.core.errors import FormatError, InputError
 
 if TYPE_CHECKING:
-    from likewise.auditing.audit_result import AuditResult
+    from likewise.auditing.audit_result import AuditResult, SensitiveAnswer
 
 __all__ = ["SCHEMA_VERSION", "load_result", "save_result"]
 
 KIND = "likewise.audit"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_SENTENCES = ("reasons", "left_out", "assumptions")
 _MAPS = ("unfair_map", "pure_map")
 _TABLES = ("people", "twins", "outcomes")
 _PLAIN = (
@@ -65,7 +66,9 @@ def save_result(result: AuditResult, path: Path, *, overwrite: bool = False) -> 
 def _write(result: AuditResult, folder: Path) -> None:
     document: dict[str, Any] = {"kind": KIND, "schema_version": SCHEMA_VERSION}
     document |= {name: getattr(result, name) for name in _PLAIN}
-    document["reasons"], document["assumptions"] = list(result.reasons), list(result.assumptions)
+    for name in _SENTENCES:
+        document[name] = list(getattr(result, name))
+    document["sensitive"] = None if result.sensitive is None else dataclasses.asdict(result.sensitive)
     document["test"] = dataclasses.asdict(result.test)
     document["interval"] = dataclasses.asdict(result.interval)
     document["estimate"] = dataclasses.asdict(result.certificate.estimate)
@@ -115,7 +118,9 @@ def load_result(path: Path) -> AuditResult:
         return AuditResult(
             **{name: document[name] for name in _PLAIN},
             reasons=tuple(document["reasons"]),
+            left_out=tuple(document.get("left_out", ())),
             assumptions=tuple(document["assumptions"]),
+            sensitive=_sensitive(document.get("sensitive")),
             unfair_map=maps["unfair_map"],
             pure_map=maps["unfair_map"] if document["same_map"] else maps["pure_map"],
             curve=DualCurve(
@@ -140,6 +145,18 @@ def load_result(path: Path) -> AuditResult:
 def _read_map(path: Path, name: str, total: int) -> UnfairMap:
     tables = {table: pd.read_parquet(path / f"{name}.{table}.parquet") for table in _TABLES}
     return UnfairMap(**tables, total=total)
+
+
+def _sensitive(plain: dict[str, Any] | None) -> SensitiveAnswer | None:
+    from likewise.auditing.audit_result import SensitiveAnswer
+
+    if plain is None:
+        return None
+    tuples = {
+        name: None if plain[name] is None else tuple(plain[name])
+        for name in ("columns", "gap_interval", "changed_interval")
+    }
+    return SensitiveAnswer(**(plain | tuples))
 
 
 def _bound(plain: dict[str, Any] | None) -> Bound | None:

@@ -67,7 +67,7 @@ class UnfairMap:
         """Increase of each person's loss at their twin, shape (n,)."""
         return self.outcomes["harm"].to_numpy(dtype=float)
 
-    @property
+    @cached_property
     def flipped(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether the twin gets another decision, shape (n,)."""
         return np.asarray(self.outcomes["decision"].to_numpy() != self.outcomes["twin_decision"].to_numpy())

@@ -127,10 +127,23 @@ class Coordinates:
             return table if wanted is not None and not are_made_up(wanted) else table.to_numpy(dtype=float)
         if self.takes in ("table", "numbers"):
             return self.original(table)
-        rows = self.encoded(table)
+        return self._named(self.encoded(table))
+
+    def encoded_for_model(self, x: Floats) -> Any:
+        """Return encoded rows as the model takes them, without the way through a table where there is a shorter one."""
+        if self.encoding is None:
+            return x
+        if self.takes == "own":
+            return self._own_rows(x)
+        if self.takes == "encoded":
+            return self._named(x)
+        return self.for_model(self.given(x))
+
+    def _named(self, x: Floats) -> Any:
+        assert self.encoding is not None
         if self.model.takes_frame or self.model.feature_names is not None:
-            return pd.DataFrame(rows, columns=list(self.encoding.feature_names))
-        return rows
+            return pd.DataFrame(x, columns=list(self.encoding.feature_names))
+        return x
 
     def features(self, table: Any, encoded: Floats) -> tuple[Floats, float]:
         """Return φ of rows, float64 (n, d), and the resolution of the numbers φ is made of."""
@@ -231,7 +244,7 @@ class Coordinates:
 
     def losses_encoded(self, x: Floats, labels: Any) -> Floats:
         """Return the model's loss of encoded rows under labels, (n,)."""
-        return np.asarray(self.model.losses(self.for_model(self.given(x)), labels), dtype=np.float64)
+        return np.asarray(self.model.losses(self.encoded_for_model(x), labels), dtype=np.float64)
 
     def _own_rows(self, encoded: Floats) -> Floats:
         return encoded if self.own is None else np.asarray(self.own(encoded), dtype=np.float64)

@@ -41,19 +41,21 @@ def priced_distance(metric: Any, first: Floats, second: Floats, *, resolution: f
     delta = first - second
     distance = np.maximum(_squared_norm(metric, delta), 0.0)
     largest = max(metric.scale, float((metric.scale + metric.values).max(initial=0.0)))
-    noise = (4 * resolution) ** 2 * ((first**2).sum(axis=1) + (second**2).sum(axis=1))
-    free = largest * (COSTS_NOTHING * (delta**2).sum(axis=1) + noise)
+    noise = (4 * resolution) ** 2 * (_lengths(first) + _lengths(second))
+    free = largest * (COSTS_NOTHING * _lengths(delta) + noise)
     return np.where(distance <= free, 0.0, distance)
+
+
+def _lengths(rows: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
 def _squared_norm(metric: Any, delta: Floats) -> Floats:
     """δᵀΣδ row by row: a matrix product rounds a row by where it stands among the others, a sum does not."""
     Q = metric.basis if metric.n_features else np.zeros((delta.shape[1], 0))
-    inside = np.stack([(delta * q).sum(axis=1) for q in Q.T], axis=1) if Q.shape[1] else delta[:, :0]
+    inside = np.einsum("ij,jk->ik", delta, Q)
     total = (inside**2 * (metric.scale + metric.values)).sum(axis=1)
     if metric.scale == 0:
         return np.asarray(total)
-    outside = delta.copy()
-    for k, q in enumerate(Q.T):
-        outside -= inside[:, k : k + 1] * q
-    return np.asarray(total + metric.scale * (outside**2).sum(axis=1))
+    outside = delta - np.einsum("ik,jk->ij", inside, Q) if Q.shape[1] else delta
+    return np.asarray(total + metric.scale * np.einsum("ij,ij->i", outside, outside))

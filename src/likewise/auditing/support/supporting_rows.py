@@ -116,13 +116,12 @@ class Support:
             return self
         self._check_rows(x, person)
         problem, place = self.problem, self.problem.coordinates
-        table = place.for_model(place.given(x))
-        loss = place.model.losses(table, problem.labels[person])
+        loss = place.losses_encoded(x, problem.labels[person])
         distance = problem.squared_distance(x, person, resolution=resolution)
         changed = self.changed.copy()
         free = np.flatnonzero(distance == 0)
         if problem.decides and len(free):
-            decided = place.model.predict(place.for_model(place.given(x[free])))
+            decided = place.model.predict(place.encoded_for_model(x[free]))
             differs = decided != problem.decisions[person[free]]
             changed[person[free[differs]]] = True
         points = Frontier.from_points(
