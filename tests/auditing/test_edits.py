@@ -11,6 +11,7 @@ from likewise.auditing.search.candidates.candidate_rows import plan_candidates
 from likewise.auditing.search.candidates.proxy_columns import find_counterparts
 from likewise.core.errors import InputError
 from likewise.domains import TabularDomain
+from likewise.evaluation.edits import Edit, read_edits
 
 
 @pytest.fixture
@@ -28,11 +29,15 @@ def frame():
 
 
 def raw(frame, domain=None):
-    return editable_rows(frame, domain, raw=True, owner="audit")
+    return editable_rows(frame, domain and domain.encoding_, raw=True, owner="audit")
+
+
+def plan_of(people, edits, **choices):
+    return plan_candidates(people, read_edits(edits, owner="audit"), **choices)
 
 
 def test_all_combinations_but_the_own_one(frame):
-    plan = plan_candidates(raw(frame), ["sex", "vet"])
+    plan = plan_of(raw(frame), ["sex", "vet"])
     twins = plan.take(np.arange(len(plan)))
     assert len(plan) == 3 + 3 * 3
     pd.testing.assert_frame_equal(twins[:3], frame)
@@ -44,27 +49,27 @@ def test_all_combinations_but_the_own_one(frame):
 
 
 def test_categories_of_the_dtype_survive(frame):
-    plan = plan_candidates(raw(frame), [], edits={"job": ["clerk", "cook"]})
+    plan = plan_of(raw(frame), {"job": ["clerk", "cook"]})
     twins = plan.take(np.arange(3, len(plan)))
     assert twins["job"].dtype == frame["job"].dtype
     assert sorted(twins["job"].astype(str)) == ["clerk", "clerk", "clerk", "cook"]
 
 
 def test_numbers_to_try_must_be_listed_and_fit_the_column(frame):
-    plan = plan_candidates(raw(frame), [], edits={"age": [30, 60]})
+    plan = plan_of(raw(frame), {"age": [30, 60]})
     assert plan.take([3, 4, 5, 6, 7])["age"].tolist() == [30, 30, 60, 60, 60]
     with pytest.raises(InputError, match="cannot hold"):
-        plan_candidates(raw(frame), [], edits={"age": ["old"]})
+        plan_of(raw(frame), {"age": ["old"]})
     with pytest.raises(InputError, match="a list of values"):
-        plan_candidates(raw(frame), [], edits={"sex": "F"})
+        plan_of(raw(frame), {"sex": "F"})
 
 
 def test_a_number_with_many_values_takes_its_quartiles():
     frame = pd.DataFrame({"age": np.arange(101), "sex": ["F", "M"] * 50 + ["F"]})
     domain = TabularDomain.from_frame(frame)
-    assert plan_candidates(raw(frame), ["age"]).fields[0].values == (0, 25, 50, 75, 100)
-    people = editable_rows(domain.encode_array(frame), domain, raw=False, owner="audit")
-    plan = plan_candidates(people, ["age"])
+    assert plan_of(raw(frame), ["age"]).fields[0].values == (0, 25, 50, 75, 100)
+    people = editable_rows(domain.encode_array(frame), domain.encoding_, raw=False, owner="audit")
+    plan = plan_of(people, ["age"])
     assert plan.fields[0].values == (0, 25, 50, 75, 100)
     assert len(plan) == 101 + 5 * 101 - 5
     ages = domain.decode(plan.take(np.arange(101, len(plan))))["age"]
@@ -82,23 +87,20 @@ def test_encoded_rows_are_the_encoded_twins():
     )
     domain = TabularDomain.from_frame(frame)
     encoded = domain.encode(frame)
-    asked = {"edits": {"job": ["c", "a"], "age": [20, 25]}}
-    before = plan_candidates(raw(frame, domain), ["sex"], **asked)
-    for X in (encoded, encoded.to_numpy()):
-        people = editable_rows(X, domain, raw=False, owner="audit")
-        after = plan_candidates(people, ["sex"], **asked)
-        np.testing.assert_array_equal(before.source, after.source)
-        every = np.arange(len(before))
-        made = after.take(every)
-        assert isinstance(made, pd.DataFrame) == isinstance(X, pd.DataFrame)
-        np.testing.assert_allclose(np.asarray(made), domain.encode_array(before.take(every)), atol=1e-12)
+    asked = ["sex", Edit("job", ["c", "a"]), Edit("age", [20, 25])]
+    before = plan_of(raw(frame, domain), asked)
+    people = editable_rows(encoded.to_numpy(), domain.encoding_, raw=False, owner="audit")
+    after = plan_of(people, asked)
+    np.testing.assert_array_equal(before.source, after.source)
+    every = np.arange(len(before))
+    np.testing.assert_allclose(after.take(every), domain.encode_array(before.take(every)), atol=1e-12)
     np.testing.assert_array_equal(after.take(np.arange(40)), encoded.to_numpy())
 
 
 def test_too_many_combinations_are_refused():
     frame = pd.DataFrame({f"c{k}": list("abcdefgh") for k in range(4)})
     with pytest.raises(InputError, match="4,096 combinations"):
-        plan_candidates(raw(frame), list(frame))
+        plan_of(raw(frame), list(frame))
 
 
 def people_with_roles(n=400, seed=0):
@@ -111,7 +113,7 @@ def people_with_roles(n=400, seed=0):
 
 
 def test_counterparts_are_found_by_mirror_and_context():
-    plan = plan_candidates(raw(people_with_roles()), ["sex"])
+    plan = plan_of(raw(people_with_roles()), ["sex"])
     (part,) = plan.counterparts
     assert part.mapping(plan.fields) == {("F", "M"): {"Wife": "Husband"}, ("M", "F"): {"Husband": "Wife"}}
 
@@ -124,7 +126,7 @@ def test_context_decides_where_there_is_no_mirror():
     title = np.where(married, "Spouse", "Single")
     title = np.where((sex == "M") & married & (rng.random(n) < 0.8), "Sir", title)
     frame = pd.DataFrame({"sex": sex, "married": np.where(married, "yes", "no"), "title": title})
-    plan = plan_candidates(raw(frame), ["sex"])
+    plan = plan_of(raw(frame), ["sex"])
     (part,) = plan.counterparts
     assert part.mapping(plan.fields) == {("M", "F"): {"Sir": "Spouse"}}
 
@@ -142,12 +144,12 @@ def test_numbers_tried_at_a_few_values_have_no_proxies():
     frame = pd.DataFrame(
         {"age": np.arange(300) % 100, "old": np.where(np.arange(300) % 100 > 50, "yes", "no")}
     )
-    assert plan_candidates(raw(frame), ["age"]).counterparts == ()
+    assert plan_of(raw(frame), ["age"]).counterparts == ()
 
 
 def test_users_own_counterparts():
     frame = people_with_roles(50)
-    plan = plan_candidates(raw(frame), ["sex"], proxies={"sex": {"role": {"Child": "Single"}}})
+    plan = plan_of(raw(frame), ["sex"], proxies={"sex": {"role": {"Child": "Single"}}})
     extra = np.flatnonzero(plan.edit >= 2)
     assert (frame["role"].to_numpy()[plan.source[extra]] == "Child").all()
     assert (plan.take(extra)["role"] == "Single").all()
@@ -157,7 +159,7 @@ def test_users_own_counterparts():
         ({"sex": {"role": ["Child"]}}, "a dict of value to counterpart"),
     ):
         with pytest.raises(InputError, match=message):
-            plan_candidates(raw(frame), ["sex"], proxies=proxies)
+            plan_of(raw(frame), ["sex"], proxies=proxies)
     with pytest.raises(InputError, match="may not change"):
-        plan_candidates(raw(frame), ["sex"], proxies={"sex": {"role": {}}}, fixed=["role"])
-    assert plan_candidates(raw(frame), ["sex"], fixed=["role"]).counterparts == ()
+        plan_of(raw(frame), ["sex"], proxies={"sex": {"role": {}}}, fixed=["role"])
+    assert plan_of(raw(frame), ["sex"], fixed=["role"]).counterparts == ()

@@ -188,7 +188,7 @@ def test_some_people_against_brute_force_over_every_candidate(kind):
     )
     rows = found.candidates.take(everyone)
     table = model.loss_table(rows)
-    phi = data.domain.encode_array(rows) if kind == "logistic pipeline" else rows.to_numpy()
+    phi = data.domain.encode_array(rows) if kind == "logistic pipeline" else rows
     frontier = found.frontier.take(people)
     d2 = np.stack([metric.squared_norm(phi - phi[person]) for person in people])
     d2[d2 < 1e-13] = 0.0

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from likewise.auditing.problem.zero_cost import priced_distance
 from likewise.auditing.support.frontier import Floats, Ints
 from likewise.core.arrays import to_numpy
 from likewise.core.errors import InputError
@@ -51,6 +52,8 @@ class Coordinates:
         Whether tables of people are in original units, and not encoded.
     takes : {"table", "numbers", "encoded", "own"}
         What the model gets: the table in original units, its numbers, encoded rows, or rows of its own encoding.
+    free : tuple of str
+        Columns whose every change costs nothing: whole columns in the null space of Σ, in the metric's own coordinates.
     own : AffineMap or None
         From encoded rows to the numbers the model's gradient is taken in; None where it has none.
     said : tuple of str
@@ -63,6 +66,7 @@ class Coordinates:
     encoding: Encoding | None
     raw: bool
     takes: Takes
+    free: tuple[str, ...]
     own: AffineMap | None
     said: tuple[str, ...] = ()
 
@@ -87,7 +91,8 @@ class Coordinates:
         table = _Table.of(X, encoding, raw=raw)
         measured, said = _metric_in(metric, encoding, table)
         takes, own = _model_in(model, encoding, table)
-        return cls(model, measured, domain, encoding, raw, takes, own, said)
+        free = _free_columns(metric, _metric_encoding(metric, encoding, table))
+        return cls(model, measured, domain, encoding, raw, takes, free, own, said)
 
     # ---- tables of people, as each of the three takes them ----------------------------------------------
 
@@ -195,24 +200,9 @@ class Coordinates:
         return np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)
 
     def free_columns(self) -> tuple[str, ...]:
-        """Names of the columns whose every change costs nothing: whole columns in the null space of Σ."""
-        if self.encoding is None or self.metric.feature_map is not None:
-            return ()
-        return tuple(
-            column.name
-            for column in self.encoding.columns
-            if column.name not in self.fixed_names() and self._is_free(column)
-        )
-
-    def _is_free(self, column: Any) -> bool:
-        assert self.encoding is not None
-        moves = np.zeros((max(column.width - 1, 1), self.encoding.n_features))
-        moves[:, column.start] = 1.0
-        moves[np.arange(column.width - 1), column.start + 1 + np.arange(column.width - 1)] = -1.0
-        from likewise.auditing.problem.zero_cost import priced_distance
-
-        origin = np.zeros_like(moves)
-        return not priced_distance(self.metric.without_feature_map(), origin, moves).any()
+        """Names of the columns whose every change costs nothing, and that may change."""
+        fixed = self.fixed_names()
+        return tuple(name for name in self.free if name not in fixed)
 
     # ---- gradients -------------------------------------------------------------------------------------
 
@@ -288,20 +278,45 @@ def _encoding_of(X: Any, domain: Any, metric: FairMetric, *, raw: bool) -> Encod
     return Encoding.plain(list(frame.columns))
 
 
+def _metric_encoding(metric: FairMetric, encoding: Encoding | None, table: _Table) -> Encoding | None:
+    """Return the encoding that the metric measures; None where a feature map of its own hides it."""
+    known = tabular(metric.feature_map)
+    if known is not None:
+        found: Encoding = known.encoding_
+        return found
+    if encoding is None or metric.feature_map is not None:
+        return None
+    if table.is_numeric and metric.n_features in (None, len(table.columns)):
+        # What has no feature map measures the rows that are passed, here the table's own numbers.
+        return Encoding.plain(list(metric.feature_names or table.columns))
+    return encoding
+
+
+def _free_columns(metric: FairMetric, encoding: Encoding | None) -> tuple[str, ...]:
+    if encoding is None or metric.n_features not in (None, encoding.n_features):
+        return ()
+    plain, names = metric.without_feature_map(), []
+    for column in encoding.columns:
+        # From the first category to every other; a number, or one indicator of two, by one unit.
+        moves = np.zeros((max(column.width - 1, 1), encoding.n_features))
+        moves[:, column.start] = 1.0
+        moves[np.arange(column.width - 1), column.start + 1 + np.arange(column.width - 1)] = -1.0
+        if not priced_distance(plain, np.zeros_like(moves), moves).any():
+            names.append(column.name)
+    return tuple(names)
+
+
 def _metric_in(
     metric: FairMetric, encoding: Encoding | None, table: _Table
 ) -> tuple[FairMetric, tuple[str, ...]]:
     """Return the metric of encoded rows."""
     if encoding is None:
         return (metric.without_feature_map() if tabular(metric.feature_map) else metric), ()
-    known = tabular(metric.feature_map)
-    if known is None and metric.feature_map is not None:
+    own = _metric_encoding(metric, encoding, table)
+    if own is None:
         return metric, ("The metric's own feature map reads the table.",)
-    if known is not None:
-        return _recoded(metric, known.encoding_, encoding)
-    if table.is_numeric and metric.n_features in (None, len(table.columns)):
-        # What has no feature map measures the rows that are passed, here the table's own numbers.
-        return _recoded(metric, Encoding.plain(list(metric.feature_names or table.columns)), encoding)
+    if own is not encoding:
+        return _recoded(metric, own, encoding)
     if metric.n_features not in (None, encoding.n_features):
         raise InputError(
             f"audit: the metric is of {metric.n_features} columns, the encoded rows have {encoding.n_features}. "

@@ -101,13 +101,13 @@ class BinnedSteps:
         return listed if self.bits == ALL_BITS else listed.summed()
 
     def refined(self, k: int, finer: BinnedSteps) -> BinnedSteps:
-        """Return the bins with bin k replaced by the finer bins of the same steps."""
+        """Return the bins with bin k replaced by the finer bins of the same steps; none is added up any more."""
         fine = finer.summed()
         columns = [
             np.concatenate([getattr(self, name)[:k], getattr(fine, name), getattr(self, name)[k + 1 :]])
             for name in _FIELDS
         ]
-        return BinnedSteps(self.bits, *columns)
+        return BinnedSteps(ALL_BITS, *columns)
 
     def bin_at(self, eps: float, n: int) -> int | None:
         """Return the bin in which the budget of n rows ends, None where it is more than all of them need."""
