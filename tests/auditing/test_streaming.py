@@ -3,13 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from likewise.auditing.parts.audit_in_parts import Asked, ParquetTable, Sizes, audit_parquet
 from sklearn.linear_model import LogisticRegression
 
 import likewise as lw
 from likewise.auditing import audit
+from likewise.auditing.auditor import audit_asked
 from likewise.auditing.claims.conclusion import Questions
 from likewise.auditing.parts.engine import Engine
+from likewise.auditing.parts.parquet_table import ParquetTable
+from likewise.auditing.parts.preparation import Asked, Sizes
 from likewise.auditing.search.candidates.candidate_search import CandidateSearch
 from likewise.core.errors import InputError
 
@@ -34,12 +36,15 @@ def stream(
     eps=0.05,
     engine=None,
     map_folder=None,
+    shard=20_000,
     **sizes,
 ):
     data, folder, model, metric = setting
-    return audit_parquet(
-        Asked(model, metric, data.domain, candidates=CandidateSearch(edits=sensitive, pool_rows=pool_rows)),
+    search = CandidateSearch(edits=sensitive, pool_rows=pool_rows, shard_rows=shard)
+    return audit_asked(
+        Asked(model, metric, (search,), data.domain, eps=eps),
         ParquetTable.find(folder / "*.parquet", ("credit", "good")),
+        None,
         Questions(eps, None, 0.01, 0.95),
         sizes=Sizes(**sizes),
         engine=engine,
@@ -129,9 +134,9 @@ def test_the_map_of_everybody_is_written_as_files(setting, tmp_path):
 def test_everybody_with_their_own_twins_only(setting):
     data, folder, model, metric = setting
     search = CandidateSearch(edits=["sex", "personal_status"], use_rows=False)
-    given = {"metric": metric, "domain": data.domain, "candidates": search, "eps": 0.0}
+    given = {"metric": metric, "domain": data.domain, "search": search, "eps": 0.0}
     streamed = audit(model, folder, ("credit", "good"), **given)
-    memory = audit(model, data.frame, data.y, search="candidates", **given)
+    memory = audit(model, data.frame, data.y, **given)
     assert streamed.pure_gap == pytest.approx(memory.pure_gap, abs=1e-9)
 
 
@@ -159,18 +164,19 @@ def test_a_missing_or_damaged_part_leaves_nothing(setting, tmp_path):
     for name in ("a.parquet", "b.parquet"):
         (there / name).write_bytes((folder / name).read_bytes())
     table = ParquetTable.find(there, ("credit", "good"))
-    given = (Asked(model, metric, data.domain), table, Questions(0.05, None, 0.01, 0.95))
+    asked = Asked(model, metric, (CandidateSearch(),), data.domain, eps=0.05)
+    given = (asked, table, None, Questions(0.05, None, 0.01, 0.95))
     content = bytearray((there / "b.parquet").read_bytes())
     content[40:4000] = bytes(3960)
     (there / "b.parquet").write_bytes(content)
     with pytest.raises(InputError, match=r"b\.parquet cannot be read"):
-        audit_parquet(*given, map_folder=out / "map")
+        audit_asked(*given, map_folder=out / "map")
     (there / "b.parquet").unlink()
     with pytest.raises(InputError, match=r"there is no file '.*b\.parquet'. A part of the table is missing"):
-        audit_parquet(*given, map_folder=out / "map")
+        audit_asked(*given, map_folder=out / "map")
     data.frame.drop(columns="age").assign(credit="good").to_parquet(there / "b.parquet")
     with pytest.raises(InputError, match=r"b\.parquet has no column 'age'"):
-        audit_parquet(*given, map_folder=out / "map")
+        audit_asked(*given, map_folder=out / "map")
     assert list(out.iterdir()) == []
 
 
@@ -199,5 +205,7 @@ def test_bad_paths_and_targets(setting, tmp_path):
     (tmp_path / "x.parquet").write_text("<html>not found</html>")
     with pytest.raises(InputError, match="no readable Parquet"):
         audit(model, str(tmp_path / "x.parquet"), "credit", **given)
-    with pytest.raises(InputError, match="search='candidates'"):
-        audit(model, str(folder / "*.parquet"), "credit", search="gradient", **given)
+    with pytest.raises(
+        InputError, match="search='gradient' cannot be used: it cannot work on a part of a table"
+    ):
+        audit(model, str(folder / "*.parquet"), ("credit", "good"), search="gradient", **given)

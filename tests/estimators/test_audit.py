@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from likewise.auditing.auditor import audit
 from likewise.auditing.problem.audit_problem import AuditProblem
@@ -38,34 +39,44 @@ def test_raw_tables_are_audited_with_the_models_encoding_and_gradients(data):
     X, y, new, labels = data
     model = MLPBaselineClassifier(**CHOICES).fit(X, y)
     problem = build(model, new, labels)
-    assert problem.searchable()
+    assert problem.coordinates.why_no_gradient() is None
     # The metric was learned on the audited rows, but in the encoding of the model.
-    assert problem.views.encoder is model.encoder_
-    np.testing.assert_array_equal(problem.encoded(), model.encoder_.encode_array(new))
+    assert problem.coordinates.encoding.agrees(model.encoder_.encoding_)
+    np.testing.assert_array_equal(problem.X, model.encoder_.encode_array(new))
     result = audit(model, new, labels, metric=ExpertSubspace(["sex"]), eps=0.01)
     assert "gradient" in result.search
     assert result.pure_gap > 0.1
 
 
-def test_another_encoding_is_never_fed_to_the_network(data):
+def test_the_network_behind_another_encoding_is_the_same_network(data):
     X, y, new, labels = data
     model = MLPBaselineClassifier(**CHOICES).fit(X, y)
     other = TabularDomain.from_frame(new)
-    problem = build(model, new, labels, domain=other)
-    assert not problem.searchable()
-    losses = problem.views.model.losses(problem.views.for_model(new), labels)
     p = model.predict_proba(new)
-    np.testing.assert_allclose(losses, -np.log(p[np.arange(100), labels.astype(int)]), atol=1e-5)
-    same = TabularDomain.from_frame(X, immutable=["job"])
-    assert build(model, new, labels, domain=same).searchable()
+    own = -np.log(p[np.arange(100), labels.astype(int)])
+    wide = TabularDomain.from_frame(X, immutable=["job"]).widened(new)
+    for domain in (other, wide):
+        problem = build(model, new, labels, domain=domain)
+        assert problem.coordinates.why_no_gradient() is None
+        np.testing.assert_allclose(problem.base_loss, own, atol=1e-5)
+        oracle = problem.coordinates.gradient_oracle()
+        x = torch.tensor(problem.X, dtype=oracle.dtype)
+        loss, gradient = oracle(x, torch.tensor(problem.target))
+        np.testing.assert_allclose(loss, own, atol=1e-4)
+        step = torch.zeros_like(x)
+        step[:, 0] = 1e-3
+        rise = (oracle.loss(x + step, torch.tensor(problem.target)) - loss) / 1e-3
+        np.testing.assert_allclose(rise, gradient[:, 0], atol=2e-2)
+        found = audit(model, new, labels, metric=ExpertSubspace(["sex"]), domain=domain, eps=0.01)
+        assert found.search == "candidates, gradient"
 
 
 def test_encoded_rows_are_audited_as_they_are(data):
     X, y, new, labels = data
     domain = TabularDomain.from_frame(X)
     model = MLPBaselineClassifier(**CHOICES).fit(domain.encode(X), y)
-    problem = build(model, domain.encode(new), labels, domain=domain)
-    assert problem.searchable()
+    problem = build(model, domain.encode(new), labels, domain=domain.widened(new))
+    assert problem.coordinates.why_no_gradient() is None
 
 
 def test_sensr_is_fairer_by_the_audit(data):

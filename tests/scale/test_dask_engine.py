@@ -9,12 +9,13 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from likewise.auditing.parts.audit_in_parts import Asked, Sizes, audit_parquet
 
 import likewise as lw
+from likewise.auditing.auditor import audit_asked
 from likewise.auditing.claims.conclusion import Questions
 from likewise.auditing.parts.engine import LocalEngine
 from likewise.auditing.parts.parquet_table import ParquetTable
+from likewise.auditing.parts.preparation import Asked, Sizes
 from likewise.auditing.search.candidates.candidate_search import CandidateSearch
 from likewise.core.errors import InputError
 
@@ -50,9 +51,10 @@ def score(frame):
 def audit_german(german, model, engine, map_folder=None, **sizes):
     data, folder, metric = german
     search = CandidateSearch(edits=["sex"], pool_rows=50)
-    return audit_parquet(
-        Asked(model, metric, data.domain, candidates=search),
+    return audit_asked(
+        Asked(model, metric, (search,), data.domain, eps=0.02),
         ParquetTable.find(folder, ("credit", "good")),
+        None,
         Questions(0.02, None, 0.01, 0.95),
         engine=engine,
         sizes=Sizes(**({"part": 125, "chunk": 100} | sizes)),
@@ -86,16 +88,18 @@ def test_all_of_adult_gives_the_same_numbers_here_and_there(engine, tmp_path):
         Asked(
             net,
             metric,
+            (CandidateSearch(edits=["sex"], proxies=None, pool_rows=20),),
             data.domain,
-            candidates=CandidateSearch(edits=["sex"], proxies=None, pool_rows=20),
+            eps=0.02,
         ),
         ParquetTable.find(tmp_path, "income"),
+        None,
         Questions(0.02, None, 0.01, 0.95),
     )
     # Bins as for a table too large to keep every step of.
     sizes = Sizes(part=8_192, exact=1_000)
-    here = audit_parquet(*given, engine=LocalEngine(), sizes=sizes)
-    there = audit_parquet(*given, engine=engine, sizes=sizes)
+    here = audit_asked(*given, engine=LocalEngine(), sizes=sizes)
+    there = audit_asked(*given, engine=engine, sizes=sizes)
     check_same(here, there)
     assert there.n == 45_222
     assert there.settings["engine"] == "dask, 2 workers"

@@ -30,9 +30,6 @@ from likewise.evaluation.edits import Edit, EditParts, edited_columns, read_edit
 
 __all__ = ["CandidateFrontier", "CandidateSearch"]
 
-# People of the pool that are compared at once: memory is bounded by the largest shard.
-_SHARD = 20_000
-
 
 @dataclass(frozen=True, eq=False)
 class CandidateFrontier:
@@ -100,6 +97,8 @@ class CandidateSearch(Search):
         Candidates made, and shown to the model, at once.
     pool_rows : int, default=2000
         Size of the pool: people, drawn at random, whom everybody is compared with.
+    shard_rows : int, default=20000
+        People of the pool that are compared at once: memory is bounded by the largest shard.
 
     Examples
     --------
@@ -127,9 +126,10 @@ class CandidateSearch(Search):
     block_bytes: int = 2**25
     batch_size: int = 16_384
     pool_rows: int = 2_000
+    shard_rows: int = 20_000
 
     def __post_init__(self) -> None:
-        for name in ("max_candidates", "block_bytes", "batch_size", "pool_rows"):
+        for name in ("max_candidates", "block_bytes", "batch_size", "pool_rows", "shard_rows"):
             check_number(getattr(self, name), owner="CandidateSearch", name=name, low=1)
         if not isinstance(self.use_rows, (bool, np.bool_)) and self.use_rows != "pool":
             raise bad_parameter(
@@ -172,7 +172,7 @@ class CandidateSearch(Search):
 
     def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add every candidate that treats somebody worse; the outcome is exact for this finite set."""
-        for shard in _shards(problem.pool) if self.use_rows == "pool" else (None,):
+        for shard in _shards(problem.pool, self.shard_rows) if self.use_rows == "pool" else (None,):
             found = self.search(problem, shard)
             support = support.with_source(found.candidates, found.frontier, found.changed)
         return Found(support)
@@ -256,16 +256,13 @@ def _domain_or_any(domain: Any, metric: Any) -> Any:
     return Unbounded()
 
 
-def _shards(pool: Any) -> Iterator[Any]:
+def _shards(pool: Any, rows: int) -> Iterator[Any]:
     if pool is None:
         yield None
         return
-    for start in range(0, len(pool), _SHARD):
-        yield (
-            pool.iloc[start : start + _SHARD].reset_index(drop=True)
-            if is_frame(pool)
-            else pool[start : start + _SHARD]
-        )
+    for start in range(0, len(pool), rows):
+        part = slice(start, start + rows)
+        yield pool.iloc[part].reset_index(drop=True) if is_frame(pool) else pool[part]
 
 
 Corners = tuple[Ints, Floats, Floats, Ints]
