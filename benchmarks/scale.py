@@ -100,7 +100,7 @@ def run(engine_name: str, folder: Path, pool: int, out: Path) -> None:
             metric=metric,
             domain=data.domain,
             eps=0.05,
-            candidates=search,
+            search=search,
             engine=engine,
         )
         ended = time.monotonic()

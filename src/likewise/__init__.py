@@ -19,7 +19,9 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test keeps it equal t
         CandidateSearch,
         Certificate,
         Estimate,
+        Found,
         GradientSearch,
+        Search,
         audit,
     )
     from likewise.core.errors import (

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from likewise.auditing.people.unfair_map import UnfairMap
     from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+    from likewise.auditing.search.contract import Found, Search
     from likewise.auditing.search.gradient.gradient_search import GradientSearch
     from likewise.auditing.support.finite_dual import dual_curve, solve_dual
     from likewise.auditing.support.frontier import Frontier
@@ -36,8 +37,10 @@ __all__ = [
     "CandidateSearch",
     "Certificate",
     "Estimate",
+    "Found",
     "Frontier",
     "GradientSearch",
+    "Search",
     "UnfairMap",
     "algorithm1",
     "audit",
@@ -58,8 +61,10 @@ _HOMES = {
     "CandidateSearch": "search.candidates.candidate_search",
     "Certificate": "claims.certificate",
     "Estimate": "claims.certificate",
+    "Found": "search.contract",
     "Frontier": "support.frontier",
     "GradientSearch": "search.gradient.gradient_search",
+    "Search": "search.contract",
     "UnfairMap": "people.unfair_map",
     "algorithm1": "support.stochastic_dual",
     "audit": "auditor",

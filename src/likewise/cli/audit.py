@@ -141,10 +141,10 @@ def make_case(
         Those in memory: all, or a sample of a file that streams.
     labels : ndarray
     """
-    from likewise.cli.case import Case, fit_metric, metric_columns, read_metric
-    from likewise.cli.matching import call_classes, match_model
+    from likewise.cli.case import Case, call_classes, fit_metric, metric_columns, read_metric
     from likewise.cli.people_of_table import as_column_values
     from likewise.cli.sources import open_people
+    from likewise.models.matching import match_model
 
     edits = parse_edits(choices.edit)
     metric = None if choices.metric is None else read_metric(choices.metric)

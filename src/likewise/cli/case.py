@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
     from likewise.auditing import AuditResult
     from likewise.auditing.parts.engine import Engine
-    from likewise.cli.matching import Matched
     from likewise.domains import TabularDomain
     from likewise.evaluation import Evaluation
     from likewise.fair_metrics import AttributeSubspace, FairMetric
+    from likewise.models.matching import Matched
 
 __all__ = [
     "Case",
+    "call_classes",
     "diagnose_metric",
     "evaluate_case",
     "fit_metric",
@@ -71,6 +72,25 @@ class Case:
     search: str = "auto"
     seed: int = 0
     budget: float | None = None
+
+
+def call_classes(matched: Matched, values: Any, positive: str | None) -> Matched:
+    """Return the same with the model's classes called as the target's values are; see `name_classes`.
+
+    Parameters
+    ----------
+    matched : Matched
+    values : iterable
+        Values of the target.
+    positive : str or None
+        The one that stands for class 1, as on the command line.
+    """
+    from likewise.cli.people_of_table import find_value, unique_values
+    from likewise.models.matching import name_classes
+
+    different = unique_values(values)
+    chosen = None if positive is None else find_value(different, positive, what="--positive: the target")
+    return replace(matched, model=name_classes(matched.model, different, chosen))
 
 
 def read_metric(path: Path) -> FairMetric:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,11 @@ from likewise.cli.outputs import check_outputs
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
-    from likewise.cli.matching import Matched
     from likewise.cli.people_of_table import People
     from likewise.cli.stage_progress import Progress
     from likewise.domains import TabularDomain
     from likewise.fair_metrics import FairMetric
+    from likewise.models.matching import Matched
 
 __all__ = ["command"]
 
@@ -104,13 +104,14 @@ def command(
             ready[name] = read_model(source, allow_pickle=allow_pickle, trusted=trust)
     with progress.stage(f"Reading {table.name}"):
         setting = _setting(table, given)
-    entries = {}
+    compared = {}
     chosen = methods or (() if models else DEFAULT)
     for name in dict.fromkeys(chosen):
-        matched = _train(name, setting, steps, progress)
-        entries[METHODS[name].title] = _measure(METHODS[name].title, matched, setting, progress)
+        compared[METHODS[name].title] = _train(name, setting, steps, progress)
     for name, loaded in ready.items():
-        entries[name] = _measure(name, _match(loaded, setting, given), setting, progress)
+        compared[name] = _match(loaded, setting, given)
+    setting = _searched_alike(setting, compared, progress)
+    entries = {name: _measure(name, matched, setting, progress) for name, matched in compared.items()}
     show_comparison(Comparison.of(entries), json_file, html_file, quiet=quiet, force=force)
 
 
@@ -178,9 +179,9 @@ def _split(people: People, seed: int) -> tuple[People, People]:
 
 
 def _train(name: str, setting: Setting, steps: int, progress: Progress) -> Matched:
-    from likewise.cli.matching import Matched
     from likewise.cli.methods import train_method
     from likewise.models import as_model
+    from likewise.models.matching import Matched
 
     if METHODS[name].needs == "attributes" and not setting.sensitive:
         raise InputError(f"--method {name} needs the sensitive columns: --sensitive COLUMN.")
@@ -201,8 +202,8 @@ def _train(name: str, setting: Setting, steps: int, progress: Progress) -> Match
 
 def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
     from likewise.cli.case import metric_columns
-    from likewise.cli.matching import call_classes, match_model
     from likewise.domains import TabularDomain
+    from likewise.models.matching import match_model
 
     frame = setting.test.frame
     matched = match_model(
@@ -221,6 +222,19 @@ def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
         encoder=setting.metric.feature_map,
     )
     return call_classes(matched, setting.train.labels, given["positive"])
+
+
+def _searched_alike(setting: Setting, compared: Mapping[str, Matched], progress: Progress) -> Setting:
+    """Search all models by the same means: gaps found along gradients and gaps found without are not alike."""
+    from likewise.models import DifferentiableModel
+
+    without = [name for name, one in compared.items() if not isinstance(one.model, DifferentiableModel)]
+    if setting.search != "auto" or len(without) in (0, len(compared)):
+        return setting
+    progress.note(
+        f"{without[0]} has no gradient, so all models are searched among candidates, and their gaps compare."
+    )
+    return replace(setting, search="candidates")
 
 
 def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) -> tuple[Any, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.core.errors import InputError
+from likewise.models.model_rows import are_made_up, same_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from likewise.models import Model
     from likewise.models.model_files import LoadedModel
 
-__all__ = ["Matched", "call_classes", "match_model", "name_classes"]
+__all__ = ["Matched", "match_model", "name_classes"]
 
 # Two classes that are only numbered, so that the target's words can be put in their place.
 _TWO_CLASSES = (["0", "1"], ["False", "True"], ["-1", "1"])
@@ -123,7 +123,7 @@ def _with_own_encoder(
     check_columns(frame, names, owner="The model", name="table")
     unknown = [name for name in immutable if name not in names]
     if unknown:
-        raise InputError(f"--immutable: the model does not use column {unknown[0]!r}, so leave it out.")
+        raise InputError(f"immutable: the model does not use column {unknown[0]!r}, so leave it out.")
     described = own.to_dict()
     described["parameters"]["immutable"] = list(immutable)
     for column in described["columns"]:
@@ -148,9 +148,9 @@ def _used_columns(model: Model, frame: pd.DataFrame, needed: Sequence[str]) -> t
 def _takes_plain_numbers(model: Model, frame: pd.DataFrame) -> bool:
     """Whether a model of numbers was made on the table's own columns: by their names, or by their number."""
     names = model.feature_names
-    if names is not None and not _made_up(names):
-        plain = {_plain(column): frame[column] for column in frame.columns}
-        return all(_plain(name) in plain and plain[_plain(name)].dtype.kind in "biuf" for name in names)
+    if names is not None and not are_made_up(names):
+        numeric = [column for column in frame.columns if frame[column].dtype.kind in "biuf"]
+        return all(any(same_words(name, column) for column in numeric) for name in names)
     numeric = all(frame[column].dtype.kind in "biuf" for column in frame.columns)
     return numeric and model.n_features in (None, frame.shape[1])
 
@@ -161,7 +161,7 @@ def _on_plain_numbers(
     from likewise.models.model_rows import select_columns
     from likewise.models.table_model import TableModel
 
-    names = model.feature_names if model.feature_names and not _made_up(model.feature_names) else None
+    names = model.feature_names if model.feature_names and not are_made_up(model.feature_names) else None
     used = list(select_columns(frame.head(1), names, owner="The model").columns)
     kept = set(used) | set(needed)
     columns = tuple(name for name in frame.columns if name in kept)
@@ -169,7 +169,7 @@ def _on_plain_numbers(
     if text:
         raise InputError(
             f"The model takes numbers, and column {text[0]!r} is text. Audit a model that takes the table itself, "
-            "such as a pipeline with its encoder, or pass --model-takes encoded."
+            "such as a pipeline with its encoder, or say that it takes encoded rows (takes='encoded', --model-takes encoded)."
         )
     return Matched(TableModel(model, used), make_domain(columns), columns, _left_out(frame, columns))
 
@@ -186,8 +186,9 @@ def _encoded(model: Model, frame: pd.DataFrame, make_domain: MakeDomain) -> Matc
         )
     names = [str(name) for name in domain.get_feature_names_out()]
     own = model.feature_names
-    if own is not None and not _made_up(own) and [_plain(a) for a in own] != [_plain(b) for b in names]:
-        wrong = next((a for a, b in zip(own, names, strict=False) if _plain(a) != _plain(b)), own[-1])
+    same = own is None or (len(own) == len(names) and all(map(same_words, own, names)))
+    if own is not None and not are_made_up(own) and not same:
+        wrong = next((a for a, b in zip(own, names, strict=False) if not same_words(a, b)), own[-1])
         raise InputError(
             f"The model was made on columns that the table does not have, such as {wrong!r}. "
             f"Encoded, the table has: {', '.join(names[:12])}, …"
@@ -197,24 +198,6 @@ def _encoded(model: Model, frame: pd.DataFrame, make_domain: MakeDomain) -> Matc
         "standard deviations and categories. Save the encoder with the model to be exact."
     )
     return Matched(model, domain, columns, note)
-
-
-def call_classes(matched: Matched, values: Any, positive: str | None) -> Matched:
-    """Return the same with the model's classes called as the target's values are; see `name_classes`.
-
-    Parameters
-    ----------
-    matched : Matched
-    values : iterable
-        Values of the target.
-    positive : str or None
-        The one that stands for class 1, as on the command line.
-    """
-    from likewise.cli.people_of_table import find_value, unique_values
-
-    different = unique_values(values)
-    chosen = None if positive is None else find_value(different, positive, what="--positive: the target")
-    return replace(matched, model=name_classes(matched.model, different, chosen))
 
 
 def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> Model:
@@ -255,7 +238,7 @@ def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> M
     known = "not known" if classes is None else ", ".join(repr(c) for c in classes[:6])
     remedy = "Give the target the names that the model was trained with."
     if numbered:
-        remedy = "Say which value is class 1: --positive VALUE."
+        remedy = "Say which value is class 1: positive=…, --positive VALUE."
     raise InputError(f"The model's classes are {known}; the target has {shown}. {remedy}")
 
 
@@ -274,14 +257,6 @@ def _left_out(frame: pd.DataFrame, columns: Sequence[str]) -> str:
 
 def _is_function(native: Any) -> bool:
     return callable(native) and not hasattr(native, "predict") and not hasattr(native, "forward")
-
-
-def _made_up(names: Sequence[str]) -> bool:
-    return all(re.fullmatch(r"(f|x|Column_|column_|feature_)?\d+", str(name)) for name in names)
-
-
-def _plain(name: object) -> str:
-    return re.sub(r"\W", "_", str(name))
 
 
 def _written(value: Any) -> str:
