@@ -86,8 +86,7 @@ def test_json_on_standard_output_and_the_same_numbers_as_python(run, table, mode
         metric=metric,
         domain=domain,
         eps=0.2,
-        sensitive=["sex"],
-        edits={"job": ["cook", "nurse"]},
+        edits=["sex", lw.Edit("job", ("cook", "nurse"))],
         search="candidates",
     )
     assert document["numbers"]["gap"]["value"] == pytest.approx(result.gap, rel=1e-4)

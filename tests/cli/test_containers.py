@@ -108,7 +108,7 @@ def test_five_containers_one_gap(adult, pipeline, folder, own, metric, run, monk
         adult.y_test[:N_AUDITED],
         metric=lw.FairMetric.load(metric),
         domain=lw.TabularDomain.from_frame(frame),
-        sensitive=["sex", "race"],
+        edits=["sex", "race"],
         search="candidates",
     )
     wanted = [result.pure_gap, result.gap]
@@ -167,7 +167,7 @@ def test_boosted_trees_from_their_files(library, adult, folder, metric, run):
         adult.y_test[:N_AUDITED],
         metric=lw.FairMetric.load(metric),
         domain=domain,
-        sensitive=["sex", "race"],
+        edits=["sex", "race"],
         search="candidates",
     )
     assert gaps(json.loads(done.out)) == pytest.approx([result.pure_gap, result.gap], abs=1e-6)

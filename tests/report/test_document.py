@@ -195,8 +195,15 @@ def test_every_verdict_has_its_sentence(samples):
         "fair": proven,
         "undecided": dataclasses.replace(result, delta=2.0),
         "no limit": dataclasses.replace(result, delta=None),
-        "not converged": dataclasses.replace(result, status="not_converged", reasons=("it still rose",)),
+        "not converged": dataclasses.replace(
+            result, delta=2.0, status="not_converged", reasons=("it still rose",)
+        ),
     }
+    # What listed people attain refutes, however the search ended: one verdict, on the page and as exit code.
+    still = dataclasses.replace(result, status="not_converged", reasons=("it still rose",))
+    assert audit_document(still)["verdict"]["kind"] == "unfair" == still.verdict()
+    with pytest.raises(lw.UnfairError):
+        still.raise_if_unfair()
     for kind, case in cases.items():
         document = audit_document(case, max_people=5)
         validate(document, "audit")

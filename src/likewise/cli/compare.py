@@ -201,7 +201,7 @@ def _train(name: str, setting: Setting, steps: int, progress: Progress) -> Match
 
 
 def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
-    from likewise.cli.case import metric_columns
+    from likewise.cli.case import call_classes, metric_columns
     from likewise.domains import TabularDomain
     from likewise.models.matching import match_model
 

@@ -149,8 +149,8 @@ def _takes_plain_numbers(model: Model, frame: pd.DataFrame) -> bool:
     """Whether a model of numbers was made on the table's own columns: by their names, or by their number."""
     names = model.feature_names
     if names is not None and not are_made_up(names):
-        numeric = [column for column in frame.columns if frame[column].dtype.kind in "biuf"]
-        return all(any(same_words(name, column) for column in numeric) for name in names)
+        numbers = [column for column in frame.columns if frame[column].dtype.kind in "biuf"]
+        return all(any(same_words(name, column) for column in numbers) for name in names)
     numeric = all(frame[column].dtype.kind in "biuf" for column in frame.columns)
     return numeric and model.n_features in (None, frame.shape[1])
 

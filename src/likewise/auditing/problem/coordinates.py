@@ -322,7 +322,7 @@ def _metric_in(
             f"audit: the metric is of {metric.n_features} columns, the encoded rows have {encoding.n_features}. "
             "Learn it on the same table, so that it knows how to encode it: AttributeSubspace([…]).fit(frame)."
         )
-    return metric, ()
+    return metric.without_feature_map(), ()
 
 
 def _recoded(metric: FairMetric, own: Encoding, encoding: Encoding) -> tuple[FairMetric, tuple[str, ...]]:

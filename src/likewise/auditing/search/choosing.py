@@ -77,7 +77,7 @@ def choose_searches(
         elif required:
             raise InputError(
                 f"audit: search={search.name!r} cannot be used: {why}. Use search='auto', which takes what the "
-                "model and the table allow."
+                "model and the table allow; search='candidates' always serves."
             )
         else:
             left_out.append(f"The {search.name} search was left out: {why}.")
