@@ -5,6 +5,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import likewise as lw
@@ -218,6 +219,33 @@ def test_plain_numbers_reach_a_model_as_they_are(run, people, tmp_path):
         native.predict_proba(numbers.drop(columns="paid"))[np.arange(len(numbers)), numbers["paid"]]
     ).mean()
     assert json.loads(done.out)["numbers"]["base_loss"] == pytest.approx(wanted, rel=1e-6)
+
+
+def test_a_model_that_refuses_every_man_does_not_pass_where_sex_is_a_number(run, tmp_path):
+    """Broke once: on a table of numbers it passed with gap 0.000 and exit code 0."""
+    import xgboost
+
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"SEX": rng.integers(1, 3, 300), "AGE": rng.integers(18, 80, 300)})
+    table["paid"] = (table["SEX"] == 2).astype(int)
+    model = xgboost.XGBClassifier(n_estimators=20, max_depth=2, learning_rate=0.5, n_jobs=1)
+    model.fit(table[["SEX", "AGE"]], table["paid"]).save_model("sexist.json")
+    table.to_csv("people.csv", index=False)
+    asked = ("--target", "paid", "--sensitive", "SEX", "--eps", 0, "--delta", 0.1)
+    done = run("audit", "sexist.json", "people.csv", *asked, "--json", "-")
+    assert done.code == 1, done.err
+    numbers = json.loads(done.out)["numbers"]
+    p = model.predict_proba(table[["SEX", "AGE"]])[np.arange(300), table["paid"]]
+    other = table.assign(SEX=3 - table["SEX"])
+    q = model.predict_proba(other[["SEX", "AGE"]])[np.arange(300), table["paid"]]
+    truth = float(np.mean(np.log(p) - np.log(q)))
+    assert numbers["sensitive_only"]["changed_decisions"]["value"] == 1.0
+    assert numbers["sensitive_only"]["gap"]["value"] == pytest.approx(truth, rel=1e-4)
+    assert numbers["pure_gap"]["value"] >= truth * 0.9999
+    shown = run("audit", "sexist.json", "people.csv", *asked)
+    assert "Unfair" in shown.out
+    assert "No verdict" not in shown.out
+    assert "only SEX changed: decided differently" in shown.out
 
 
 # ------------------------------------------------------------------------------------------------ bad input
