@@ -34,7 +34,7 @@ def test_it_learns(optimizer):
     assert result.status == "finished"
     assert (predicted == y).mean() > 0.85
     assert len(result.history) == 200
-    assert result.history.frame().columns.tolist() == ["step", "loss", "lam"]
+    assert result.history.frame().columns.tolist() == ["step", "loss", "lambda_"]
 
 
 def test_same_seed_same_bytes_and_global_state_is_left_alone():

@@ -225,7 +225,7 @@ def test_eps_zero_allows_free_moves_only(toy):
     data, metric = toy
     objective = SenSR(metric, eps=0.0, domain=BoxDomain.from_data(data.X), search=GradientSearch())
     result = train(mlp(2, ()), (data.X, data.y), objective, steps=20, lr=0.02)
-    assert math.isinf(result.state.lam)
+    assert math.isinf(result.state.lambda_)
     np.testing.assert_allclose(result.history["squared_distance"], 0.0, atol=1e-10)
     assert "at_floor" not in result.state.counters
 
@@ -238,7 +238,7 @@ def test_warm_starts_help_and_belong_to_rows(toy):
     few = GradientSearch(full_steps=2, probes=0)
     values = {}
     for warm in (False, True):
-        objective = SenSR(weighted, lambda_rule="fixed", lam=0.5, search=few, warm_start=warm)
+        objective = SenSR(weighted, lambda_rule="fixed", lambda_init=0.5, search=few, warm_start=warm)
         state = objective.init(net)
         for _ in range(4):
             # Every pass sees the rows in another order.
@@ -302,7 +302,7 @@ def test_a_search_that_finds_nothing_is_reported(toy):
     ("make", "message"),
     [
         (lambda m: SenSR(m, eps=-1), "'eps' must be a finite number >= 0, got -1"),
-        (lambda m: SenSR(m, lam=-1), "'lam' must be"),
+        (lambda m: SenSR(m, lambda_init=-1), "'lambda_init' must be"),
         (lambda m: SenSR(m, lambda_rule="newton"), "'lambda_rule' must be one of"),
         (lambda m: SenSR(m, search="slow"), "'search' must be one of"),
         (lambda m: SenSR(ExpertSubspace(directions=["a"])), "once it is fitted"),

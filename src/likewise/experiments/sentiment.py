@@ -293,7 +293,7 @@ def _measured(estimator: Any, data: SentimentData) -> CellResult:
         "sentiment": {name: round(float(s), 6) for name, s in zip(people["name"], scores, strict=True)},
     }
     if hasattr(estimator, "lambda_rule"):
-        extras["lambda"] = float(estimator.history_["lam"][-1])
+        extras["lambda"] = float(estimator.history_["lambda_"][-1])
     return CellResult({measure.key: float(values[measure.key]) for measure in MEASURES}, extras)
 
 
