@@ -21,10 +21,10 @@ from likewise.training import (
     SenSeI,
     SenSR,
     State,
-    WassersteinRobust,
     WithCovariancePenalty,
     mlp,
     train,
+    wasserstein_robust,
 )
 
 METRIC = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0, 0.0]]))
@@ -38,7 +38,7 @@ OBJECTIVES = {
     "sensr_dual_box": SenSR(METRIC, eps=0.05, lambda_rule="dual", domain=BOX, search=FEW),
     "sensr_paper_rule": SenSR(METRIC, eps=0.05, lambda_rule="paper", domain=BOX, search=FEW, warm_start=True),
     "sensr_eps_0": SenSR(METRIC, eps=0.0, domain=BOX, search=FEW),
-    "wasserstein": WassersteinRobust(3, eps=0.1),
+    "wasserstein": wasserstein_robust(3, eps=0.1),
     "sensei": SenSeI(METRIC, domain=BOX, search=FEW, lambda_rule="dual", eps=0.05),
     "sensei_logits": SenSeI(METRIC, outputs="logits", domain=BOX, search=FEW),
     "adversarial": AdversarialDebiasing(n_values=(2, 3)),

@@ -110,7 +110,7 @@ def test_decoding_gives_the_people_back(data):
 
 
 def test_bad_split_is_named(data):
-    with pytest.raises(InputError, match="load_adult: 'split' must be an int >= 0, got -1"):
+    with pytest.raises(InputError, match="load_adult: 'split' must be a whole number >= 0, got -1"):
         load_adult(split=-1)
     with pytest.raises(InputError, match="with_split: 'split'"):
         data.with_split(0.5)

@@ -28,13 +28,13 @@ from likewise.training import (
     CoCL,
     SenSeI,
     SenSR,
-    WassersteinRobust,
     WithCovariancePenalty,
     alone,
     current_ranks,
     joined,
     mlp,
     train,
+    wasserstein_robust,
 )
 
 METRIC = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0, 0.0]]), weight=0.1)
@@ -60,7 +60,7 @@ OBJECTIVES = {
     "sensr_dual": SenSR(METRIC, lambda_rule="dual", **RULES),
     "sensr_fixed": SenSR(METRIC, lambda_rule="fixed", **RULES),
     "sensr_warm": SenSR(METRIC, lambda_rule="dual", warm_start=True, **RULES),
-    "wasserstein": WassersteinRobust(3, eps=0.1, search=FEW),
+    "wasserstein": wasserstein_robust(3, eps=0.1, search=FEW),
     "sensei": SenSeI(METRIC, lambda_rule="dual", **RULES),
     "sensei_logits": SenSeI(METRIC, lambda_rule="paper", outputs="logits", **RULES),
     "adversarial": AdversarialDebiasing(n_values=(2, 3)),

@@ -16,7 +16,7 @@ from likewise.core.randomness import torch_generator
 from likewise.core.subspace import Subspace
 from likewise.datasets import load_adult, make_toy
 from likewise.domains import BoxDomain, DataRangeDomain
-from likewise.fair_metrics import Euclidean, ExpertSubspace, FairMetric
+from likewise.fair_metrics import ExpertSubspace, FairMetric, euclidean
 from likewise.models import AutogradOracle, MLPOracle
 from likewise.training import (
     ERM,
@@ -26,9 +26,9 @@ from likewise.training import (
     SenSeI,
     SenSR,
     TrainingWarning,
-    WassersteinRobust,
     mlp,
     train,
+    wasserstein_robust,
 )
 from likewise.training import sensr as sensr_module
 
@@ -209,7 +209,7 @@ def test_the_papers_search_has_the_papers_numbers():
 def test_lambda_settles_where_the_budget_is_spent(toy, rule, binds):
     data, _ = toy
     objective = SenSR(
-        Euclidean(2),
+        euclidean(2),
         eps=0.05,
         lambda_rule=rule,
         lambda_step=5.0,
@@ -312,7 +312,7 @@ def test_a_search_that_finds_nothing_is_reported(toy):
         (lambda m: SenSeI(m, outputs="odds"), "'outputs' must be"),
         (lambda m: train(mlp(3), (np.eye(3), [0, 1, 1]), SenSR(m), steps=1), "metric is of 2 columns, the rows have 3"),
         (
-            lambda m: train(mlp(3), (np.eye(3), [0, 1, 1]), SenSR(Euclidean(), domain=BoxDomain([0.0], [1.0])), steps=1),
+            lambda m: train(mlp(3), (np.eye(3), [0, 1, 1]), SenSR(euclidean(), domain=BoxDomain([0.0], [1.0])), steps=1),
             "domain is of 1 columns",
         ),
     ],
@@ -367,7 +367,7 @@ def test_ten_lines_of_a_users_own_loop(toy):
 
 def test_wasserstein_robust_is_sensr_with_the_euclidean_metric(toy):
     data, _ = toy
-    robust = WassersteinRobust(2, eps=0.1)
+    robust = wasserstein_robust(2, eps=0.1)
     assert isinstance(robust, SenSR)
     batch = Batch.from_arrays(data.X, data.y)
     torch.testing.assert_close(

@@ -11,7 +11,7 @@ import pandas as pd
 
 from likewise.core.errors import InputError, bad_parameter
 
-__all__ = ["check_columns", "check_no_missing", "is_frame", "to_pandas", "to_same_library"]
+__all__ = ["check_columns", "check_no_missing", "is_frame", "is_raw", "to_pandas", "to_same_library"]
 
 
 def is_frame(table: object) -> bool:
@@ -23,6 +23,17 @@ def is_frame(table: object) -> bool:
     (True, False)
     """
     return bool(nw.dependencies.is_into_dataframe(table))
+
+
+def is_raw(frame: pd.DataFrame) -> bool:
+    """Whether a frame has columns that are not numbers, so that it must be encoded first.
+
+    Examples
+    --------
+    >>> is_raw(pd.DataFrame({"sex": ["F"]})), is_raw(pd.DataFrame({"age": [1.0]}))
+    (True, False)
+    """
+    return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
 
 
 def to_pandas(table: Any, *, owner: str, name: str = "frame") -> pd.DataFrame:

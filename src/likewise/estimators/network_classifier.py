@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -378,9 +379,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n, C)
             In the order of ``classes_``.
         """
-        scores = self._scores(X)
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(self._scores(X), axis=1))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the scores (n, C) before the softmax; for two classes the second minus the first, (n,)."""

@@ -73,8 +73,8 @@ class RobustClassifier(NetworkClassifier):
 
     def _learn(self, rows: TrainingRows) -> None:
         owner = type(self).__name__
-        self.removed_ = removed_directions(self.project, rows, owner=owner)
-        self.metric_ = metric_of_model(trained_metric(self.metric, rows, owner=owner), self.removed_)
+        self.removed_, told = removed_directions(self.project, rows, owner=owner)
+        self.metric_ = metric_of_model(trained_metric(self.metric, rows, owner=owner), self.removed_, told)
         searched = searched_metric(self.metric_, self.removed_)
         self.search_domain_ = search_region(self.search_domain, searched, rows, owner=owner)
 

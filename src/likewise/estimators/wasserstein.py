@@ -7,11 +7,11 @@ from likewise.domains import Domain
 from likewise.estimators.fields_as_parameters import parameters_from_fields
 from likewise.estimators.network_classifier import NetworkClassifier
 from likewise.estimators.network_rows import TrainingRows
-from likewise.fair_metrics import Euclidean
+from likewise.fair_metrics import euclidean
 from likewise.training.lambda_rules import LambdaRule
 from likewise.training.objective import Objective
 from likewise.training.robust import SearchLike
-from likewise.training.sensr import WassersteinRobust
+from likewise.training.sensr import wasserstein_robust
 
 __all__ = ["WassersteinRobustClassifier"]
 
@@ -57,11 +57,11 @@ class WassersteinRobustClassifier(NetworkClassifier):
     search_domain: Domain | None = None
 
     def _learn(self, rows: TrainingRows) -> None:
-        self.metric_ = Euclidean(rows.x.shape[1])
+        self.metric_ = euclidean(rows.x.shape[1])
 
     def _objective(self) -> Objective:
         chosen = {} if self.search is None else {"search": self.search}
-        return WassersteinRobust(
+        return wasserstein_robust(
             self.metric_.n_features,
             eps=self.eps,
             lambda_init=self.lambda_init,

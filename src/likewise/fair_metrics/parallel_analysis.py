@@ -69,7 +69,7 @@ def count_factors(gram: FloatArray, freedom: int) -> int:
     spread = variances > 1e-12 * max(float(variances.max(initial=0.0)), 1e-300)
     covariance, variances = gram[np.ix_(spread, spread)] / freedom, variances[spread]
     d = len(variances)
-    noise = variances.copy()
+    noise: FloatArray = variances.copy()
     for count in range(int(d + 0.5 - np.sqrt(2 * d + 0.25))):
         noise, following = _noise_beside(covariance, noise, variances, count)
         if following * freedom <= largest_noise_eigenvalue(d - count, freedom - count):

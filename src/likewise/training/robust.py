@@ -246,8 +246,8 @@ def encoded_metric(metric: FairMetric, *, owner: str) -> FairMetric:
 
     Examples
     --------
-    >>> from likewise.fair_metrics import Euclidean
-    >>> encoded_metric(Euclidean(2), owner="SenSR")
+    >>> from likewise.fair_metrics import euclidean
+    >>> encoded_metric(euclidean(2), owner="SenSR")
     FairMetric(n_features=2, scale=1, rank of the rest=0)
     """
     if not isinstance(metric, FairMetric):

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 
+from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, bad_parameter
 from likewise.training.batch import Batch, as_batch
 
@@ -256,8 +257,7 @@ def check_sampling(data: Batch, batch_size: int, sampling: str, *, owner: str = 
     names = get_args(Sampling)
     if sampling not in names:
         raise bad_parameter(owner, "sampling", allowed=f"one of {names}", got=sampling)
-    if isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1:
-        raise bad_parameter(owner, "batch_size", allowed="a whole number of at least 1", got=batch_size)
+    check_integer(batch_size, owner=owner, name="batch_size", low=1)
     if sampling == "balanced":
         if data.y.is_floating_point():
             raise bad_parameter(

@@ -12,7 +12,7 @@ from torch import nn
 from likewise.auditing.search.gradient.gradient_search import GradientSearch
 from likewise.auditing.search.gradient.row_status import SearchResult
 from likewise.core.renaming import renamed_parameters
-from likewise.fair_metrics import Euclidean
+from likewise.fair_metrics import euclidean
 from likewise.models.guard import evaluating
 from likewise.models.oracle import make_oracle
 from likewise.training.batch import BatchLike, as_batch
@@ -20,7 +20,7 @@ from likewise.training.objective import State, network_scores, weighted_mean
 from likewise.training.robust import RobustObjective
 from likewise.training.sharing import anywhere
 
-__all__ = ["SenSR", "WassersteinRobust"]
+__all__ = ["SenSR", "wasserstein_robust"]
 
 
 @renamed_parameters(lam="lambda_init")
@@ -117,7 +117,7 @@ class SenSR(RobustObjective):
 
 
 @renamed_parameters(lam="lambda_init")
-def WassersteinRobust(  # noqa: N802
+def wasserstein_robust(
     n_features: int | None = None, *, eps: float = 0.1, lambda_init: float = 2.0, **choices: Any
 ) -> SenSR:
     """Return SenSR with the Euclidean metric: the distributionally robust training of Sinha et al. 2018.
@@ -135,9 +135,9 @@ def WassersteinRobust(  # noqa: N802
 
     Examples
     --------
-    >>> WassersteinRobust(2).describe()["metric"]["kind"]
+    >>> wasserstein_robust(2).describe()["metric"]["kind"]
     'FairMetric'
     """
     choices.setdefault("search", GradientSearch(subspace_steps=0, full_steps=15))
     choices.setdefault("lambda_rule", "dual")
-    return SenSR(Euclidean(n_features), eps=eps, lambda_init=lambda_init, **choices)
+    return SenSR(euclidean(n_features), eps=eps, lambda_init=lambda_init, **choices)

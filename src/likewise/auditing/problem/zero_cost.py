@@ -34,8 +34,8 @@ def priced_distance(
 
     Examples
     --------
-    >>> from likewise.fair_metrics import Euclidean
-    >>> priced_distance(Euclidean(2), np.zeros((1, 2)), np.ones((1, 2)))
+    >>> from likewise.fair_metrics import euclidean
+    >>> priced_distance(euclidean(2), np.zeros((1, 2)), np.ones((1, 2)))
     array([2.])
     """
     delta = first - second
