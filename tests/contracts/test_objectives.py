@@ -58,7 +58,7 @@ def rows(n=40, classes=2, dtype=torch.float32, seed=0):
     X = rng.normal(size=(n, 3)).clip(-3, 3)
     y = (np.arange(n) + (X[:, 0] > 0)) % classes
     S = np.stack([rng.integers(0, 2, n), rng.integers(0, 3, n)], axis=1)
-    return Batch.from_arrays(X, y, sensitive=S, proxy=rng.normal(size=(n, 4)), dtype=dtype)
+    return Batch.from_arrays(X, y, sensitive_features=S, proxy=rng.normal(size=(n, 4)), dtype=dtype)
 
 
 def snapshot(net):
@@ -162,8 +162,8 @@ def test_a_row_of_weight_two_counts_as_two_rows(objective):
     net = mlp(3, (8,), 2)
     data = rows(12)
     twice = data.take(torch.tensor([0, *range(12)]))
-    weighted = Batch(data.x, data.y, data.sensitive, weight=torch.tensor([2.0] + [1.0] * 11))
-    twice = Batch(twice.x, twice.y, twice.sensitive)
+    weighted = Batch(data.x, data.y, data.sensitive_features, weight=torch.tensor([2.0] + [1.0] * 11))
+    twice = Batch(twice.x, twice.y, twice.sensitive_features)
     one, two = (objective.robust_loss(net, batch, objective.init(net)) for batch in (weighted, twice))
     # SenSeI looks from outputs that are nudged row by row, so its worst cases differ a little.
     assert one == pytest.approx(two, rel=0.05 if isinstance(objective, SenSeI) else 1e-4)

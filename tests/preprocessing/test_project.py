@@ -120,6 +120,7 @@ def test_set_output_is_honoured():
         ([], "at least one metric"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:ExpertSubspace. the metric is zero")
 def test_bad_metrics(metric, message):
     with pytest.raises(InputError, match=message):
         Project(metric).fit(np.random.default_rng(0).normal(size=(9, 3)))

@@ -76,7 +76,9 @@ def rows(n=60, weight=True):
     y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=n) > 0).astype(int) + (X[:, 2] > 1)
     S = np.stack([X[:, 1] > 0, rng.integers(0, 3, n)], axis=1).astype(int)
     W = rng.uniform(0.5, 2.0, n) if weight else None
-    return Batch.from_arrays(X, y, sensitive=S, proxy=rng.normal(size=(n, 4)), weight=W, dtype=torch.float64)
+    return Batch.from_arrays(
+        X, y, sensitive_features=S, proxy=rng.normal(size=(n, 4)), weight=W, dtype=torch.float64
+    )
 
 
 class Recording(torch.optim.SGD):
@@ -194,7 +196,7 @@ def table(folder, name="people.csv"):
     """A small table of people in a file."""
     data = rows(80)
     frame = pd.DataFrame(data.x.numpy(), columns=["age", "hours", "income"])
-    frame["sex"] = np.where(data.sensitive[:, 0].numpy() == 1, "Male", "Female")
+    frame["sex"] = np.where(data.sensitive_features[:, 0].numpy() == 1, "Male", "Female")
     frame["paid"] = np.where(data.y.numpy() > 0, "yes", "no")
     frame.to_csv(folder / name, index=False)
     return folder / name

@@ -57,7 +57,7 @@ def renamed_parameters(**new_names: str) -> Callable[[Target], Target]:
     """
 
     def decorate(target: Target) -> Target:
-        owner = target.__name__
+        owner = target.__qualname__
 
         def translated(given: dict[str, Any]) -> dict[str, Any]:
             for old, new in new_names.items():

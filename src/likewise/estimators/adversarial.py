@@ -64,4 +64,4 @@ class AdversarialDebiasingClassifier(NetworkClassifier):
         )
 
     def _beside(self, rows: TrainingRows) -> dict[str, Any]:
-        return {"sensitive": self.attributes_.codes(rows, owner=type(self).__name__)}
+        return {"sensitive_features": self.attributes_.codes(rows, owner=type(self).__name__)}

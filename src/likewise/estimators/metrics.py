@@ -54,14 +54,14 @@ def trained_metric(metric: Any, rows: TrainingRows, *, owner: str) -> FairMetric
     owner : str
     """
     if metric is None:
-        if rows.sensitive is None:
+        if rows.sensitive_features is None:
             raise InputError(
                 f"{owner}: nothing says who is comparable. Pass metric=AttributeSubspace(['sex']) or another "
                 "metric or learner, or the sensitive attributes as fit(X, y, sensitive_features=...)."
             )
         metric = AttributeSubspace()
     found = ready_metric(
-        metric, rows.given, owner=owner, sensitive_features=rows.sensitive, encoder=rows.encoder
+        metric, rows.given, owner=owner, sensitive_features=rows.sensitive_features, encoder=rows.encoder
     )
     _check_fits(found, rows, owner)
     return found

@@ -136,7 +136,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         return ERM()
 
     def _beside(self, rows: TrainingRows) -> dict[str, Any]:
-        """Return what the batches hold besides rows and classes: `sensitive` codes, `proxy` vectors."""
+        """Return what the batches hold besides rows and classes: `sensitive_features` codes, `proxy` vectors."""
         return {}
 
     def _encoder(self) -> TabularDomain | None:

@@ -158,7 +158,7 @@ class Objective(ABC):
         ----------
         net : torch.nn.Module
             Maps (n, d) to (n, C) logits.
-        batch : Batch, (x, y), (x, y, sensitive) or mapping
+        batch : Batch, (x, y), (x, y, sensitive_features) or mapping
         state : State
             What `init` or the step before returned.
 

@@ -99,7 +99,7 @@ class ArrayBatches(BatchSource):
         n, device = len(data), data.x.device
         index = torch.arange(n, device=device) if data.index is None else data.index
         weight = None if sampling == "weighted" else data.weight
-        self._data = Batch(data.x, data.y, data.sensitive, data.proxy, index, weight)
+        self._data = Batch(data.x, data.y, data.sensitive_features, data.proxy, index, weight)
         # Decks are shuffled on the CPU, where the generator is; what they hold are row numbers of the data.
         y = data.y.cpu()
         self._decks: list[_Deck] = []
@@ -158,7 +158,7 @@ class LoaderBatches(BatchSource):
 
     Parameters
     ----------
-    loader : iterable of Batch, (x, y), (x, y, sensitive) or mappings
+    loader : iterable of Batch, (x, y), (x, y, sensitive_features) or mappings
     generator : torch.Generator
     device : str or torch.device, default="cpu"
     dtype : torch.dtype, optional
