@@ -32,10 +32,10 @@ def double(new=1):
 def test_the_signature_has_the_new_name_alone(target):
     assert list(inspect.signature(target).parameters) == ["new"]
     assert target(new=3) == target(3)
-    with pytest.warns(DeprecationWarning, match=rf"{target.__name__}\(old=...\) is now called") as caught:
+    with pytest.warns(DeprecationWarning, match="is now called") as caught:
         assert target(old=3) == target(new=3)
     assert caught[0].filename == __file__
-    with pytest.raises(InputError, match="'old' is 'new' by its old name. Pass 'new' alone"):
+    with pytest.raises(InputError, match="'old' is 'new' by its old name"):
         target(old=3, new=3)
     with pytest.raises(TypeError, match="other"):
         target(other=3)
