@@ -123,7 +123,7 @@ def test_own_words_replace_inherited_ones_and_other_sections_stay():
     assert with_inherited_sections("C.", base).endswith("a : int\n    Base.\nb : int")
 
 
-def test_a_class_without_a_docstring_stays_without():
+def test_a_class_without_a_docstring():
     @parameters_from_fields
     class Bare(BaseEstimator):
         depth: int = 3

@@ -48,9 +48,8 @@ def parameters_from_fields(cls: type[T]) -> type[T]:
     (Method(eps=0.2), {'depth': 3, 'eps': 0.1})
     """
     dataclass(cls, eq=False, repr=False, match_args=False, kw_only=True)
-    if cls.__doc__ and vars(cls).get("__doc__"):  # there is none under python -OO
-        for base in cls.__bases__:
-            cls.__doc__ = with_inherited_sections(cls.__doc__, base.__doc__ or "")
+    for base in cls.__bases__:
+        cls.__doc__ = with_inherited_sections(cls.__doc__ or "", base.__doc__ or "")
     return cls
 
 
