@@ -159,7 +159,7 @@ def measure(data: Batch, metric: FairMetric, lam: float, trained: int, steps: in
     moments = torch.optim.Adam(net.parameters(), lr=1e-3, fused=True).state_dict()
     contenders: dict[str, Any] = {}
     for name, choices in CHOICES.items():
-        objective = SenSR(metric, lambda_rule="fixed", lam=lam, **choices)
+        objective = SenSR(metric, lambda_rule="fixed", lambda_init=lam, **choices)
         state = objective.init(net)
         if trained and not contenders:
             result = train(net, data, objective, steps=trained, warn=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from likewise._api import HOMES
+from likewise._api import HOMES, RENAMED
 from likewise._version import __version__
 from likewise.core.lazy import lazy_names
 
@@ -60,12 +60,12 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test keeps it equal t
     from likewise.fair_metrics import (
         AttributeSubspace,
         ComparableSubspace,
-        Euclidean,
         ExpertSubspace,
         FairMetric,
-        Mahalanobis,
         PairMetric,
         diagnose,
+        euclidean,
+        mahalanobis,
     )
     from likewise.models import (
         as_model,
@@ -86,9 +86,9 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test keeps it equal t
         CoCL,
         SenSeI,
         SenSR,
-        WassersteinRobust,
+        wasserstein_robust,
     )
 
 __all__ = ["__version__", *sorted(HOMES)]
 
-__getattr__, __dir__ = lazy_names(__name__, HOMES)
+__getattr__, __dir__ = lazy_names(__name__, HOMES, RENAMED)

@@ -38,17 +38,17 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "fair_metrics": (
         "AttributeSubspace",
         "ComparableSubspace",
-        "Euclidean",
+        "euclidean",
         "ExpertSubspace",
         "FairMetric",
-        "Mahalanobis",
+        "mahalanobis",
         "PairMetric",
         "diagnose",
     ),
     "models": ("as_model", "load_model"),
     "preprocessing": ("HardDebias", "Project"),
     "report": ("Comparison", "write_html", "write_json"),
-    "training": ("AdversarialDebiasing", "CoCL", "ERM", "SenSR", "SenSeI", "WassersteinRobust"),
+    "training": ("AdversarialDebiasing", "CoCL", "ERM", "SenSR", "SenSeI", "wasserstein_robust"),
 }
 
 SUBPACKAGES = (
@@ -66,6 +66,9 @@ SUBPACKAGES = (
     "scale",
     "training",
 )
+
+# Old name to new name: the old ones work for one release, with a DeprecationWarning.
+RENAMED = {"Euclidean": "euclidean", "Mahalanobis": "mahalanobis", "WassersteinRobust": "wasserstein_robust"}
 
 # Name to the module it comes from; an empty module is a subpackage.
 HOMES = dict.fromkeys(SUBPACKAGES, "") | {name: room for room, names in ROOMS.items() for name in names}

@@ -14,7 +14,7 @@ from likewise.core.errors import InputError, ModelError
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, TabularDomain
 from likewise.evaluation import Edit
-from likewise.fair_metrics import Euclidean, FairMetric, Mahalanobis
+from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 from likewise.models import CustomLoss, as_model
 
 
@@ -253,7 +253,7 @@ def test_plain_arrays_with_a_box_and_column_positions():
     X = np.column_stack([rng.normal(size=(30, 2)), rng.integers(2, size=30)])
     y = rng.integers(2, size=30)
     model = as_model(lambda Z: 1 / (1 + np.exp(-(Z @ [1.0, -1.0, 2.0]))))
-    metric = Mahalanobis(np.diag([1.0, 2.0, 0.0]))
+    metric = mahalanobis(np.diag([1.0, 2.0, 0.0]))
     found = CandidateSearch(edits=[2]).run(model, X, y, metric=metric, domain=BoxDomain.from_data(X))
     both = np.concatenate([np.column_stack([X[:, :2], np.full(30, v)]) for v in (0.0, 1.0)])
     np.testing.assert_allclose(
@@ -295,11 +295,11 @@ def test_regression_equals_brute_force(loss):
     X, y = rng.normal(size=(25, 3)), np.round(rng.normal(size=25), 1)
     chosen = CustomLoss(lambda s, t: (s[:, 0] - t).abs(), regression=True) if loss == "custom" else "squared"
     model = as_model(lambda Z: np.sin(Z).sum(axis=1), loss=chosen)
-    found = CandidateSearch().run(model, X, y, metric=Euclidean(3))
+    found = CandidateSearch().run(model, X, y, metric=euclidean(3))
     prediction = np.sin(X).sum(axis=1)
     error = np.abs(prediction[None, :] - y[:, None])
     losses = error if loss == "custom" else error**2
-    d2 = Euclidean(3).pairwise(X)
+    d2 = euclidean(3).pairwise(X)
     for lam in (0.0, 0.05, 0.3, 1.0, 10.0):
         np.testing.assert_allclose(found.frontier.conjugate(lam), (losses - lam * d2).max(axis=1), atol=1e-9)
 
@@ -309,8 +309,8 @@ def test_losses_with_ties(loss):
     rng = np.random.default_rng(4)
     X, y = rng.integers(0, 3, size=(80, 3)).astype(float), rng.integers(2, size=80)
     model = as_model(lambda Z: np.round(1 / (1 + np.exp(-Z.sum(axis=1) + 3)), 1) * 0.8 + 0.1, loss=loss)
-    found = CandidateSearch().run(model, X, y, metric=Euclidean(3))
-    losses, d2 = model.loss_table(X)[:, y].T, Euclidean(3).pairwise(X)
+    found = CandidateSearch().run(model, X, y, metric=euclidean(3))
+    losses, d2 = model.loss_table(X)[:, y].T, euclidean(3).pairwise(X)
     for lam in (0.0, 0.1, 1.0):
         np.testing.assert_allclose(found.frontier.conjugate(lam), (losses - lam * d2).max(axis=1), atol=1e-9)
 

@@ -18,7 +18,7 @@ from likewise.auditing.support.finite_dual import dual_curve
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, TabularDomain
-from likewise.fair_metrics import Euclidean, FairMetric
+from likewise.fair_metrics import FairMetric, euclidean
 from likewise.models import as_model
 
 EPS = np.array([0.0, 0.1, 1.0, np.inf])
@@ -47,11 +47,11 @@ def test_every_way_to_hand_over_the_same_people_gives_the_same_audit(people, lab
     named_model = as_model(LogisticRegression().fit(encoded, labels))
     array_model = as_model(LogisticRegression().fit(encoded.to_numpy(), labels))
     mapped = FairMetric(1.0, np.zeros((2, 0)), np.zeros(0), feature_map=domain)
-    expected = curve(array_model, encoded.to_numpy(), labels, Euclidean(2), domain)
+    expected = curve(array_model, encoded.to_numpy(), labels, euclidean(2), domain)
     assert expected[-1] > expected[0]
     for model in (raw_model, named_model, array_model):
         for X in (people, encoded, encoded.to_numpy()):
-            for metric in (Euclidean(2), mapped):
+            for metric in (euclidean(2), mapped):
                 np.testing.assert_allclose(curve(model, X, labels, metric, domain), expected, atol=1e-9)
     # The metric's map knows the columns where no domain is given.
     np.testing.assert_allclose(curve(raw_model, people, labels, mapped, None), expected, atol=1e-9)
@@ -63,8 +63,8 @@ def test_tables_of_other_libraries(people, labels, library):
     domain = TabularDomain.from_frame(people)
     model = as_model(LogisticRegression().fit(domain.encode_array(people), labels))
     np.testing.assert_allclose(
-        curve(model, table, labels, Euclidean(2), domain),
-        curve(model, people, labels, Euclidean(2), domain),
+        curve(model, table, labels, euclidean(2), domain),
+        curve(model, people, labels, euclidean(2), domain),
         atol=1e-12,
     )
 
@@ -74,7 +74,7 @@ def test_a_numeric_frame_needs_no_tabular_domain(labels):
     frame = pd.DataFrame({"pay": rng.normal(size=40), "sex": rng.integers(2, size=40)})
     model = as_model(LogisticRegression().fit(frame, labels))
     found = CandidateSearch(edits=["sex"]).run(
-        model, frame, labels, metric=Euclidean(2), domain=BoxDomain.from_data(frame)
+        model, frame, labels, metric=euclidean(2), domain=BoxDomain.from_data(frame)
     )
     twins = found.candidates.take(np.arange(40, 80))
     assert twins.dtypes.equals(frame.dtypes)
@@ -359,8 +359,8 @@ def test_the_old_keywords_still_work_with_a_word(people, labels):
     domain = TabularDomain.from_frame(people)
     model = as_model(LogisticRegression().fit(domain.encode_array(people), labels))
     with pytest.warns(DeprecationWarning, match="edits="):
-        old = lw.audit(model, people, labels, metric=Euclidean(2), domain=domain, sensitive=["sex"])
-    new = lw.audit(model, people, labels, metric=Euclidean(2), domain=domain, edits=lw.Edit("sex"))
+        old = lw.audit(model, people, labels, metric=euclidean(2), domain=domain, sensitive=["sex"])
+    new = lw.audit(model, people, labels, metric=euclidean(2), domain=domain, edits=lw.Edit("sex"))
     assert old.value == new.value
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
-        lw.audit(model, people, labels, metric=Euclidean(2), domain=domain, colour=3)
+        lw.audit(model, people, labels, metric=euclidean(2), domain=domain, colour=3)

@@ -18,7 +18,7 @@ from likewise.auditing.bounds.linear import (
 from likewise.core.errors import InputError, ModelError
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, TabularDomain, Unbounded
-from likewise.fair_metrics import Euclidean, FairMetric, Mahalanobis
+from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ class TestUnbounded:
     def test_open_sides_equal_sides_that_are_far_away(self, rng, kind):
         d = 4
         root = rng.normal(size=(d, d))
-        metric = free_first(d, 0.2) if kind == "subspace" else Mahalanobis(root @ root.T)
+        metric = free_first(d, 0.2) if kind == "subspace" else mahalanobis(root @ root.T)
         lower, upper = -np.ones(d), np.ones(d)
         upper[1], lower[2], upper[2] = np.inf, -np.inf, np.inf
         X, y = rng.uniform(-1, 1, size=(20, d)), rng.integers(0, 2, size=20)
@@ -152,8 +152,8 @@ class TestGuarantees:
         d, n_classes = 5, 6
         model = LinearModel(rng.normal(size=(n_classes, d)) * 4, np.zeros(n_classes))
         X, y = rng.normal(size=(6, d)) * 0.1, rng.integers(0, n_classes, size=6)
-        cheap = exact_supremum(model, X, y, metric=Euclidean(d), lam=2.0, max_nodes=1, tol=1e-4)
-        good = exact_supremum(model, X, y, metric=Euclidean(d), lam=2.0, max_nodes=2000, tol=1e-4)
+        cheap = exact_supremum(model, X, y, metric=euclidean(d), lam=2.0, max_nodes=1, tol=1e-4)
+        good = exact_supremum(model, X, y, metric=euclidean(d), lam=2.0, max_nodes=2000, tol=1e-4)
         over = cheap.status == ExactStatus.OVERESTIMATED
         assert over.any()
         assert not cheap.exact[over].any()
@@ -188,7 +188,7 @@ class TestGuarantees:
     def test_a_row_outside_the_box_may_stay(self):
         model = LinearModel([1.0], 0.0)
         found = exact_supremum(
-            model, [[3.0]], [0], metric=Euclidean(), lam=100.0, domain=BoxDomain([-1.0], [1.0])
+            model, [[3.0]], [0], metric=euclidean(), lam=100.0, domain=BoxDomain([-1.0], [1.0])
         )
         assert found.value[0] >= np.logaddexp(0, 3.0)
 
@@ -206,7 +206,7 @@ class TestGuarantees:
         X = domain.encode_array(frame)
         model = LinearModel(rng.normal(size=X.shape[1]), 0.0)
         y = rng.integers(0, 2, size=40)
-        found = exact_supremum(model, X, y, metric=Euclidean(), lam=0.1, domain=domain)
+        found = exact_supremum(model, X, y, metric=euclidean(), lam=0.1, domain=domain)
         np.testing.assert_array_equal(found.x[:, 0], X[:, 0])
         others = X[rng.permutation(40)]
         others[:, 0] = X[:, 0]
@@ -215,13 +215,13 @@ class TestGuarantees:
         outside = ~domain.contains(found.x, origin=X)
         assert outside.any()
         assert not found.exact[outside].any()
-        dual = exact_dual(model, X, y, metric=Euclidean(), domain=domain, eps=0.2)
+        dual = exact_dual(model, X, y, metric=euclidean(), domain=domain, eps=0.2)
         assert dual.status == "over-estimated"
         assert dual.lower <= dual.value
 
     def test_certificate_brackets(self, rng):
         X, y = rng.normal(size=(20, 3)), rng.integers(0, 2, size=20)
-        dual = exact_dual(LinearModel(rng.normal(size=3), 0.0), X, y, metric=Euclidean(), eps=0.1)
+        dual = exact_dual(LinearModel(rng.normal(size=3), 0.0), X, y, metric=euclidean(), eps=0.1)
         certificate = exact_certificate(dual)
         assert certificate.estimate.value <= certificate.bound.value
         assert certificate.verdict(dual.value + 1e-6) == "fair"
@@ -318,17 +318,17 @@ class TestReadingModels:
         with pytest.raises(ModelError, match="not finite"):
             LinearModel([np.nan, 1.0], 0.0)
         with pytest.raises(InputError, match="none of the classes"):
-            exact_supremum(model, [[0.0, 0.0]], [7], metric=Euclidean(), lam=1.0)
+            exact_supremum(model, [[0.0, 0.0]], [7], metric=euclidean(), lam=1.0)
         with pytest.raises(InputError, match="'loss' must be one of"):
             LinearModel([1.0], 0.0, loss="huber")
         with pytest.raises(InputError, match="metric is for 3 columns"):
-            exact_supremum(model, [[0.0, 0.0]], [1], metric=Euclidean(3), lam=1.0)
+            exact_supremum(model, [[0.0, 0.0]], [1], metric=euclidean(3), lam=1.0)
         metric = FairMetric(1.0, np.zeros((2, 0)), np.zeros(0), feature_map=lambda X: X)
         with pytest.raises(InputError, match="feature map"):
             exact_supremum(model, [[0.0, 0.0]], [1], metric=metric, lam=1.0)
         with pytest.raises(InputError, match="domain has 3 columns"):
             exact_supremum(
-                model, [[0.0, 0.0]], [1], metric=Euclidean(), lam=1.0, domain=BoxDomain([0.0] * 3, 1.0)
+                model, [[0.0, 0.0]], [1], metric=euclidean(), lam=1.0, domain=BoxDomain([0.0] * 3, 1.0)
             )
         with pytest.raises(InputError, match="'eps'"):
-            exact_dual(model, [[0.0, 0.0]], [1], metric=Euclidean(), eps=-1)
+            exact_dual(model, [[0.0, 0.0]], [1], metric=euclidean(), eps=-1)

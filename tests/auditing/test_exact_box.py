@@ -6,18 +6,18 @@ from scipy.optimize import minimize
 
 from likewise.auditing.bounds.linear.box_response import BoxResponse, CostForm
 from likewise.core.subspace import Subspace
-from likewise.fair_metrics import Euclidean, FairMetric, Mahalanobis
+from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 
 
 def metrics(rng, d):
     full, low = rng.normal(size=(d, d)), rng.normal(size=(d, d - 1))
     directions = Subspace.from_directions(rng.normal(size=(2, d)))
     return {
-        "euclidean": Euclidean(d),
+        "euclidean": euclidean(d),
         "free": FairMetric.from_subspace(directions),
         "cheap": FairMetric.from_subspace(directions, weight=0.05),
-        "full": Mahalanobis(full @ full.T),
-        "low rank": Mahalanobis(low @ low.T),
+        "full": mahalanobis(full @ full.T),
+        "low rank": mahalanobis(low @ low.T),
         "mixed": FairMetric(1.0, directions.basis, np.array([-0.7, 2.0])),
     }
 

@@ -17,7 +17,7 @@ from likewise.auditing.search.gradient.row_space import RowSpace
 from likewise.auditing.search.gradient.row_status import Status
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, Unbounded
-from likewise.fair_metrics import Euclidean, FairMetric
+from likewise.fair_metrics import FairMetric, euclidean
 from likewise.models import make_oracle
 
 numba = pytest.importorskip("numba")
@@ -82,7 +82,7 @@ def used(monkeypatch):
 @pytest.mark.parametrize("size", [1e-4, 0.05, 3.0])
 def test_all_coordinates(activation, outputs, size, used):
     (x, y), net = rows(), network(activation, outputs)
-    for metric in (Euclidean(D), subspace_metric(0.0), subspace_metric(0.01)):
+    for metric in (euclidean(D), subspace_metric(0.0), subspace_metric(0.01)):
         space = row_space(net, x, y, metric)
         start = 0.1 * x.flip(0)
         options = {"steps": 25, "step_size": size, "tol": 1e-3}
@@ -115,7 +115,7 @@ def test_a_unit_without_weights_and_one_at_its_kink():
         net[0].weight[0] = 0.0
         net[0].bias[0] = 0.0
         net[0].bias[1] = -(x[0] @ net[0].weight[1])
-    space = row_space(net, x, y, Euclidean(D))
+    space = row_space(net, x, y, euclidean(D))
     options = {"steps": 20, "step_size": 1e-3, "tol": 1e-3}
     same(fast_adam(space, space.zero(), **options), adam(space, space.zero(), **options))
 
@@ -123,7 +123,7 @@ def test_a_unit_without_weights_and_one_at_its_kink():
 def test_rows_that_are_not_finite_are_marked_and_alone():
     (x, y), net = rows(), network()
     x[3] = 1e308
-    space = row_space(net, x, y, Euclidean(D))
+    space = row_space(net, x, y, euclidean(D))
     track = fast_adam(space, space.zero(), steps=5, step_size=0.1, tol=1e-3)
     lost = track.status == Status.NON_FINITE.value
     assert lost.nonzero().tolist() == [[3]]
@@ -149,7 +149,7 @@ def test_where_it_does_not_serve_torch_does(case, used, monkeypatch):
         net = network(hidden=5000)
     elif case == "no numba":
         monkeypatch.setattr(fast, "_kernel", lambda: None)
-    space = row_space(net, x, y, Euclidean(D), domain=domain)
+    space = row_space(net, x, y, euclidean(D), domain=domain)
     if case == "hinge":
         space = RowSpace(
             make_oracle(net, "hinge"), x, y, space.lam, penalty=space.penalty, domain=domain, radius=1.0

@@ -9,7 +9,7 @@ from likewise.auditing.search.gradient.row_status import SearchResult, Status
 from likewise.core.errors import InputError, ModelError
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, DataRangeDomain, TabularDomain, Unbounded
-from likewise.fair_metrics import Euclidean, FairMetric, Mahalanobis
+from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 from likewise.models import AutogradOracle, make_oracle
 
 D, N = 7, 300
@@ -40,13 +40,13 @@ def settings():
     box = BoxDomain(x.numpy().min(0), x.numpy().max(0), immutable=(3,))
     return {
         "whitened": (cheap, Unbounded()),
-        "euclidean": (Euclidean(D), Unbounded()),
-        "any width": (Euclidean(), Unbounded()),
+        "euclidean": (euclidean(D), Unbounded()),
+        "any width": (euclidean(), Unbounded()),
         "box": (cheap, box),
         "free in a box": (free, box),
         "free axes in a box": (FairMetric.from_subspace(Subspace.from_directions(np.eye(D)[:2])), box),
         "data range": (free, DataRangeDomain.from_data(x.numpy(), subspace())),
-        "low rank": (Mahalanobis(root @ root.T), box),
+        "low rank": (mahalanobis(root @ root.T), box),
     }
 
 
@@ -214,7 +214,7 @@ def test_lam_may_differ_between_rows():
 def test_rows_outside_the_domain_are_kept_or_brought_in():
     x, y = data(50)
     domain = BoxDomain(np.full(D, -0.5), np.full(D, 0.5))
-    found = GradientSearch().run(make_oracle(network()), x, y, metric=Euclidean(D), domain=domain, lam=0.1)
+    found = GradientSearch().run(make_oracle(network()), x, y, metric=euclidean(D), domain=domain, lam=0.1)
     moved = (found.x != x).any(1)
     assert domain.contains(found.x[moved], tol=1e-9).all()
     assert (found.objective(0.1) >= own_loss(x, y)).all()
@@ -342,7 +342,7 @@ def test_bad_choices_and_input_are_named():
         run(GradientSearch(), x.numpy(), y, net=network())
     with pytest.raises(InputError, match="columns"):
         GradientSearch().run(
-            make_oracle(network()), x, y, metric=Euclidean(D + 1), domain=Unbounded(), lam=1.0
+            make_oracle(network()), x, y, metric=euclidean(D + 1), domain=Unbounded(), lam=1.0
         )
     mapped = FairMetric(1.0, np.zeros((D, 0)), np.zeros(0), feature_map=np.tanh)
     with pytest.raises(InputError, match="feature map"):
@@ -369,6 +369,6 @@ def test_regression_with_squared_loss():
     x, _ = data()
     y = torch.as_tensor(np.random.default_rng(0).normal(size=N))
     oracle = make_oracle(net, "squared")
-    found = GradientSearch(restarts=1).run(oracle, x, y, metric=Euclidean(D), domain=Unbounded(), lam=1.0)
+    found = GradientSearch(restarts=1).run(oracle, x, y, metric=euclidean(D), domain=Unbounded(), lam=1.0)
     assert (found.objective(1.0) >= oracle.loss(x, y)).all()
     assert float(found.objective(1.0).mean()) > float(oracle.loss(x, y).mean()) + 0.01

@@ -16,11 +16,11 @@ from likewise.domains import TabularDomain
 from likewise.fair_metrics import (
     AttributeSubspace,
     ComparableSubspace,
-    Euclidean,
     ExpertSubspace,
     FairMetric,
-    Mahalanobis,
     PairMetric,
+    euclidean,
+    mahalanobis,
 )
 
 D = 6
@@ -70,17 +70,17 @@ def frame_metric():
 
 # Metrics of plain rows of D columns.
 ROWS = {
-    "euclidean": lambda: Euclidean(D),
-    "euclidean of any width": Euclidean,
+    "euclidean": lambda: euclidean(D),
+    "euclidean of any width": euclidean,
     "subspace": lambda: FairMetric.from_subspace(subspace()),
     "subspace of everything": lambda: FairMetric.from_subspace(subspace(D)),
     "softened": lambda: FairMetric.from_subspace(subspace(), 0.1),
     "weight one": lambda: FairMetric.from_subspace(subspace(), 1.0),
     "scaled, with dearer directions": lambda: FairMetric(2.0, subspace().basis, np.array([-1.5, 4.0])),
-    "mahalanobis": lambda: Mahalanobis(sigma() + np.eye(D)),
-    "mahalanobis of low rank": lambda: Mahalanobis(sigma()),
+    "mahalanobis": lambda: mahalanobis(sigma() + np.eye(D)),
+    "mahalanobis of low rank": lambda: mahalanobis(sigma()),
     "union of subspaces": lambda: ROWS["subspace"]() | FairMetric.from_subspace(subspace(1), 0.2),
-    "union with mahalanobis": lambda: ROWS["subspace"]() | Mahalanobis(sigma()),
+    "union with mahalanobis": lambda: ROWS["subspace"]() | mahalanobis(sigma()),
     "expert": lambda: ExpertSubspace([0, np.ones(D)]).fit(rows()).metric_,
     "attribute": lambda: AttributeSubspace().fit(rows(), rows()[:, 0] > 0).metric_,
     "attribute, softened": lambda: AttributeSubspace([1], weight=0.5).fit(rows()).metric_,
@@ -90,7 +90,7 @@ ROWS = {
         ROWS["subspace"](), feature_map=StandardScaler().fit(rows())
     ),
     "function as the map": lambda: dataclasses.replace(ROWS["mahalanobis"](), feature_map=lambda X: 2.0 * X),
-    "torch module as the map": lambda: dataclasses.replace(Euclidean(5), feature_map=net()),
+    "torch module as the map": lambda: dataclasses.replace(euclidean(5), feature_map=net()),
     "learned in a map": lambda: AttributeSubspace(feature_map=net()).fit(rows(), rows()[:, 0] > 0).metric_,
 }
 
@@ -101,7 +101,7 @@ FRAMES = {
     "comparable on a frame": lambda: ComparableSubspace(1).fit(people(), np.arange(N) // 3).metric_,
     "pairs on a frame": lambda: PairMetric().fit(people(), **judged()).metric_,
     "union on a frame": lambda: frame_metric() | ExpertSubspace("age").fit(people()).metric_,
-    "mahalanobis on a frame": lambda: Mahalanobis(
+    "mahalanobis on a frame": lambda: mahalanobis(
         np.diag([1.0, 2.0, 0.0, 1.0, 1.0, 0.5]), feature_map=TabularDomain.from_frame(people())
     ),
 }

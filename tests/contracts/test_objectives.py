@@ -21,10 +21,10 @@ from likewise.training import (
     SenSeI,
     SenSR,
     State,
-    WassersteinRobust,
     WithCovariancePenalty,
     mlp,
     train,
+    wasserstein_robust,
 )
 
 METRIC = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0, 0.0]]))
@@ -38,7 +38,7 @@ OBJECTIVES = {
     "sensr_dual_box": SenSR(METRIC, eps=0.05, lambda_rule="dual", domain=BOX, search=FEW),
     "sensr_paper_rule": SenSR(METRIC, eps=0.05, lambda_rule="paper", domain=BOX, search=FEW, warm_start=True),
     "sensr_eps_0": SenSR(METRIC, eps=0.0, domain=BOX, search=FEW),
-    "wasserstein": WassersteinRobust(3, eps=0.1),
+    "wasserstein": wasserstein_robust(3, eps=0.1),
     "sensei": SenSeI(METRIC, domain=BOX, search=FEW, lambda_rule="dual", eps=0.05),
     "sensei_logits": SenSeI(METRIC, outputs="logits", domain=BOX, search=FEW),
     "adversarial": AdversarialDebiasing(n_values=(2, 3)),
@@ -58,7 +58,7 @@ def rows(n=40, classes=2, dtype=torch.float32, seed=0):
     X = rng.normal(size=(n, 3)).clip(-3, 3)
     y = (np.arange(n) + (X[:, 0] > 0)) % classes
     S = np.stack([rng.integers(0, 2, n), rng.integers(0, 3, n)], axis=1)
-    return Batch.from_arrays(X, y, sensitive=S, proxy=rng.normal(size=(n, 4)), dtype=dtype)
+    return Batch.from_arrays(X, y, sensitive_features=S, proxy=rng.normal(size=(n, 4)), dtype=dtype)
 
 
 def snapshot(net):
@@ -162,8 +162,8 @@ def test_a_row_of_weight_two_counts_as_two_rows(objective):
     net = mlp(3, (8,), 2)
     data = rows(12)
     twice = data.take(torch.tensor([0, *range(12)]))
-    weighted = Batch(data.x, data.y, data.sensitive, weight=torch.tensor([2.0] + [1.0] * 11))
-    twice = Batch(twice.x, twice.y, twice.sensitive)
+    weighted = Batch(data.x, data.y, data.sensitive_features, weight=torch.tensor([2.0] + [1.0] * 11))
+    twice = Batch(twice.x, twice.y, twice.sensitive_features)
     one, two = (objective.robust_loss(net, batch, objective.init(net)) for batch in (weighted, twice))
     # SenSeI looks from outputs that are nudged row by row, so its worst cases differ a little.
     assert one == pytest.approx(two, rel=0.05 if isinstance(objective, SenSeI) else 1e-4)

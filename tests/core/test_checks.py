@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from likewise.core.checks import check_labels, check_matrix, check_number, check_same_length
+from likewise.core.checks import check_integer, check_labels, check_matrix, check_number, check_same_length
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, check_no_missing, is_frame, to_pandas, to_same_library
 
@@ -93,3 +93,18 @@ def test_columns():
         to_pandas(pd.DataFrame([[1, 2]]), owner="audit")
     with pytest.raises(InputError, match="pandas, polars or arrow"):
         to_pandas([[1]], owner="audit")
+
+
+@pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), np.array(3)])
+def test_whole_numbers_of_every_kind(value):
+    found = check_integer(value, owner="train", name="steps", low=1)
+    assert found == 3
+    assert type(found) is int
+
+
+@pytest.mark.parametrize("value", [0, -1, True, np.True_, 2.0, "2", None, np.array([3]), np.nan])
+def test_what_is_no_whole_number(value):
+    with pytest.raises(
+        InputError, match=r"train: 'steps' must be a whole number >= 1, or None, got .*\. Pass 10\."
+    ):
+        check_integer(value, owner="train", name="steps", low=1, besides="None", remedy="Pass 10.")

@@ -44,7 +44,7 @@ def test_columns_are_those_of_the_paper_in_original_units(data):
     assert set(data.frame["sex"]) == {"Female", "Male"}
     assert set(data.frame["race"]) == {"White", "Non-White"}
     assert data.target_names == ("<=50K", ">50K")
-    assert set(data.sensitive) <= set(data.frame.columns)
+    assert set(data.sensitive_features) <= set(data.frame.columns)
 
 
 def test_encoding_is_standardised_on_everybody_and_one_hot(data):
@@ -110,7 +110,7 @@ def test_decoding_gives_the_people_back(data):
 
 
 def test_bad_split_is_named(data):
-    with pytest.raises(InputError, match="load_adult: 'split' must be an int >= 0, got -1"):
+    with pytest.raises(InputError, match="load_adult: 'split' must be a whole number >= 0, got -1"):
         load_adult(split=-1)
     with pytest.raises(InputError, match="with_split: 'split'"):
         data.with_split(0.5)

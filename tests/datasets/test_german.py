@@ -42,7 +42,7 @@ def test_shape_labels_and_kinds(data):
     assert data.target_names == ("bad", "good")
     assert [c for c in data.frame.columns if data.frame[c].dtype == np.int64] == NUMBERS
     assert not data.frame.isna().any().any()
-    assert data.sensitive == ("sex", "age")
+    assert data.sensitive_features == ("sex", "age")
     assert (len(data.train_index), len(data.test_index)) == (800, 200)
     assert data.X.columns[:7].tolist() == NUMBERS
 

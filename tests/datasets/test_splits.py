@@ -32,5 +32,5 @@ def test_ten_splits_differ():
 
 @pytest.mark.parametrize("split", [-1, 1.0, "0", True, None])
 def test_bad_split_is_named(split):
-    with pytest.raises(InputError, match="load_adult: 'split' must be an int >= 0"):
+    with pytest.raises(InputError, match="load_adult: 'split' must be a whole number >= 0"):
         split_indices(10, split, test_share=0.2, owner="load_adult")

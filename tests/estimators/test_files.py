@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import nn
 
 from likewise import estimators
@@ -178,3 +180,43 @@ def test_a_class_that_is_no_estimator_is_not_made(tmp_path):
         path.write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + size :])
         with pytest.raises(FormatError, match=message):
             estimators.load(path)
+
+
+def described(path, change):
+    """Rewrite the description in a file, as `change` says."""
+    with safe_open(path, framework="pt") as file:
+        description = json.loads(file.metadata()["likewise"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    change(description)
+    save_file(tensors, path, metadata={"likewise": json.dumps(description)})
+
+
+def test_what_the_metric_was_told_comes_back_also_what_is_projected_off(people, tmp_path):
+    y = np.where(people["pay"] > 3000, "yes", "no")
+    model = SenSRClassifier(
+        ExpertSubspace(["job: cook - nurse"]), project=ExpertSubspace(["sex"]), **FEW
+    ).fit(people, y)
+    assert model.metric_.sensitive_features == ("sex",)
+    model.save(tmp_path / "model")
+    assert SenSRClassifier.load(tmp_path / "model").metric_.sensitive_features == ("sex",)
+
+
+def test_a_file_of_the_version_before_is_read(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = X.sum(axis=1) > 0
+    model = SenSRClassifier(ExpertSubspace([0]), lambda_init=3.0, **FEW).fit(X, y)
+    path = tmp_path / "model"
+    model.save(path, training=True)
+
+    def as_before(description):
+        description["parameters"]["lam"] = description["parameters"].pop("lambda_init")
+        del description["learned"]["metric_"]["values"]["sensitive_features"]
+        training = description["training"]
+        training["state"] = training["state"].replace('"lambda_"', '"lam"')
+
+    described(path, as_before)
+    loaded = SenSRClassifier.load(path)
+    assert loaded.lambda_init == 3.0
+    assert loaded.metric_.sensitive_features == ()
+    assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    assert loaded.partial_fit(X, y).n_iter_ == model.n_iter_ + 2

@@ -10,7 +10,7 @@ from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, DataRangeDomain, TabularDomain
 from likewise.estimators import MLPBaselineClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
 from likewise.estimators.metrics import searched_metric
-from likewise.fair_metrics import AttributeSubspace, Euclidean, ExpertSubspace, FairMetric, Mahalanobis
+from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric, euclidean, mahalanobis
 
 FEW = {"n_steps": 3, "batch_size": 32, "hidden_layer_sizes": (4,), "random_state": 0}
 
@@ -68,7 +68,7 @@ def test_a_metric_inside_the_projection_leaves_nothing_to_search():
 
 def test_metrics_without_free_directions_are_searched_as_they_are(data):
     X, y = data
-    metric = Mahalanobis(np.diag([1.0, 2.0, 0.5, 1.0]))
+    metric = mahalanobis(np.diag([1.0, 2.0, 0.5, 1.0]))
     model = SenSRClassifier(metric, project=ExpertSubspace([2]), search="paper", **FEW).fit(X, y)
     assert model.metric_.null_space.dim == 1
 
@@ -83,7 +83,7 @@ def test_where_the_search_may_go(data, kind):
     assert kind(learner, search_domain=None, **FEW).fit(X, y).search_domain_ is None
     full = GradientSearch(full_steps=3)
     assert (
-        kind(Euclidean(4), search=full, lambda_rule="fixed", search_domain="data", **FEW)
+        kind(euclidean(4), search=full, lambda_rule="fixed", search_domain="data", **FEW)
         .fit(X, y)
         .search_domain_
         is None
@@ -101,7 +101,7 @@ def test_bad_metrics(data):
     with pytest.raises(InputError, match="'metric' must be a FairMetric, or a learner"):
         SenSRClassifier("sex", **FEW).fit(X, y)
     with pytest.raises(InputError, match="nothing to project off"):
-        ProjectClassifier(Euclidean(4), **FEW).fit(X, y)
+        ProjectClassifier(euclidean(4), **FEW).fit(X, y)
     with pytest.raises(InputError, match="'lambda_rule' must be one of"):
         SenSRClassifier(ExpertSubspace([0]), lambda_rule="newton", **FEW).fit(X, y)
     with pytest.raises(InputError, match="'search' must be one of"):

@@ -110,7 +110,7 @@ def test_the_network_behind_a_projection_is_one_plain_mlp(data):
     [
         ({"module": "mlp"}, "'module' must be a torch module, or a function"),
         ({"module": lambda: 3}, "a function that returns a torch module"),
-        ({"hidden_layer_sizes": (0,)}, "'hidden_layer_sizes' must be whole numbers"),
+        ({"hidden_layer_sizes": (0,)}, "'hidden_layer_sizes' must be a whole number"),
         ({"activation": "step"}, "'activation' must be one of"),
         ({"n_steps": 0}, "'steps' must be a whole number"),
         ({"lr": 0.0}, "'lr' must be"),

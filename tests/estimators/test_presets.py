@@ -40,7 +40,7 @@ def test_presets_for_adult(name, adult, tmp_path):
     # Sex and race are projected off, so they cannot change an answer; husband and wife only where it was told.
     assert gender_race_consistency(model, X).consistency == 1.0
     assert (spouse_consistency(model, X).consistency == 1.0) == (name == "adult-best")
-    assert {"penalty", "lam"} <= set(model.history_.columns)
+    assert {"penalty", "lambda_"} <= set(model.history_.columns)
     model.save(tmp_path / "m.safetensors")
     loaded = SenSRClassifier.load(tmp_path / "m.safetensors")
     assert (loaded.predict_proba(X) == model.predict_proba(X)).all()

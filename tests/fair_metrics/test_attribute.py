@@ -133,6 +133,8 @@ def test_names_on_raw_and_encoded_frames_mean_the_same():
         {
             "age": rng.normal(40, 9, size=500) + 5 * (race == "A"),
             "pay": rng.normal(size=500) + (race == "B") - (race == "C"),
+            "hours": rng.normal(size=500),
+            "tenure": rng.normal(size=500),
             "race": race,
         }
     )
@@ -140,7 +142,7 @@ def test_names_on_raw_and_encoded_frames_mean_the_same():
     raw = AttributeSubspace("race").fit(frame)
     encoded = AttributeSubspace("race").fit(domain.encode(frame))
     assert raw.kinds_ == encoded.kinds_ == {"race": "categorical"}
-    assert raw.subspace_.dim == encoded.subspace_.dim == 6
+    assert raw.subspace_.dim == encoded.subspace_.dim == 7
     np.testing.assert_allclose(raw.directions_["race"], encoded.directions_["race"], atol=1e-6)
     with_array = AttributeSubspace("race", domain=domain).fit(domain.encode_array(frame))
     np.testing.assert_allclose(raw.directions_["race"], with_array.directions_["race"], atol=1e-6)
@@ -154,7 +156,10 @@ def test_further_rounds_find_what_the_first_leaves(X):
     learner = AttributeSubspace(rounds=2, regularization=1e-3).fit(X, y)
     first = AttributeSubspace(regularization=1e-3).fit(X, y).subspace_
     assert learner.subspace_.remove(first.basis.T) == pytest.approx(np.zeros((1, 5)), abs=1e-7)
-    everything = AttributeSubspace(rounds=50, regularization=1e-3).fit(X, y)
+    with pytest.warns(
+        UserWarning, match="AttributeSubspace: the metric is zero: all of its 5 directions are free"
+    ):
+        everything = AttributeSubspace(rounds=50, regularization=1e-3).fit(X, y)
     assert everything.subspace_.dim == 5
 
 
@@ -177,7 +182,7 @@ def test_kinds():
     }
     values["visits"][0] = 0
     frame = pd.DataFrame(values)
-    learner = AttributeSubspace(regularization=1.0).fit(rng.normal(size=(200, 3)), sensitive_features=frame)
+    learner = AttributeSubspace(regularization=1.0).fit(rng.normal(size=(200, 20)), sensitive_features=frame)
     assert learner.kinds_ == {
         "text": "categorical",
         "flag": "categorical",
@@ -188,12 +193,12 @@ def test_kinds():
         "pay": "continuous",
     }
     chosen = AttributeSubspace(["code", "age"], kind={"code": "count"})
-    assert chosen.fit(rng.normal(size=(200, 3)), sensitive_features=frame).kinds_ == {
+    assert chosen.fit(rng.normal(size=(200, 20)), sensitive_features=frame).kinds_ == {
         "code": "count",
         "age": "continuous",
     }
     listed = AttributeSubspace(["code", "age"], kind=["continuous", "count"])
-    assert listed.fit(rng.normal(size=(200, 3)), sensitive_features=frame).kinds_["age"] == "count"
+    assert listed.fit(rng.normal(size=(200, 20)), sensitive_features=frame).kinds_["age"] == "count"
 
 
 @pytest.mark.parametrize(
@@ -239,3 +244,27 @@ def test_unknown_column_of_a_frame_and_columns_that_are_no_one_hot():
 def test_a_fit_that_stops_early_says_so(X):
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         AttributeSubspace(max_iter=1, regularization=1e-6).fit(X * [1, 100, 1, 1, 1], X[:, 0] > 0)
+
+
+def test_the_metric_knows_which_columns_of_the_table_are_sensitive():
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {
+            "age": rng.normal(40, 9, size=200),
+            "pay": rng.normal(size=200),
+            "hours": rng.normal(size=200),
+            "sex": rng.choice(["F", "M"], size=200),
+        }
+    )
+    numbers = people.assign(sex=np.where(people["sex"] == "M", 1, 2))
+    name = rng.choice(["a", "b"], size=200)
+    for table in (people, numbers):
+        assert AttributeSubspace(["sex"]).fit(table).metric_.sensitive_features == ("sex",)
+        given = AttributeSubspace().fit(table, sensitive_features={"sex": people["sex"], "name": name})
+        assert given.metric_.sensitive_features == ("sex",)
+    hidden = AttributeSubspace("sex", feature_map=lambda X: X[["age", "pay"]].to_numpy()).fit(people)
+    assert hidden.metric_.sensitive_features == ("sex",)
+    assert (
+        AttributeSubspace().fit(people[["age", "pay"]].to_numpy(), people["sex"]).metric_.sensitive_features
+        == ()
+    )

@@ -12,12 +12,12 @@ from likewise.datasets import load_adult
 from likewise.fair_metrics import (
     AttributeSubspace,
     ComparableSubspace,
-    Euclidean,
     ExpertSubspace,
     FairMetric,
-    Mahalanobis,
     PairMetric,
     diagnose,
+    euclidean,
+    mahalanobis,
 )
 from likewise.fair_metrics import attribute_probes as probes
 from likewise.fair_metrics.attribute_probes import probe
@@ -134,7 +134,7 @@ def test_an_own_column_that_the_metric_leaves_is_told():
 
 def test_without_a_subspace_nothing_changes():
     X, sex, _ = linear_traces(400)
-    for metric in (Euclidean(), Euclidean(5), Mahalanobis(np.eye(5))):
+    for metric in (euclidean(), euclidean(5), mahalanobis(np.eye(5))):
         found = quick(metric, X, sex)
         assert [s.before for s in found.probes] == [s.after for s in found.probes]
         assert (found.dim, found.total_variance_removed) == (0, 0.0)
@@ -352,7 +352,7 @@ def test_a_column_that_nobody_knows_is_refused():
 def test_bad_options_are_named(options, message):
     X, sex, _ = linear_traces(100)
     with pytest.raises(InputError, match=message):
-        quick(Euclidean(), X, sex, **options)
+        quick(euclidean(), X, sex, **options)
 
 
 def test_bad_metrics_are_named():
@@ -364,8 +364,8 @@ def test_bad_metrics_are_named():
     with pytest.raises(InputError, match="got str"):
         quick("metric", X, sex)
     with pytest.raises(InputError, match="5 columns, expected 3"):
-        quick(Euclidean(3), X, sex)
+        quick(euclidean(3), X, sex)
     with pytest.raises(InputError, match="no columns besides the attribute"):
-        quick(Euclidean(1), X[:, :1], 0)
+        quick(euclidean(1), X[:, :1], 0)
     with pytest.raises(InputError, match="too few for 5 folds"):
-        diagnose(Euclidean(), X[:8], X[:8, 0])
+        diagnose(euclidean(), X[:8], X[:8, 0])

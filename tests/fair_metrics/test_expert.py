@@ -140,3 +140,38 @@ def test_bad_names_on_arrays_and_encoded_frames(people):
 def test_domain_and_feature_map_exclude_each_other(people):
     with pytest.raises(InputError, match="both given"):
         ExpertSubspace(["sex"], domain=TabularDomain(), feature_map=np.abs).fit(people)
+
+
+@pytest.mark.parametrize(
+    ("directions", "told"),
+    [
+        (["sex"], ("sex",)),
+        (["sex", "relationship: Husband - Wife"], ("sex",)),
+        (["sex", "age", "sex"], ("sex", "age")),
+        (["relationship: Husband - Wife"], ()),
+        (["relationship_Wife"], ()),
+        ([6, 0], ("sex", "age")),
+        ([2], ()),
+        (AXES[:1], ()),
+        (span(AXES[6]), ()),
+    ],
+)
+def test_the_metric_knows_which_columns_it_was_told_are_sensitive(people, directions, told):
+    assert ExpertSubspace(directions).fit(people).metric_.sensitive_features == told
+
+
+def test_columns_of_encoded_and_numeric_tables_are_told_by_their_names(people):
+    encoded = TabularDomain.from_frame(people).encode(people)
+    assert ExpertSubspace(["sex", 0]).fit(encoded).metric_.sensitive_features == ("sex", "age")
+    numbers = pd.DataFrame({"SEX": [1, 2], "AGE": [30, 40]})
+    assert ExpertSubspace("SEX").fit(numbers).metric_.sensitive_features == ("SEX",)
+    assert ExpertSubspace([0]).fit(np.zeros((2, 3))).metric_.sensitive_features == ()
+
+
+def test_a_metric_that_is_zero_is_warned_of(people):
+    with pytest.warns(
+        UserWarning, match="ExpertSubspace: the metric is zero: all of its 7 directions are free"
+    ):
+        ExpertSubspace(list(people.columns)).fit(people)
+    ExpertSubspace(list(people.columns), weight=0.1).fit(people)
+    ExpertSubspace(list(people.columns)[1:]).fit(people)

@@ -11,7 +11,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
 from likewise.domains import TabularDomain
-from likewise.fair_metrics import Euclidean, FairMetric, Mahalanobis
+from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 
 
 def sub(*rows):
@@ -36,25 +36,25 @@ def test_the_forms_of_sigma():
     assert metric.subspace.dim == 1
     assert metric.null_space.dim == 0
     assert FairMetric.from_subspace(sub([1, 0, 0])).null_space.dim == 1
-    assert Euclidean(3).weight is None
-    assert Euclidean(3).subspace is None
-    assert Euclidean().n_features is None
+    assert euclidean(3).weight is None
+    assert euclidean(3).subspace is None
+    assert euclidean().n_features is None
 
 
 def test_mahalanobis_of_a_projector_has_the_subspace_back():
     inside = sub([1, 1, 0])
-    metric = Mahalanobis(np.eye(3) - inside.basis @ inside.basis.T)
+    metric = mahalanobis(np.eye(3) - inside.basis @ inside.basis.T)
     assert metric.weight is None
     assert metric.subspace.principal_angles(inside)[0] < 1e-7
     np.testing.assert_allclose(
         metric.squared_distance([[3.0, 1.0, 2.0]], [[0.0, 0.0, 0.0]]),
         FairMetric.from_subspace(inside).squared_distance([[3.0, 1.0, 2.0]], [[0.0, 0.0, 0.0]]),
     )
-    assert Mahalanobis(np.eye(2)).subspace is None
+    assert mahalanobis(np.eye(2)).subspace is None
 
 
 def test_metric_of_no_cost_at_all():
-    metric = Mahalanobis(np.zeros((2, 2)))
+    metric = mahalanobis(np.zeros((2, 2)))
     assert metric.null_space.dim == 2
     np.testing.assert_array_equal(metric.pairwise([[1.0, 2.0], [3.0, 4.0]]), np.zeros((2, 2)))
     np.testing.assert_array_equal(metric.solve(np.ones((1, 2))), np.zeros((1, 2)))
@@ -71,7 +71,7 @@ def test_metric_of_no_cost_at_all():
 )
 def test_mahalanobis_refuses_what_is_no_metric(sigma, message):
     with pytest.raises(InputError, match=message):
-        Mahalanobis(sigma)
+        mahalanobis(sigma)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_constructor_refuses(arguments, message):
 
 
 def test_input_of_the_wrong_shape_is_refused():
-    metric = Euclidean(2)
+    metric = euclidean(2)
     with pytest.raises(InputError, match="has 3 columns, expected 2"):
         metric.pairwise(np.zeros((4, 3)))
     with pytest.raises(InputError, match="use pairwise for all pairs"):
@@ -98,7 +98,7 @@ def test_input_of_the_wrong_shape_is_refused():
     with pytest.raises(InputError, match="not finite"):
         metric.features([[np.nan, 1.0]])
     with pytest.raises(InputError, match="with the same columns"):
-        Euclidean().pairwise(np.zeros((4, 2)), np.zeros((4, 3)))
+        euclidean().pairwise(np.zeros((4, 2)), np.zeros((4, 3)))
     with pytest.raises(InputError, match="'weight'"):
         FairMetric.from_subspace(sub([1, 0]), weight=2)
 
@@ -135,7 +135,7 @@ def test_a_metric_serves_several_dtypes_and_widths():
         got = metric.squared_norm(kind)
         assert got.dtype == kind.dtype
         assert float(got[0]) == 13.0
-    plain = Euclidean()
+    plain = euclidean()
     assert float(plain.squared_norm(np.ones((1, 2)))[0]) == 2.0
     assert float(plain.squared_norm(np.ones((1, 5)))[0]) == 5.0
     np.testing.assert_array_equal(plain.apply(np.ones((1, 5))), np.ones((1, 5)))
@@ -231,14 +231,14 @@ class TestUnion:
 
     def test_euclidean_is_neutral(self):
         a = FairMetric.from_subspace(sub([1, 0, 0]), weight=0.2)
-        for both in (a | Euclidean(), Euclidean(3) | a):
+        for both in (a | euclidean(), euclidean(3) | a):
             np.testing.assert_allclose(both.sigma(), a.sigma(), atol=1e-12)
 
     def test_general_matrices_have_the_harmonic_mean(self):
-        a, b = Mahalanobis(np.diag([1.0, 4.0, 0.0])), Mahalanobis(np.diag([3.0, 4.0, 2.0]))
+        a, b = mahalanobis(np.diag([1.0, 4.0, 0.0])), mahalanobis(np.diag([3.0, 4.0, 2.0]))
         np.testing.assert_allclose((a | b).sigma(), np.diag([1.5, 4.0, 0.0]), atol=1e-9)
         projector = FairMetric.from_subspace(sub([1, 0, 0]))
-        mixed = Mahalanobis(np.diag([1.0, 0.0, 1.0])) | projector
+        mixed = mahalanobis(np.diag([1.0, 0.0, 1.0])) | projector
         np.testing.assert_allclose(mixed.sigma(), np.diag([0, 0, 1]), atol=1e-9)
         assert mixed.null_space.dim == 2
 
@@ -246,7 +246,7 @@ class TestUnion:
         domain = TabularDomain.from_frame(people)
         a = FairMetric.from_subspace(sub(np.eye(5)[0]), feature_map=domain)
         with pytest.raises(InputError, match="5 and 2 columns"):
-            _ = a | Euclidean(2)
+            _ = a | euclidean(2)
         with pytest.raises(InputError, match="different feature maps"):
             _ = a | FairMetric.from_subspace(sub(np.eye(5)[1]), feature_map=np.abs)
         with pytest.raises(TypeError):
@@ -299,11 +299,49 @@ class TestBudget:
 
     def test_needs_names(self):
         with pytest.raises(InputError, match="does not know the names"):
-            Euclidean(2).budget(age=1)
+            euclidean(2).budget(age=1)
 
 
 def test_repr_says_what_it_is(people):
     domain = TabularDomain.from_frame(people)
     metric = FairMetric.from_subspace(sub(np.eye(5)[4]), feature_map=domain)
     assert repr(metric) == "FairMetric(n_features=5, subspace of 1, weight=0, feature_map=TabularDomain)"
-    assert repr(Euclidean()) == "FairMetric(n_features=any, scale=1, rank of the rest=0)"
+    assert repr(euclidean()) == "FairMetric(n_features=any, scale=1, rank of the rest=0)"
+
+
+def test_told_columns_are_kept_by_union_pickle_replace_and_without_the_map():
+    sex = FairMetric.from_subspace(Subspace.from_directions([[1.0, 0, 0]]), sensitive_features=["sex"])
+    race = FairMetric.from_subspace(
+        Subspace.from_directions([[0, 1.0, 0]]), sensitive_features=("race", "sex")
+    )
+    assert (sex | race).sensitive_features == ("sex", "race")
+    assert (sex | mahalanobis(np.eye(3))).sensitive_features == ("sex",)
+    assert (sex | euclidean()).sensitive_features == (euclidean() | sex).sensitive_features == ("sex",)
+    assert pickle.loads(pickle.dumps(sex)).sensitive_features == ("sex",)
+    mapped = FairMetric(1.0, np.zeros((2, 0)), np.zeros(0), np.abs, None, ("sex",))
+    assert mapped.without_feature_map().sensitive_features == ("sex",)
+    with pytest.raises(
+        InputError, match="'sensitive_features' must be a sequence of column names, got 'sex'"
+    ):
+        FairMetric(1.0, np.zeros((2, 0)), np.zeros(0), sensitive_features="sex")
+
+
+def test_a_metric_pickled_by_an_earlier_version_was_told_nothing():
+    metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 0]]))
+    del metric.__dict__["sensitive_features"]
+    assert pickle.loads(pickle.dumps(metric)).sensitive_features == ()
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_moves_along_a_basis_stored_in_float32_cost_nothing(scale):
+    rng = np.random.default_rng(0)
+    for d, k in ((3, 1), (40, 5), (300, 20)):
+        basis = np.linalg.qr(rng.normal(size=(d, k)))[0]
+        stored = FairMetric.from_subspace(Subspace(basis.astype(np.float32)))
+        moves = scale * rng.normal(size=(50, k)) @ basis.T
+        assert stored.costs_nothing(moves).all()
+        beside = moves + 1e-5 * np.linalg.norm(moves, axis=1, keepdims=True) * rng.normal(
+            size=(50, d)
+        ) / np.sqrt(d)
+        assert not stored.costs_nothing(beside).any()
+        assert mahalanobis(stored.sigma() * scale).costs_nothing(moves).all()

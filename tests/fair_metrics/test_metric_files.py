@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ from safetensors.numpy import load_file, save_file
 from likewise.core.errors import FormatError, InputError
 from likewise.core.subspace import Subspace
 from likewise.domains import TabularDomain
-from likewise.fair_metrics import Euclidean, FairMetric, Mahalanobis
+from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def rewrite(path, **changes):
 def test_what_is_saved_is_what_is_loaded(tmp_path, people, metric):
     rng = np.random.default_rng(0)
     root = rng.normal(size=(2, 3))
-    for i, saved in enumerate([metric, Euclidean(), Euclidean(4), Mahalanobis(root.T @ root)]):
+    for i, saved in enumerate([metric, euclidean(), euclidean(4), mahalanobis(root.T @ root)]):
         path = tmp_path / f"{i}.safetensors"
         saved.save(path)
         loaded = FairMetric.load(path)
@@ -140,3 +141,18 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, metric):
 def test_no_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file"):
         FairMetric.load(tmp_path / "none")
+
+
+def test_told_columns_are_kept_and_files_without_them_load(tmp_path, metric):
+    told = replace(metric, sensitive_features=("sex", "race"))
+    told.save(tmp_path / "m")
+    assert FairMetric.load(tmp_path / "m").sensitive_features == ("sex", "race")
+    description = json.loads(metadata(tmp_path / "m")["likewise"])
+    del description["sensitive_features"]
+    save_file(load_file(tmp_path / "m"), tmp_path / "m", metadata={"likewise": json.dumps(description)})
+    loaded = FairMetric.load(tmp_path / "m")
+    assert loaded.sensitive_features == ()
+    np.testing.assert_array_equal(loaded.basis, metric.basis)
+    rewrite(tmp_path / "m", sensitive_features="sex")
+    with pytest.raises(FormatError, match="damaged"):
+        FairMetric.load(tmp_path / "m")

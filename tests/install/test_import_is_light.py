@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from likewise import _api
+
 HEAVY = [
     "torch",
     "sklearn",
@@ -64,3 +66,22 @@ def test_editors_see_the_same_names_as_python():
         if isinstance(node, ast.ImportFrom)
     }
     assert seen == {f"likewise.{room}": set(names) for room, names in ROOMS.items()}
+
+
+@pytest.mark.parametrize("old", sorted(_api.RENAMED))
+def test_old_names_give_the_new_ones_with_a_warning(old):
+    import likewise
+    from likewise import fair_metrics, training
+
+    new = _api.RENAMED[old]
+    room = training if old == "WassersteinRobust" else fair_metrics
+    for package in (likewise, room):
+        with pytest.warns(
+            DeprecationWarning, match=f"{package.__name__}.{old} is now called {package.__name__}.{new}"
+        ):
+            assert getattr(package, old) is getattr(package, new)
+        assert old not in package.__all__
+        assert new in package.__all__
+    other = fair_metrics if room is training else training
+    with pytest.raises(AttributeError, match=f"no attribute '{old}'"):
+        getattr(other, old)

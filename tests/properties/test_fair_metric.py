@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise.core.subspace import Subspace
-from likewise.fair_metrics import Euclidean, FairMetric, Mahalanobis
+from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 
 
 @st.composite
@@ -17,10 +17,10 @@ def metrics(draw):
     d = draw(st.integers(1, 7))
     kind = draw(st.sampled_from(["euclidean", "subspace", "mahalanobis", "general", "union"]))
     if kind == "euclidean":
-        return Euclidean(d), rng
+        return euclidean(d), rng
     if kind == "mahalanobis":
         root = rng.normal(size=(draw(st.integers(1, d)), d))
-        return Mahalanobis(root.T @ root), rng
+        return mahalanobis(root.T @ root), rng
     k = draw(st.integers(0, d))
     basis = np.linalg.qr(rng.normal(size=(d, d)))[0][:, :k]
     if kind == "general":
@@ -117,8 +117,8 @@ def test_close_pairs_keep_their_digits(dtype):
     x = (100 + rng.normal(size=(50, 5))).astype(dtype)
     twins = x.copy()
     twins[:, 0] += dtype(2**-10)
-    got = np.diag(Euclidean().pairwise(x, twins))
-    expected = Euclidean().squared_distance(x, twins)
+    got = np.diag(euclidean().pairwise(x, twins))
+    expected = euclidean().squared_distance(x, twins)
     np.testing.assert_allclose(got, expected, rtol=2e-2 if dtype == np.float32 else 1e-7)
     metric = FairMetric.from_subspace(Subspace(np.eye(5)[:, :1]))
     assert np.diag(metric.pairwise(x, twins)).max() < (1e-24 if dtype == np.float64 else 1e-9)

@@ -8,18 +8,18 @@ from scipy.special import logsumexp
 from likewise.auditing.bounds.linear import LinearModel, exact_dual, exact_supremum
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, DataRangeDomain
-from likewise.fair_metrics import Euclidean, FairMetric, Mahalanobis
+from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 
 
 def random_metric(rng, d, kind):
     if kind == "euclidean":
-        return Euclidean(d)
+        return euclidean(d)
     if kind == "mahalanobis":
         root = rng.normal(size=(d, d))
-        return Mahalanobis(root @ root.T / d)
+        return mahalanobis(root @ root.T / d)
     if kind == "low rank":
         root = rng.normal(size=(d, d - 1))
-        return Mahalanobis(root @ root.T / d)
+        return mahalanobis(root @ root.T / d)
     subspace = Subspace.from_directions(rng.normal(size=(max(d - 2, 1), d)))
     return FairMetric.from_subspace(subspace, weight=kind)
 
@@ -184,7 +184,7 @@ def test_zero_one_value_is_the_fractional_knapsack():
     for eps in (0.01, 0.1, 0.5, 100.0):
         # max Σ share_i / n subject to Σ share_i cost_i / n ≤ ε, as a linear programme.
         lp = linprog(-1.0 * (margin > 0) / 40, A_ub=[costs / 40], b_ub=[eps], bounds=(0, 1))
-        found = exact_dual(model, X, y, metric=Euclidean(), eps=eps)
+        found = exact_dual(model, X, y, metric=euclidean(), eps=eps)
         assert found.value == pytest.approx((margin <= 0).mean() - lp.fun, abs=1e-8)
         assert found.lower == pytest.approx(found.value, abs=1e-7)
 

@@ -9,16 +9,16 @@ from likewise.auditing.bounds.linear import LinearModel, exact_dual, exact_supre
 from likewise.auditing.search.gradient.gradient_search import GradientSearch
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, DataRangeDomain, Unbounded
-from likewise.fair_metrics import Euclidean, FairMetric, Mahalanobis
+from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 from likewise.models import AutogradOracle, MLPOracle, make_oracle
 
 
 def random_metric(rng, d, kind):
     if kind == "euclidean":
-        return Euclidean(d)
+        return euclidean(d)
     if kind == "mahalanobis":
         root = rng.normal(size=(d, d))
-        return Mahalanobis(root @ root.T / d)
+        return mahalanobis(root @ root.T / d)
     subspace = Subspace.from_directions(rng.normal(size=(max(d - 2, 1), d)))
     return FairMetric.from_subspace(subspace, weight=kind)
 
@@ -121,7 +121,7 @@ def test_restarts_find_the_maxima_of_a_small_network_in_a_square():
     domain = BoxDomain([-1.0, -1.0], [1.0, 1.0])
     search = GradientSearch(restarts=24)
     for lam in (0.1, 1.0):
-        found = search.run(oracle, X, y, metric=Euclidean(2), domain=domain, lam=lam).objective(lam)
+        found = search.run(oracle, X, y, metric=euclidean(2), domain=domain, lam=lam).objective(lam)
         best = torch.stack(
             [
                 (oracle.loss(grid, label.expand(len(grid))) - lam * (grid - row).square().sum(1)).max()

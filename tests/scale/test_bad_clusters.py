@@ -108,4 +108,4 @@ def test_without_dask_only_the_engine_misses_it(monkeypatch):
     with pytest.raises(InputError, match="'workers' must be a whole number >= 1"):
         DaskEngine(workers=0)
     with pytest.raises(InputError, match="are for Parquet files"):
-        lw.audit(lambda X: X[:, 0], [[0.1], [0.2]], [0, 1], metric=lw.Euclidean(1), engine=DaskEngine())
+        lw.audit(lambda X: X[:, 0], [[0.1], [0.2]], [0, 1], metric=lw.euclidean(1), engine=DaskEngine())

@@ -28,13 +28,13 @@ from likewise.training import (
     CoCL,
     SenSeI,
     SenSR,
-    WassersteinRobust,
     WithCovariancePenalty,
     alone,
     current_ranks,
     joined,
     mlp,
     train,
+    wasserstein_robust,
 )
 
 METRIC = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0, 0.0]]), weight=0.1)
@@ -60,7 +60,7 @@ OBJECTIVES = {
     "sensr_dual": SenSR(METRIC, lambda_rule="dual", **RULES),
     "sensr_fixed": SenSR(METRIC, lambda_rule="fixed", **RULES),
     "sensr_warm": SenSR(METRIC, lambda_rule="dual", warm_start=True, **RULES),
-    "wasserstein": WassersteinRobust(3, eps=0.1, search=FEW),
+    "wasserstein": wasserstein_robust(3, eps=0.1, search=FEW),
     "sensei": SenSeI(METRIC, lambda_rule="dual", **RULES),
     "sensei_logits": SenSeI(METRIC, lambda_rule="paper", outputs="logits", **RULES),
     "adversarial": AdversarialDebiasing(n_values=(2, 3)),
@@ -76,7 +76,9 @@ def rows(n=60, weight=True):
     y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=n) > 0).astype(int) + (X[:, 2] > 1)
     S = np.stack([X[:, 1] > 0, rng.integers(0, 3, n)], axis=1).astype(int)
     W = rng.uniform(0.5, 2.0, n) if weight else None
-    return Batch.from_arrays(X, y, sensitive=S, proxy=rng.normal(size=(n, 4)), weight=W, dtype=torch.float64)
+    return Batch.from_arrays(
+        X, y, sensitive_features=S, proxy=rng.normal(size=(n, 4)), weight=W, dtype=torch.float64
+    )
 
 
 class Recording(torch.optim.SGD):
@@ -194,7 +196,7 @@ def table(folder, name="people.csv"):
     """A small table of people in a file."""
     data = rows(80)
     frame = pd.DataFrame(data.x.numpy(), columns=["age", "hours", "income"])
-    frame["sex"] = np.where(data.sensitive[:, 0].numpy() == 1, "Male", "Female")
+    frame["sex"] = np.where(data.sensitive_features[:, 0].numpy() == 1, "Male", "Female")
     frame["paid"] = np.where(data.y.numpy() > 0, "yes", "no")
     frame.to_csv(folder / name, index=False)
     return folder / name

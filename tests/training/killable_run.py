@@ -27,7 +27,7 @@ def parts(kind):
     """Network, data, objective and validation rows: together everything that has to survive."""
     X, y, S = rows()
     net = mlp(4, (8,), 2)
-    data = Batch.from_arrays(X, y, sensitive=S)
+    data = Batch.from_arrays(X, y, sensitive_features=S)
     if kind == "sensr":
         # λ that moves, warm starts, early stopping's best weights.
         metric = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0, 0.0, 0.0]]), weight=0.1)

@@ -84,7 +84,7 @@ def test_gradients_lambda_and_validation_are_those_of_one_process(name, ran, alo
 
 def test_lambda_moves_in_what_is_compared(alone):
     for name in ("sensr_paper", "sensr_authors", "sensr_dual", "sensei", "wasserstein"):
-        assert len(set(alone[name]["history"]["lam"])) == 4, name
+        assert len(set(alone[name]["history"]["lambda_"])) == 4, name
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_two_ranks_one_of_which_dies_leave_a_checkpoint_that_one_goes_on_from(ra
     resumed = HERE["long_run"](folder / "two.safetensors")
     assert len(resumed.history) == len(whole.history) == 24
     np.testing.assert_allclose(HERE["flat"](resumed.net), HERE["flat"](whole.net), rtol=1e-5, atol=1e-8)
-    np.testing.assert_allclose(resumed.history["lam"], whole.history["lam"], rtol=1e-5)
+    np.testing.assert_allclose(resumed.history["lambda_"], whole.history["lambda_"], rtol=1e-5)
     np.testing.assert_allclose(resumed.state.warm, whole.state.warm, rtol=1e-5, atol=1e-8)
 
 

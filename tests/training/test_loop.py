@@ -34,7 +34,7 @@ def test_it_learns(optimizer):
     assert result.status == "finished"
     assert (predicted == y).mean() > 0.85
     assert len(result.history) == 200
-    assert result.history.frame().columns.tolist() == ["step", "loss", "lam"]
+    assert result.history.frame().columns.tolist() == ["step", "loss", "lambda_"]
 
 
 def test_same_seed_same_bytes_and_global_state_is_left_alone():
@@ -224,7 +224,7 @@ def test_the_progress_bar_goes_to_standard_error(capsys):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"steps": 0}, "'steps' must be a whole number of at least 1"),
+        ({"steps": 0}, "'steps' must be a whole number >= 1"),
         ({"patience": 0}, "'patience' must be"),
         ({"lr": -1}, "'lr' must be a finite number > 0"),
         ({"optimizer": "lion"}, "'optimizer' must be one of"),

@@ -97,7 +97,7 @@ def group_gap(net, X, y, s):
 def test_cocl_and_the_adversary_bring_the_gap_down_and_keep_merit(leaning):
     X, y, s = leaning
     proxy = np.stack([s, 1 - s], axis=1).astype(np.float32)
-    data = Batch.from_arrays(X, y, sensitive=s, proxy=proxy)
+    data = Batch.from_arrays(X, y, sensitive_features=s, proxy=proxy)
     gaps = {}
     for name, objective in {
         "erm": ERM(),
@@ -119,7 +119,7 @@ def test_cocl_and_the_adversary_bring_the_gap_down_and_keep_merit(leaning):
 
 def test_the_update_is_equation_1_of_zhang_et_al(leaning):
     X, y, s = leaning
-    data = Batch.from_arrays(X[:64], y[:64], sensitive=np.stack([s, 1 - s], axis=1)[:64])
+    data = Batch.from_arrays(X[:64], y[:64], sensitive_features=np.stack([s, 1 - s], axis=1)[:64])
     net = mlp(3, (4,), 2)
     objective = AdversarialDebiasing(n_values=(2, 2), strength=0.7)
     loss, state = objective.step(net, data, objective.init(net))
@@ -140,7 +140,7 @@ def test_the_update_is_equation_1_of_zhang_et_al(leaning):
 
 def test_the_adversary_learns(leaning):
     X, y, s = leaning
-    data = Batch.from_arrays(X, y, sensitive=s)
+    data = Batch.from_arrays(X, y, sensitive_features=s)
     net = mlp(3, (), 2)
     frozen = AdversarialDebiasing(strength=0.0, project=False, adversary_lr=0.05)
     result = train(net, data, frozen, steps=200, lr=1e-3, batch_size=500, warn=False)
@@ -168,10 +168,10 @@ def test_adam_update_is_torchs_adam():
     ("objective", "beside", "message"),
     [
         (CoCL(), {}, "'proxy' must be a matrix"),
-        (AdversarialDebiasing(), {}, "'sensitive' must be"),
-        (AdversarialDebiasing(n_values=(2, 2)), {"sensitive": [0, 1, 0]}, r"\(n, 2\) matrix"),
-        (AdversarialDebiasing(), {"sensitive": [0, 2, 0]}, "indices up to"),
-        (AdversarialDebiasing(), {"sensitive": [0, -1, 0]}, "indices"),
+        (AdversarialDebiasing(), {}, "'sensitive_features' must be"),
+        (AdversarialDebiasing(n_values=(2, 2)), {"sensitive_features": [0, 1, 0]}, r"\(n, 2\) matrix"),
+        (AdversarialDebiasing(), {"sensitive_features": [0, 2, 0]}, "indices up to"),
+        (AdversarialDebiasing(), {"sensitive_features": [0, -1, 0]}, "indices"),
     ],
 )
 def test_missing_or_wrong_attributes_are_refused_before_training(objective, beside, message):

@@ -19,7 +19,7 @@ def rows(n=60, share=4):
     return Batch(
         torch.arange(float(n))[:, None],
         y,
-        sensitive=torch.arange(n)[:, None] % 2,
+        sensitive_features=torch.arange(n)[:, None] % 2,
         weight=torch.arange(n) % 7 + 0.1,
     )
 
@@ -49,7 +49,7 @@ def sources(kind, parquet, seed=0):
         loader = DataLoader(TensorDataset(data.x, data.y), batch_size=14, shuffle=True, generator=own)
         return LoaderBatches(loader, generator=gen(seed))
     return ParquetBatches(
-        parquet, "y", encode=lambda f: f[["a"]], sensitive=["sex"], weight="w", batch_size=6, window_rows=16,
+        parquet, "y", encode=lambda f: f[["a"]], sensitive_features=["sex"], weight="w", batch_size=6, window_rows=16,
         generator=gen(seed),
     )  # fmt: skip
 
@@ -113,7 +113,7 @@ def test_weighted_draws_follow_the_weights_and_no_longer_weigh_the_loss():
 
 def test_parquet_covers_all_rows_and_codes_columns(parquet):
     source = ParquetBatches(
-        parquet, "y", encode=lambda f: f[["a"]], sensitive=["sex"], sampling="uniform", batch_size=1,
+        parquet, "y", encode=lambda f: f[["a"]], sensitive_features=["sex"], sampling="uniform", batch_size=1,
         window_rows=20, generator=gen(),
     )  # fmt: skip
     drawn = [source.next() for _ in range(60)]
@@ -123,7 +123,7 @@ def test_parquet_covers_all_rows_and_codes_columns(parquet):
     for batch in drawn:
         at = int(batch.x[0, 0]) % 30
         assert int(batch.y[0]) == int(at % 5 == 0)
-        assert int(batch.sensitive[0, 0]) == at % 2
+        assert int(batch.sensitive_features[0, 0]) == at % 2
 
 
 @pytest.mark.parametrize(
@@ -155,5 +155,5 @@ def test_a_file_that_is_no_parquet_is_refused(tmp_path):
 
 
 def test_batch_lengths_must_agree():
-    with pytest.raises(InputError, match="sensitive has 1"):
+    with pytest.raises(InputError, match="sensitive_features has 1"):
         Batch(torch.zeros(2, 1), torch.zeros(2, dtype=torch.int64), torch.zeros(1, 1, dtype=torch.int64))

@@ -16,7 +16,7 @@ from likewise.core.randomness import torch_generator
 from likewise.core.subspace import Subspace
 from likewise.datasets import load_adult, make_toy
 from likewise.domains import BoxDomain, DataRangeDomain
-from likewise.fair_metrics import Euclidean, ExpertSubspace, FairMetric
+from likewise.fair_metrics import ExpertSubspace, FairMetric, euclidean
 from likewise.models import AutogradOracle, MLPOracle
 from likewise.training import (
     ERM,
@@ -26,9 +26,9 @@ from likewise.training import (
     SenSeI,
     SenSR,
     TrainingWarning,
-    WassersteinRobust,
     mlp,
     train,
+    wasserstein_robust,
 )
 from likewise.training import sensr as sensr_module
 
@@ -209,7 +209,7 @@ def test_the_papers_search_has_the_papers_numbers():
 def test_lambda_settles_where_the_budget_is_spent(toy, rule, binds):
     data, _ = toy
     objective = SenSR(
-        Euclidean(2),
+        euclidean(2),
         eps=0.05,
         lambda_rule=rule,
         lambda_step=5.0,
@@ -225,7 +225,7 @@ def test_eps_zero_allows_free_moves_only(toy):
     data, metric = toy
     objective = SenSR(metric, eps=0.0, domain=BoxDomain.from_data(data.X), search=GradientSearch())
     result = train(mlp(2, ()), (data.X, data.y), objective, steps=20, lr=0.02)
-    assert math.isinf(result.state.lam)
+    assert math.isinf(result.state.lambda_)
     np.testing.assert_allclose(result.history["squared_distance"], 0.0, atol=1e-10)
     assert "at_floor" not in result.state.counters
 
@@ -238,7 +238,7 @@ def test_warm_starts_help_and_belong_to_rows(toy):
     few = GradientSearch(full_steps=2, probes=0)
     values = {}
     for warm in (False, True):
-        objective = SenSR(weighted, lambda_rule="fixed", lam=0.5, search=few, warm_start=warm)
+        objective = SenSR(weighted, lambda_rule="fixed", lambda_init=0.5, search=few, warm_start=warm)
         state = objective.init(net)
         for _ in range(4):
             # Every pass sees the rows in another order.
@@ -302,7 +302,7 @@ def test_a_search_that_finds_nothing_is_reported(toy):
     ("make", "message"),
     [
         (lambda m: SenSR(m, eps=-1), "'eps' must be a finite number >= 0, got -1"),
-        (lambda m: SenSR(m, lam=-1), "'lam' must be"),
+        (lambda m: SenSR(m, lambda_init=-1), "'lambda_init' must be"),
         (lambda m: SenSR(m, lambda_rule="newton"), "'lambda_rule' must be one of"),
         (lambda m: SenSR(m, search="slow"), "'search' must be one of"),
         (lambda m: SenSR(ExpertSubspace(directions=["a"])), "once it is fitted"),
@@ -312,7 +312,7 @@ def test_a_search_that_finds_nothing_is_reported(toy):
         (lambda m: SenSeI(m, outputs="odds"), "'outputs' must be"),
         (lambda m: train(mlp(3), (np.eye(3), [0, 1, 1]), SenSR(m), steps=1), "metric is of 2 columns, the rows have 3"),
         (
-            lambda m: train(mlp(3), (np.eye(3), [0, 1, 1]), SenSR(Euclidean(), domain=BoxDomain([0.0], [1.0])), steps=1),
+            lambda m: train(mlp(3), (np.eye(3), [0, 1, 1]), SenSR(euclidean(), domain=BoxDomain([0.0], [1.0])), steps=1),
             "domain is of 1 columns",
         ),
     ],
@@ -367,7 +367,7 @@ def test_ten_lines_of_a_users_own_loop(toy):
 
 def test_wasserstein_robust_is_sensr_with_the_euclidean_metric(toy):
     data, _ = toy
-    robust = WassersteinRobust(2, eps=0.1)
+    robust = wasserstein_robust(2, eps=0.1)
     assert isinstance(robust, SenSR)
     batch = Batch.from_arrays(data.X, data.y)
     torch.testing.assert_close(

@@ -61,7 +61,7 @@ class AuditResult:
     value, base_loss : float
         V(ε), attained by the listed twins, and the mean loss of the people where they stand.
     pure_gap : float
-        V(0) − mean loss: what moves that cost nothing under the metric add. For ε > 0 the gap also contains
+        V(0) − mean loss, the excess at ε = 0: what moves that cost nothing add. For ε > 0 the gap also contains
         honest differences between people a little apart.
     flipped : float or None
         Share of people of whom some twin at no fair distance is decided differently: free under the metric, which is
@@ -128,7 +128,7 @@ class AuditResult:
 
     @property
     def gap(self) -> float:
-        """V(ε) − mean loss: the certificate of individual fairness of the paper's section 3."""
+        """V(ε) − mean loss, the excess that (ε, δ)-DRF bounds: the certificate of the paper's section 3."""
         return self.value - self.base_loss
 
     def verdict(self, delta: float | None = None) -> str:

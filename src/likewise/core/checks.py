@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,14 @@ from likewise.core.arrays import is_tensor, like, namespace, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_no_missing, is_frame, to_pandas
 
-__all__ = ["check_labels", "check_matrix", "check_number", "check_same_length", "column_names"]
+__all__ = [
+    "check_integer",
+    "check_labels",
+    "check_matrix",
+    "check_number",
+    "check_same_length",
+    "column_names",
+]
 
 
 def column_names(X: Any) -> list[str] | None:
@@ -189,4 +197,41 @@ def check_number(
     high_ok = number < high if open_high else number <= high
     if not (np.isfinite(number) and low_ok and high_ok):
         raise bad_parameter(owner, name, allowed=allowed, got=value)
+    return number
+
+
+def check_integer(
+    value: Any, *, owner: str, name: str, low: int | None = None, besides: str = "", remedy: str = ""
+) -> int:
+    """Return a whole number that is at least `low`, or raise an error that says so; True and 2.0 are none.
+
+    Parameters
+    ----------
+    value : object
+    owner, name : str
+        For the error message: whose parameter, and which.
+    low : int, optional
+    besides : str, default=""
+        What the parameter may be besides, for the message: "None", "'auto' or None".
+    remedy : str, default=""
+        One sentence that says what to do.
+
+    Examples
+    --------
+    >>> check_integer(np.int64(3), owner="train", name="steps", low=1)
+    3
+    >>> check_integer(0, owner="train", name="threads", low=1, besides="'auto' or None")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: train: 'threads' must be a whole number >= 1, or 'auto' or None, got 0.
+    """
+    try:
+        number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or (low is not None and number < low):
+        allowed = (
+            "a whole number" + ("" if low is None else f" >= {low}") + (f", or {besides}" if besides else "")
+        )
+        raise bad_parameter(owner, name, allowed=allowed, got=value, remedy=remedy)
     return number

@@ -16,6 +16,7 @@ __all__ = [
     "check_no_missing",
     "declared_encoded",
     "is_frame",
+    "is_raw",
     "mark_encoded",
     "to_pandas",
     "to_same_library",
@@ -34,6 +35,17 @@ def is_frame(table: object) -> bool:
     (True, False)
     """
     return bool(nw.dependencies.is_into_dataframe(table))
+
+
+def is_raw(frame: pd.DataFrame) -> bool:
+    """Whether a frame has columns that are not numbers, so that it must be encoded first.
+
+    Examples
+    --------
+    >>> is_raw(pd.DataFrame({"sex": ["F"]})), is_raw(pd.DataFrame({"age": [1.0]}))
+    (True, False)
+    """
+    return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
 
 
 def to_pandas(table: Any, *, owner: str, name: str = "frame") -> pd.DataFrame:

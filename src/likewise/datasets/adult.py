@@ -62,7 +62,7 @@ def load_adult(split: int = 0) -> TabularData:
         frame.copy(),
         y,
         target_names=("<=50K", ">50K"),
-        sensitive=("sex", "race"),
+        sensitive_features=("sex", "race"),
         split=split,
     )
 

@@ -130,7 +130,7 @@ def load_german(split: int = 0) -> TabularData:
         frame.copy(),
         y,
         target_names=("bad", "good"),
-        sensitive=("sex", "age"),
+        sensitive_features=("sex", "age"),
         split=split,
     )
 

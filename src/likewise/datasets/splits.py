@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from likewise.core.errors import bad_parameter
+from likewise.core.checks import check_integer
 
 __all__ = ["IndexArray", "split_indices"]
 
@@ -39,15 +39,10 @@ def split_indices(n: int, split: int, *, test_share: float, owner: str) -> tuple
     >>> len(train), len(test), sorted([*train.tolist(), *test.tolist()]) == list(range(10))
     (8, 2, True)
     """
-    if isinstance(split, bool) or not isinstance(split, (int, np.integer)) or split < 0:
-        raise bad_parameter(
-            owner,
-            "split",
-            allowed="an int >= 0",
-            got=split,
-            remedy="The paper's protocol uses split=0 to split=9.",
-        )
-    order = np.random.default_rng(int(split)).permutation(n)
+    seed = check_integer(
+        split, owner=owner, name="split", low=0, remedy="The paper's protocol uses split=0 to split=9."
+    )
+    order = np.random.default_rng(seed).permutation(n)
     # 1e-9 keeps 0.1 * 30 = 3.0000000000000004 from holding out a fourth row.
     n_test = math.ceil(test_share * n - 1e-9)
     return order[n_test:], order[:n_test]

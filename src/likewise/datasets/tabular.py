@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from likewise.core.renaming import warn_renamed
 from likewise.datasets.splits import IndexArray, split_indices
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class TabularData:
         0 or 1.
     target_names : tuple of str
         What the labels 0 and 1 mean.
-    sensitive : tuple of str
+    sensitive_features : tuple of str
         Columns of `frame` that should not decide.
     domain : TabularDomain
         Which rows can exist, and how they are encoded; fitted on all of `frame`.
@@ -58,7 +59,7 @@ class TabularData:
     X: pd.DataFrame
     y: np.ndarray[Any, np.dtype[np.int64]]
     target_names: tuple[str, str]
-    sensitive: tuple[str, ...]
+    sensitive_features: tuple[str, ...]
     domain: TabularDomain
     train_index: IndexArray
     test_index: IndexArray
@@ -69,6 +70,12 @@ class TabularData:
             f"TabularData({self.name!r}, {len(self.frame)} people, {self.frame.shape[1]} columns encoded as "
             f"{self.X.shape[1]}, split {self.split}: {len(self.train_index)} train, {len(self.test_index)} test)"
         )
+
+    @property
+    def sensitive(self) -> tuple[str, ...]:
+        """The old name of `sensitive_features`."""
+        warn_renamed("TabularData.sensitive", "TabularData.sensitive_features")
+        return self.sensitive_features
 
     def with_split(self, split: int) -> TabularData:
         """Return the same table with split number `split` (any int >= 0).
@@ -117,7 +124,7 @@ def make_tabular(
     y: np.ndarray[Any, Any],
     *,
     target_names: tuple[str, str],
-    sensitive: tuple[str, ...],
+    sensitive_features: tuple[str, ...],
     split: int,
 ) -> TabularData:
     """Fit the domain, encode, split: the part that every tabular loader shares.
@@ -130,7 +137,7 @@ def make_tabular(
         Features; owned by the result from here on.
     y : array of shape (n,)
         Labels 0 and 1.
-    target_names, sensitive, split
+    target_names, sensitive_features, split
         As in `TabularData`.
 
     Returns
@@ -140,7 +147,7 @@ def make_tabular(
     Examples
     --------
     >>> frame = pd.DataFrame({"age": range(20, 30), "sex": ["Female", "Male"] * 5})
-    >>> make_tabular("tiny", frame, np.arange(10) % 2, target_names=("no", "yes"), sensitive=("sex",), split=0)
+    >>> make_tabular("tiny", frame, np.arange(10) % 2, target_names=("no", "yes"), sensitive_features=("sex",), split=0)
     TabularData('tiny', 10 people, 2 columns encoded as 2, split 0: 8 train, 2 test)
     """
     from likewise.domains import TabularDomain
@@ -153,7 +160,7 @@ def make_tabular(
         X=domain.encode(frame),
         y=np.array(y, dtype=np.int64),
         target_names=target_names,
-        sensitive=sensitive,
+        sensitive_features=sensitive_features,
         domain=domain,
         train_index=train,
         test_index=test,

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from likewise.core.arrays import FloatArray
-from likewise.core.checks import check_number
-from likewise.core.errors import bad_parameter
+from likewise.core.checks import check_integer, check_number
 from likewise.core.randomness import RandomState, numpy_generator
 
 __all__ = ["ToyData", "make_toy"]
@@ -83,8 +82,7 @@ def make_toy(n: int = 500, *, minority: float = 0.1, random_state: RandomState =
     >>> bool(abs(w[0] / w[1]) > 0.2)
     True
     """
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 8:
-        raise bad_parameter("make_toy", "n", allowed="an int >= 8", got=n)
+    check_integer(n, owner="make_toy", name="n", low=8)
     share = check_number(minority, owner="make_toy", name="minority", low=0, high=0.5, open_low=True)
     rng = numpy_generator(random_state)
     n_minority = max(2, round(share * n))

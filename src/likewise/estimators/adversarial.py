@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import field
+from typing import Any
 
-from likewise.core.randomness import RandomState
-from likewise.domains import TabularDomain
 from likewise.estimators.attributes import AttributeCodes
+from likewise.estimators.fields_as_parameters import parameters_from_fields
 from likewise.estimators.network_classifier import NetworkClassifier
 from likewise.estimators.network_rows import TrainingRows
 from likewise.training.adversarial import AdversarialDebiasing
 from likewise.training.objective import Objective
-from likewise.training.sampling import Sampling
-from likewise.training.setup import OptimizerLike
 
 __all__ = ["AdversarialDebiasingClassifier"]
 
 
+@parameters_from_fields
 class AdversarialDebiasingClassifier(NetworkClassifier):
     """Adversarial debiasing (Zhang et al. 2018): no adversary shall guess sensitive attributes from the answer.
 
@@ -33,16 +30,11 @@ class AdversarialDebiasingClassifier(NetworkClassifier):
         Whether the adversary knows the label; False aims at equal rates of decisions (demographic parity).
     adversary_lr : float, default=1e-3
         Learning rate of the adversary.
-    hidden_layer_sizes, activation, module, domain, n_steps, batch_size, lr, optimizer, sampling, validation, \
-patience, checkpoint, resume, progress, device, threads, random_state
-        As in `MLPBaselineClassifier`.
 
     Attributes
     ----------
     attributes_ : AttributeCodes
         Names and values of the sensitive attributes.
-    classes_, n_features_in_, feature_names_in_, module_, encoder_, history_, status_, findings_, n_iter_
-        As in `MLPBaselineClassifier`.
 
     Examples
     --------
@@ -54,54 +46,10 @@ patience, checkpoint, resume, progress, device, threads, random_state
     (('F', 'M'),)
     """
 
-    def __init__(
-        self,
-        attributes: Any = None,
-        *,
-        strength: float = 0.1,
-        equalized_odds: bool = True,
-        adversary_lr: float = 1e-3,
-        hidden_layer_sizes: Sequence[int] = (100,),
-        activation: str = "relu",
-        module: Any = None,
-        domain: TabularDomain | None = None,
-        n_steps: int = 2000,
-        batch_size: int = 1000,
-        lr: float = 1e-3,
-        optimizer: OptimizerLike = "adam",
-        sampling: Sampling = "balanced",
-        validation: float | None = None,
-        patience: int | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        progress: bool = False,
-        device: str | None = None,
-        threads: int | Literal["auto"] | None = "auto",
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(
-            hidden_layer_sizes=hidden_layer_sizes,
-            activation=activation,
-            module=module,
-            domain=domain,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            lr=lr,
-            optimizer=optimizer,
-            sampling=sampling,
-            validation=validation,
-            patience=patience,
-            checkpoint=checkpoint,
-            resume=resume,
-            progress=progress,
-            device=device,
-            threads=threads,
-            random_state=random_state,
-        )
-        self.attributes = attributes
-        self.strength = strength
-        self.equalized_odds = equalized_odds
-        self.adversary_lr = adversary_lr
+    attributes: Any = field(default=None, kw_only=False)
+    strength: float = 0.1
+    equalized_odds: bool = True
+    adversary_lr: float = 1e-3
 
     def _learn(self, rows: TrainingRows) -> None:
         self.attributes_ = AttributeCodes.of(rows, self.attributes, owner=type(self).__name__)
@@ -116,4 +64,4 @@ patience, checkpoint, resume, progress, device, threads, random_state
         )
 
     def _beside(self, rows: TrainingRows) -> dict[str, Any]:
-        return {"sensitive": self.attributes_.codes(rows, owner=type(self).__name__)}
+        return {"sensitive_features": self.attributes_.codes(rows, owner=type(self).__name__)}

@@ -41,7 +41,7 @@ def attribute_table(rows: TrainingRows, attributes: Any, *, owner: str) -> pd.Da
     >>> attribute_table(rows, "sex", owner="fit")["sex"].tolist()
     ['not M', 'M']
     """
-    table = None if rows.sensitive is None else _as_table(rows.sensitive, owner)
+    table = None if rows.sensitive_features is None else _as_table(rows.sensitive_features, owner)
     if attributes is None:
         if table is None:
             raise InputError(

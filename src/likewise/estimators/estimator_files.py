@@ -28,21 +28,11 @@ __all__ = ["load", "load_estimator", "save_estimator"]
 _KEY = "likewise"
 _KIND = "estimator"
 _SCHEMA = 1
-# What `fit` learned besides the weights; not every estimator has all of them.
-_LEARNED = (
-    "classes_",
-    "n_features_in_",
-    "feature_names_in_",
-    "encoder_",
-    "metric_",
-    "removed_",
-    "search_domain_",
-    "attributes_",
-    "proxy_",
-    "status_",
-    "findings_",
-    "n_iter_",
-)
+# What `fit` made that is not written as a value: weights have their own place, and the others come of the rest.
+_MADE_AGAIN = frozenset({"network_", "module_", "objective_", "history_"})
+# Names in files of earlier versions.
+_RENAMED_PARAMETERS = {"lam": "lambda_init"}
+_RENAMED_COLUMNS = {"lam": "lambda_"}
 
 
 def save_estimator(estimator: Any, path: str | os.PathLike[str], *, training: bool) -> None:
@@ -54,7 +44,9 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str], *, training: bo
             parameters[name] = encode(value, arrays)
         except CannotStoreError:
             left_out.append(name)
-    learned = {name: getattr(estimator, name) for name in _LEARNED if hasattr(estimator, name)}
+    learned = {
+        name: getattr(estimator, name) for name in estimator._learned_names() if name not in _MADE_AGAIN
+    }
     try:
         stored = {name: encode(value, arrays) for name, value in learned.items()}
     except CannotStoreError as error:
@@ -185,7 +177,10 @@ def _build(
     path: Path,
 ) -> Any:
     arrays = {name: tensor.numpy() for name, tensor in tensors.items() if name.startswith("value.")}
-    parameters = {name: decode(item, arrays) for name, item in description["parameters"].items()}
+    parameters = {
+        _RENAMED_PARAMETERS.get(name, name): decode(item, arrays)
+        for name, item in description["parameters"].items()
+    }
     left_out = [name for name in description["left_out"] if name != "module"]
     if "module" in description["left_out"]:
         if module is None:
@@ -233,7 +228,9 @@ def _read_training(estimator: Any, stored: dict[str, Any], tensors: Mapping[str,
     load_optimizer(optimizer, _part(tensors, "optimizer"), stored["groups"])
     estimator._optimizer = optimizer
     estimator._state = State.from_tensors(_part(tensors, "state"), stored["state"])
-    estimator.history_ = History({name: tensors[f"history.{name}"].numpy() for name in stored["history"]})
+    estimator.history_ = History(
+        {_RENAMED_COLUMNS.get(name, name): tensors[f"history.{name}"].numpy() for name in stored["history"]}
+    )
     generator = np.random.default_rng()
     generator.bit_generator.state = stored["random"]
     estimator._random = generator

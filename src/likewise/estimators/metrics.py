@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -53,14 +54,14 @@ def trained_metric(metric: Any, rows: TrainingRows, *, owner: str) -> FairMetric
     owner : str
     """
     if metric is None:
-        if rows.sensitive is None:
+        if rows.sensitive_features is None:
             raise InputError(
                 f"{owner}: nothing says who is comparable. Pass metric=AttributeSubspace(['sex']) or another "
                 "metric or learner, or the sensitive attributes as fit(X, y, sensitive_features=...)."
             )
         metric = AttributeSubspace()
     found = ready_metric(
-        metric, rows.given, owner=owner, sensitive_features=rows.sensitive, encoder=rows.encoder
+        metric, rows.given, owner=owner, sensitive_features=rows.sensitive_features, encoder=rows.encoder
     )
     _check_fits(found, rows, owner)
     return found
@@ -84,15 +85,28 @@ def _check_fits(metric: FairMetric, rows: TrainingRows, owner: str) -> None:
         )
 
 
-def removed_directions(project: Any, rows: TrainingRows, *, owner: str) -> Subspace | None:
-    """Return the directions that a metric or learner makes cheap, to be projected off; None for none."""
+def removed_directions(
+    project: Any, rows: TrainingRows, *, owner: str
+) -> tuple[Subspace | None, tuple[str, ...]]:
+    """Return the directions that a metric or learner makes cheap, to be projected off, and its sensitive columns."""
     if project is None:
-        return None
-    return projected_off(trained_metric(project, rows, owner=owner), owner=owner)
+        return None, ()
+    metric = trained_metric(project, rows, owner=owner)
+    return projected_off(metric, owner=owner), metric.sensitive_features
 
 
-def metric_of_model(metric: FairMetric, removed: Subspace | None) -> FairMetric:
+def metric_of_model(
+    metric: FairMetric, removed: Subspace | None, sensitive_features: Sequence[str] = ()
+) -> FairMetric:
     """Return the metric of a model that does not see `removed`: what is projected off costs nothing too.
+
+    Parameters
+    ----------
+    metric : FairMetric
+    removed : Subspace, optional
+        What is projected off.
+    sensitive_features : sequence of str
+        Columns that `removed` was told are sensitive.
 
     Examples
     --------
@@ -103,7 +117,10 @@ def metric_of_model(metric: FairMetric, removed: Subspace | None) -> FairMetric:
     if removed is None:
         return metric
     return metric | FairMetric.from_subspace(
-        removed, feature_map=metric.feature_map, feature_names=metric.feature_names
+        removed,
+        feature_map=metric.feature_map,
+        feature_names=metric.feature_names,
+        sensitive_features=sensitive_features,
     )
 
 
@@ -133,7 +150,9 @@ def searched_metric(metric: FairMetric, removed: Subspace | None) -> FairMetric:
         # Not all cheap directions are free: leave their prices as they are.
         return metric
     left = Subspace.from_directions(rest if len(rest) else np.zeros((1, removed.n_features)))
-    return FairMetric.from_subspace(left, feature_names=metric.feature_names)
+    return FairMetric.from_subspace(
+        left, feature_names=metric.feature_names, sensitive_features=metric.sensitive_features
+    )
 
 
 def search_region(search_domain: Any, metric: FairMetric, rows: TrainingRows, *, owner: str) -> Domain | None:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import torch
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,6 +20,7 @@ from likewise.core.errors import bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.core.subspace import Subspace
 from likewise.domains import TabularDomain
+from likewise.estimators.fields_as_parameters import parameters_from_fields
 from likewise.estimators.network_rows import TrainingRows, read_labels, read_rows, warn_unscaled
 from likewise.estimators.networks import (
     behind_projection,
@@ -41,63 +43,88 @@ from likewise.training.training_result import TrainingResult
 
 __all__ = ["NetworkClassifier"]
 
-_LEARNED = (
-    "network_",
-    "module_",
-    "encoder_",
-    "metric_",
-    "removed_",
-    "search_domain_",
-    "attributes_",
-    "proxy_",
-    "_random",
-)
+# What scikit-learn remembers of the columns: set while the rows are read.
+_COLUMNS = ("n_features_in_", "feature_names_in_")
 
 
+@parameters_from_fields
 class NetworkClassifier(ClassifierMixin, BaseEstimator):
     """A network behind the scikit-learn contract; a subclass says what it minimises.
 
-    See `MLPBaselineClassifier` for the parameters.
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int, default=(100,)
+        Widths of the hidden layers; () makes it a linear model.
+    activation : {"relu", "tanh", "sigmoid", "gelu", "silu", "elu", "softplus"}, default="relu"
+    module : torch.nn.Module or callable, optional
+        Your own network instead: a module (copied, with its weights), or a function that makes one, called
+        with the numbers of columns and classes. It gives logits (n, C), or one logit for two classes.
+    domain : TabularDomain, optional
+        Encoder of raw frames, fitted or not. Without it one is made from the frame where it has columns of
+        text.
+    n_steps : int, default=2000
+        Updates of the weights.
+    batch_size : int, default=1000
+        Rows of one update.
+    lr : float, default=1e-3
+        Learning rate.
+    optimizer : {"adam", "adamw", "sgd"} or callable (parameters, lr) -> Optimizer, default="adam"
+    sampling : {"balanced", "uniform"}, default="balanced"
+        "balanced" draws as many rows of each class, as the paper's Appendix C.
+    validation : float, optional
+        Share of the rows to hold out: the weights with the lowest robust loss on them are kept.
+    patience : int, optional
+        Stop after so many validations (one every 100 steps) without a better one.
+    checkpoint : path, optional
+        File that the run is written to now and then.
+    resume : bool, default=False
+        Go on from the checkpoint, if there is one, to the result of an uninterrupted run; needs a
+        `random_state` that is an int.
+    progress : bool, default=False
+        Show a bar with the time left.
+    device : str, optional
+        Where to train, such as "cuda"; default: the CPU, or where your module is.
+    threads : int, "auto" or None, default="auto"
+        Torch threads while training; "auto" is 1 for networks below a million parameters.
+    random_state : int, Generator, RandomState or None, default=None
+        An int gives the same bytes every time.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only where X was a frame.
+    module_ : torch.nn.Module
+        The trained network of encoded rows.
+    encoder_ : TabularDomain
+        Only where a raw frame was encoded.
+    history_ : History
+        Loss and more, step by step.
+    status_ : {"finished", "stopped_early", "interrupted", "diverged"}
+    findings_ : tuple of Finding
+        What a user should look at; each was given as a warning too.
+    n_iter_ : int
+        Steps made.
     """
 
-    def __init__(
-        self,
-        *,
-        hidden_layer_sizes: Sequence[int] = (100,),
-        activation: str = "relu",
-        module: Any = None,
-        domain: TabularDomain | None = None,
-        n_steps: int = 2000,
-        batch_size: int = 1000,
-        lr: float = 1e-3,
-        optimizer: OptimizerLike = "adam",
-        sampling: Sampling = "balanced",
-        validation: float | None = None,
-        patience: int | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        progress: bool = False,
-        device: str | None = None,
-        threads: int | Literal["auto"] | None = "auto",
-        random_state: RandomState = None,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.module = module
-        self.domain = domain
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.lr = lr
-        self.optimizer = optimizer
-        self.sampling = sampling
-        self.validation = validation
-        self.patience = patience
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.progress = progress
-        self.device = device
-        self.threads = threads
-        self.random_state = random_state
+    hidden_layer_sizes: Sequence[int] = (100,)
+    activation: str = "relu"
+    module: Any = None
+    domain: TabularDomain | None = None
+    n_steps: int = 2000
+    batch_size: int = 1000
+    lr: float = 1e-3
+    optimizer: OptimizerLike = "adam"
+    sampling: Sampling = "balanced"
+    validation: float | None = None
+    patience: int | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    resume: bool = False
+    progress: bool = False
+    device: str | None = None
+    threads: int | Literal["auto"] | None = "auto"
+    random_state: RandomState = None
 
     # ---- what a subclass says -------------------------------------------------------------------------
 
@@ -109,7 +136,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         return ERM()
 
     def _beside(self, rows: TrainingRows) -> dict[str, Any]:
-        """Return what the batches hold besides rows and classes: `sensitive` codes, `proxy` vectors."""
+        """Return what the batches hold besides rows and classes: `sensitive_features` codes, `proxy` vectors."""
         return {}
 
     def _encoder(self) -> TabularDomain | None:
@@ -245,8 +272,9 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
     def _begin(self, rows: TrainingRows, classes: np.ndarray[Any, Any], owner: str) -> None:
         """Check everything and make network and objective: what fails, fails here, before training."""
-        for name in _LEARNED:
-            self.__dict__.pop(name, None)
+        for name in self._learned_names():
+            if name not in _COLUMNS:
+                delattr(self, name)
         if rows.encoder is not None:
             self.encoder_ = rows.encoder
         else:
@@ -257,6 +285,10 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         self._learn(rows)
         self._restore(rows.x.shape[1])
         check_outputs(self.network_, rows.x, len(classes), owner=owner)
+
+    def _learned_names(self) -> list[str]:
+        """Return what `fit` has set so far: the attributes whose names end in ``_``."""
+        return sorted(name for name in vars(self) if name.endswith("_") and not name.startswith("_"))
 
     def _restore(self, width: int) -> None:
         """Make objective and network, with first weights, for what was learned about rows of `width` columns."""
@@ -347,9 +379,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n, C)
             In the order of ``classes_``.
         """
-        scores = self._scores(X)
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(self._scores(X), axis=1))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the scores (n, C) before the softmax; for two classes the second minus the first, (n,)."""

@@ -38,7 +38,7 @@ class TrainingRows:
         Encoded rows.
     codes : ndarray of int of shape (n,)
         Class indices.
-    sensitive : object
+    sensitive_features : object
         `sensitive_features` as they came; of the same length.
     encoder : TabularDomain or None
         What encoded the rows.
@@ -47,7 +47,7 @@ class TrainingRows:
     given: Any
     x: FloatArray
     codes: Labels
-    sensitive: Any
+    sensitive_features: Any
     encoder: TabularDomain | None
 
 

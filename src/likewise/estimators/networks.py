@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from likewise.core.arrays import FloatArray, to_numpy
+from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
 from likewise.models.guard import evaluating, module_device, module_dtype
@@ -78,11 +79,7 @@ def make_network(
 
 def _widths(hidden: Any, owner: str) -> tuple[int, ...]:
     widths = (hidden,) if isinstance(hidden, (int, np.integer)) else tuple(hidden)
-    if any(isinstance(w, bool) or not isinstance(w, (int, np.integer)) or w < 1 for w in widths):
-        raise bad_parameter(
-            owner, "hidden_layer_sizes", allowed="whole numbers of at least 1", got=repr(hidden)
-        )
-    return tuple(int(w) for w in widths)
+    return tuple(check_integer(width, owner=owner, name="hidden_layer_sizes", low=1) for width in widths)
 
 
 def _takes_sizes(factory: Any) -> bool:

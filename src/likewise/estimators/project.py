@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import field
+from typing import Any
 
-from likewise.core.randomness import RandomState
 from likewise.domains import TabularDomain
+from likewise.estimators.fields_as_parameters import parameters_from_fields
 from likewise.estimators.metrics import metric_encoder, trained_metric
 from likewise.estimators.network_classifier import NetworkClassifier
 from likewise.estimators.network_rows import TrainingRows
 from likewise.preprocessing.project import projected_off
-from likewise.training.sampling import Sampling
-from likewise.training.setup import OptimizerLike
 
 __all__ = ["ProjectClassifier"]
 
 
+@parameters_from_fields
 class ProjectClassifier(NetworkClassifier):
     """Plain training on rows projected off the sensitive subspace, as the paper's "Project".
 
@@ -28,17 +26,12 @@ class ProjectClassifier(NetworkClassifier):
     ----------
     metric : FairMetric, learner or list of them, optional
         Whose sensitive subspace is projected off; as in `SenSRClassifier`.
-    hidden_layer_sizes, activation, module, domain, n_steps, batch_size, lr, optimizer, sampling, validation, \
-patience, checkpoint, resume, progress, device, threads, random_state
-        As in `MLPBaselineClassifier`.
 
     Attributes
     ----------
     metric_ : FairMetric
     removed_ : Subspace
         What was projected off.
-    classes_, n_features_in_, feature_names_in_, module_, encoder_, history_, status_, findings_, n_iter_
-        As in `MLPBaselineClassifier`.
 
     Examples
     --------
@@ -51,48 +44,7 @@ patience, checkpoint, resume, progress, device, threads, random_state
     True
     """
 
-    def __init__(
-        self,
-        metric: Any = None,
-        *,
-        hidden_layer_sizes: Sequence[int] = (100,),
-        activation: str = "relu",
-        module: Any = None,
-        domain: TabularDomain | None = None,
-        n_steps: int = 2000,
-        batch_size: int = 1000,
-        lr: float = 1e-3,
-        optimizer: OptimizerLike = "adam",
-        sampling: Sampling = "balanced",
-        validation: float | None = None,
-        patience: int | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        progress: bool = False,
-        device: str | None = None,
-        threads: int | Literal["auto"] | None = "auto",
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(
-            hidden_layer_sizes=hidden_layer_sizes,
-            activation=activation,
-            module=module,
-            domain=domain,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            lr=lr,
-            optimizer=optimizer,
-            sampling=sampling,
-            validation=validation,
-            patience=patience,
-            checkpoint=checkpoint,
-            resume=resume,
-            progress=progress,
-            device=device,
-            threads=threads,
-            random_state=random_state,
-        )
-        self.metric = metric
+    metric: Any = field(default=None, kw_only=False)
 
     def _encoder(self) -> TabularDomain | None:
         return self.domain if self.domain is not None else metric_encoder(self.metric)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from likewise.core.arrays import FloatArray, to_numpy
-from likewise.core.checks import check_number, check_same_length
+from likewise.core.checks import check_integer, check_number, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.evaluation.measures import Interval
@@ -172,8 +172,7 @@ def check_choices(
     >>> check_choices("bootstrap_interval", 2000, 0.95, "bca")
     """
     check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
-        raise bad_parameter(owner, "n_resamples", allowed="a whole number >= 1", got=n_resamples)
+    check_integer(n_resamples, owner=owner, name="n_resamples", low=1)
     if method not in methods:
         words = ", ".join(repr(word) for word in methods)
         raise bad_parameter(owner, "method", allowed=f"one of {words}", got=method)

@@ -164,7 +164,7 @@ class AdultStudy(Study):
         measured = evaluate(estimator, data.X_test[some], data.y_test[some], n_resamples=1).values
         extras: dict[str, Any] = {"status": estimator.status_, "steps": int(estimator.n_iter_)}
         if hasattr(estimator, "lambda_rule"):
-            extras["lambda"] = float(estimator.history_["lam"][-1])
+            extras["lambda"] = float(estimator.history_["lambda_"][-1])
         return CellResult({measure.key: float(measured[measure.key]) for measure in MEASURES}, extras)
 
 

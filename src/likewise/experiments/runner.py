@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
+from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, bad_parameter
 from likewise.experiments.store import Cell, Store
 from likewise.experiments.study import Study
@@ -116,8 +117,7 @@ def plan_run(
     >>> [(task.method, task.seed) for task in plan.tasks]
     [('SenSR', 0), ('SenSR', 1)]
     """
-    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
-        raise bad_parameter("plan_run", "seeds", allowed="an int >= 1", got=seeds)
+    check_integer(seeds, owner="plan_run", name="seeds", low=1)
     wanted = _choose([study for study, _ in studies], list(methods))
     tasks: list[Task] = []
     damaged: list[str] = []
@@ -174,8 +174,7 @@ def run_plan(
     tuple of Failure
         Cells that could not be computed; the others were.
     """
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise bad_parameter("run_plan", "jobs", allowed="an int >= 1", got=jobs)
+    check_integer(jobs, owner="run_plan", name="jobs", low=1)
     progress = Progress({task: task.study.cost(task.method) for task in plan.tasks})
     with closing(work(plan.tasks, jobs)) as outcomes:
         for task, outcome in outcomes:

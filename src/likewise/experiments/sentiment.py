@@ -10,8 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from likewise.core.checks import check_number
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.checks import check_integer
+from likewise.core.errors import InputError
 from likewise.experiments.sentiment_paper import MEASURES, METHODS, PUBLISHED
 from likewise.experiments.settings import file_digest, plain_settings
 from likewise.experiments.study import CellResult, Cells, Measure, Published, Study
@@ -79,10 +79,8 @@ class SentimentStudy(Study):
                     raise InputError(f"SentimentStudy: {name!r}: there is no file {str(path)!r}.")
         for name in ("n_steps", "n_directions", "n_expert_directions"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-                raise bad_parameter("SentimentStudy", name, allowed="a whole number >= 1 or None", got=value)
             if value is not None:
-                check_number(value, owner="SentimentStudy", name=name, low=1)
+                check_integer(value, owner="SentimentStudy", name=name, low=1, besides="None")
 
     @property
     def name(self) -> str:
@@ -293,7 +291,7 @@ def _measured(estimator: Any, data: SentimentData) -> CellResult:
         "sentiment": {name: round(float(s), 6) for name, s in zip(people["name"], scores, strict=True)},
     }
     if hasattr(estimator, "lambda_rule"):
-        extras["lambda"] = float(estimator.history_["lam"][-1])
+        extras["lambda"] = float(estimator.history_["lambda_"][-1])
     return CellResult({measure.key: float(values[measure.key]) for measure in MEASURES}, extras)
 
 

@@ -8,10 +8,11 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["file_digest", "plain_settings"]
+__all__ = ["file_digest", "plain_settings", "with_todays_names"]
 
 # What changes how a training runs or where, but not what it learns; and the seed, which a cell has anyway.
 _LEFT_OUT = frozenset({"checkpoint", "resume", "progress", "device", "threads", "random_state"})
+_RENAMED = {"lam": "lambda_init"}
 
 
 def plain_settings(value: Any) -> Any:
@@ -47,6 +48,21 @@ def plain_settings(value: Any) -> Any:
         return repr(value)
     kept = {name: plain_settings(item) for name, item in inner.items() if name not in _LEFT_OUT}
     return {"class": type(value).__name__, **kept}
+
+
+def with_todays_names(settings: Any) -> Any:
+    """Return kept settings with parameters that an earlier version called otherwise under today's names.
+
+    Examples
+    --------
+    >>> with_todays_names({"estimator": {"class": "SenSRClassifier", "lam": 2.0}})
+    {'estimator': {'class': 'SenSRClassifier', 'lambda_init': 2.0}}
+    """
+    if isinstance(settings, list):
+        return [with_todays_names(item) for item in settings]
+    if not isinstance(settings, dict):
+        return settings
+    return {_RENAMED.get(name, name): with_todays_names(item) for name, item in settings.items()}
 
 
 def file_digest(path: str | Path) -> str:

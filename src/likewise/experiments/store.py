@@ -15,6 +15,7 @@ from typing import Any
 from likewise._version import __version__
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import atomic_path
+from likewise.experiments.settings import with_todays_names
 from likewise.experiments.study import CellResult, Study
 
 __all__ = ["Cell", "Found", "Store", "versions"]
@@ -150,7 +151,7 @@ class Store:
                 f"{path} belongs to {name[0]}, {name[1]}, seed {name[2]}, not to {self.study.name}, {method}, "
                 f"seed {seed}. Move it away, or choose another --out."
             )
-        difference = _difference(content.get("settings"), wanted)
+        difference = _difference(with_todays_names(content.get("settings")), wanted)
         keys = [measure.key for measure in self.study.measures]
         try:
             values = {key: _from_number(content["values"][key]) for key in keys}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from likewise._api import RENAMED
+from likewise.core.lazy import lazy_names
 from likewise.fair_metrics.attribute import AttributeSubspace
 from likewise.fair_metrics.comparable import ComparableSubspace
 from likewise.fair_metrics.diagnosing import diagnose
 from likewise.fair_metrics.diagnosis import Diagnosis, ProbeScores
 from likewise.fair_metrics.expert import ExpertSubspace
-from likewise.fair_metrics.fixed_metrics import Euclidean, Mahalanobis
+from likewise.fair_metrics.fixed_metrics import euclidean, mahalanobis
 from likewise.fair_metrics.metric import FairMetric
 from likewise.fair_metrics.pair_metric import PairMetric
 from likewise.fair_metrics.stability import Stability
@@ -16,12 +18,14 @@ __all__ = [
     "AttributeSubspace",
     "ComparableSubspace",
     "Diagnosis",
-    "Euclidean",
     "ExpertSubspace",
     "FairMetric",
-    "Mahalanobis",
     "PairMetric",
     "ProbeScores",
     "Stability",
     "diagnose",
+    "euclidean",
+    "mahalanobis",
 ]
+
+__getattr__ = lazy_names(__name__, {}, RENAMED)[0]

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 
 from likewise.core.arrays import FloatArray
-from likewise.core.checks import check_number
+from likewise.core.checks import check_integer, check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.attribute_values import (
@@ -20,7 +20,7 @@ from likewise.fair_metrics.attribute_values import (
     resolve_kinds,
 )
 from likewise.fair_metrics.glm import Penalty, fit_glm
-from likewise.fair_metrics.learner import SubspaceLearner
+from likewise.fair_metrics.learner import Features, SubspaceLearner
 
 __all__ = ["AttributeSubspace"]
 
@@ -142,7 +142,8 @@ class AttributeSubspace(SubspaceLearner):
             learned = self._directions(features.phi, attribute, target, penalty)
             directions[attribute.name] = learned
             rows += [learned, *(features.where.unit(i)[None, :] for i in attribute.own)]
-        self._learned(Subspace.from_directions(np.concatenate(rows)), features)
+        told = [_told(attribute.name, features) for attribute in attributes]
+        self._learned(Subspace.from_directions(np.concatenate(rows)), features, told)
         self.directions_ = directions
         self.kinds_ = {a.name: kind for a, kind in zip(attributes, kinds, strict=True)}
         return self
@@ -152,9 +153,7 @@ class AttributeSubspace(SubspaceLearner):
         check_number(self.regularization, owner=owner, name="regularization", low=0.0)
         check_number(self.tol, owner=owner, name="tol", low=0.0, open_low=True)
         for name in ("rounds", "max_iter"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                raise bad_parameter(owner, name, allowed="a whole number >= 1", got=value)
+            check_integer(getattr(self, name), owner=owner, name=name, low=1)
         if self.penalty not in ("squared", "norm"):
             raise bad_parameter(owner, "penalty", allowed="'squared' or 'norm'", got=self.penalty)
         if self.class_weight not in (None, "balanced"):
@@ -203,3 +202,12 @@ class AttributeSubspace(SubspaceLearner):
         tags.target_tags.required = self.attributes is None
         tags.input_tags.allow_nan = False
         return tags
+
+
+def _told(name: Any, features: Features) -> str | None:
+    """The column of X that an attribute is; None where its values are no column of X."""
+    if features.where.has(name):
+        return features.where.whole_column(name)
+    # A feature map without names hides which coordinates a column became.
+    frame = features.frame
+    return str(name) if frame is not None and name in frame.columns else None

@@ -12,7 +12,8 @@ from likewise.core.randomness import RandomState, numpy_generator
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.comparable_groups import Groups, read_groups
 from likewise.fair_metrics.learner import Features, SubspaceLearner
-from likewise.fair_metrics.scatter import Scatter, leading_directions, null_eigenvalues, top_of_gram
+from likewise.fair_metrics.parallel_analysis import count_factors
+from likewise.fair_metrics.scatter import Scatter, leading_directions, top_of_gram
 
 __all__ = ["ComparableSubspace"]
 
@@ -30,14 +31,15 @@ class ComparableSubspace(SubspaceLearner):
     ----------
     n_components : int, float or "auto", default="auto"
         A number of directions; a share of the within-group variance in (0, 1); or "auto": as many as stand
-        out from columns without correlation (parallel analysis, Horn 1965), at least one.
+        out from columns without correlation (parallel analysis, Horn 1965, of what the directions before
+        leave), at least one.
     solver : {"auto", "gram", "randomized"}, default="auto"
         "gram" accumulates the d × d scatter in one pass; "randomized" makes several passes with a few
         vectors, for an integer `n_components` and wide rows. "auto" takes "gram" up to 2,000 columns.
     weight, domain, feature_map
         As in `ExpertSubspace`.
     random_state : int, numpy Generator or None, default=None
-        For "auto" and "randomized".
+        For "randomized".
 
     Attributes
     ----------
@@ -193,7 +195,7 @@ class ComparableSubspace(SubspaceLearner):
             values, vectors = top_of_gram(gram, int(count))
         else:
             values, vectors = top_of_gram(gram)
-            count = _choose(count, gram, values, freedom, numpy_generator(self.random_state))
+            count = _choose(count, gram, values, freedom)
         rank = _rank(values, total, freedom, features.phi)
         if streaming and int(count) > rank:
             return
@@ -253,11 +255,9 @@ def _rank(values: FloatArray, total: float, freedom: int, phi: FloatArray) -> in
     return min(int((values > resolution * total).sum()), freedom)
 
 
-def _choose(wanted: Any, gram: FloatArray, values: FloatArray, freedom: int, rng: np.random.Generator) -> int:
+def _choose(wanted: Any, gram: FloatArray, values: FloatArray, freedom: int) -> int:
     """Number of components for a share of variance, or by parallel analysis."""
-    if wanted != "auto":
-        shares = np.cumsum(values) / max(float(np.trace(gram)), 1e-300)
-        return int(np.searchsorted(shares, float(wanted) - 1e-12) + 1)
-    null = null_eigenvalues(np.diag(gram) / freedom, freedom, rng)
-    above = values > null
-    return max(1, int(above.argmin()) if not above.all() else len(above))
+    if wanted == "auto":
+        return max(1, count_factors(gram, freedom))
+    shares = np.cumsum(values) / max(float(np.trace(gram)), 1e-300)
+    return int(np.searchsorted(shares, float(wanted) - 1e-12) + 1)

@@ -10,6 +10,7 @@ import pandas as pd
 from sklearn.utils import get_tags
 
 from likewise.core.arrays import FloatArray, is_tensor, to_numpy
+from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame, to_pandas
 from likewise.core.randomness import RandomState, numpy_generator, spawn_seeds
@@ -135,10 +136,8 @@ def _check(kind: Any, n_resamples: Any, folds: Any, max_rows: Any) -> None:
         ("folds", folds, 2),
         ("max_rows", max_rows, 10),
     ):
-        if name == "max_rows" and value is None:
-            continue
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < low:
-            raise bad_parameter("diagnose", name, allowed=f"a whole number >= {low}", got=value)
+        if name != "max_rows" or value is not None:
+            check_integer(value, owner="diagnose", name=name, low=low)
     if not isinstance(kind, str):
         raise bad_parameter("diagnose", "kind", allowed="one kind as text", got=kind)
 

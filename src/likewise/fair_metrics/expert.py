@@ -83,12 +83,23 @@ class ExpertSubspace(SubspaceLearner):
             raise InputError(
                 "ExpertSubspace: the directions span nothing: every one is zero. Name at least one column."
             )
-        self._learned(subspace, features)
+        self._learned(subspace, features, _whole_columns(self.directions, features.where))
         return self
+
+
+def _whole_columns(directions: Any, where: Coordinates) -> list[str | None]:
+    """Columns that were named as a whole; contrasts and vectors name none."""
+    named = [item for item in _items(directions) if isinstance(item, (str, int, np.integer))]
+    return [where.whole_column(item) for item in named if where.has(item)]
 
 
 def _rows(directions: Any, where: Coordinates) -> FloatArray:
     """All directions as rows of length d."""
+    return np.concatenate([_item(item, where) for item in _items(directions)])
+
+
+def _items(directions: Any) -> list[Any]:
+    """What was given, one item per column, contrast or vector."""
     if isinstance(directions, Subspace):
         directions = to_numpy(directions.basis).T
     if isinstance(directions, (str, int, np.integer)):
@@ -108,7 +119,7 @@ def _rows(directions: Any, where: Coordinates) -> FloatArray:
         ) from error
     if not items:
         raise bad_parameter("ExpertSubspace", "directions", allowed="at least one direction", got="none")
-    return np.concatenate([_item(item, where) for item in items])
+    return items
 
 
 def _item(item: Any, where: Coordinates) -> FloatArray:

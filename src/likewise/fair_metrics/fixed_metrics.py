@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from likewise.core.arrays import to_numpy
-from likewise.core.checks import check_matrix, check_number
+from likewise.core.checks import check_integer, check_matrix
 from likewise.core.errors import bad_parameter
-from likewise.fair_metrics.metric import FairMetric
+from likewise.fair_metrics.metric import COSTS_NOTHING, FairMetric
 
-__all__ = ["Euclidean", "Mahalanobis"]
+__all__ = ["euclidean", "mahalanobis"]
 
 
-def Euclidean(n_features: int | None = None) -> FairMetric:  # noqa: N802
+def euclidean(n_features: int | None = None) -> FairMetric:
     """Return the plain squared Euclidean distance, under which every difference counts.
 
     Parameters
@@ -25,16 +25,16 @@ def Euclidean(n_features: int | None = None) -> FairMetric:  # noqa: N802
 
     Examples
     --------
-    >>> Euclidean(2).squared_distance([[0.0, 0.0]], [[1.0, 1.0]])
+    >>> euclidean(2).squared_distance([[0.0, 0.0]], [[1.0, 1.0]])
     array([2.])
     """
-    width = 0 if n_features is None else n_features
-    if n_features is not None:
-        check_number(n_features, owner="Euclidean", name="n_features", low=1)
+    width = (
+        0 if n_features is None else check_integer(n_features, owner="euclidean", name="n_features", low=1)
+    )
     return FairMetric(1.0, np.zeros((width, 0)), np.zeros(0))
 
 
-def Mahalanobis(  # noqa: N802
+def mahalanobis(
     sigma: Any, *, feature_map: Any = None, feature_names: Sequence[str] | None = None
 ) -> FairMetric:
     """Return the metric of a given positive semi-definite Σ (used as it is, not inverted).
@@ -48,16 +48,16 @@ def Mahalanobis(  # noqa: N802
 
     Examples
     --------
-    >>> Mahalanobis([[2.0, 0.0], [0.0, 0.0]]).squared_distance([[1.0, 7.0]], [[0.0, 0.0]])
+    >>> mahalanobis([[2.0, 0.0], [0.0, 0.0]]).squared_distance([[1.0, 7.0]], [[0.0, 0.0]])
     array([2.])
     """
-    matrix = check_matrix(to_numpy(sigma), owner="Mahalanobis", name="sigma").astype(float)
+    matrix = check_matrix(to_numpy(sigma), owner="mahalanobis", name="sigma").astype(float)
     if matrix.shape[0] != matrix.shape[1]:
-        raise bad_parameter("Mahalanobis", "sigma", allowed="a square matrix", got=f"shape {matrix.shape}")
+        raise bad_parameter("mahalanobis", "sigma", allowed="a square matrix", got=f"shape {matrix.shape}")
     size = float(np.abs(matrix).max())
     if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-8 * size):
         raise bad_parameter(
-            "Mahalanobis",
+            "mahalanobis",
             "sigma",
             allowed="symmetric",
             got="a matrix that is not",
@@ -66,12 +66,12 @@ def Mahalanobis(  # noqa: N802
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     if values[0] < -1e-8 * max(size, 1e-300):
         raise bad_parameter(
-            "Mahalanobis",
+            "mahalanobis",
             "sigma",
             allowed="positive semi-definite",
             got=f"a matrix with eigenvalue {values[0]:.3g}",
             remedy="A covariance must be inverted first if its inverse is meant.",
         )
-    keep = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
+    keep = values > COSTS_NOTHING * max(values[-1], 0.0)
     names = None if feature_names is None else tuple(feature_names)
     return FairMetric(0.0, vectors[:, keep], values[keep], feature_map, names)

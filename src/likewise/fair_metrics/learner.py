@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -9,19 +10,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from likewise.core.arrays import FloatArray, is_tensor, to_numpy
 from likewise.core.checks import check_matrix, check_number
 from likewise.core.errors import InputError
-from likewise.core.frames import declared_encoded, is_frame, to_pandas
+from likewise.core.frames import declared_encoded, is_frame, is_raw, to_pandas
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.feature_maps import apply_feature_map, is_encoder, map_names
 from likewise.fair_metrics.metric import FairMetric
 from likewise.fair_metrics.naming import Coordinates
 
-__all__ = ["Features", "SubspaceLearner"]
+__all__ = ["Features", "SubspaceLearner", "warn_if_all_is_free"]
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,9 @@ class SubspaceLearner(BaseEstimator):
         if self.feature_map is not None and not is_encoder(self.feature_map):
             return self._read_mapped(owner, X, frame, reset=reset)
         domain = getattr(self, "encoder_", self.feature_map if self.domain is None else self.domain)
-        names = map_names(domain) if domain is not None and _is_fitted(domain) else None
+        names = map_names(domain)
         encoded = declared_encoded(X)
-        if frame is not None and not encoded and (domain is not None or _is_raw(frame)):
+        if frame is not None and not encoded and (domain is not None or is_raw(frame)):
             return self._read_raw(owner, frame, domain, list(may_miss), reset=reset)
         where_names = names if frame is None else tuple(frame.columns)
         array = validate_data(
@@ -103,7 +103,7 @@ class SubspaceLearner(BaseEstimator):
         self, owner: str, frame: pd.DataFrame, domain: Any, may_miss: list[Any], *, reset: bool
     ) -> Features:
         filled, missing = _fill(frame, may_miss)
-        if domain is None or not _is_fitted(domain):
+        if not is_encoder(domain):
             domain = _new_domain(domain, filled)
         phi = np.array(domain.encode_array(filled), dtype=float)
         where = Coordinates(owner, phi.shape[1], map_names(domain), domain)
@@ -124,26 +124,39 @@ class SubspaceLearner(BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _learned(self, subspace: Subspace, features: Features) -> None:
-        """Store the subspace and the metric that ignores it."""
+    def _learned(
+        self, subspace: Subspace, features: Features, sensitive_features: Iterable[str | None] = ()
+    ) -> None:
+        """Store the subspace and the metric that ignores it, which was told that some columns are sensitive."""
         weight = check_number(self.weight, owner=type(self).__name__, name="weight", low=0.0, high=1.0)
         self.subspace_ = subspace
         self.metric_ = FairMetric.from_subspace(
-            subspace, weight, feature_map=features.feature_map, feature_names=features.where.names
+            subspace,
+            weight,
+            feature_map=features.feature_map,
+            feature_names=features.where.names,
+            sensitive_features=[name for name in sensitive_features if name is not None],
         )
+        warn_if_all_is_free(self.metric_, owner=type(self).__name__)
 
 
-def _is_raw(frame: pd.DataFrame) -> bool:
-    """Whether a frame has columns that are not numbers, so that it must be encoded first."""
-    return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
+def warn_if_all_is_free(metric: FairMetric, *, owner: str) -> None:
+    """Give a `UserWarning` where Σ = 0: everybody is comparable with everybody, whatever they differ in.
 
-
-def _is_fitted(domain: Any) -> bool:
-    try:
-        check_is_fitted(domain)
-    except (NotFittedError, TypeError):
-        return False
-    return True
+    Examples
+    --------
+    >>> warn_if_all_is_free(FairMetric.from_subspace(Subspace.from_directions([[1.0, 0.0]])), owner="fit")
+    """
+    if (metric.scale == 0 or metric.basis.shape[1] == metric.n_features) and not (
+        metric.scale + metric.values
+    ).any():
+        warnings.warn(
+            f"{owner}: the metric is zero: all of its {metric.n_features} directions are free, so everybody is "
+            "comparable with everybody. Name fewer columns as sensitive, or fewer directions; a weight above 0 keeps "
+            "some of the cost.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _new_domain(unfitted: Any, frame: pd.DataFrame) -> Any:

@@ -15,17 +15,19 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.feature_maps import apply_feature_map, map_names, map_width
 
-__all__ = ["FairMetric"]
+__all__ = ["COSTS_NOTHING", "FairMetric"]
 
-# Eigenvalues of Σ this far (relative to the largest) from zero are rounding, not a cost.
-_ZERO = 1e-12
+# A move δ is free where δᵀΣδ is at most this share of ‖δ‖² times the largest eigenvalue of Σ, and an eigenvalue is 0
+# where it is at most this share of the largest. A basis stored in float32 is true to about 1e-7 in angle, so a move
+# along it costs some 1e-14 of its squared length: rounding, not a cost.
+COSTS_NOTHING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class FairMetric:
     """Squared fair distance with Σ = scale · I + Q diag(values) Qᵀ (paper section 2.1 and Appendix B).
 
-    Make one with `FairMetric.from_subspace`, `Euclidean`, `Mahalanobis` or a learner's ``metric_``.
+    Make one with `FairMetric.from_subspace`, `euclidean`, `mahalanobis` or a learner's ``metric_``.
 
     Parameters
     ----------
@@ -39,6 +41,9 @@ class FairMetric:
         The known map φ of Appendix B.2. None is the identity.
     feature_names : sequence of str, optional
         Names of the d columns of φ(x).
+    sensitive_features : sequence of str, default=()
+        Original columns that the metric was told are sensitive, as a whole: what an audit may exchange between
+        people without asking the learned directions. Not those that a learner only found to be correlated.
 
     Notes
     -----
@@ -59,11 +64,12 @@ class FairMetric:
     values: FloatArray
     feature_map: Any = None
     feature_names: tuple[str, ...] | None = None
+    sensitive_features: tuple[str, ...] = ()
     _casts: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         scale = check_number(self.scale, owner="FairMetric", name="scale", low=0.0)
-        basis = Subspace(np.array(to_numpy(self.basis), dtype=float)).basis
+        basis = _orthonormal(np.array(to_numpy(self.basis), dtype=float))
         values = np.array(to_numpy(self.values), dtype=float)
         if values.shape != (basis.shape[1],):
             raise bad_parameter(
@@ -80,7 +86,7 @@ class FairMetric:
                 allowed="finite and at least -scale, so that Σ is positive semi-definite",
                 got=f"{values.min()} with scale {scale}",
             )
-        free = scale + values <= _ZERO * top
+        free = scale + values <= COSTS_NOTHING * top
         names = None if self.feature_names is None else tuple(str(name) for name in self.feature_names)
         if names is not None and len(names) != basis.shape[0]:
             raise InputError(
@@ -93,6 +99,7 @@ class FairMetric:
                 f"FairMetric: the feature map gives {width} columns, the metric has {basis.shape[0]}. "
                 "Learn the metric on φ(X)."
             )
+        object.__setattr__(self, "sensitive_features", _names_of_columns(self.sensitive_features))
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "basis", basis)
         object.__setattr__(self, "values", np.where(free, -scale, values))
@@ -108,6 +115,7 @@ class FairMetric:
         *,
         feature_map: Any = None,
         feature_names: Sequence[str] | None = None,
+        sensitive_features: Sequence[str] = (),
     ) -> FairMetric:
         """Build the metric that ignores a subspace: Σ = I − (1 − w) QQᵀ.
 
@@ -117,7 +125,7 @@ class FairMetric:
             The sensitive directions, in the space of φ.
         weight : float in [0, 1], default=0
             What is left of the cost inside the subspace; 0 makes it free, 1 is the Euclidean metric.
-        feature_map, feature_names
+        feature_map, feature_names, sensitive_features
             As in the class.
 
         Returns
@@ -133,7 +141,9 @@ class FairMetric:
         weight = check_number(weight, owner="FairMetric.from_subspace", name="weight", low=0.0, high=1.0)
         names = None if feature_names is None else tuple(feature_names)
         basis = np.asarray(to_numpy(subspace.basis), dtype=float)
-        return cls(1.0, basis, np.full(subspace.dim, weight - 1.0), feature_map, names)
+        return cls(
+            1.0, basis, np.full(subspace.dim, weight - 1.0), feature_map, names, tuple(sensitive_features)
+        )
 
     def without_feature_map(self) -> FairMetric:
         """Return the same Σ with the identity in place of φ, for rows that are φ(x) already."""
@@ -154,7 +164,7 @@ class FairMetric:
 
     @property
     def null_space(self) -> Subspace:
-        """Directions that cost nothing at all, possibly none."""
+        """The free directions: the null space of Σ, along which nothing costs anything; possibly none."""
         if self.scale > 0:
             return Subspace(self.basis[:, self.values == -self.scale])
         return Subspace(self.basis[:, self.values > 0]).complement()
@@ -174,7 +184,7 @@ class FairMetric:
         if self.scale == 0:
             return None
         relative = self.values / self.scale
-        if relative.size == 0 or (relative > 0).any() or np.ptp(relative) > _ZERO:
+        if relative.size == 0 or (relative > 0).any() or np.ptp(relative) > COSTS_NOTHING:
             return None
         return float(1.0 + relative[0])
 
@@ -218,8 +228,8 @@ class FairMetric:
 
         Examples
         --------
-        >>> from likewise.fair_metrics import Euclidean
-        >>> Euclidean().squared_norm(np.array([[3.0, 4.0]]))
+        >>> from likewise.fair_metrics import euclidean
+        >>> euclidean().squared_norm(np.array([[3.0, 4.0]]))
         array([25.])
         """
         if self.scale == 0:
@@ -232,6 +242,18 @@ class FairMetric:
         if (self.values > -self.scale).any():
             total = total + (inside * inside * self._cast("costs", delta)).sum(-1)
         return total
+
+    def costs_nothing(self, delta: Any) -> Any:
+        """Return whether each row of differences in the space of φ is free up to rounding (`COSTS_NOTHING`), (n,).
+
+        Examples
+        --------
+        >>> metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 0.0]]))
+        >>> metric.costs_nothing(np.array([[3.0, 1e-7], [3.0, 0.1], [0.0, 0.0]]))
+        array([ True, False,  True])
+        """
+        top = max(self.scale, float((self.scale + self.values).max(initial=0.0)))
+        return self.squared_norm(delta) <= COSTS_NOTHING * top * (delta * delta).sum(-1)
 
     def apply(self, delta: Any) -> Any:
         """Return Σδ of each row, shape (n, d); half the gradient of the squared distance.
@@ -304,8 +326,8 @@ class FairMetric:
 
         Examples
         --------
-        >>> from likewise.fair_metrics import Euclidean
-        >>> Euclidean().squared_distance([[0.0, 0.0]], [[3.0, 4.0]])
+        >>> from likewise.fair_metrics import euclidean
+        >>> euclidean().squared_distance([[0.0, 0.0]], [[3.0, 4.0]])
         array([25.])
         """
         first, second = self._pair(X1, X2)
@@ -323,8 +345,8 @@ class FairMetric:
 
         Examples
         --------
-        >>> from likewise.fair_metrics import Euclidean
-        >>> Euclidean().pairwise([[0.0], [2.0]])
+        >>> from likewise.fair_metrics import euclidean
+        >>> euclidean().pairwise([[0.0], [2.0]])
         array([[0., 4.],
                [4., 0.]])
         """
@@ -354,8 +376,8 @@ class FairMetric:
 
         Examples
         --------
-        >>> from likewise.fair_metrics import Euclidean
-        >>> for rows, block in Euclidean().blocks([[0.0], [2.0]], max_bytes=16):
+        >>> from likewise.fair_metrics import euclidean
+        >>> for rows, block in euclidean().blocks([[0.0], [2.0]], max_bytes=16):
         ...     print(rows, block)
         slice(0, 1, None) [[0. 4.]]
         slice(1, 2, None) [[4. 0.]]
@@ -448,3 +470,24 @@ class FairMetric:
         if self.feature_map is not None:
             parts.append(f"feature_map={type(self.feature_map).__name__}")
         return f"FairMetric({', '.join(parts)})"
+
+
+def _orthonormal(basis: FloatArray) -> FloatArray:
+    """A basis that was stored in float32, orthonormal in float64 again (one Newton step to the nearest one)."""
+    Subspace(basis)  # raises where it is no basis at all
+    gram = basis.T @ basis
+    rounded = np.abs(gram - np.eye(len(gram))).max(initial=0.0) > 1e-12
+    return basis @ (1.5 * np.eye(len(gram)) - 0.5 * gram) if rounded else basis
+
+
+def _names_of_columns(names: Any) -> tuple[str, ...]:
+    """Each name once; one string is a mistake for a list of it."""
+    if isinstance(names, str):
+        raise bad_parameter(
+            "FairMetric",
+            "sensitive_features",
+            allowed="a sequence of column names",
+            got=repr(names),
+            remedy=f"Pass ({names!r},).",
+        )
+    return tuple(dict.fromkeys(str(name) for name in names))

@@ -39,6 +39,7 @@ def save_metric(metric: FairMetric, path: str | os.PathLike[str], *, feature_map
         "schema": _SCHEMA,
         "scale": metric.scale,
         "feature_names": metric.feature_names,
+        "sensitive_features": metric.sensitive_features,
         "domain": None if mapping is None else mapping.to_dict(),
     }
     arrays = {"basis": np.ascontiguousarray(metric.basis), "values": metric.values}
@@ -72,6 +73,8 @@ def load_metric(path: str | os.PathLike[str]) -> FairMetric:
             arrays["values"],
             _domain(description["domain"]),
             description["feature_names"],
+            # Files of earlier versions do not say.
+            description.get("sensitive_features", ()),
         )
     except FormatError:
         raise

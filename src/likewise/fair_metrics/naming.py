@@ -121,6 +121,23 @@ class Coordinates:
         shown = ", ".join(known[:30]) + (", …" if len(known) > 30 else "")
         return InputError(f"{self.owner}: there is no column {name!r}{hint}. The columns: {shown}.")
 
+    def whole_column(self, name: Any) -> str | None:
+        """Original column that a name or an index means as a whole; None for a part of one, or without names.
+
+        Examples
+        --------
+        >>> where = Coordinates("fit", 2, ("age", "sex_Male"))
+        >>> where.whole_column("sex"), where.whole_column(0), Coordinates("fit", 2).whole_column(0)
+        ('sex', 'age', None)
+        """
+        found = self.find(name)
+        if is_encoder(self.domain):
+            blocks = {column.name: list(range(column.start, column.stop)) for column in self.domain.columns_}
+            return next((str(column) for column, block in blocks.items() if block == found), None)
+        if isinstance(name, str):
+            return name
+        return None if self.names is None else self.names[found[0]]
+
     def unit(self, index: int) -> FloatArray:
         """The coordinate vector e_index."""
         vector = np.zeros(self.n_features)

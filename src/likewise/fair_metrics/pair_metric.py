@@ -9,13 +9,13 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from likewise.core.arrays import FloatArray, to_numpy
-from likewise.core.checks import check_number, check_same_length
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.checks import check_integer, check_number, check_same_length
+from likewise.core.errors import InputError
 from likewise.core.frames import is_frame, to_pandas
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.fair_metrics.comparable_groups import read_groups
 from likewise.fair_metrics.judgements import Judgements, judge_groups, read_comparable, read_judgements
-from likewise.fair_metrics.learner import Features, SubspaceLearner
+from likewise.fair_metrics.learner import Features, SubspaceLearner, warn_if_all_is_free
 from likewise.fair_metrics.metric import FairMetric
 from likewise.fair_metrics.pair_likelihood import (
     Factor,
@@ -53,7 +53,7 @@ class PairMetric(SubspaceLearner):
     Attributes
     ----------
     metric_ : FairMetric
-        Of the form Mahalanobis(Σ), with d² in the units of the likelihood.
+        Of the form mahalanobis(Σ), with d² in the units of the likelihood.
     subspace_ : Subspace
         Directions that cost nothing; often none.
     sigma_ : ndarray of shape (d, d)
@@ -182,9 +182,7 @@ class PairMetric(SubspaceLearner):
         check_number(self.regularization, owner=owner, name="regularization", low=0.0)
         check_number(self.tol, owner=owner, name="tol", low=0.0, open_low=True)
         for name, low in (("max_pairs", 2), ("max_iter", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < low:
-                raise bad_parameter(owner, name, allowed=f"a whole number >= {low}", got=value)
+            check_integer(getattr(self, name), owner=owner, name=name, low=low)
 
     def _judgements(self, features: Features, y: Any, pairs: Any, comparable: Any) -> Judgements:
         owner, n = type(self).__name__, len(features.phi)
@@ -225,6 +223,7 @@ class PairMetric(SubspaceLearner):
         )
         basis, values = _eigen(found)
         self.metric_ = FairMetric(0.0, basis, values, features.feature_map, features.where.names)
+        warn_if_all_is_free(self.metric_, owner=type(self).__name__)
         self.subspace_ = self.metric_.null_space
         self.sigma_ = self.metric_.sigma()
         distances = self.metric_.squared_norm(delta)

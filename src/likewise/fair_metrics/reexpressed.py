@@ -63,11 +63,5 @@ def reexpress(metric: FairMetric, matrix: FloatArray, *, feature_map: Any = None
         directions[:, priced],
         costs[priced],
         feature_map,
-        None,
-        **_kept(metric),
+        sensitive_features=metric.sensitive_features,
     )
-
-
-def _kept(metric: FairMetric) -> dict[str, Any]:
-    """What a metric knows besides its numbers, which does not depend on coordinates."""
-    return {"sensitive_features": metric.sensitive_features} if hasattr(metric, "sensitive_features") else {}

@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from likewise.core.arrays import FloatArray
 from likewise.fair_metrics.comparable_groups import Groups, centred_chunks
 
-__all__ = ["Scatter", "leading_directions", "null_eigenvalues", "top_of_gram"]
+__all__ = ["Scatter", "leading_directions", "top_of_gram"]
 
 
 class Scatter:
@@ -129,40 +129,3 @@ def leading_directions(
         ritz = (vectors @ turn)[:, ::-1]
         vectors = np.linalg.qr(product)[0]
     return np.maximum(values[::-1][:count], 0.0), ritz[:, :count], total
-
-
-def null_eigenvalues(
-    variances: FloatArray, freedom: int, rng: np.random.Generator, *, draws: int = 20, quantile: float = 0.95
-) -> FloatArray:
-    """Eigenvalues that a scatter of columns without any correlation would show (parallel analysis, Horn 1965).
-
-    The null data are Gaussian with the columns' own variances. Their scatter is Wishart, so it is drawn from
-    its Bartlett factor (d × d) and no data of n rows are made.
-
-    Parameters
-    ----------
-    variances : ndarray of shape (d,)
-        Diagonal of the scatter, divided by its degrees of freedom.
-    freedom : int
-    rng : numpy Generator
-    draws, quantile : int, float
-        The eigenvalue of every rank is the quantile over so many draws.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        Descending.
-    """
-    d = len(variances)
-    spread = np.sqrt(variances)
-    seen = np.zeros((draws, d))
-    for i in range(draws):
-        if freedom >= d:
-            factor = np.tril(rng.normal(size=(d, d)), -1)
-            factor[np.diag_indices(d)] = np.sqrt(rng.chisquare(freedom - np.arange(d)))
-            factor = factor * spread[:, None]
-        else:
-            factor = rng.normal(size=(freedom, d)) * spread
-        found = np.linalg.svd(factor, compute_uv=False) ** 2
-        seen[i, : len(found)] = found
-    return np.asarray(np.quantile(seen, quantile, axis=0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ def union(first: FairMetric, second: FairMetric) -> FairMetric:
         Of two subspace metrics: the span of both subspaces; where their weights differ, shared directions
         get the lower one. Of any other two: the harmonic mean 2 (Σ₁⁻¹ + Σ₂⁻¹)⁻¹, extended to singular
         matrices (twice the parallel sum of Anderson and Duffin), whose free directions are those of both.
+        Told to be sensitive is what either was told.
 
     Examples
     --------
@@ -43,9 +45,10 @@ def union(first: FairMetric, second: FairMetric) -> FairMetric:
 
     if not isinstance(second, FairMetric):
         return NotImplemented
+    told = (*first.sensitive_features, *second.sensitive_features)
     for one, other in ((first, second), (second, first)):
         if one.n_features is None:
-            return other
+            return replace(other, sensitive_features=told)
     if first.n_features != second.n_features:
         raise InputError(
             f"FairMetric: the two metrics have {first.n_features} and {second.n_features} columns. "
@@ -54,8 +57,8 @@ def union(first: FairMetric, second: FairMetric) -> FairMetric:
     feature_map, names = _common_map(first, second)
     if _is_softened(first) and _is_softened(second):
         basis, values = _span_of_both(first, second)
-        return FairMetric(1.0, basis, values, feature_map, names)
-    return _harmonic_mean(first, second, feature_map, names)
+        return FairMetric(1.0, basis, values, feature_map, names, told)
+    return replace(_harmonic_mean(first, second, feature_map, names), sensitive_features=told)
 
 
 def _is_softened(metric: FairMetric) -> bool:
@@ -87,7 +90,7 @@ def _span_of_both(first: FairMetric, second: FairMetric) -> tuple[Any, Any]:
 def _harmonic_mean(
     first: FairMetric, second: FairMetric, feature_map: Any, names: tuple[str, ...] | None
 ) -> FairMetric:
-    from likewise.fair_metrics.fixed_metrics import Mahalanobis
+    from likewise.fair_metrics.fixed_metrics import mahalanobis
 
     one, other = first.sigma(), second.sigma()
     mean = 2.0 * one @ np.linalg.pinv(one + other, hermitian=True) @ other
@@ -95,7 +98,7 @@ def _harmonic_mean(
     # What is free in either is free exactly, not up to the rounding of the pseudo-inverse.
     free = first.null_space | second.null_space
     mean = free.remove(free.remove(mean).T).T if free.dim else mean
-    return Mahalanobis((mean + mean.T) / 2, feature_map=feature_map, feature_names=names)
+    return mahalanobis((mean + mean.T) / 2, feature_map=feature_map, feature_names=names)
 
 
 def _common_map(first: FairMetric, second: FairMetric) -> tuple[Any, tuple[str, ...] | None]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.checks import check_labels, check_same_length
@@ -177,8 +178,7 @@ class Model(ABC):
         outputs = self.outputs(X)
         if self.gives_probabilities:
             return outputs
-        weights = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(outputs, axis=1))
 
     def loss_table(self, X: Any) -> FloatArray:
         """Return the loss of each row under every class label, (n, C) float64."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import softmax
 
 from likewise.core.arrays import FloatArray
 from likewise.models.model import DifferentiableModel
@@ -191,8 +192,7 @@ def _agrees(model: SklearnModel, layers: Layers) -> bool:
     scores = layers.scores(probes)
     if model.gives_probabilities:
         scores = np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        scores = weights / weights.sum(axis=1, keepdims=True)
+        scores = np.asarray(softmax(scores, axis=1))
     answer = answer.reshape(len(probes), -1)
     return answer.shape == scores.shape and bool(np.allclose(answer, scores, rtol=1e-6, atol=1e-8))
 

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from likewise.core.arrays import FloatArray, is_tensor, to_numpy
+from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame, to_pandas, to_same_library
 from likewise.core.subspace import Subspace
@@ -221,8 +222,7 @@ def bias_subspace(sets: Sequence[FloatArray], n_components: int = 1) -> tuple[Su
     """
     centred = np.concatenate([(group - group.mean(axis=0)) / np.sqrt(len(group)) for group in sets])
     most = min(centred.shape)
-    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)) or n_components < 1:
-        raise bad_parameter("HardDebias", "n_components", allowed="a whole number >= 1", got=n_components)
+    check_integer(n_components, owner="HardDebias", name="n_components", low=1)
     _, singular, directions = np.linalg.svd(centred.astype(float), full_matrices=False)
     rank = int((singular > 1e-7 * max(float(singular[0]), np.finfo(float).tiny)).sum())
     if singular[0] <= 1e-12 or n_components > rank or n_components >= centred.shape[1]:

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from likewise.core.arrays import FloatArray, is_tensor, to_numpy
 from likewise.core.checks import check_matrix
 from likewise.core.errors import bad_parameter
-from likewise.core.frames import declared_encoded, is_frame, to_pandas
+from likewise.core.frames import declared_encoded, is_frame, is_raw, to_pandas
 from likewise.domains import TabularDomain
+from likewise.fair_metrics.feature_maps import is_encoder
 
 __all__ = ["read_first_rows", "read_new_rows", "table_or_array"]
 
@@ -89,29 +89,16 @@ def table_or_array(X: Any, owner: str) -> Any:
     if not is_frame(X):
         return X
     if isinstance(X, pd.DataFrame) and not any(isinstance(column, str) for column in X.columns):
-        return X.to_numpy() if not _is_raw(X) else to_pandas(X, owner=owner, name="X")
+        return X.to_numpy() if not is_raw(X) else to_pandas(X, owner=owner, name="X")
     return to_pandas(X, owner=owner, name="X")
 
 
 def _encoder_for(given: Any, domain: TabularDomain | None) -> TabularDomain | None:
     if domain is None:
-        return TabularDomain.from_frame(given) if is_frame(given) and _is_raw(given) else None
-    if not _is_fitted(domain):
+        return TabularDomain.from_frame(given) if is_frame(given) and is_raw(given) else None
+    if not is_encoder(domain):
         fresh: TabularDomain = clone(domain).fit(given)
         return fresh
     if is_frame(given):
         return None if declared_encoded(given) else domain
     return None if hasattr(domain, "feature_names_in_") else domain
-
-
-def _is_raw(frame: pd.DataFrame) -> bool:
-    """Whether a frame has columns that are not numbers, so that it must be encoded first."""
-    return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
-
-
-def _is_fitted(domain: TabularDomain) -> bool:
-    try:
-        check_is_fitted(domain)
-    except NotFittedError:
-        return False
-    return True

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.checks import check_integer
+from likewise.core.errors import InputError
 from likewise.core.extras import require
 
 __all__ = ["WORKER_ENVIRONMENT", "check_files", "check_versions", "connect", "start_workers"]
@@ -171,9 +172,7 @@ def can_show_dashboard() -> bool:
 
 def check_number_of_workers(workers: Any) -> int:
     """Return the number of workers, or say what is wrong with it."""
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise bad_parameter("DaskEngine", "workers", allowed="a whole number >= 1", got=workers)
-    return workers
+    return check_integer(workers, owner="DaskEngine", name="workers", low=1)
 
 
 def _distributed() -> Any:

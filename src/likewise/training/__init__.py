@@ -6,6 +6,8 @@ your own.
 
 from __future__ import annotations
 
+from likewise._api import RENAMED
+from likewise.core.lazy import lazy_names
 from likewise.training.adversarial import AdversarialDebiasing
 from likewise.training.batch import Batch, as_batch
 from likewise.training.checkpoint import read_checkpoint
@@ -22,7 +24,7 @@ from likewise.training.ranks import RankLostError, Ranks, alone, current_ranks, 
 from likewise.training.robust import SEARCHES
 from likewise.training.sampling import ArrayBatches, BatchSource, LoaderBatches
 from likewise.training.sensei import SenSeI
-from likewise.training.sensr import SenSR, WassersteinRobust
+from likewise.training.sensr import SenSR, wasserstein_robust
 from likewise.training.training_result import TrainingResult
 
 __all__ = [
@@ -45,7 +47,6 @@ __all__ = [
     "State",
     "TrainingResult",
     "TrainingWarning",
-    "WassersteinRobust",
     "WithCovariancePenalty",
     "alone",
     "as_batch",
@@ -54,4 +55,7 @@ __all__ = [
     "mlp",
     "read_checkpoint",
     "train",
+    "wasserstein_robust",
 ]
+
+__getattr__ = lazy_names(__name__, {}, RENAMED)[0]

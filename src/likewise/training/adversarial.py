@@ -33,7 +33,7 @@ class AdversarialDebiasing(Objective):
     Parameters
     ----------
     n_values : sequence of int, default=(2,)
-        Number of values of each protected attribute; ``batch.sensitive`` has a column of indices for each.
+        Number of values of each protected attribute; ``batch.sensitive_features`` has a column of indices for each.
     strength : float, default=0.1
         α. The paper's Adult run used 0.001.
     equalized_odds : bool, default=True
@@ -81,24 +81,30 @@ class AdversarialDebiasing(Objective):
     def check(self, batch: Batch) -> None:
         """Raise when the protected attributes are absent or are not what `n_values` says."""
         k = len(self.n_values)
-        if batch.sensitive is None or batch.sensitive.shape != (len(batch), k):
-            got = "none" if batch.sensitive is None else f"shape {tuple(batch.sensitive.shape)}"
+        if batch.sensitive_features is None or batch.sensitive_features.shape != (len(batch), k):
+            got = (
+                "none"
+                if batch.sensitive_features is None
+                else f"shape {tuple(batch.sensitive_features.shape)}"
+            )
             raise bad_parameter(
                 "AdversarialDebiasing",
-                "sensitive",
+                "sensitive_features",
                 allowed=f"an (n, {k}) matrix of value indices",
                 got=got,
-                remedy="Pass Batch.from_arrays(X, y, sensitive=S).",
+                remedy="Pass Batch.from_arrays(X, y, sensitive_features=S).",
             )
         if self.row_loss.regression:
             raise InputError(
                 "AdversarialDebiasing: the adversary reads class probabilities; use a classification loss."
             )
-        top = batch.sensitive.amax(dim=0).tolist()
-        if int(batch.sensitive.min()) < 0 or any(t >= v for t, v in zip(top, self.n_values, strict=True)):
+        top = batch.sensitive_features.amax(dim=0).tolist()
+        if int(batch.sensitive_features.min()) < 0 or any(
+            t >= v for t, v in zip(top, self.n_values, strict=True)
+        ):
             raise bad_parameter(
                 "AdversarialDebiasing",
-                "sensitive",
+                "sensitive_features",
                 allowed=f"indices below {self.n_values}, one bound per attribute",
                 got=f"indices up to {top}",
             )
@@ -165,7 +171,7 @@ class AdversarialDebiasing(Objective):
     def _adversary_loss(
         self, weights: Mapping[str, torch.Tensor], scores: torch.Tensor, rows: Batch
     ) -> torch.Tensor:
-        assert rows.sensitive is not None
+        assert rows.sensitive_features is not None
         seen = (scores * (1 + weights["w.sharpness"].abs())).softmax(dim=1)
         if self.equalized_odds:
             label = nn.functional.one_hot(rows.y, scores.shape[1]).to(scores.dtype)
@@ -173,7 +179,7 @@ class AdversarialDebiasing(Objective):
         total = scores.new_zeros(())
         for i in range(len(self.n_values)):
             guess = torch.addmm(weights[f"w.{i}.bias"], seen, weights[f"w.{i}.weight"])
-            losses = nn.functional.cross_entropy(guess, rows.sensitive[:, i], reduction="none")
+            losses = nn.functional.cross_entropy(guess, rows.sensitive_features[:, i], reduction="none")
             total = total + weighted_mean(losses, rows.weight)
         return total
 

@@ -11,10 +11,12 @@ import torch
 from likewise.core.arrays import to_numpy
 from likewise.core.checks import check_matrix
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.renaming import renamed_parameters, warn_renamed
 
 __all__ = ["Batch", "BatchLike", "as_batch"]
 
 
+@renamed_parameters(sensitive="sensitive_features")
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Rows with their targets.
@@ -25,7 +27,7 @@ class Batch:
         Encoded rows.
     y : Tensor of shape (n,)
         Class indices (int64), or floating numbers for a regression.
-    sensitive : Tensor of int64 of shape (n, k), optional
+    sensitive_features : Tensor of int64 of shape (n, k), optional
         Values of k protected attributes as indices from 0 (`AdversarialDebiasing`).
     proxy : Tensor of shape (n, p), optional
         A vector about each person, such as the embedding of their name (`CoCL`).
@@ -43,7 +45,7 @@ class Batch:
 
     x: torch.Tensor
     y: torch.Tensor
-    sensitive: torch.Tensor | None = None
+    sensitive_features: torch.Tensor | None = None
     proxy: torch.Tensor | None = None
     index: torch.Tensor | None = None
     weight: torch.Tensor | None = None
@@ -63,12 +65,13 @@ class Batch:
             raise bad_parameter("Batch", "y", allowed="of shape (n,)", got=f"shape {tuple(self.y.shape)}")
 
     @classmethod
+    @renamed_parameters(sensitive="sensitive_features")
     def from_arrays(
         cls,
         X: Any,
         y: Any,
         *,
-        sensitive: Any = None,
+        sensitive_features: Any = None,
         proxy: Any = None,
         weight: Any = None,
         dtype: torch.dtype = torch.float32,
@@ -81,7 +84,7 @@ class Batch:
         X : array-like, tensor or numeric frame of shape (n, d)
         y : array-like of shape (n,)
             Class indices from 0, or floating numbers for a regression.
-        sensitive : array-like of int of shape (n,) or (n, k), optional
+        sensitive_features : array-like of int of shape (n,) or (n, k), optional
         proxy : array-like of shape (n, p), optional
         weight : array-like of shape (n,), optional
         dtype : torch.dtype, default=torch.float32
@@ -97,15 +100,21 @@ class Batch:
         target = _tensor(y).to(device)
         target = target.to(dtype) if target.is_floating_point() else target.to(torch.int64)
         beside: dict[str, torch.Tensor] = {"index": torch.arange(len(x), device=device)}
-        if sensitive is not None:
-            codes = _tensor(sensitive).to(device, torch.int64)
-            beside["sensitive"] = codes[:, None] if codes.ndim == 1 else codes
+        if sensitive_features is not None:
+            codes = _tensor(sensitive_features).to(device, torch.int64)
+            beside["sensitive_features"] = codes[:, None] if codes.ndim == 1 else codes
         if proxy is not None:
             vectors = check_matrix(proxy, owner="Batch.from_arrays", name="proxy")
             beside["proxy"] = _tensor(vectors).to(device, dtype)
         if weight is not None:
             beside["weight"] = _tensor(weight).to(device, dtype)
         return cls(x, target, **beside)
+
+    @property
+    def sensitive(self) -> torch.Tensor | None:
+        """The old name of `sensitive_features`."""
+        warn_renamed("Batch.sensitive", "Batch.sensitive_features")
+        return self.sensitive_features
 
     def __len__(self) -> int:
         return len(self.x)
@@ -134,7 +143,7 @@ BatchLike: TypeAlias = "Batch | Mapping[str, torch.Tensor] | tuple[torch.Tensor,
 
 
 def as_batch(item: BatchLike) -> Batch:
-    """Return a `Batch` for what a user's loader yields: (x, y), (x, y, sensitive), a mapping, or a `Batch`.
+    """Return a `Batch` for what a user's loader yields: (x, y), (x, y, sensitive_features), a mapping, or a `Batch`.
 
     Examples
     --------
@@ -145,7 +154,7 @@ def as_batch(item: BatchLike) -> Batch:
         return item
     if isinstance(item, Mapping):
         known = {field.name for field in fields(Batch)}
-        if not {"x", "y"} <= set(item) <= known:
+        if not {"x", "y"} <= set(item) <= known | {"sensitive"}:  # an old name
             raise bad_parameter(
                 "as_batch",
                 "batch",
@@ -158,7 +167,7 @@ def as_batch(item: BatchLike) -> Batch:
     raise bad_parameter(
         "as_batch",
         "batch",
-        allowed="(x, y), (x, y, sensitive), a mapping of tensors, or a Batch",
+        allowed="(x, y), (x, y, sensitive_features), a mapping of tensors, or a Batch",
         got=type(item).__name__,
         remedy="Build Batch(x=..., y=..., ...) in your loop.",
     )

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.arrays import FloatArray
+from likewise.core.renaming import warn_renamed
 
 __all__ = ["History", "Recorder"]
 
@@ -21,7 +22,7 @@ class History:
     Parameters
     ----------
     columns : mapping of str to ndarray of shape (steps,)
-        ``step``, ``loss`` (what was minimised), ``lam`` and what the objective notes (``squared_distance``,
+        ``step``, ``loss`` (what was minimised), ``lambda_`` and what the objective notes (``squared_distance``,
         ``worst_loss``, …); ``validation`` is NaN where no validation was done.
 
     Examples
@@ -40,6 +41,9 @@ class History:
         return len(next(iter(self.columns.values()), ()))
 
     def __getitem__(self, name: str) -> FloatArray:
+        if name == "lam" and name not in self.columns:
+            warn_renamed('history["lam"]', 'history["lambda_"]')
+            name = "lambda_"
         return self.columns[name]
 
     def __contains__(self, name: object) -> bool:

@@ -19,12 +19,12 @@ LambdaRule: TypeAlias = Literal["paper", "authors", "dual", "fixed"]
 AUTHORS_FLOOR = 1e-5
 
 
-def paper_rule(lam: float, eps: float, mean_squared_distance: float, step_size: float) -> float:
+def paper_rule(lambda_: float, eps: float, mean_squared_distance: float, step_size: float) -> float:
     """Return the next λ of Algorithms 1 and 2, line 4: max(0, λ − α(ε − mean d²)).
 
     Parameters
     ----------
-    lam : float
+    lambda_ : float
         λ now.
     eps : float
         The budget ε.
@@ -40,10 +40,12 @@ def paper_rule(lam: float, eps: float, mean_squared_distance: float, step_size: 
     >>> paper_rule(0.01, eps=0.1, mean_squared_distance=0.0, step_size=0.5)
     0.0
     """
-    return max(0.0, lam - step_size * (eps - mean_squared_distance))
+    return max(0.0, lambda_ - step_size * (eps - mean_squared_distance))
 
 
-def authors_rule(lam: float, eps: float, mean_squared_distance: float, floor: float = AUTHORS_FLOOR) -> float:
+def authors_rule(
+    lambda_: float, eps: float, mean_squared_distance: float, floor: float = AUTHORS_FLOOR
+) -> float:
     """Return the next λ of the authors' code: λ + max(m, ε)/min(m, ε) · (m − ε), at least 1e-5.
 
     The step grows with the ratio of what was spent to what was allowed, so λ falls to its floor in a few steps
@@ -58,15 +60,15 @@ def authors_rule(lam: float, eps: float, mean_squared_distance: float, floor: fl
     """
     least, most = sorted((mean_squared_distance, eps))
     if most == 0.0:
-        return lam
+        return lambda_
     if least == 0.0:
         # The ratio is infinite: down to the floor, or up as far as the distance itself.
-        return floor if mean_squared_distance < eps else lam + mean_squared_distance
-    return max(floor, lam + most / least * (mean_squared_distance - eps))
+        return floor if mean_squared_distance < eps else lambda_ + mean_squared_distance
+    return max(floor, lambda_ + most / least * (mean_squared_distance - eps))
 
 
 def dual_rule(
-    lam: float, eps: float, base_loss: Any, squared_distance: Any, loss: Any, smoothing: float = 0.1
+    lambda_: float, eps: float, base_loss: Any, squared_distance: Any, loss: Any, smoothing: float = 0.1
 ) -> float:
     """Move λ towards the exact minimiser of the dual on the worst cases that this batch found.
 
@@ -75,7 +77,7 @@ def dual_rule(
 
     Parameters
     ----------
-    lam : float
+    lambda_ : float
         λ now.
     eps : float
         The budget ε.
@@ -102,7 +104,7 @@ def dual_rule(
         loss=to_numpy(loss).astype(np.float64),
         candidate=rows,
     )
-    return lam + smoothing * (float(dual_curve(frontier).lambda_(eps)) - lam)
+    return lambda_ + smoothing * (float(dual_curve(frontier).lambda_(eps)) - lambda_)
 
 
 def check_rule(rule: str, *, owner: str) -> None:

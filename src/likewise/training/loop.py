@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from likewise.core.checks import check_integer
 from likewise.core.errors import bad_parameter
 from likewise.core.randomness import RandomState, spawn_seeds
 from likewise.models.guard import module_device, module_dtype
@@ -192,8 +193,7 @@ def _schedule(steps: int, validate_every: int, patience: int | None, checkpoint_
     if patience is not None:
         numbers["patience"] = patience
     for name, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise bad_parameter("train", name, allowed="a whole number of at least 1", got=value)
+        check_integer(value, owner="train", name=name, low=1)
     return Schedule(steps, validate_every, patience, checkpoint_every)
 
 

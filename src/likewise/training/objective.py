@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
+from likewise.core.renaming import warn_renamed
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.network import torch_output
 from likewise.models.oracle import class_scores, differentiable_loss
@@ -32,7 +33,7 @@ class State:
     ----------
     step : int
         Steps done.
-    lam : float
+    lambda_ : float
         The λ of the dual; 0 for objectives that have none.
     warm : Tensor of shape (n, d) or None
         Where the search of each row of the data ended last time, as a displacement. The one part that is
@@ -46,13 +47,13 @@ class State:
 
     Examples
     --------
-    >>> state = State(step=3, lam=0.5)
-    >>> State.from_tensors(*state.to_tensors()).lam
+    >>> state = State(step=3, lambda_=0.5)
+    >>> State.from_tensors(*state.to_tensors()).lambda_
     0.5
     """
 
     step: int = 0
-    lam: float = 0.0
+    lambda_: float = 0.0
     warm: torch.Tensor | None = None
     last: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
     counters: Mapping[str, float] = field(default_factory=lambda: _NOTHING)
@@ -77,7 +78,7 @@ class State:
             tensors["warm"] = self.warm
         numbers = {
             "step": self.step,
-            "lam": self.lam,
+            "lambda_": self.lambda_,
             "last": dict(self.last),
             "counters": dict(self.counters),
         }
@@ -90,12 +91,18 @@ class State:
         start = len("tensors.")
         return cls(
             step=read["step"],
-            lam=read["lam"],
+            lambda_=read["lambda_"] if "lambda_" in read else read["lam"],  # its name in older files
             warm=tensors.get("warm"),
             last=MappingProxyType(read["last"]),
             counters=MappingProxyType(read["counters"]),
             tensors=MappingProxyType({k[start:]: v for k, v in tensors.items() if k.startswith("tensors.")}),
         )
+
+    @property
+    def lam(self) -> float:
+        """The old name of `lambda_`."""
+        warn_renamed("State.lam", "State.lambda_")
+        return self.lambda_
 
     def to(self, device: str | torch.device) -> State:
         """Return the state with its tensors on a device."""
@@ -151,7 +158,7 @@ class Objective(ABC):
         ----------
         net : torch.nn.Module
             Maps (n, d) to (n, C) logits.
-        batch : Batch, (x, y), (x, y, sensitive) or mapping
+        batch : Batch, (x, y), (x, y, sensitive_features) or mapping
         state : State
             What `init` or the step before returned.
 

@@ -16,6 +16,7 @@ import torch
 
 from likewise.core.errors import FormatError, InputError, bad_parameter
 from likewise.core.frames import check_columns
+from likewise.core.renaming import renamed_parameters
 from likewise.training.batch import Batch
 from likewise.training.sampling import ArrayBatches, BatchSource, Sampling
 
@@ -31,6 +32,7 @@ class _Group:
     rows: int
 
 
+@renamed_parameters(sensitive="sensitive_features")
 class ParquetBatches(BatchSource):
     """Batches from Parquet files, one window of row groups in memory at a time.
 
@@ -48,7 +50,7 @@ class ParquetBatches(BatchSource):
     classes : sequence, optional
         The labels in the order of the network's outputs. Default: those in the files, sorted (one pass over
         the target column).
-    sensitive : sequence of str, default=()
+    sensitive_features : sequence of str, default=()
         Columns of protected attributes, for objectives that need them; still part of what `encode` gets.
     weight : str, optional
         Column of weights of the rows; not part of what `encode` gets.
@@ -85,7 +87,7 @@ class ParquetBatches(BatchSource):
         *,
         encode: Callable[[pd.DataFrame], Any] | None = None,
         classes: Sequence[Any] | None = None,
-        sensitive: Sequence[str] = (),
+        sensitive_features: Sequence[str] = (),
         weight: str | None = None,
         batch_size: int = 1000,
         sampling: Sampling = "balanced",
@@ -94,7 +96,9 @@ class ParquetBatches(BatchSource):
         device: str | torch.device = "cpu",
         dtype: torch.dtype = torch.float32,
     ) -> None:
-        self._groups = _row_groups(paths, [target, *sensitive, *([] if weight is None else [weight])])
+        self._groups = _row_groups(
+            paths, [target, *sensitive_features, *([] if weight is None else [weight])]
+        )
         self._target, self._encode, self._weight = target, encode, weight
         self.classes = list(classes) if classes is not None else self._values_of(target)
         if len(self.classes) < 2:
@@ -102,7 +106,7 @@ class ParquetBatches(BatchSource):
                 f"ParquetBatches: the column {target!r} has one class only ({self.classes[0]!r}). "
                 "Two or more are needed; check how the target was cut."
             )
-        self.sensitive_values = {name: self._values_of(name) for name in sensitive}
+        self.sensitive_values = {name: self._values_of(name) for name in sensitive_features}
         self._batch_size, self._sampling, self._window_rows = batch_size, sampling, window_rows
         self._generator, self._device, self._dtype = generator, device, dtype
         self._order = torch.randperm(len(self._groups), generator=generator)
@@ -164,7 +168,7 @@ class ParquetBatches(BatchSource):
         X = people if self._encode is None else self._encode(people)
         sensitive = np.stack(codes, axis=1) if codes else None
         return Batch.from_arrays(
-            X, y, sensitive=sensitive, weight=weight, dtype=self._dtype, device=self._device
+            X, y, sensitive_features=sensitive, weight=weight, dtype=self._dtype, device=self._device
         )
 
     def _codes(self, column: pd.Series[Any], values: Sequence[Any], name: str) -> np.ndarray[Any, Any]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
+from likewise.core.checks import check_integer
 from likewise.core.errors import bad_parameter
 from likewise.core.randomness import torch_generator
 
@@ -64,13 +65,11 @@ def mlp(
     """
     if activation not in _ACTIVATIONS:
         raise bad_parameter("mlp", "activation", allowed=f"one of {sorted(_ACTIVATIONS)}", got=activation)
-    widths = [n_in, *hidden, n_out]
-    for name, sizes in (("n_in", [n_in]), ("hidden", hidden), ("n_out", [n_out])):
-        if any(int(size) != size or size < 1 for size in sizes):
-            raise bad_parameter("mlp", name, allowed="whole numbers of at least 1", got=sizes)
+    named = [("n_in", n_in), *(("hidden", width) for width in hidden), ("n_out", n_out)]
+    widths = [check_integer(width, owner="mlp", name=name, low=1) for name, width in named]
     source = torch_generator(0) if generator is None else generator
     layers: list[nn.Module] = []
-    for before, after in pairwise(int(width) for width in widths):
+    for before, after in pairwise(widths):
         # skip_init: the constructor of nn.Linear would draw from torch's global generator.
         layer: nn.Linear = nn.utils.skip_init(nn.Linear, before, after, dtype=dtype)  # type: ignore[no-untyped-call]
         nn.init.xavier_normal_(layer.weight, generator=source)

@@ -50,7 +50,7 @@ class RobustObjective(Objective):
 
     metric: FairMetric
     eps: float = 1e-3
-    lam: float = 2.0
+    lambda_init: float = 2.0
     lambda_rule: LambdaRule = "authors"
     lambda_step: float = 1.0
     search: SearchLike = "fast"
@@ -62,7 +62,7 @@ class RobustObjective(Objective):
     def __post_init__(self) -> None:
         owner = type(self).__name__
         check_number(self.eps, owner=owner, name="eps", low=0)
-        check_number(self.lam, owner=owner, name="lam", low=0)
+        check_number(self.lambda_init, owner=owner, name="lambda_init", low=0)
         check_number(self.lambda_step, owner=owner, name="lambda_step", low=0, open_low=True)
         check_rule(self.lambda_rule, owner=owner)
         if not isinstance(self.search, GradientSearch) and self.search not in SEARCHES:
@@ -90,7 +90,7 @@ class RobustObjective(Objective):
 
     def init(self, net: nn.Module) -> State:
         """Return the state before the first step: λ where it starts."""
-        return State(lam=math.inf if self.eps == 0 else self.lam)
+        return State(lambda_=math.inf if self.eps == 0 else self.lambda_init)
 
     @property
     def inner(self) -> GradientSearch:
@@ -113,14 +113,14 @@ class RobustObjective(Objective):
             y,
             metric=self.metric,
             domain=Unbounded() if self.domain is None else self.domain,
-            lam=state.lam,
+            lam=state.lambda_,
             start=other if explore else own,
             generator=torch.Generator(rows.x.device).manual_seed(state.step),
         )
         # A full phase that began at `own` is never below it.
         if own is None or (search.full_steps and not explore):
             return found
-        return _better(found, own, oracle.loss(own, y), self.metric.squared_norm(own - rows.x), state.lam)
+        return _better(found, own, oracle.loss(own, y), self.metric.squared_norm(own - rows.x), state.lambda_)
 
     def _starts(self, rows: Batch, state: State) -> tuple[torch.Tensor | None, torch.Tensor | None]:
         """Where each row ended last time, and where a row of the last batch with its label ended."""
@@ -152,32 +152,32 @@ class RobustObjective(Objective):
     def _after(self, rows: Batch, found: SearchResult, base_loss: torch.Tensor | None, state: State) -> State:
         """The next state: λ moved (Algorithm 2, line 4), warm starts kept, counters."""
         mean, count = _spent(rows, found)
-        lam = state.lam
+        lambda_ = state.lambda_
         # Without a full phase, or with ε = 0, only free moves are made: there is nothing to price.
         if self.eps > 0 and self.inner.full_steps > 0 and self.lambda_rule != "fixed":
-            lam, floor = self._next_lam(state.lam, mean, found, base_loss)
-            count |= {"lambda_steps": 1, "at_floor": int(lam <= floor)}
+            lambda_, floor = self._next_lambda(state.lambda_, mean, found, base_loss)
+            count |= {"lambda_steps": 1, "at_floor": int(lambda_ <= floor)}
         changes: dict[str, Any] = {}
         if self.warm_start and rows.index is not None:
             changes = self._kept(rows, found, state)
         return state.after(
             count=count,
-            lam=lam,
+            lambda_=lambda_,
             **changes,
             last=MappingProxyType({"squared_distance": mean, "failed_rows": float(count["failed_rows"])}),
         )
 
-    def _next_lam(
+    def _next_lambda(
         self,
-        lam: float,
+        lambda_: float,
         mean: float,
         found: SearchResult,
         base_loss: torch.Tensor | None,
     ) -> tuple[float, float]:
         if self.lambda_rule == "paper":
-            return paper_rule(lam, self.eps, mean, self.lambda_step), 0.0
+            return paper_rule(lambda_, self.eps, mean, self.lambda_step), 0.0
         if self.lambda_rule == "authors":
-            return authors_rule(lam, self.eps, mean), AUTHORS_FLOOR
+            return authors_rule(lambda_, self.eps, mean), AUTHORS_FLOOR
         assert base_loss is not None
         moved: tuple[torch.Tensor, ...] = (base_loss, found.squared_distance, found.loss, found.finite)
         share = current_share()
@@ -185,7 +185,7 @@ class RobustObjective(Objective):
             moved = share.rejoin(torch.stack([part.to(found.loss) for part in moved], dim=1)).unbind(dim=1)
         finite = moved[-1].bool()
         base, squared, loss = (part[finite] for part in moved[:-1])
-        return max(AUTHORS_FLOOR, dual_rule(lam, self.eps, base, squared, loss)), AUTHORS_FLOOR
+        return max(AUTHORS_FLOOR, dual_rule(lambda_, self.eps, base, squared, loss)), AUTHORS_FLOOR
 
     def _kept(self, rows: Batch, found: SearchResult, state: State) -> dict[str, Any]:
         """What changes in the state so that these rows begin next time where they ended now.
@@ -227,10 +227,10 @@ def _spent(rows: Batch, found: SearchResult) -> tuple[float, dict[str, int]]:
 
 
 def _better(
-    found: SearchResult, x: torch.Tensor, loss: torch.Tensor, squared: torch.Tensor, lam: float
+    found: SearchResult, x: torch.Tensor, loss: torch.Tensor, squared: torch.Tensor, lambda_: float
 ) -> SearchResult:
     """Each row's better of what was found and a place that is known."""
-    price = 0.0 if math.isinf(lam) else lam
+    price = 0.0 if math.isinf(lambda_) else lambda_
     value = loss - price * squared
     higher = (value > found.loss - price * found.squared_distance) & torch.isfinite(value)
     return replace(
@@ -246,8 +246,8 @@ def encoded_metric(metric: FairMetric, *, owner: str) -> FairMetric:
 
     Examples
     --------
-    >>> from likewise.fair_metrics import Euclidean
-    >>> encoded_metric(Euclidean(2), owner="SenSR")
+    >>> from likewise.fair_metrics import euclidean
+    >>> encoded_metric(euclidean(2), owner="SenSR")
     FairMetric(n_features=2, scale=1, rank of the rest=0)
     """
     if not isinstance(metric, FairMetric):

@@ -149,7 +149,7 @@ class Run:
         self._remember()
         self.optimizer.step()
         self.state = state
-        return {"loss": value, "lam": state.lam, **state.last}
+        return {"loss": value, "lambda_": state.lambda_, **state.last}
 
     def _validate(self, rows: Batch) -> float:
         value = self.together.robust_loss(self.objective, self.net, rows, self.state)

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import torch
 
+from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, bad_parameter
 from likewise.training.batch import Batch, as_batch
 
@@ -98,7 +99,7 @@ class ArrayBatches(BatchSource):
         n, device = len(data), data.x.device
         index = torch.arange(n, device=device) if data.index is None else data.index
         weight = None if sampling == "weighted" else data.weight
-        self._data = Batch(data.x, data.y, data.sensitive, data.proxy, index, weight)
+        self._data = Batch(data.x, data.y, data.sensitive_features, data.proxy, index, weight)
         # Decks are shuffled on the CPU, where the generator is; what they hold are row numbers of the data.
         y = data.y.cpu()
         self._decks: list[_Deck] = []
@@ -157,7 +158,7 @@ class LoaderBatches(BatchSource):
 
     Parameters
     ----------
-    loader : iterable of Batch, (x, y), (x, y, sensitive) or mappings
+    loader : iterable of Batch, (x, y), (x, y, sensitive_features) or mappings
     generator : torch.Generator
     device : str or torch.device, default="cpu"
     dtype : torch.dtype, optional
@@ -256,8 +257,7 @@ def check_sampling(data: Batch, batch_size: int, sampling: str, *, owner: str = 
     names = get_args(Sampling)
     if sampling not in names:
         raise bad_parameter(owner, "sampling", allowed=f"one of {names}", got=sampling)
-    if isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1:
-        raise bad_parameter(owner, "batch_size", allowed="a whole number of at least 1", got=batch_size)
+    check_integer(batch_size, owner=owner, name="batch_size", low=1)
     if sampling == "balanced":
         if data.y.is_floating_point():
             raise bad_parameter(

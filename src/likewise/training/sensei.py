@@ -13,6 +13,7 @@ from likewise.auditing.search.gradient.row_status import SearchResult
 from likewise.core.arrays import FloatArray
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.renaming import renamed_parameters
 from likewise.models.guard import evaluating
 from likewise.models.losses import Loss, Wanted
 from likewise.models.oracle import make_oracle
@@ -28,6 +29,7 @@ __all__ = ["OutputDistance", "SenSeI"]
 _NUDGE = 1e-2
 
 
+@renamed_parameters(lam="lambda_init")
 @dataclass(frozen=True)
 class SenSeI(RobustObjective):
     """Mean loss plus ρ times the largest change of output between comparable rows.
@@ -38,7 +40,7 @@ class SenSeI(RobustObjective):
 
     Parameters
     ----------
-    metric, eps, lam, lambda_rule, lambda_step, search, domain, warm_start, fast, loss
+    metric, eps, lambda_init, lambda_rule, lambda_step, search, domain, warm_start, fast, loss
         As in `SenSR`.
     rho : float, default=1.0
         ρ, what the regulariser counts for; 0 is plain training.
@@ -122,8 +124,8 @@ class SenSeI(RobustObjective):
             with torch.no_grad():
                 loss, change = self._parts(net, rows, found.x)
         paid = 0.0
-        if not math.isinf(state.lam):
-            paid = state.lam * (self.eps - float(weighted_mean(found.squared_distance, rows.weight)))
+        if not math.isinf(state.lambda_):
+            paid = state.lambda_ * (self.eps - float(weighted_mean(found.squared_distance, rows.weight)))
         return float(loss) + self.rho * (float(change) + paid)
 
     def _parts(self, net: nn.Module, rows: Batch, moved: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

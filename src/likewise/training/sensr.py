@@ -11,7 +11,8 @@ from torch import nn
 
 from likewise.auditing.search.gradient.gradient_search import GradientSearch
 from likewise.auditing.search.gradient.row_status import SearchResult
-from likewise.fair_metrics import Euclidean
+from likewise.core.renaming import renamed_parameters
+from likewise.fair_metrics import euclidean
 from likewise.models.guard import evaluating
 from likewise.models.oracle import make_oracle
 from likewise.training.batch import BatchLike, as_batch
@@ -19,9 +20,10 @@ from likewise.training.objective import State, network_scores, weighted_mean
 from likewise.training.robust import RobustObjective
 from likewise.training.sharing import anywhere
 
-__all__ = ["SenSR", "WassersteinRobust"]
+__all__ = ["SenSR", "wasserstein_robust"]
 
 
+@renamed_parameters(lam="lambda_init")
 @dataclass(frozen=True)
 class SenSR(RobustObjective):
     """The loss of each row at its worst comparable row: min over the network of V(ε) (equation 6).
@@ -32,7 +34,7 @@ class SenSR(RobustObjective):
         Who is comparable, on the rows that the network gets.
     eps : float, default=1e-3
         The budget ε of squared fair distance. 0 allows only moves that cost nothing.
-    lam : float, default=2.0
+    lambda_init : float, default=2.0
         λ at the start.
     lambda_rule : {"authors", "paper", "dual", "fixed"}, default="authors"
         How λ moves: as the authors' code does, as Algorithm 2 says, towards the exact minimiser of the dual on
@@ -110,12 +112,13 @@ class SenSR(RobustObjective):
             found, _ = self.worst_case(net, rows, state)
         if anywhere(not bool(found.finite.all())):
             return math.inf
-        spent = 0.0 if math.isinf(state.lam) else state.lam * self.eps
-        return spent + float(weighted_mean(found.objective(state.lam), rows.weight))
+        spent = 0.0 if math.isinf(state.lambda_) else state.lambda_ * self.eps
+        return spent + float(weighted_mean(found.objective(state.lambda_), rows.weight))
 
 
-def WassersteinRobust(  # noqa: N802
-    n_features: int | None = None, *, eps: float = 0.1, lam: float = 2.0, **choices: Any
+@renamed_parameters(lam="lambda_init")
+def wasserstein_robust(
+    n_features: int | None = None, *, eps: float = 0.1, lambda_init: float = 2.0, **choices: Any
 ) -> SenSR:
     """Return SenSR with the Euclidean metric: the distributionally robust training of Sinha et al. 2018.
 
@@ -125,16 +128,16 @@ def WassersteinRobust(  # noqa: N802
     ----------
     n_features : int, optional
         Number of columns.
-    eps, lam
+    eps, lambda_init
         As in `SenSR`.
     **choices
         Any other choice of `SenSR`. The default search is a damped fixed point, and λ follows the dual.
 
     Examples
     --------
-    >>> WassersteinRobust(2).describe()["metric"]["kind"]
+    >>> wasserstein_robust(2).describe()["metric"]["kind"]
     'FairMetric'
     """
     choices.setdefault("search", GradientSearch(subspace_steps=0, full_steps=15))
     choices.setdefault("lambda_rule", "dual")
-    return SenSR(Euclidean(n_features), eps=eps, lam=lam, **choices)
+    return SenSR(euclidean(n_features), eps=eps, lambda_init=lambda_init, **choices)

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from likewise.core.errors import bad_parameter
+from likewise.core.checks import check_integer
 
 __all__ = ["choose_threads", "torch_threads"]
 
@@ -30,9 +30,7 @@ def choose_threads(net: nn.Module, threads: int | Literal["auto"] | None) -> int
         return None
     if threads == "auto":
         return 1 if sum(p.numel() for p in net.parameters()) < _SMALL else None
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise bad_parameter("train", "threads", allowed="'auto', None or an int >= 1", got=threads)
-    return threads
+    return check_integer(threads, owner="train", name="threads", low=1, besides="'auto' or None")
 
 
 @contextmanager

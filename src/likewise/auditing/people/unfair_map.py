@@ -22,7 +22,7 @@ _CLOSE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class UnfairMap:
-    """Every person with their worst comparable twin, in original units.
+    """Every person with their worst comparable twin (their counterfactual), in original units.
 
     Parameters
     ----------

@@ -243,7 +243,7 @@ def _all_edits(problem: AuditProblem, edits: Any, metric: FairMetric) -> EditPar
     place = problem.coordinates
     known = () if place.encoding is None else place.encoding.names
     fixed = place.fixed_names()
-    told = [name for name in getattr(metric, "sensitive_features", ()) if name in known and name not in fixed]
+    told = [name for name in metric.sensitive_features if name in known and name not in fixed]
     named = edited_columns(asked, owner="audit")
     more = [name for name in dict.fromkeys([*told, *place.free_columns()]) if name not in named]
     unknown = [name for name in named if isinstance(name, str) and known and name not in known]

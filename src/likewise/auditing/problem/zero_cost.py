@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.support.frontier import Floats
+from likewise.fair_metrics.metric import COSTS_NOTHING
 
-__all__ = ["COSTS_NOTHING", "priced_distance"]
-
-# A move δ costs nothing when d² is at most this share of ‖δ‖², times the largest eigenvalue of Σ: it lies in the free
-# directions up to an angle of 1e-6, which is what a basis that was stored in single precision is good for.
-COSTS_NOTHING = 1e-12
+__all__ = ["priced_distance"]
 
 
 def priced_distance(metric: Any, first: Floats, second: Floats, *, resolution: float = 2.3e-16) -> Floats:
@@ -34,8 +31,8 @@ def priced_distance(metric: Any, first: Floats, second: Floats, *, resolution: f
 
     Examples
     --------
-    >>> from likewise.fair_metrics import FairMetric
-    >>> priced_distance(FairMetric(1.0, np.zeros((2, 0)), np.zeros(0)), np.zeros((1, 2)), np.ones((1, 2)))
+    >>> from likewise.fair_metrics import euclidean
+    >>> priced_distance(euclidean(2), np.zeros((1, 2)), np.ones((1, 2)))
     array([2.])
     """
     delta = first - second

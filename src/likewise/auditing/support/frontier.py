@@ -23,7 +23,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """Corners of the upper concave frontier of (d², loss) of every row, in compressed rows.
+    """The frontier of every row, in compressed rows: the corners of the upper concave envelope of its (d², ℓ).
 
     Make one with `from_points`; the constructor takes arrays that are in order already.
 

@@ -34,9 +34,9 @@ def exact_certificate(dual: ExactDual) -> Certificate:
 
     Examples
     --------
-    >>> from likewise.fair_metrics import Euclidean
+    >>> from likewise.fair_metrics import euclidean
     >>> model = LinearModel([2.0], 0.0)
-    >>> dual = exact_dual(model, [[1.0], [-1.0]], [1, 0], metric=Euclidean(), eps=0.25)
+    >>> dual = exact_dual(model, [[1.0], [-1.0]], [1, 0], metric=euclidean(), eps=0.25)
     >>> exact_certificate(dual).verdict(0.32), exact_certificate(dual).verdict(0.31)
     ('fair', 'unfair')
     """
@@ -127,12 +127,12 @@ def exact_bound(
     Examples
     --------
     >>> from likewise.domains import BoxDomain
-    >>> from likewise.fair_metrics import Euclidean
+    >>> from likewise.fair_metrics import euclidean
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(400, 1))
     >>> y = (X[:, 0] > 0).astype(int)
     >>> shown = exact_bound(
-    ...     LinearModel([1.0], 0.0), X, y, metric=Euclidean(), domain=BoxDomain([-1.0], [1.0]), eps=0.01
+    ...     LinearModel([1.0], 0.0), X, y, metric=euclidean(), domain=BoxDomain([-1.0], [1.0]), eps=0.01
     ... )
     >>> shown.about, shown.n, bool(0.5 < shown.value < 0.7)
     ('population', 200, True)

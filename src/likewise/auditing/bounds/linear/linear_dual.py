@@ -44,9 +44,9 @@ class ExactDual:
     Examples
     --------
     >>> from likewise.auditing.bounds.linear import LinearModel, exact_dual
-    >>> from likewise.fair_metrics import Euclidean
+    >>> from likewise.fair_metrics import euclidean
     >>> model = LinearModel([1.0, 0.0], 0.0, loss="zero_one")
-    >>> found = exact_dual(model, [[1.0, 0.0], [3.0, 0.0]], [1, 1], metric=Euclidean(), eps=0.5)
+    >>> found = exact_dual(model, [[1.0, 0.0], [3.0, 0.0]], [1, 1], metric=euclidean(), eps=0.5)
     >>> round(found.value, 6), round(found.gap, 6)  # the first row flips for 1, half of the budget of both
     (0.5, 0.5)
     """
@@ -114,9 +114,9 @@ def exact_dual(
     Examples
     --------
     >>> from likewise.auditing.bounds.linear import LinearModel
-    >>> from likewise.fair_metrics import Euclidean
+    >>> from likewise.fair_metrics import euclidean
     >>> model = LinearModel([2.0], 0.0)
-    >>> found = exact_dual(model, [[1.0], [-1.0]], [1, 0], metric=Euclidean(), eps=0.25)
+    >>> found = exact_dual(model, [[1.0], [-1.0]], [1, 0], metric=euclidean(), eps=0.25)
     >>> bool(np.isclose(found.value, np.log1p(np.exp(-2 * (1 - 0.5)))))  # both rows move by √ε = 0.5
     True
     """

@@ -42,7 +42,10 @@ class LinearSearch(Search):
         """Say why the model cannot be solved exactly, where it cannot."""
         place = problem.coordinates
         if place.linear_form() is None:
-            return place.why_no_gradient() or "the model is no linear classifier (logistic or softmax regression)"
+            return (
+                place.why_no_gradient()
+                or "the model is no linear classifier (logistic or softmax regression)"
+            )
         if place.model.loss.name not in LOSSES:
             return f"the exact audit does not know the loss {place.model.loss.name!r}"
         return None

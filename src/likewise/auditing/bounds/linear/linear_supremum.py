@@ -119,10 +119,10 @@ def exact_supremum(
 
     Examples
     --------
-    >>> from likewise.fair_metrics import Euclidean
+    >>> from likewise.fair_metrics import euclidean
     >>> from likewise.auditing.bounds.linear import LinearModel, exact_supremum
     >>> model = LinearModel([1.0, 0.0], 0.0, loss="hinge")
-    >>> result = exact_supremum(model, [[2.0, 0.0]], [1], metric=Euclidean(), lam=0.125)
+    >>> result = exact_supremum(model, [[2.0, 0.0]], [1], metric=euclidean(), lam=0.125)
     >>> result.value, result.x, result.squared_distance
     (array([1.]), array([[-2.,  0.]]), array([16.]))
     """

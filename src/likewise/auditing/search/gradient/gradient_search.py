@@ -60,14 +60,14 @@ class GradientSearch(Search):
     --------
     >>> import torch
     >>> from likewise.domains import Unbounded
-    >>> from likewise.fair_metrics import Euclidean
+    >>> from likewise.fair_metrics import euclidean
     >>> from likewise.models import make_oracle
     >>> net = torch.nn.Linear(2, 2)
     >>> _ = torch.nn.init.constant_(net.bias, 0.0)
     >>> _ = net.weight.data.copy_(torch.tensor([[0.0, 0.0], [2.0, 0.0]]))
     >>> x, y = torch.zeros(1, 2), torch.tensor([1])
     >>> found = GradientSearch().run(
-    ...     make_oracle(net), x, y, metric=Euclidean(2), domain=Unbounded(), lam=1.0
+    ...     make_oracle(net), x, y, metric=euclidean(2), domain=Unbounded(), lam=1.0
     ... )
     >>> round(float(found.x[0, 0]), 2), found.counts()
     (-0.84, {'CONVERGED': 1, 'MAX_STEPS': 0, 'NON_FINITE': 0})

@@ -34,8 +34,8 @@ class Quadratic:
 
     Examples
     --------
-    >>> from likewise.fair_metrics import Euclidean
-    >>> Quadratic.of(Euclidean(2), torch.zeros(1, 2)).squared(torch.tensor([[3.0, 4.0]]))
+    >>> from likewise.fair_metrics import euclidean
+    >>> Quadratic.of(euclidean(2), torch.zeros(1, 2)).squared(torch.tensor([[3.0, 4.0]]))
     tensor([25.])
     """
 

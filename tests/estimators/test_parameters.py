@@ -1,0 +1,131 @@
+"""Parameters that every estimator has are declared once, and scikit-learn, Python and readers see them in each."""
+
+import inspect
+import pickle
+import pydoc
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GridSearchCV
+
+from likewise import estimators
+from likewise.core.errors import InputError
+from likewise.estimators.fields_as_parameters import parameters_from_fields, with_inherited_sections
+from likewise.estimators.network_classifier import NetworkClassifier
+from likewise.fair_metrics import ExpertSubspace
+
+CLASSES = [getattr(estimators, name) for name in estimators.__all__ if name.endswith("Classifier")]
+SHARED = {
+    "hidden_layer_sizes", "activation", "module", "domain", "n_steps", "batch_size", "lr", "optimizer", "sampling",
+    "validation", "patience", "checkpoint", "resume", "progress", "device", "threads", "random_state",
+}  # fmt: skip
+OWN = {
+    "MLPBaselineClassifier": set(),
+    "ProjectClassifier": {"metric"},
+    "SenSRClassifier": {
+        "metric", "eps", "search", "lambda_rule", "lambda_init", "search_domain", "project", "group_penalty",
+        "attributes",
+    },
+    "SenSeIClassifier": {
+        "metric", "eps", "search", "lambda_rule", "lambda_init", "search_domain", "project", "rho", "outputs",
+    },
+    "WassersteinRobustClassifier": {"eps", "lambda_init", "lambda_rule", "search", "search_domain"},
+    "AdversarialDebiasingClassifier": {"attributes", "strength", "equalized_odds", "adversary_lr"},
+    "CoCLClassifier": {"attributes", "strength"},
+}  # fmt: skip
+each = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+
+
+@each
+def test_signature_get_params_and_attributes_agree(cls):
+    parameters = inspect.signature(cls).parameters
+    assert set(parameters) == SHARED | OWN[cls.__name__]
+    assert all(p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters.values())
+    by_position = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert by_position == [name for name in ("metric", "attributes") if name in OWN[cls.__name__]][:1] or (
+        cls.__name__ == "WassersteinRobustClassifier" and not by_position
+    )
+    estimator = cls()
+    assert set(vars(estimator)) == set(parameters)
+    for name, value in estimator.get_params().items():
+        assert value is parameters[name].default
+        assert value is getattr(estimator, name)
+
+
+@each
+def test_clone_pickle_set_params_repr_and_html(cls):
+    made = cls(n_steps=7, random_state=3)
+    for copy in (clone(made), pickle.loads(pickle.dumps(made)), cls().set_params(n_steps=7, random_state=3)):
+        assert copy.get_params() == made.get_params()
+        assert copy != made  # identity, as scikit-learn's
+    assert repr(made) == f"{cls.__name__}(n_steps=7, random_state=3)"
+    assert "n_steps" in made._repr_html_()
+    assert hash(made) == hash(made)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_stepz'"):
+        cls(n_stepz=3)
+    with pytest.raises(ValueError, match="Invalid parameter 'n_stepz'"):
+        made.set_params(n_stepz=3)
+
+
+@each
+def test_help_tells_of_every_parameter_once(cls):
+    text = pydoc.render_doc(cls, renderer=pydoc.plaintext)
+    section = inspect.getdoc(cls).split("Parameters\n----------\n")[1].split("\nAttributes\n")[0]
+    names = [line.split(" : ")[0] for line in section.splitlines() if line and not line.startswith(" ")]
+    assert sorted(names) == sorted(inspect.signature(cls).parameters)
+    assert "Updates of the weights." in text
+    assert "The trained network of encoded rows." in text
+
+
+def test_grid_search_over_own_and_shared_parameters():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = estimators.SenSRClassifier(
+        ExpertSubspace([0]), hidden_layer_sizes=(4,), n_steps=5, random_state=0
+    )
+    grid = {"eps": [1e-3, 1e-2], "lr": [1e-2, 1e-1], "metric__directions": [[0], [1]]}
+    search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, X.sum(axis=1) > 0)
+    assert set(search.best_params_) == set(grid)
+    assert len(search.cv_results_["params"]) == 8
+
+
+def test_a_subclass_with_an_init_of_its_own_works_as_ever():
+    class Mine(estimators.SenSRClassifier):
+        def __init__(self, *, metric=None, n_steps=5, width=3):
+            super().__init__(metric, n_steps=n_steps, hidden_layer_sizes=(width,))
+            self.width = width
+
+    assert clone(Mine(width=4)).get_params(deep=False) == {"metric": None, "n_steps": 5, "width": 4}
+
+
+def test_the_base_class_owns_what_all_share():
+    assert set(inspect.signature(NetworkClassifier).parameters) == SHARED
+    assert NetworkClassifier.__annotations__.keys() == SHARED
+
+
+def test_old_name_of_lambda_init_works_with_a_warning():
+    with pytest.warns(DeprecationWarning, match=r"SenSRClassifier\(lambda_init=...\)"):
+        assert estimators.SenSRClassifier(lam=3.0).lambda_init == 3.0
+    with pytest.raises(InputError, match="'lam' is 'lambda_init' by its old name"):
+        estimators.SenSRClassifier(lam=3.0, lambda_init=2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimators.SenSRClassifier(lambda_init=3.0)
+
+
+def test_own_words_replace_inherited_ones_and_other_sections_stay():
+    base = "B.\n\nParameters\n----------\na : int\n    Base.\nb : int\n\nNotes\n-----\nOf the base."
+    own = "C.\n\nParameters\n----------\na : float\n    Own.\n\nExamples\n--------\n>>> 1\n1"
+    assert with_inherited_sections(own, base) == (
+        "C.\n\nParameters\n----------\na : float\n    Own.\nb : int\n\nExamples\n--------\n>>> 1\n1"
+    )
+    assert with_inherited_sections("C.", base).endswith("a : int\n    Base.\nb : int")
+
+
+def test_a_class_without_a_docstring():
+    @parameters_from_fields
+    class Bare(BaseEstimator):
+        depth: int = 3
+
+    assert Bare(depth=4).get_params() == {"depth": 4}
