@@ -99,7 +99,7 @@ def command(
     choices = Choices(**given)
     _check(choices, [html_file, None if json_file in (None, "-") else Path(str(json_file))], force)
     check_engine(engine, scheduler, workers, map_folder)
-    from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
+    from likewise.cli.case import diagnose_metric, evaluate_case, nobody_there, solve_case
     from likewise.cli.stage_progress import Progress
     from likewise.models.model_files import read_model
 
@@ -121,6 +121,8 @@ def command(
             confidence=choices.confidence,
             seed=choices.seed,
         )
+        for name, why in nobody_there(people, labels, case.sensitive).items():
+            progress.note(f"the group gaps of {name} are not known: {why}.")
         found = diagnose_metric(case.metric, people, case.sensitive, choices.seed) if diagnose else []
     extras = {"evaluation": evaluation, "diagnoses": found}
     _show(result, extras, json_file, html_file, name=model, quiet=quiet, force=force)

@@ -29,6 +29,7 @@ __all__ = [
     "evaluate_case",
     "fit_metric",
     "metric_columns",
+    "nobody_there",
     "read_metric",
     "solve_case",
     "studies_of",
@@ -182,15 +183,29 @@ def evaluate_case(
     from likewise.evaluation import evaluate
 
     groups = [name for name in sensitive if 2 <= frame[name].nunique() <= MAX_GROUPS]
+    unknown = nobody_there(frame, y, groups)
     return evaluate(
         matched.decide,
         frame,
         np.asarray(y),
-        attributes=groups,
+        attributes=[name for name in groups if name not in unknown],
         studies=studies_of(groups, edits, matched.columns),
         confidence=confidence,
         random_state=seed,
     )
+
+
+def nobody_there(frame: pd.DataFrame, y: Any, groups: Sequence[str]) -> dict[str, str]:
+    """Columns whose group gaps are not known because a group has nobody of a class, and which group and class."""
+    found = {}
+    labels = np.asarray(y)
+    for name in groups:
+        for value in frame[name].unique():
+            missing = set(labels.tolist()) - set(labels[(frame[name] == value).to_numpy()].tolist())
+            if missing:
+                found[name] = f"nobody is {name} = {value} and {min(missing, key=str)}"
+                break
+    return found
 
 
 def studies_of(

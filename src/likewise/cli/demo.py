@@ -133,7 +133,7 @@ def _measure(
             metric=metric,
             domain=data.domain,
             eps=EPS,
-            sensitive=["sex", "race"],
+            edits=["sex", "race"],
             # Exact over 33,000 people and twins in seconds; gradients add little here and take minutes.
             search="candidates",
             random_state=seed,
