@@ -227,17 +227,19 @@ def test_a_model_that_refuses_every_man_does_not_pass_where_sex_is_a_number(run,
 
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"SEX": rng.integers(1, 3, 300), "AGE": rng.integers(18, 80, 300)})
+    table = table.assign(HOURS=rng.integers(0, 60, 300), YEARS=rng.integers(0, 20, 300))
+    used = list(table)
     table["paid"] = (table["SEX"] == 2).astype(int)
     model = xgboost.XGBClassifier(n_estimators=20, max_depth=2, learning_rate=0.5, n_jobs=1)
-    model.fit(table[["SEX", "AGE"]], table["paid"]).save_model("sexist.json")
+    model.fit(table[used], table["paid"]).save_model("sexist.json")
     table.to_csv("people.csv", index=False)
     asked = ("--target", "paid", "--sensitive", "SEX", "--eps", 0, "--delta", 0.1)
     done = run("audit", "sexist.json", "people.csv", *asked, "--json", "-")
     assert done.code == 1, done.err
     numbers = json.loads(done.out)["numbers"]
-    p = model.predict_proba(table[["SEX", "AGE"]])[np.arange(300), table["paid"]]
+    p = model.predict_proba(table[used])[np.arange(300), table["paid"]]
     other = table.assign(SEX=3 - table["SEX"])
-    q = model.predict_proba(other[["SEX", "AGE"]])[np.arange(300), table["paid"]]
+    q = model.predict_proba(other[used])[np.arange(300), table["paid"]]
     truth = float(np.mean(np.log(p) - np.log(q)))
     assert numbers["sensitive_only"]["changed_decisions"]["value"] == 1.0
     assert numbers["sensitive_only"]["gap"]["value"] == pytest.approx(truth, rel=1e-4)
