@@ -209,7 +209,7 @@ class Coordinates:
     def why_no_gradient(self) -> str | None:
         """Why gradients cannot be followed here; None where they can."""
         if not isinstance(self.model, DifferentiableModel):
-            return "the model has no gradient (torch modules, and linear models and networks of scikit-learn, have)"
+            return "the model has no gradient"
         if self.own is None:
             return "the model takes the table itself, and gradients are of numbers"
         if self.metric.feature_map is not None:

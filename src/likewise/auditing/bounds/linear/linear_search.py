@@ -42,10 +42,7 @@ class LinearSearch(Search):
         """Say why the model cannot be solved exactly, where it cannot."""
         place = problem.coordinates
         if place.linear_form() is None:
-            return (
-                place.why_no_gradient()
-                or "the model is no linear classifier (logistic or softmax regression)"
-            )
+            return "the model is no linear classifier (logistic or softmax regression) of encoded numbers"
         if place.model.loss.name not in LOSSES:
             return f"the exact audit does not know the loss {place.model.loss.name!r}"
         return None
