@@ -271,7 +271,7 @@ def _claim(claim: Estimate | Bound) -> dict[str, Any]:
     return plain_claim | {
         "worst_loss": plain_number(claim.value),
         "gap": plain_number(claim.gap),
-        "lambda": plain_number(claim.lam),
+        "lambda": plain_number(claim.lambda_),
         "people": claim.n,
     }
 

@@ -1,0 +1,250 @@
+"""Do confidence intervals cover? Coverage and width by simulation, with rare and with common harm.
+
+    OMP_NUM_THREADS=1 python benchmarks/coverage.py [--simulations 400] [--only pure|candidates|population]
+
+People have a sensitive column of −1 and 1 and d − 1 normal features; labels follow a logistic model of the features,
+and the audited model adds an effect of the sensitive column: for everybody, or for the 5% whose first feature is
+highest. The metric ignores the sensitive column.
+
+The ceiling of the gains is the largest loss among the people and their twins under either label.
+
+- pure: the gap at ε = 0 among own twins, about the population; truth: a million fresh people. Beside it Student's t,
+  the share of changed decisions, and how often "at most the true gap" is rejected at the 5% level.
+- candidates: the gap at ε, candidates are the audited people and their twins, about the expectation given these
+  candidates; truth: fresh people moved among the same candidates.
+- population: the lower limit from a split; truth: the worst case over all places, in closed form, or (rare) among the
+  rows of many fresh people, which is below it. Beside it the t interval of the whole audit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from likewise.auditing.bounds.linear.closed_form import logistic_supremum
+from likewise.auditing.claims.certificate import clt_interval
+from likewise.auditing.claims.intervals import frontier_gains, gap_interval, prices_around, share_interval
+from likewise.auditing.claims.mean_limits import mean_at_most_p_value
+from likewise.auditing.claims.sample_splitting import split_interval
+from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+from likewise.auditing.support.finite_dual import dual_curve
+from likewise.auditing.support.frontier import Frontier
+from likewise.auditing.support.moments import Moments
+from likewise.core.subspace import Subspace
+from likewise.fair_metrics import FairMetric
+from likewise.models import as_model
+
+EPS = 0.1
+EFFECT = 1.5
+SIZES, DIMENSIONS, HARMS = (20, 100, 500), (2, 4, 8), ("everybody", "5%")
+RARE_ABOVE = 1.6448536269514722
+
+
+@dataclass(frozen=True)
+class World:
+    """People, labels and the audited model."""
+
+    d: int
+    harmed: str
+
+    @property
+    def slope(self) -> Any:
+        return np.full(self.d - 1, 1.5 / np.sqrt(self.d - 1))
+
+    def people(self, rng: Any, n: int) -> tuple[Any, Any]:
+        sex = rng.choice([-1.0, 1.0], size=n)
+        X = np.column_stack([sex, rng.normal(size=(n, self.d - 1))])
+        return X, (rng.random(n) < expit(X[:, 1:] @ self.slope)).astype(int)
+
+    def logit(self, X: Any) -> Any:
+        reached = 1.0 if self.harmed == "everybody" else X[:, 1] > RARE_ABOVE
+        return X[:, 1:] @ self.slope + EFFECT * X[:, 0] * reached
+
+    def losses(self, X: Any, y: Any) -> Any:
+        return np.logaddexp(0.0, -(2 * y - 1) * self.logit(X))
+
+    def twin(self, X: Any) -> Any:
+        return np.column_stack([-X[:, 0], X[:, 1:]])
+
+    def pure_gains(self, X: Any, y: Any) -> Any:
+        return np.maximum(self.losses(self.twin(X), y) - self.losses(X, y), 0.0)
+
+    def ceiling(self, X: Any) -> float:
+        """The largest loss among the candidates, the people and their twins, under either label."""
+        return max(self.losses(rows, label).max() for rows in (X, self.twin(X)) for label in (0, 1))
+
+    def flips(self, X: Any) -> Any:
+        return (self.logit(X) > 0) != (self.logit(self.twin(X)) > 0)
+
+    def search(self, X: Any, y: Any, pool: Any = None) -> Frontier:
+        """The library's own search; with a pool nobody is moved to a row of the audited."""
+        chosen = CandidateSearch(
+            sensitive=[0], edits={0: [-1.0, 1.0]}, proxies=None, use_rows=True if pool is None else "pool"
+        )
+        metric = FairMetric.from_subspace(Subspace.from_directions(np.eye(self.d)[:1]))
+        return chosen.run(
+            as_model(lambda rows: expit(self.logit(rows))), X, y, metric=metric, pool=pool
+        ).frontier
+
+    def gap_among(self, X: Any, y: Any, pool: Any) -> float:
+        """Gap at ε of people moved among the places of a pool, by brute force and a search over λ."""
+        features = X[:, 1:]
+        squared = (features**2).sum(1)[:, None] + (pool[:, 1:] ** 2).sum(1) - 2 * features @ pool[:, 1:].T
+        everywhere = np.concatenate([pool, self.twin(pool)])
+        worst = [self.losses(everywhere, np.full(len(everywhere), label)) for label in (0, 1)]
+        worst = np.array([np.maximum(*np.split(loss, 2)) for loss in worst])[y]
+        own = self.losses(X, y) + self.pure_gains(X, y)
+        base = self.losses(X, y).mean()
+        worst, squared = worst.astype(np.float32), np.maximum(squared, 0.0).astype(np.float32)
+
+        def dual(price: float) -> float:
+            return price * EPS + np.maximum((worst - np.float32(price) * squared).max(1), own).mean() - base
+
+        return golden(dual)
+
+    def gap_anywhere(self, X: Any, y: Any) -> float:
+        """Gap at ε over all places, where the effect reaches everybody: a linear model without a box."""
+        margin = (2 * y - 1) * (X[:, 1:] @ self.slope) - EFFECT
+        kappa = float(self.slope @ self.slope)
+        base = self.losses(X, y).mean()
+        return golden(
+            lambda price: price * EPS + logistic_supremum(margin, kappa, lam=price)[0].mean() - base
+        )
+
+
+def golden(function: Any, low: float = 1e-3, high: float = 100.0, steps: int = 20) -> float:
+    """Minimum of a function with one valley, over a range of prices."""
+    low, high, ratio = np.log(low), np.log(high), (np.sqrt(5.0) - 1.0) / 2.0
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at = [function(np.exp(left)), function(np.exp(right))]
+    for _ in range(steps):
+        if at[0] < at[1]:
+            high, right = right, left
+            left = high - ratio * (high - low)
+            at = [function(np.exp(left)), at[0]]
+        else:
+            low, left = left, right
+            right = low + ratio * (high - low)
+            at = [at[1], function(np.exp(right))]
+    return min(at)
+
+
+def pure(world: World, n: int, simulations: int, seed: int) -> dict[str, float]:
+    rng = np.random.default_rng([seed, world.d, n])
+    X, y = world.people(rng, 10**6)
+    truth, share = world.pure_gains(X, y).mean(), world.flips(X).mean()
+    rows = []
+    for _ in range(simulations):
+        X, y = world.people(rng, n)
+        gains = world.pure_gains(X, y)
+        found = Moments.of(gains)
+        ours = gap_interval(
+            {np.inf: found}, lambda_=np.inf, eps=0.0, ceiling=world.ceiling(X), about="population"
+        )
+        student = clt_interval(gains, lambda_=0.0, eps=0.0)
+        flips = share_interval(int(world.flips(X).sum()), n)
+        rejected = mean_at_most_p_value(found, truth) <= 0.05
+        rows.append(
+            (
+                covers(ours, truth),
+                ours.width,
+                covers(student, truth),
+                student.width,
+                covers(flips, share),
+                rejected,
+            )
+        )
+    names = ("coverage", "width", "t coverage", "t width", "share coverage", "rejected at the border")
+    return {"truth": truth} | dict(zip(names, np.mean(rows, axis=0), strict=True))
+
+
+def candidates(world: World, n: int, simulations: int, seed: int) -> dict[str, float]:
+    rng = np.random.default_rng([seed, world.d, n, 1])
+    rows = []
+    for _ in range(simulations):
+        X, y = world.people(rng, n)
+        frontier = world.search(X, y)
+        curve = dual_curve(frontier)
+        best = float(curve.lambda_(EPS))
+        gains = {price: Moments.of(frontier_gains(frontier, price)) for price in prices_around(curve, EPS)}
+        found = gap_interval(gains, lambda_=best, eps=EPS, ceiling=world.ceiling(X))
+        student = clt_interval(frontier.conjugate(best), lambda_=best, eps=EPS, losses=frontier.base_loss)
+        fresh = world.people(rng, 10_000)
+        truth = world.gap_among(*fresh, X)
+        rows.append(
+            (
+                truth,
+                covers(found, truth),
+                truth < found.low,
+                found.width,
+                covers(student, truth),
+                student.width,
+            )
+        )
+    names = ("truth", "coverage", "below", "width", "t coverage", "t width")
+    return dict(zip(names, np.mean(rows, axis=0), strict=True))
+
+
+def population(world: World, n: int, simulations: int, seed: int) -> dict[str, float]:
+    rng = np.random.default_rng([seed, world.d, n, 2])
+    fresh = world.people(rng, 100_000)
+    if world.harmed == "everybody":
+        truth = world.gap_anywhere(*fresh)
+    else:
+        truth = world.gap_among(*(part[:4000] for part in fresh), fresh[0][4000:14_000])
+    rows = []
+    for simulation in range(simulations):
+        X, y = world.people(rng, n)
+
+        def search(people: Any, pool: Any, X: Any = X, y: Any = y) -> Frontier:
+            return world.search(X[people], y[people], X[pool])
+
+        found = split_interval(n, search=search, eps=EPS, random_state=simulation)
+        frontier = world.search(X, y)
+        best = float(dual_curve(frontier).lambda_(EPS))
+        student = clt_interval(frontier.conjugate(best), lambda_=best, eps=EPS, losses=frontier.base_loss)
+        rows.append((covers(found, truth), found.low, covers(student, truth)))
+    names = ("coverage", "mean lower limit", "t coverage")
+    return {"truth": truth} | dict(zip(names, np.mean(rows, axis=0), strict=True))
+
+
+def covers(interval: Any, truth: float) -> bool:
+    return bool(interval.low <= truth <= interval.high)
+
+
+PARTS = {"pure": pure, "candidates": candidates, "population": population}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--simulations", type=int, default=400)
+    parser.add_argument("--only", choices=PARTS, nargs="*", default=list(PARTS))
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    for part in options.only:
+        start, head = time.process_time(), None
+        for harmed in HARMS:
+            for d in DIMENSIONS:
+                for n in SIZES:
+                    found = PARTS[part](World(d, harmed), n, options.simulations, options.seed)
+                    if head is None:
+                        head = list(found)
+                        print(
+                            f"\n{part}\n| harmed | d | n | {' | '.join(head)} |\n|{'---|' * (3 + len(head))}"
+                        )
+                    print(
+                        f"| {harmed} | {d} | {n} | {' | '.join(f'{v:.3f}' for v in found.values())} |",
+                        flush=True,
+                    )
+        print(f"\n{time.process_time() - start:.0f} CPU s")
+
+
+if __name__ == "__main__":
+    main()
