@@ -41,6 +41,7 @@ from likewise.models import as_model
 
 EPS = 0.1
 EFFECT = 1.5
+FRESH = 4_000
 SIZES, DIMENSIONS, HARMS = (20, 100, 500), (2, 4, 8), ("everybody", "5%")
 RARE_ABOVE = 1.6448536269514722
 
@@ -91,8 +92,8 @@ class World:
             as_model(lambda rows: expit(self.logit(rows))), X, y, metric=metric, pool=pool
         ).frontier
 
-    def gap_among(self, X: Any, y: Any, pool: Any) -> float:
-        """Gap at ε of people moved among the places of a pool, by brute force and a search over λ."""
+    def gap_among(self, X: Any, y: Any, pool: Any, near: float = 0.3) -> float:
+        """Gap at ε of people moved among the places of a pool, by brute force and a search over λ about `near`."""
         features = X[:, 1:]
         squared = (features**2).sum(1)[:, None] + (pool[:, 1:] ** 2).sum(1) - 2 * features @ pool[:, 1:].T
         everywhere = np.concatenate([pool, self.twin(pool)])
@@ -105,21 +106,23 @@ class World:
         def dual(price: float) -> float:
             return price * EPS + np.maximum((worst - np.float32(price) * squared).max(1), own).mean() - base
 
-        return golden(dual)
+        return golden(dual, near)
 
     def gap_anywhere(self, X: Any, y: Any) -> float:
         """Gap at ε over all places, where the effect reaches everybody: a linear model without a box."""
         margin = (2 * y - 1) * (X[:, 1:] @ self.slope) - EFFECT
         kappa = float(self.slope @ self.slope)
         base = self.losses(X, y).mean()
-        return golden(
-            lambda price: price * EPS + logistic_supremum(margin, kappa, lam=price)[0].mean() - base
-        )
+
+        def dual(price: float) -> float:
+            return price * EPS + logistic_supremum(margin, kappa, lam=price)[0].mean() - base
+
+        return golden(dual, 1.0)
 
 
-def golden(function: Any, low: float = 1e-3, high: float = 100.0, steps: int = 20) -> float:
-    """Minimum of a function with one valley, over a range of prices."""
-    low, high, ratio = np.log(low), np.log(high), (np.sqrt(5.0) - 1.0) / 2.0
+def golden(function: Any, near: float, steps: int = 18) -> float:
+    """Minimum of a function with one valley, over prices up to thirty times smaller or larger."""
+    low, high, ratio = np.log(near / 30.0), np.log(near * 30.0), (np.sqrt(5.0) - 1.0) / 2.0
     left, right = high - ratio * (high - low), low + ratio * (high - low)
     at = [function(np.exp(left)), function(np.exp(right))]
     for _ in range(steps):
@@ -174,8 +177,8 @@ def candidates(world: World, n: int, simulations: int, seed: int) -> dict[str, f
         gains = {price: Moments.of(frontier_gains(frontier, price)) for price in prices_around(curve, EPS)}
         found = gap_interval(gains, lambda_=best, eps=EPS, ceiling=world.ceiling(X))
         student = clt_interval(frontier.conjugate(best), lambda_=best, eps=EPS, losses=frontier.base_loss)
-        fresh = world.people(rng, 10_000)
-        truth = world.gap_among(*fresh, X)
+        fresh = world.people(rng, FRESH)
+        truth = world.gap_among(*fresh, X, max(best, 0.01))
         rows.append(
             (
                 truth,

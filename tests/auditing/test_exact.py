@@ -224,8 +224,8 @@ class TestGuarantees:
         dual = exact_dual(LinearModel(rng.normal(size=3), 0.0), X, y, metric=Euclidean(), eps=0.1)
         certificate = exact_certificate(dual)
         assert certificate.estimate.value <= certificate.bound.value
-        assert certificate.verdict(dual.value + 1e-6) == "fair"
-        assert certificate.verdict(dual.value - 1e-6) == "unfair"
+        assert certificate.verdict(dual.value + 1e-6, of="value") == "fair"
+        assert certificate.verdict(dual.value - 1e-6, of="value") == "unfair"
 
 
 class TestPopulationBound:

@@ -15,7 +15,7 @@ import numpy as np
 
 from likewise.auditing.claims.certificate import Bound
 from likewise.auditing.claims.confidence_interval import ConfidenceInterval, IntervalAbout
-from likewise.auditing.claims.mean_limits import mean_lower_limit, mean_upper_limit
+from likewise.auditing.claims.mean_limits import GAIN_LIMITS, mean_lower_limit, mean_upper_limit
 from likewise.auditing.support.finite_dual import DualCurve, all_steps
 from likewise.auditing.support.frontier import Floats, Frontier
 from likewise.auditing.support.moments import Moments
@@ -31,7 +31,6 @@ __all__ = [
     "share_interval",
 ]
 
-_METHOD = "Gaffke's limits of a mean of gains"
 _NO_CEILING = "no largest loss is known, so nothing bounds the gains of people who were not seen"
 _NO_BOUND = "a worse case may exist outside the candidates, and no upper bound of the population is known"
 # The budgets, relative to ε, whose prices are looked at: sampling moves the minimiser between them.
@@ -150,7 +149,7 @@ def gap_interval(
         n=here.n,
         quantity="gap",
         about=about,
-        method=_METHOD,
+        method=GAIN_LIMITS,
         notes=(_NO_CEILING if math.isinf(high) else f"no gain of anybody exceeds {ceiling:.4g}",),
     )
 
@@ -184,7 +183,7 @@ def population_interval(
     --------
     >>> gains = {0.0: Moments.of([0.4, 0.6] * 50), 1.0: Moments.of([0.3, 0.5] * 50)}
     >>> print(population_interval(gains, eps=0.1))
-    at least 0.464 (95% confidence) for the population, no upper end
+    at least 0.475 (95% confidence) for the population, no upper end
     """
     owner = "population_interval"
     confidence = _confidence(confidence, owner)
@@ -201,7 +200,7 @@ def population_interval(
         n=next(iter(gains.values())).n,
         quantity="gap",
         about="population",
-        method=f"{_METHOD}, candidates of other people" + ("" if bound is None else f"; {bound.method}"),
+        method=f"{GAIN_LIMITS}, candidates of other people" + ("" if bound is None else f"; {bound.method}"),
         notes=(_NO_BOUND,) if bound is None else bound.assumptions,
     )
 

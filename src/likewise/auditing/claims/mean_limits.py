@@ -34,7 +34,10 @@ from likewise.auditing.support.moments import Moments
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError
 
-__all__ = ["mean_at_most_p_value", "mean_lower_limit", "mean_upper_limit"]
+__all__ = ["GAIN_LIMITS", "mean_at_most_p_value", "mean_lower_limit", "mean_upper_limit"]
+
+# What results call these limits.
+GAIN_LIMITS = "Gaffke's limits of a mean of gains"
 
 _ACCURACY = 1e-10
 
