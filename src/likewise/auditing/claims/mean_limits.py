@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from scipy.optimize import brentq
 from scipy.special import betainc, betaincinv
 
 from likewise.auditing.claims.dirichlet_mean import dirichlet_mean_tails
@@ -109,19 +110,16 @@ def mean_upper_limit(numbers: Moments, ceiling: float | None, *, level: float) -
     values, weights = _upper_atoms(numbers)
     values, weights = [*values, ceiling], [*weights, 1.0]
 
-    def above(q: float) -> float:
-        return dirichlet_mean_tails(values, weights, q)[1]
+    def missing(q: float) -> float:
+        return dirichlet_mean_tails(values, weights, q)[1] - alpha
 
     mean = math.fsum(value * weight for value, weight in zip(values, weights, strict=True)) / (numbers.n + 1)
     low, step = 0.0, max(mean, ceiling / (numbers.n + 1)) / math.sqrt(numbers.n)
     high = min(mean + step, ceiling)
-    while above(high) > alpha and high < ceiling:
+    while high < ceiling and missing(high) > 0:
         low, step = high, 2.0 * step
         high = min(high + step, ceiling)
-    while high - low > _ACCURACY * high:
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if above(middle) > alpha else (low, middle)
-    return high
+    return float(brentq(missing, low, high, xtol=_ACCURACY * high, rtol=_ACCURACY))
 
 
 def mean_at_most_p_value(numbers: Moments, threshold: float) -> float:
