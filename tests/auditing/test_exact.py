@@ -242,7 +242,7 @@ class TestPopulationBound:
             assert shown.gap > truth.gap
             assert shown.about == "population"
         free = exact_bound(model, X[:200], y[:200], metric=metric, domain=box, eps=0.0)
-        assert free.lam == np.inf
+        assert free.lambda_ == np.inf
         assert free.gap > exact_dual(model, X, y, metric=metric, domain=box, eps=0.0).gap
         with pytest.raises(InputError, match="bounded domain"):
             exact_bound(model, X, y, metric=metric, domain=None, eps=0.05)

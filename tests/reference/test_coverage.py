@@ -104,9 +104,7 @@ def test_the_gap_given_its_candidates(d, rare):
         frontier = world.search(X, y)
         curve = dual_curve(frontier)
         gains = {p: Moments.of(frontier_gains(frontier, p)) for p in prices_around(curve, EPS)}
-        found = gap_interval(
-            gains, lambda_=float(curve.lambda_(EPS)), eps=EPS, ceiling=world.ceiling(X)
-        )
+        found = gap_interval(gains, lambda_=float(curve.lambda_(EPS)), eps=EPS, ceiling=world.ceiling(X))
         truth = dual_curve(world.search(*fresh, X)).gap(EPS)
         covered += found.low <= truth <= found.high
     assert covered >= fewest(simulations)
