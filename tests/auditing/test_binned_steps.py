@@ -7,7 +7,6 @@ from likewise.auditing.support.binned_steps import ALL_BITS, BinnedSteps
 from likewise.auditing.support.finite_dual import dual_curve, solve_dual
 from likewise.auditing.support.frontier import Frontier
 from likewise.auditing.support.frontier_steps import steps_of
-from likewise.auditing.support.moments import Moments
 
 
 def random_frontier(seed, n=400):
@@ -72,16 +71,3 @@ def test_nothing_to_gain():
     assert len(spectrum) == 0
     assert spectrum.bin_at(0.1, 1) is None
     assert spectrum.merge(spectrum).curve(n=1, base=0.3, free=0.0).value(0.1) == 0.3
-
-
-def test_moments_of_parts_are_those_of_the_whole():
-    values = np.random.default_rng(0).normal(5.0, 0.1, 1000)
-    total = Moments()
-    for part in np.split(values, [1, 5, 600, 600]):
-        total = total.merge(Moments.of(part))
-    whole = Moments.of(values)
-    assert total.n == 1000
-    assert (total.mean, total.std, total.largest) == pytest.approx(
-        (whole.mean, whole.std, whole.largest), rel=1e-13
-    )
-    assert total.std == pytest.approx(values.std(ddof=1), rel=1e-12)

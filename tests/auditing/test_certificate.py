@@ -22,16 +22,47 @@ HIGH = Bound(value=0.7, gap=0.2, eps=0.1, n=50, method="exact dual")
 
 
 def test_an_estimate_can_refute_but_never_certify():
-    assert {LOW.verdict(delta) for delta in (0.0, 0.59, 0.6, 1.0, 1e9)} == {"unfair", "not refuted"}
-    assert LOW.verdict(0.59) == "unfair"
-    assert LOW.verdict(0.6) == "not refuted"
+    assert {LOW.verdict(delta) for delta in (0.0, 0.09, 0.1, 1.0, 1e9)} == {"unfair", "not refuted"}
+    assert LOW.verdict(0.09) == "unfair"
+    assert LOW.verdict(0.1) == "not refuted"
     assert Certificate(LOW).verdict(1e9) == "undecided"
 
 
 def test_a_bound_can_certify_but_never_refute():
-    assert {HIGH.verdict(delta) for delta in (0.0, 0.69, 0.7, 1.0)} == {"fair", "not certified"}
-    assert HIGH.verdict(0.7) == "fair"
-    assert HIGH.verdict(0.69) == "not certified"
+    assert {HIGH.verdict(delta) for delta in (0.0, 0.19, 0.2, 1.0)} == {"fair", "not certified"}
+    assert HIGH.verdict(0.2) == "fair"
+    assert HIGH.verdict(0.19) == "not certified"
+
+
+def test_verdicts_are_by_gap_unless_asked_otherwise():
+    """A δ is a gap everywhere, so that `result.verdict(δ)` and `result.certificate.verdict(δ)` agree."""
+    both = Certificate(LOW, HIGH)
+    for delta in (0.05, 0.15, 0.25, 0.5, 0.65, 0.75):
+        for claim in (LOW, HIGH, both):
+            assert claim.verdict(delta) == claim.verdict(delta, of="gap")
+        assert both.sentence(delta) == both.sentence(delta, of="gap")
+    assert (LOW.verdict(0.5), LOW.verdict(0.5, of="value")) == ("not refuted", "unfair")
+    assert (HIGH.verdict(0.25), HIGH.verdict(0.25, of="value")) == ("fair", "not certified")
+
+
+class TestOldNames:
+    def test_lam_is_taken_for_lambda_with_a_warning(self):
+        for make in (Estimate, Bound):
+            with pytest.warns(DeprecationWarning, match=f"{make.__name__}: 'lam' is called 'lambda_' now"):
+                old = make(value=0.6, gap=0.1, eps=0.1, n=50, method="search", lam=2.0)
+            assert old == make(value=0.6, gap=0.1, eps=0.1, n=50, method="search", lambda_=2.0)
+            with pytest.warns(DeprecationWarning, match="'lam' is called 'lambda_'"):
+                assert old.lam == 2.0
+            assert dataclasses.replace(old, n=60).lambda_ == 2.0  # without a warning
+        with pytest.warns(DeprecationWarning, match="clt_interval: 'lam'"):
+            found = clt_interval([0.1, 0.2], lam=1.0, eps=0.1)
+        assert found == clt_interval([0.1, 0.2], lambda_=1.0, eps=0.1)
+        with pytest.warns(DeprecationWarning, match="finite_sample_bound: 'lam'"):
+            finite_sample_bound([0.1, 0.2], lam=1.0, eps=0.1, upper=1.0)
+
+    def test_both_names_are_refused(self):
+        with pytest.raises(InputError, match="Pass 'lambda_' only"):
+            Bound(value=0.6, gap=0.1, eps=0.1, n=50, method="search", lambda_=2.0, lam=2.0)
 
 
 @pytest.mark.parametrize(
@@ -51,11 +82,11 @@ def test_both_together_decide_outside_of_what_lies_between(delta, of, expected):
 
 def test_sentences_for_people():
     certificate = Certificate(LOW, dataclasses.replace(HIGH, confidence=0.95, about="population"))
-    assert certificate.sentence(0.75) == (
+    assert certificate.sentence(0.75, of="value") == (
         "Fair: moving people to comparable places within a budget of 0.1 brings their mean loss to at most 0.7 "
         "(95% confidence), within the 0.75 allowed."
     )
-    assert certificate.sentence(0.15, of="gap") == (
+    assert certificate.sentence(0.15) == (
         "Undecided: within a budget of 0.1, the added loss is 0.1 at least and 0.2 at most; 0.15 is allowed."
     )
     assert "no upper bound is known" in Certificate(LOW).sentence(1.0)
@@ -104,12 +135,14 @@ class TestFiniteSample:
         assert mean_upper_bound(values, 1.0) < mean_upper_bound(values, 1.0, method="hoeffding")
 
     def test_never_above_the_largest_loss(self):
-        shown = finite_sample_bound([0.9, 0.8, 0.7], lam=1.0, eps=1.0, upper=1.0, losses=[0.1, 0.1, 0.1])
+        shown = finite_sample_bound([0.9, 0.8, 0.7], lambda_=1.0, eps=1.0, upper=1.0, losses=[0.1, 0.1, 0.1])
         assert shown.value == 1.0
         assert shown.gap == 1.0
 
     def test_says_what_it_assumes(self):
-        shown = finite_sample_bound(np.full(9, 0.1), lam=1.0, eps=0.1, upper=1.0, assumptions=("made up",))
+        shown = finite_sample_bound(
+            np.full(9, 0.1), lambda_=1.0, eps=0.1, upper=1.0, assumptions=("made up",)
+        )
         assert any("λ was chosen on other rows" in text for text in shown.assumptions)
         assert "made up" in shown.assumptions
         assert (shown.about, shown.confidence, shown.n) == ("population", 0.95, 9)
@@ -124,12 +157,12 @@ class TestFiniteSample:
             ({"losses": [0.1]}, "lengths differ"),
             ({"method": "magic"}, "'method'"),
             ({"confidence": 1.0}, "'confidence'"),
-            ({"lam": np.inf}, "'lam'"),
+            ({"lambda_": np.inf}, "'lambda_'"),
             ({"upper": 0}, "'upper'"),
         ],
     )
     def test_bad_input_is_named(self, change, message):
-        good = {"transformed": [0.1, 0.2], "lam": 1.0, "eps": 0.1, "upper": 1.0}
+        good = {"transformed": [0.1, 0.2], "lambda_": 1.0, "eps": 0.1, "upper": 1.0}
         with pytest.raises(InputError, match=message):
             finite_sample_bound(**{**good, **change})
 
@@ -169,18 +202,18 @@ class TestFiniteSample:
 class TestClt:
     def test_equals_a_t_interval_shifted_by_the_transport(self):
         values = np.array([0.1, 0.4, 0.2, 0.9, 0.3])
-        found = clt_interval(values, lam=2.0, eps=0.1, confidence=0.9)
+        found = clt_interval(values, lambda_=2.0, eps=0.1, confidence=0.9)
         low, high = stats.t.interval(0.9, 4, loc=values.mean(), scale=stats.sem(values))
         assert (found.low, found.high) == pytest.approx((low + 0.2, high + 0.2))
 
     def test_the_gap_uses_the_paired_difference(self):
         base = np.array([0.0, 10.0, 0.0, 10.0])
-        found = clt_interval(base + np.array([0.1, 0.2, 0.1, 0.2]), lam=0.0, eps=0.0, losses=base)
+        found = clt_interval(base + np.array([0.1, 0.2, 0.1, 0.2]), lambda_=0.0, eps=0.0, losses=base)
         assert found.quantity == "gap"
         assert found.estimate == pytest.approx(0.15)
         assert found.width < 0.25
         with pytest.raises(InputError, match="at least two"):
-            clt_interval([0.1], lam=0.0, eps=0.0)
+            clt_interval([0.1], lambda_=0.0, eps=0.0)
 
 
 class TestDeltaN:

@@ -224,8 +224,8 @@ class TestGuarantees:
         dual = exact_dual(LinearModel(rng.normal(size=3), 0.0), X, y, metric=euclidean(), eps=0.1)
         certificate = exact_certificate(dual)
         assert certificate.estimate.value <= certificate.bound.value
-        assert certificate.verdict(dual.value + 1e-6) == "fair"
-        assert certificate.verdict(dual.value - 1e-6) == "unfair"
+        assert certificate.verdict(dual.value + 1e-6, of="value") == "fair"
+        assert certificate.verdict(dual.value - 1e-6, of="value") == "unfair"
 
 
 class TestPopulationBound:
@@ -242,7 +242,7 @@ class TestPopulationBound:
             assert shown.gap > truth.gap
             assert shown.about == "population"
         free = exact_bound(model, X[:200], y[:200], metric=metric, domain=box, eps=0.0)
-        assert free.lam == np.inf
+        assert free.lambda_ == np.inf
         assert free.gap > exact_dual(model, X, y, metric=metric, domain=box, eps=0.0).gap
         with pytest.raises(InputError, match="bounded domain"):
             exact_bound(model, X, y, metric=metric, domain=None, eps=0.05)

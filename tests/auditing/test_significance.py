@@ -63,10 +63,46 @@ def test_rounding_is_no_evidence(rng):
     assert gap_test(before, after, resolution=0.0).rejected  # it would be taken for evidence without
 
 
-def test_a_constant_excess_is_certain():
+def test_ten_equal_gains_are_no_certainty():
+    """Each of ten gains 1; if half of all people gained nothing, that happens with a probability of 0.5¹⁰."""
     before = np.full(10, 1.0)
-    assert gap_test(before, before + 1.0, threshold=0.5).p_value == 0.0
+    assert gap_test(before, before + 1.0, threshold=0.5, resolution=0.0).p_value == pytest.approx(0.5**10)
     assert gap_test(before, before + 1.0, threshold=1.5).p_value == 1.0
+    assert loss_ratio_test(before, before + 1.0, threshold=1.5).p_value == 0.0
+
+
+class TestRareGains:
+    """Gains that are never negative: Gaffke's p-value and limits instead of Student's."""
+
+    def test_of_two_values_it_is_the_exact_binomial_test(self):
+        for harmed, n, size, share in [(1, 20, 0.3, 0.01), (3, 20, 2.0, 0.05), (25, 500, 0.7, 0.04)]:
+            after = np.where(np.arange(n) < harmed, size, 0.0)
+            found = gap_test(np.zeros(n), after, threshold=share * size, ceiling=size)
+            exact = stats.binomtest(harmed, n, share, alternative="greater")
+            assert found.p_value == pytest.approx(exact.pvalue, rel=1e-9)
+            both = stats.binomtest(harmed, n).proportion_ci(0.95)
+            assert found.interval == pytest.approx((size * both.low, size * both.high), rel=1e-8)
+            assert found.about == "population"
+
+    def test_none_seen_is_not_none(self):
+        found = gap_test(np.ones(60), np.ones(60), threshold=0.01, ceiling=2.0)
+        assert found.p_value == 1.0
+        assert found.interval == pytest.approx((0.0, 2.0 * (1 - 0.025 ** (1 / 60))))
+
+    def test_without_a_ceiling_the_upper_end_is_open(self):
+        found = gap_test(np.ones(60), np.ones(60))
+        assert found.interval == (0.0, np.inf)
+        assert "to infinity" in str(found)
+
+    def test_losses_that_fall_are_left_to_student(self, rng):
+        before, after = rng.exponential(size=40), rng.exponential(size=40)
+        assert gap_test(before, after).method == "Student's t"
+        assert gap_test(before, np.maximum(before, after)).method != "Student's t"
+
+    def test_the_p_value_is_the_level_at_which_the_lower_end_is_the_threshold(self, rng):
+        gains = rng.exponential(size=80) * (rng.random(80) < 0.2)
+        low = gap_test(np.zeros(80), gains, confidence=0.9).interval[0]
+        assert gap_test(np.zeros(80), gains, threshold=low).p_value == pytest.approx(0.05, abs=1e-9)
 
 
 def test_skewness_correction_moves_both_ends_towards_the_long_tail(rng):

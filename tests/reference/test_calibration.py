@@ -168,7 +168,7 @@ def test_finite_sample_bound_covers_the_known_value(method):
         at = population.best_lam(first)
         shown = finite_sample_bound(
             np.repeat(population.transformed[:, at], second),
-            lam=population.lams[at],
+            lambda_=population.lams[at],
             eps=population.eps,
             upper=population.upper,
             losses=np.repeat(population.loss[:, 0], second),
@@ -190,7 +190,7 @@ def test_bounds_are_not_idle():
     counts = np.round(population.share * 200_000).astype(int)
     at = population.best_lam(counts)
     values = np.repeat(population.transformed[:, at], counts)
-    args = {"lam": population.lams[at], "eps": population.eps, "upper": population.upper}
+    args = {"lambda_": population.lams[at], "eps": population.eps, "upper": population.upper}
     hoeffding = finite_sample_bound(values, method="hoeffding", **args).value
     bernstein = finite_sample_bound(values, method="empirical_bernstein", **args).value
     assert population.value < bernstein < hoeffding < population.value + 0.01
@@ -206,7 +206,7 @@ def test_clt_interval_covers_with_lambda_from_the_same_people():
         at = population.best_lam(counts)
         values = np.repeat(population.transformed[:, at], counts)
         losses = np.repeat(population.loss[:, 0], counts)
-        args = {"lam": population.lams[at], "eps": population.eps}
+        args = {"lambda_": population.lams[at], "eps": population.eps}
         value = clt_interval(values, **args)
         gap = clt_interval(values, losses=losses, **args)
         covered["value"] += value.low <= population.value <= value.high

@@ -17,12 +17,11 @@ if TYPE_CHECKING:
         finite_sample_bound,
     )
     from likewise.auditing.claims.concentration import delta_n
-    from likewise.auditing.claims.significance import (
-        direction_test,
-        flip_share_test,
-        gap_test,
-        loss_ratio_test,
-    )
+    from likewise.auditing.claims.confidence_interval import ConfidenceInterval
+    from likewise.auditing.claims.flip_tests import direction_test, flip_share_test
+    from likewise.auditing.claims.intervals import gap_interval, population_interval, share_interval
+    from likewise.auditing.claims.sample_splitting import split_interval
+    from likewise.auditing.claims.significance import gap_test, loss_ratio_test
     from likewise.auditing.people.unfair_map import UnfairMap
     from likewise.auditing.search.candidates.candidate_search import CandidateSearch
     from likewise.auditing.search.contract import Found, Search
@@ -36,6 +35,7 @@ __all__ = [
     "Bound",
     "CandidateSearch",
     "Certificate",
+    "ConfidenceInterval",
     "Estimate",
     "Found",
     "Frontier",
@@ -50,9 +50,13 @@ __all__ = [
     "dual_curve",
     "finite_sample_bound",
     "flip_share_test",
+    "gap_interval",
     "gap_test",
     "loss_ratio_test",
+    "population_interval",
+    "share_interval",
     "solve_dual",
+    "split_interval",
 ]
 
 _HOMES = {
@@ -60,6 +64,7 @@ _HOMES = {
     "Bound": "claims.certificate",
     "CandidateSearch": "search.candidates.candidate_search",
     "Certificate": "claims.certificate",
+    "ConfidenceInterval": "claims.confidence_interval",
     "Estimate": "claims.certificate",
     "Found": "search.contract",
     "Frontier": "support.frontier",
@@ -70,13 +75,17 @@ _HOMES = {
     "audit": "auditor",
     "clt_interval": "claims.certificate",
     "delta_n": "claims.concentration",
-    "direction_test": "claims.significance",
+    "direction_test": "claims.flip_tests",
     "dual_curve": "support.finite_dual",
     "finite_sample_bound": "claims.certificate",
-    "flip_share_test": "claims.significance",
+    "flip_share_test": "claims.flip_tests",
+    "gap_interval": "claims.intervals",
     "gap_test": "claims.significance",
     "loss_ratio_test": "claims.significance",
+    "population_interval": "claims.intervals",
+    "share_interval": "claims.intervals",
     "solve_dual": "support.finite_dual",
+    "split_interval": "claims.sample_splitting",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

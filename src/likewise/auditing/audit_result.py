@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from likewise.auditing.claims.certificate import Bound, Certificate, CltInterval
+from likewise.auditing.claims.certificate import Bound, Certificate
+from likewise.auditing.claims.confidence_interval import ConfidenceInterval
 from likewise.auditing.claims.significance import TestResult
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.auditing.support.dual_curve import DualCurve
@@ -81,8 +82,9 @@ class AuditResult:
     population_bound : Bound or None
         Upper bound of the population's V(ε) at the asked confidence, for any sample size, where the inner problem
         is exact: λ is chosen on one half of the people and evaluated on the other.
-    interval : CltInterval
-        Two-sided interval of the gap at ε of the population.
+    interval : ConfidenceInterval
+        Of the gap at ε; its `about` says what it covers: the candidates of this audit held fixed, people like those
+        audited.
     test : TestResult
         Of "pure unfairness is at most τ", with a two-sided interval.
     status : {"converged", "not_converged", "failed"}
@@ -116,7 +118,7 @@ class AuditResult:
     pure_map: UnfairMap
     certificate: Certificate
     population_bound: Bound | None
-    interval: CltInterval
+    interval: ConfidenceInterval
     test: TestResult
     status: Status
     reasons: tuple[str, ...]

@@ -282,12 +282,12 @@ def _claim(claim: Estimate | Bound) -> dict[str, Any]:
     plain_claim = {
         field.name: plain(getattr(claim, field.name))
         for field in dataclasses.fields(claim)
-        if field.name not in ("value", "gap", "lam", "n")
+        if field.name not in ("value", "gap", "lambda_", "n")
     }
     return plain_claim | {
         "worst_loss": plain_number(claim.value),
         "gap": plain_number(claim.gap),
-        "lambda": plain_number(claim.lam),
+        "lambda": plain_number(claim.lambda_),
         "people": claim.n,
     }
 

@@ -15,10 +15,12 @@ import numpy as np
 from scipy import stats
 
 from likewise.auditing.claims.concentration import mean_upper_bound
+from likewise.auditing.claims.confidence_interval import ConfidenceInterval
 from likewise.auditing.support.moments import Moments
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.checks import check_number, check_same_length
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.renaming import renamed_parameters, warn_renamed
 
 __all__ = [
     "Bound",
@@ -35,6 +37,9 @@ About = Literal["sample", "population"]
 
 _ROUNDING = 1e-6
 
+# The name that results of older versions and their readers know.
+CltInterval = ConfidenceInterval
+
 
 @dataclass(frozen=True)
 class _Claim:
@@ -47,7 +52,7 @@ class _Claim:
     method: str
     confidence: float = 1.0
     about: About = "sample"
-    lam: float | None = None
+    lambda_: float | None = None
     assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -68,6 +73,12 @@ class _Claim:
         if self.about not in ("sample", "population"):
             raise bad_parameter(owner, "about", allowed="'sample' or 'population'", got=self.about)
 
+    @property
+    def lam(self) -> float | None:
+        """The old name of `lambda_`."""
+        warn_renamed(f"{type(self).__name__}.lam", f"{type(self).__name__}.lambda_")
+        return self.lambda_
+
     def of(self, quantity: Quantity) -> float:
         """Return the claimed value or the claimed gap."""
         if quantity not in ("value", "gap"):
@@ -80,6 +91,7 @@ class _Claim:
         return number
 
 
+@renamed_parameters(lam="lambda_")
 @dataclass(frozen=True)
 class Estimate(_Claim):
     """A lower bound of V(ε), attained by a listed set of rows. It can refute fairness, never certify it.
@@ -100,7 +112,7 @@ class Estimate(_Claim):
         Probability that the claim holds; 1 for the rows at hand, where nothing is random.
     about : {"sample", "population"}, default="sample"
         The rows at hand (the paper's P_n), or the people they were drawn from.
-    lam : float, optional
+    lambda_ : float, optional
         λ of the map.
     assumptions : tuple of str
         What must hold for the claim.
@@ -108,16 +120,17 @@ class Estimate(_Claim):
     Examples
     --------
     >>> found = Estimate(value=0.7, gap=0.2, eps=0.1, n=100, method="gradient search")
-    >>> found.verdict(0.5), found.verdict(0.9)
-    ('unfair', 'not refuted')
+    >>> found.verdict(0.1), found.verdict(0.3), found.verdict(0.5, of="value")
+    ('unfair', 'not refuted', 'unfair')
     """
 
-    def verdict(self, delta: float, *, of: Quantity = "value") -> Literal["unfair", "not refuted"]:
-        """Whether V(ε) (or the gap) is shown to be above δ."""
+    def verdict(self, delta: float, *, of: Quantity = "gap") -> Literal["unfair", "not refuted"]:
+        """Whether the gap (or V(ε) itself, with ``of="value"``) is shown to be above δ."""
         delta = _delta(delta, "Estimate.verdict")
         return "unfair" if self.of(of) > delta else "not refuted"
 
 
+@renamed_parameters(lam="lambda_")
 @dataclass(frozen=True)
 class Bound(_Claim):
     """An upper bound of V(ε). It can certify fairness, never refute it.
@@ -128,18 +141,18 @@ class Bound(_Claim):
         V(ε) is at most this.
     gap : float or None
         V(ε) minus the mean loss is at most this.
-    eps, n, method, confidence, about, lam, assumptions
+    eps, n, method, confidence, about, lambda_, assumptions
         As in `Estimate`; λ is the one at which the dual was evaluated.
 
     Examples
     --------
     >>> shown = Bound(value=0.7, gap=0.2, eps=0.1, n=100, method="exact dual")
-    >>> shown.verdict(0.9), shown.verdict(0.5), shown.verdict(0.25, of="gap")
+    >>> shown.verdict(0.25), shown.verdict(0.1), shown.verdict(0.9, of="value")
     ('fair', 'not certified', 'fair')
     """
 
-    def verdict(self, delta: float, *, of: Quantity = "value") -> Literal["fair", "not certified"]:
-        """Whether V(ε) (or the gap) is shown to be at most δ."""
+    def verdict(self, delta: float, *, of: Quantity = "gap") -> Literal["fair", "not certified"]:
+        """Whether the gap (or V(ε) itself, with ``of="value"``) is shown to be at most δ."""
         delta = _delta(delta, "Bound.verdict")
         return "fair" if self.of(of) <= delta else "not certified"
 
@@ -159,7 +172,7 @@ class Certificate:
     --------
     >>> low = Estimate(value=0.6, gap=0.1, eps=0.1, n=100, method="gradient search")
     >>> high = Bound(value=0.7, gap=0.2, eps=0.1, n=100, method="exact dual")
-    >>> Certificate(low).verdict(0.9), Certificate(low, high).verdict(0.9), Certificate(low, high).verdict(0.65)
+    >>> Certificate(low).verdict(0.3), Certificate(low, high).verdict(0.3), Certificate(low, high).verdict(0.15)
     ('undecided', 'fair', 'undecided')
     """
 
@@ -182,21 +195,24 @@ class Certificate:
                 "for the same rows, loss, metric and domain. Check that both used the same."
             )
 
-    def verdict(self, delta: float, *, of: Quantity = "value") -> Literal["fair", "unfair", "undecided"]:
-        """(ε, δ)-fairness: "unfair" where refuted, "fair" where certified, else "undecided"."""
+    def verdict(self, delta: float, *, of: Quantity = "gap") -> Literal["fair", "unfair", "undecided"]:
+        """Whether the gap is at most δ: "unfair" where refuted, "fair" where certified, else "undecided".
+
+        With ``of="value"`` it is about V(ε) itself, the (ε, δ)-fairness of the paper's definition 2.1.
+        """
         if self.estimate.verdict(delta, of=of) == "unfair":
             return "unfair"
         if self.bound is not None and self.bound.verdict(delta, of=of) == "fair":
             return "fair"
         return "undecided"
 
-    def sentence(self, delta: float, *, of: Quantity = "value") -> str:
+    def sentence(self, delta: float, *, of: Quantity = "gap") -> str:
         """Say the verdict in one sentence for people.
 
         Examples
         --------
         >>> low = Estimate(value=0.6, gap=0.1, eps=0.1, n=100, method="gradient search")
-        >>> print(Certificate(low).sentence(0.05, of="gap"))
+        >>> print(Certificate(low).sentence(0.05))
         Unfair: moving 100 people to comparable places within a budget of 0.1 adds at least 0.1 to their mean loss, more than the 0.05 allowed.
         """
         verdict = self.verdict(delta, of=of)
@@ -223,46 +239,11 @@ class Certificate:
         )
 
 
-@dataclass(frozen=True)
-class CltInterval:
-    """A two-sided interval for V(ε) or the gap of the population, by the central limit theorem.
-
-    Parameters
-    ----------
-    estimate : float
-        The dual value (or its gap) on the rows.
-    low, high : float
-        The interval.
-    confidence : float
-        Its asymptotic level.
-    n : int
-        Number of rows.
-    quantity : {"value", "gap"}
-        What it is about.
-
-    Examples
-    --------
-    >>> CltInterval(0.5, 0.4, 0.6, 0.95, 100, "value").width
-    0.19999999999999996
-    """
-
-    estimate: float
-    low: float
-    high: float
-    confidence: float
-    n: int
-    quantity: Quantity
-
-    @property
-    def width(self) -> float:
-        """Length of the interval."""
-        return self.high - self.low
-
-
+@renamed_parameters(lam="lambda_")
 def finite_sample_bound(
     transformed: Any,
     *,
-    lam: float,
+    lambda_: float,
     eps: float,
     upper: float,
     losses: Any = None,
@@ -281,7 +262,7 @@ def finite_sample_bound(
     ----------
     transformed : array of shape (n,)
         ℓ^c_λ of each row: exact, or over-estimated. A local search under-estimates it and must not be used.
-    lam : float
+    lambda_ : float
         λ ≥ 0, chosen without looking at these rows. Infinity goes with ε = 0: moves that cost nothing.
     eps : float
         ε ≥ 0.
@@ -304,12 +285,12 @@ def finite_sample_bound(
     Examples
     --------
     >>> import numpy as np
-    >>> shown = finite_sample_bound(np.full(1000, 0.2), lam=1.0, eps=0.1, upper=1.0)
+    >>> shown = finite_sample_bound(np.full(1000, 0.2), lambda_=1.0, eps=0.1, upper=1.0)
     >>> round(shown.value, 4)
     0.3086
     """
     owner = "finite_sample_bound"
-    spent = _transport(lam, eps, owner)
+    spent = _transport(lambda_, eps, owner)
     upper = check_number(upper, owner=owner, name="upper", low=0.0, open_low=True)
     values = _rows(transformed, owner, "transformed")
     value = spent + mean_upper_bound(values, upper, confidence=confidence, method=method)
@@ -341,30 +322,32 @@ def finite_sample_bound(
         method=f"dual at a fixed λ, {name}",
         confidence=confidence,
         about="population",
-        lam=float(lam),
+        lambda_=float(lambda_),
         assumptions=said,
     )
 
 
+@renamed_parameters(lam="lambda_")
 def clt_interval(
     transformed: Any,
     *,
-    lam: float,
+    lambda_: float,
     eps: float,
     losses: Any = None,
     confidence: float = 0.95,
-) -> CltInterval:
-    """Two-sided interval of the population's V(ε), or of its gap where `losses` are given.
+) -> ConfidenceInterval:
+    """Student's interval of the expected dual value, or of its gap where `losses` are given, for many people.
 
-    The dual value is an average at the minimiser λ*, and how λ* itself was estimated matters only to second
-    order (the derivative there is zero), so the central limit theorem applies to λε + mean ℓ^c_λ. Where λ* is 0
-    or not unique the interval can be off; `finite_sample_bound` holds always.
+    The dual value is an average at the minimiser λ*, and how λ* itself was estimated matters only to second order
+    (the derivative there is zero), so the central limit theorem applies to λε + mean ℓ^c_λ. It needs many people
+    who gain: with few, or where λ* is 0 or not unique, it covers less often than it says. `gap_interval` holds for
+    few as well, and `finite_sample_bound` always.
 
     Parameters
     ----------
     transformed : array of shape (n,)
         ℓ^c_λ of each row, at the minimiser.
-    lam, eps : float
+    lambda_, eps : float
         λ* and ε.
     losses : array of shape (n,), optional
         Losses of the rows as they are: gives the interval of the gap V(ε) − E ℓ.
@@ -373,16 +356,17 @@ def clt_interval(
 
     Returns
     -------
-    CltInterval
+    ConfidenceInterval
+        About the expectation given the candidates that ℓ^c_λ was taken over.
 
     Examples
     --------
-    >>> found = clt_interval([0.1, 0.3, 0.2, 0.4], lam=1.0, eps=0.05)
+    >>> found = clt_interval([0.1, 0.3, 0.2, 0.4], lambda_=1.0, eps=0.05)
     >>> round(found.estimate, 3), round(found.low, 3), round(found.high, 3)
     (0.3, 0.095, 0.505)
     """
     owner = "clt_interval"
-    spent = _transport(lam, eps, owner)
+    spent = _transport(lambda_, eps, owner)
     confidence = check_number(
         confidence, owner=owner, name="confidence", low=0.0, high=1.0, open_low=True, open_high=True
     )
@@ -397,7 +381,7 @@ def clt_interval(
 
 def interval_of_moments(
     values: Moments, *, spent: float, confidence: float, quantity: Quantity
-) -> CltInterval:
+) -> ConfidenceInterval:
     """`clt_interval` of rows that are never in one place.
 
     Parameters
@@ -407,13 +391,13 @@ def interval_of_moments(
     spent : float
         λε.
     confidence, quantity
-        As in `CltInterval`.
+        As in `ConfidenceInterval`.
     """
     if values.n < 2:
         raise InputError("clt_interval: one row is not enough for a variance. Pass at least two.")
     estimate, n = spent + values.mean, values.n
     half = values.std / float(np.sqrt(n)) * float(stats.t.ppf(0.5 + confidence / 2.0, n - 1))
-    return CltInterval(estimate, estimate - half, estimate + half, confidence, n, quantity)
+    return ConfidenceInterval(estimate, estimate - half, estimate + half, confidence, n, quantity)
 
 
 def _rows(values: Any, owner: str, name: str) -> FloatArray:
@@ -428,12 +412,12 @@ def _rows(values: Any, owner: str, name: str) -> FloatArray:
     return array
 
 
-def _transport(lam: float, eps: float, owner: str) -> float:
+def _transport(lambda_: float, eps: float, owner: str) -> float:
     """λε, which is 0 at ε = 0 whatever λ is."""
     eps = check_number(eps, owner=owner, name="eps", low=0.0)
-    if lam == np.inf and eps == 0:
+    if lambda_ == np.inf and eps == 0:
         return 0.0
-    return check_number(lam, owner=owner, name="lam", low=0.0) * eps
+    return check_number(lambda_, owner=owner, name="lambda_", low=0.0) * eps
 
 
 def _delta(delta: float, owner: str) -> float:

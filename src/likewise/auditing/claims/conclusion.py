@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.audit_result import AuditResult, SensitiveAnswer
-from likewise.auditing.claims.certificate import Certificate, CltInterval, Estimate
+from likewise.auditing.claims.certificate import Certificate, Estimate
+from likewise.auditing.claims.confidence_interval import ConfidenceInterval
 from likewise.auditing.claims.significance import TestResult
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.auditing.support.dual_curve import DualCurve
@@ -78,7 +79,7 @@ class Answer:
     pure_gap: float
     flipped: float | None
     sensitive: SensitiveAnswer | None
-    interval: CltInterval
+    interval: ConfidenceInterval
     test: TestResult
     unfair_map: UnfairMap
     pure_map: UnfairMap
@@ -113,7 +114,7 @@ def write_up(answer: Answer, evidence: Evidence, questions: Questions, clock: Cl
         eps=float(questions.eps),
         n=answer.n,
         method=evidence.search,
-        lam=answer.lambda_,
+        lambda_=answer.lambda_,
         assumptions=evidence.assumptions,
     )
     asked = {"confidence": questions.confidence, "tau": questions.tau, "harm_histogram": answer.histogram}

@@ -1,4 +1,4 @@
-"""Sample splitting: choose λ on one half of the people, evaluate the dual on the other."""
+"""Sample splitting: choose λ and the candidates on one half of the people, evaluate the dual on the other."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.claims.certificate import Bound, finite_sample_bound
+from likewise.auditing.claims.confidence_interval import ConfidenceInterval
+from likewise.auditing.claims.intervals import frontier_gains, population_interval, prices_around
+from likewise.auditing.support.finite_dual import dual_curve
+from likewise.auditing.support.frontier import Frontier
+from likewise.auditing.support.moments import Moments
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.checks import check_number
 from likewise.core.randomness import RandomState, numpy_generator
 
-__all__ = ["IntArray", "halves", "split_bound"]
+__all__ = ["IntArray", "halves", "split_bound", "split_interval"]
 
 IntArray = np.ndarray[Any, np.dtype[np.intp]]
 
@@ -90,10 +95,66 @@ def split_bound(
     lam = float(choose(first))
     return finite_sample_bound(
         transform(second, lam),
-        lam=lam,
+        lambda_=lam,
         eps=eps,
         upper=upper,
         losses=np.asarray(to_numpy(losses), dtype=float)[second],
         confidence=confidence,
         method=method,
     )
+
+
+def split_interval(
+    n: int,
+    *,
+    search: Callable[[IntArray, IntArray], Frontier],
+    eps: float,
+    bound: Bound | None = None,
+    confidence: float = 0.95,
+    random_state: RandomState = 0,
+) -> ConfidenceInterval:
+    """Interval of the population's gap at ε: one half of n people are the candidates of the other.
+
+    An audit whose candidates are the audited people says nothing two-sided about the population, because more people
+    bring more candidates. Moved among the people of the first half alone, those of the second are independent
+    draws, and what they gain is a lower bound of what they could.
+
+    Parameters
+    ----------
+    n : int
+        Number of people, at least 4.
+    search : callable
+        Positions of people, and of those whose rows (and twins) are the candidates → the frontier of the people. Own
+        twins may be candidates too.
+    eps : float
+        ε.
+    bound, confidence
+        As in `population_interval`.
+    random_state : int, Generator, RandomState or None
+        Which split.
+
+    Returns
+    -------
+    ConfidenceInterval
+        About the population, from the second half.
+
+    Examples
+    --------
+    Loss = place on a line, and anybody may be moved to anybody's place:
+
+    >>> place = np.random.default_rng(0).uniform(size=200)
+    >>> def search(people, pool):
+    ...     row, to = (part.ravel() for part in np.meshgrid(np.arange(len(people)), pool, indexing="ij"))
+    ...     distance = (place[people[row]] - place[to]) ** 2
+    ...     return Frontier.from_points(
+    ...         base_loss=place[people], row=row, squared_distance=distance, loss=place[to], candidate=to
+    ...     )
+    >>> found = split_interval(200, search=search, eps=0.01)
+    >>> found.n, 0.05 < found.low < found.estimate < 0.1, found.high  # every step of 0.1 gains as much
+    (100, True, inf)
+    """
+    first, second = halves(n, random_state)
+    prices = prices_around(dual_curve(search(first, first)), eps)
+    there = search(second, first)
+    gains = {price: Moments.of(frontier_gains(there, price)) for price in prices}
+    return population_interval(gains, eps=eps, bound=bound, confidence=confidence)

@@ -146,6 +146,11 @@ def _sensitive_only(result: AuditResult) -> str:
 def _free(result: AuditResult) -> str:
     test = result.test
     low, high = test.interval
+    ends = (
+        f"at least {short_number(low)}"
+        if high == float("inf")
+        else f"{short_number(low)} to {short_number(high)}"
+    )
     p = "p < 0.0001" if test.p_value < 1e-4 else f"p = {test.p_value:.2g}"
     known = "which is" if test.rejected else "which is not shown to be"
     start = (
@@ -156,16 +161,12 @@ def _free(result: AuditResult) -> str:
     decided = "" if result.flipped is None else f", and change the decision for {result.flipped:.1%}"
     return (
         f"{start} raise the mean loss by {short_number(result.pure_gap)} ({test.confidence:.0%} interval "
-        f"{short_number(low)} to {short_number(high)}), {known} more than {test.threshold:g} ({p}){decided}"
+        f"{ends}), {known} more than {test.threshold:g} ({p}){decided}"
     )
 
 
 def _interval(result: AuditResult) -> str:
-    found = result.interval
-    return (
-        f"{found.confidence:.0%} interval {short_number(found.low)} to {short_number(found.high)} "
-        "for the population"
-    )
+    return str(result.interval)
 
 
 def _budget(eps: float) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from likewise.auditing.claims.intervals import frontier_gains
 from likewise.auditing.parts.memory_table import MemoryTable
 from likewise.auditing.parts.parquet_table import ParquetTable, Part
 from likewise.auditing.parts.part_sums import HARM_EDGES, Ending, FoundSums, SensitiveSums, SettledSums, Worst
@@ -130,6 +131,7 @@ def _added_up(
         changed=int(support.changed.sum()),
         sensitive=sensitive,
         steps=BinnedSteps.of(steps, bits=job.bits),
+        largest=float(frontier.loss.max()),
         worst=Worst.of(gain, person, moved, top=job.top),
         ending=ending,
         cpu=cpu,
@@ -141,7 +143,9 @@ def narrow_part(job: Job, part: Part, *, low: float, high: float, bits: int) -> 
     return BinnedSteps.of(steps_of(_kept(job, part)), bits=bits, low=low, high=high)
 
 
-def settle_part(job: Job, part: Part, *, lam: float, folder: str | None = None) -> SettledSums:
+def settle_part(
+    job: Job, part: Part, *, lam: float, prices: Sequence[float], folder: str | None = None
+) -> SettledSums:
     """Say what λ* means for a part's people, and write their unfair map where a folder is given."""
     start = time.process_time()
     frontier = _kept(job, part)
@@ -151,7 +155,7 @@ def settle_part(job: Job, part: Part, *, lam: float, folder: str | None = None) 
     if folder is not None:
         written = _write_map(job, part, frontier, taken, Path(folder))
     return SettledSums(
-        gains=Moments.of(frontier.conjugate(lam) - frontier.base_loss),
+        gains={price: Moments.of(frontier_gains(frontier, price)) for price in prices},
         worst=Worst.of(harm, part.first + np.arange(frontier.n_rows), taken, top=job.top),
         histogram=np.histogram(harm, HARM_EDGES)[0].astype(np.int64),
         written=written,

@@ -130,6 +130,8 @@ class FoundSums:
         Of twins that differ in the sensitive columns only.
     steps : BinnedSteps
         The steps that cost something.
+    largest : float
+        The largest loss of anybody at any candidate.
     worst : Worst
         The most harmed at no fair distance.
     ending : Ending
@@ -143,6 +145,7 @@ class FoundSums:
     changed: int
     sensitive: SensitiveSums | None
     steps: BinnedSteps
+    largest: float
     worst: Worst
     ending: Ending = field(default_factory=Ending)
     cpu: dict[str, float] = field(default_factory=dict)
@@ -156,6 +159,7 @@ class FoundSums:
             self.changed + other.changed,
             None if mine is None or theirs is None else mine.merge(theirs),
             self.steps.merge(other.steps),
+            max(self.largest, other.largest),
             self.worst.merge(other.worst, top=top),
             self.ending.merge(other.ending),
             {name: self.cpu.get(name, 0.0) + other.cpu.get(name, 0.0) for name in {**self.cpu, **other.cpu}},
@@ -168,8 +172,8 @@ class SettledSums:
 
     Parameters
     ----------
-    gains : Moments
-        Of ℓ^c_λ − ℓ at λ*.
+    gains : dict of float to Moments
+        Of ℓ^c_λ − ℓ, at λ* and at prices around it.
     worst : Worst
         The most harmed at the budget.
     histogram : int array of shape (11,)
@@ -180,7 +184,7 @@ class SettledSums:
         Seconds.
     """
 
-    gains: Moments
+    gains: dict[float, Moments]
     worst: Worst
     histogram: Ints
     written: int
@@ -189,7 +193,7 @@ class SettledSums:
     def merge(self, other: SettledSums, *, top: int) -> SettledSums:
         """Return the sums of both parts' people."""
         return SettledSums(
-            self.gains.merge(other.gains),
+            {price: found.merge(other.gains[price]) for price, found in self.gains.items()},
             self.worst.merge(other.worst, top=top),
             self.histogram + other.histogram,
             self.written + other.written,

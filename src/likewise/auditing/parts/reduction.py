@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.audit_result import SensitiveAnswer
-from likewise.auditing.claims.certificate import interval_of_moments
 from likewise.auditing.claims.conclusion import Answer, Clock, Questions
+from likewise.auditing.claims.intervals import gap_interval, prices_around, share_interval
 from likewise.auditing.claims.significance import gap_test_of_moments
 from likewise.auditing.parts.engine import Engine
 from likewise.auditing.parts.map_folder import MapFolder
@@ -37,7 +37,6 @@ from likewise.auditing.parts.parquet_table import Part, parts_of
 from likewise.auditing.parts.part_sums import HARM_EDGES, FoundSums, SensitiveSums, SettledSums, Worst
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.auditing.support.binned_steps import ALL_BITS, BinnedSteps
-from likewise.evaluation.proportions import proportion_interval
 
 __all__ = ["Reduction"]
 
@@ -81,7 +80,8 @@ class Reduction:
         curve = steps.curve(n=self.n, base=found.losses.mean, free=found.free.mean)
         lam = float(curve.lambda_(eps))
         target = None if folder is None else str(folder.open())
-        settle = partial(settle_part, lam=lam, folder=target)
+        prices = prices_around(curve, eps)
+        settle = partial(settle_part, lam=lam, prices=prices, folder=target)
         settled: SettledSums = self._added(settle, "writing the map" if target else "", top=self.job.top)
         if folder is not None:
             folder.finish(self.parts)
@@ -96,12 +96,21 @@ class Reduction:
             transport=min(eps, float(curve.eps[-1])),
             pure_gap=found.free.mean,
             flipped=found.changed / self.n if decides else None,
-            sensitive=_sensitive(found.sensitive, decides, confidence),
-            interval=interval_of_moments(
-                settled.gains, spent=lam * eps, confidence=confidence, quantity="gap"
+            sensitive=_sensitive(found.sensitive, decides, found.largest, confidence),
+            interval=gap_interval(
+                settled.gains,
+                lambda_=lam if eps > 0 else float("inf"),
+                eps=eps,
+                ceiling=found.largest,
+                confidence=confidence,
             ),
             test=gap_test_of_moments(
-                found.losses, found.free, threshold=questions.tau, confidence=confidence
+                found.losses,
+                found.free,
+                threshold=questions.tau,
+                ceiling=found.largest,
+                confidence=confidence,
+                about="given candidates",
             ),
             unfair_map=maps[-1],
             pure_map=maps[0],
@@ -156,12 +165,14 @@ class Reduction:
                 bar.advance(task, part.rows)
 
 
-def _sensitive(sums: SensitiveSums | None, decides: bool, confidence: float) -> SensitiveAnswer | None:
+def _sensitive(
+    sums: SensitiveSums | None, decides: bool, largest: float, confidence: float
+) -> SensitiveAnswer | None:
     if sums is None:
         return None
-    n = sums.harm.n
-    gap = interval_of_moments(sums.harm, spent=0.0, confidence=confidence, quantity="gap")
-    share = proportion_interval(sums.changed, n, confidence=confidence) if decides else None
+    n, free = sums.harm.n, float("inf")
+    gap = gap_interval({free: sums.harm}, lambda_=free, eps=0.0, ceiling=largest, confidence=confidence)
+    share = share_interval(sums.changed, n, confidence=confidence) if decides else None
     return SensitiveAnswer(
         columns=sums.columns,
         gap=sums.harm.mean,

@@ -164,7 +164,10 @@ def _bound(plain: dict[str, Any] | None) -> Bound | None:
 
 
 def _claim(plain: dict[str, Any]) -> dict[str, Any]:
-    return plain | {"assumptions": tuple(plain["assumptions"])}
+    known = {
+        ("lambda_" if name == "lam" else name): value for name, value in plain.items()
+    }  # lam: files of 0.1
+    return known | {"assumptions": tuple(plain["assumptions"])}
 
 
 def _plain(value: Any) -> Any:

@@ -37,15 +37,15 @@ def exact_certificate(dual: ExactDual) -> Certificate:
     >>> from likewise.fair_metrics import euclidean
     >>> model = LinearModel([2.0], 0.0)
     >>> dual = exact_dual(model, [[1.0], [-1.0]], [1, 0], metric=euclidean(), eps=0.25)
-    >>> exact_certificate(dual).verdict(0.32), exact_certificate(dual).verdict(0.31)
+    >>> exact_certificate(dual).verdict(0.32, of="value"), exact_certificate(dual).verdict(0.31, of="value")
     ('fair', 'unfair')
     """
     n = len(dual.result.value)
     below = Estimate(
-        dual.lower, dual.lower - dual.base_loss, dual.eps, n, "mixture of exact unfair maps", lam=dual.lam
+        dual.lower, dual.lower - dual.base_loss, dual.eps, n, "mixture of exact unfair maps", lambda_=dual.lam
     )
     kind = "exact dual" if dual.exact else "dual with an over-estimated inner supremum"
-    return Certificate(below, Bound(dual.value, dual.gap, dual.eps, n, kind, lam=dual.lam))
+    return Certificate(below, Bound(dual.value, dual.gap, dual.eps, n, kind, lambda_=dual.lam))
 
 
 def loss_ceiling(model: Any, domain: Any) -> float:

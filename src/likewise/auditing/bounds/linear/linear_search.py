@@ -71,7 +71,7 @@ class LinearSearch(Search):
             eps=eps,
             n=problem.n,
             method="dual with the exact inner supremum of a linear model",
-            lam=solved.lam,
+            lambda_=solved.lam,
             assumptions=("the worst case may be any point of the box around the domain",),
         )
         population = None

@@ -1,0 +1,126 @@
+"""Sums of floating-point numbers without rounding, which parts can be added up to in any order.
+
+A float is an integer times a power of two, so a sum of floats is one as well. Kept as a pair of Python integers it
+is exact: adding is associative and commutative to the bit, and only reading it as a float rounds, once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from likewise.core.errors import InputError
+
+__all__ = ["ExactSum"]
+
+_MANTISSA = 53
+_HALF = 27
+_LOW = (1 << _HALF) - 1
+# Below this many terms a sum of integers under 2**27 stays below 2**53, where floats hold integers exactly.
+_CHUNK = 1 << 24
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class ExactSum:
+    """The number ``integer * 2**exponent``, a sum that was never rounded.
+
+    Equal sums have equal fields: the integer is odd, or both are 0.
+
+    Parameters
+    ----------
+    integer : int
+    exponent : int
+
+    Examples
+    --------
+    >>> parts = ExactSum.of([1e100, 1.0]) + ExactSum.of([-1e100])
+    >>> float(parts), parts == ExactSum.of([1.0])
+    (1.0, True)
+    """
+
+    integer: int = 0
+    exponent: int = 0
+
+    @classmethod
+    def of(cls, values: Any) -> ExactSum:
+        """Sum an array exactly."""
+        total = cls()
+        for part in _chunks(values):
+            mantissa, exponent = _split(part)
+            total += cls._binned(mantissa, exponent)
+        return total
+
+    @classmethod
+    def of_squares(cls, values: Any) -> ExactSum:
+        """Sum the squares of an array exactly.
+
+        Examples
+        --------
+        >>> ExactSum.of_squares([3.0, -4.0]).fraction
+        Fraction(25, 1)
+        """
+        total = cls()
+        for part in _chunks(values):
+            mantissa, exponent = _split(np.abs(part))
+            high, low = mantissa >> _HALF, mantissa & _LOW
+            # (h 2²⁷ + l)² = h² 2⁵⁴ + h l 2²⁸ + l²: each product fits into an integer of 64 bits.
+            for product, shift in ((high * high, 2 * _HALF), (high * low, _HALF + 1), (low * low, 0)):
+                total += cls._binned(product, 2 * exponent + shift)
+        return total
+
+    @classmethod
+    def _binned(cls, integers: Ints, exponents: Ints) -> ExactSum:
+        """Sum ``integers * 2**exponents``: once per exponent with machine numbers, then with Python's."""
+        if not integers.size:
+            return cls()
+        first = int(exponents.min())
+        place = exponents - first
+        high = np.bincount(place, weights=integers >> _HALF)
+        low = np.bincount(place, weights=integers & _LOW)
+        total = 0
+        for shift in np.flatnonzero((high != 0) | (low != 0)):
+            total += ((int(high[shift]) << _HALF) + int(low[shift])) << int(shift)
+        return cls._reduced(total, first)
+
+    @classmethod
+    def _reduced(cls, integer: int, exponent: int) -> ExactSum:
+        if integer == 0:
+            return cls()
+        zeros = (integer & -integer).bit_length() - 1
+        return cls(integer >> zeros, exponent + zeros)
+
+    def __add__(self, other: ExactSum) -> ExactSum:
+        base = min(self.exponent, other.exponent)
+        integer = (self.integer << (self.exponent - base)) + (other.integer << (other.exponent - base))
+        return self._reduced(integer, base)
+
+    @property
+    def fraction(self) -> Fraction:
+        """The sum as an exact fraction."""
+        if self.exponent >= 0:
+            return Fraction(self.integer << self.exponent)
+        return Fraction(self.integer, 1 << -self.exponent)
+
+    def __float__(self) -> float:
+        return float(self.fraction)
+
+
+def _chunks(values: Any) -> list[Any]:
+    array = np.asarray(values, dtype=np.float64).ravel()
+    if not np.isfinite(array).all():
+        row = int((~np.isfinite(array)).argmax())
+        raise InputError(
+            f"ExactSum: the number at position {row} is {array[row]}. Only finite numbers have an exact sum."
+        )
+    return [array[start : start + _CHUNK] for start in range(0, len(array), _CHUNK)]
+
+
+def _split(values: Any) -> tuple[Ints, Ints]:
+    """Integers below 2⁵³ and exponents whose products are the values."""
+    fraction, exponent = np.frexp(values)
+    return np.ldexp(fraction, _MANTISSA).astype(np.int64), exponent.astype(np.int64) - _MANTISSA

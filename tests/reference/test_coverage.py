@@ -1,0 +1,141 @@
+"""Coverage of the intervals an audit prints, by simulation: few people, rare gains, candidates from the sample.
+
+The full tables are made by benchmarks/coverage.py; here a few of its worst cells with fewer simulations.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit
+
+from likewise.auditing.bounds.linear.closed_form import logistic_supremum
+from likewise.auditing.claims.certificate import clt_interval
+from likewise.auditing.claims.intervals import frontier_gains, gap_interval, prices_around, share_interval
+from likewise.auditing.claims.mean_limits import mean_at_most_p_value
+from likewise.auditing.claims.sample_splitting import split_interval
+from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+from likewise.auditing.support.finite_dual import dual_curve
+from likewise.auditing.support.moments import Moments
+from likewise.core.subspace import Subspace
+from likewise.fair_metrics import FairMetric
+from likewise.models import as_model
+
+EPS, EFFECT = 0.1, 1.5
+
+
+def fewest(simulations, level=0.95):
+    """With probability 0.999 an interval of that level covers at least as often."""
+    return int(stats.binom.ppf(0.001, simulations, level))
+
+
+class World:
+    """A sensitive column of −1 and 1 that the model uses for everybody, or for the 5% with the highest feature."""
+
+    def __init__(self, d, rare):
+        self.d, self.rare = d, rare
+        self.slope = np.full(d - 1, 1.5 / np.sqrt(d - 1))
+
+    def people(self, rng, n):
+        X = np.column_stack([rng.choice([-1.0, 1.0], size=n), rng.normal(size=(n, self.d - 1))])
+        return X, (rng.random(n) < expit(X[:, 1:] @ self.slope)).astype(int)
+
+    def logit(self, X):
+        reached = X[:, 1] > 1.645 if self.rare else 1.0
+        return X[:, 1:] @ self.slope + EFFECT * X[:, 0] * reached
+
+    def losses(self, X, y):
+        return np.logaddexp(0.0, -(2 * y - 1) * self.logit(X))
+
+    def twins(self, X):
+        return X * np.append(-1.0, np.ones(self.d - 1))
+
+    def gains(self, X, y):
+        return np.maximum(self.losses(self.twins(X), y) - self.losses(X, y), 0.0)
+
+    def flips(self, X):
+        return (self.logit(X) > 0) != (self.logit(self.twins(X)) > 0)
+
+    def ceiling(self, X):
+        return max(self.losses(rows, label).max() for rows in (X, self.twins(X)) for label in (0, 1))
+
+    def search(self, X, y, pool=None):
+        chosen = CandidateSearch([0], {0: [-1.0, 1.0]}, None, use_rows=True if pool is None else "pool")
+        metric = FairMetric.from_subspace(Subspace.from_directions(np.eye(self.d)[:1]))
+        model = as_model(lambda rows: expit(self.logit(rows)))
+        return chosen.run(model, X, y, metric=metric, pool=pool).frontier
+
+
+@pytest.mark.parametrize(("rare", "n"), [(True, 20), (True, 100), (False, 20)])
+def test_pure_gap_shares_and_p_values_of_few_people(rare, n):
+    """Student's t covers 38% and 69% of the time where 5% are harmed."""
+    world, simulations = World(2, rare), 200
+    rng = np.random.default_rng(0)
+    X, y = world.people(rng, 400_000)
+    truth, share = world.gains(X, y).mean(), world.flips(X).mean()
+    covered = {"gap": 0, "share": 0, "student": 0}
+    rejected = 0
+    for _ in range(simulations):
+        X, y = world.people(rng, n)
+        found = Moments.of(world.gains(X, y))
+        gap = gap_interval(
+            {np.inf: found}, lambda_=np.inf, eps=0.0, ceiling=world.ceiling(X), about="population"
+        )
+        flips = share_interval(int(world.flips(X).sum()), n)
+        student = clt_interval(world.gains(X, y), lambda_=0.0, eps=0.0)
+        covered["gap"] += gap.low <= truth <= gap.high
+        covered["share"] += flips.low <= share <= flips.high
+        covered["student"] += student.low <= truth <= student.high
+        rejected += mean_at_most_p_value(found, truth) <= 0.05
+    assert covered["gap"] >= fewest(simulations)
+    assert covered["share"] >= fewest(simulations)
+    assert rejected <= stats.binom.ppf(0.999, simulations, 0.05)
+    assert not rare or covered["student"] < 0.8 * simulations
+
+
+@pytest.mark.parametrize(("d", "rare"), [(2, True), (8, False)])
+def test_the_gap_given_its_candidates(d, rare):
+    """Candidates are the audited people themselves; the truth is that of fresh people among the same candidates."""
+    world, simulations, n = World(d, rare), 40, 40
+    rng = np.random.default_rng(1)
+    fresh = world.people(rng, 500)
+    covered = 0
+    for _ in range(simulations):
+        X, y = world.people(rng, n)
+        frontier = world.search(X, y)
+        curve = dual_curve(frontier)
+        gains = {p: Moments.of(frontier_gains(frontier, p)) for p in prices_around(curve, EPS)}
+        found = gap_interval(gains, lambda_=float(curve.lambda_(EPS)), eps=EPS, ceiling=world.ceiling(X))
+        truth = dual_curve(world.search(*fresh, X)).gap(EPS)
+        covered += found.low <= truth <= found.high
+    assert covered >= fewest(simulations)
+
+
+@pytest.mark.parametrize(("d", "old"), [(2, 1.0), (8, 0.3)])
+def test_the_population_is_not_below_the_lower_limit_of_a_split(d, old):
+    """At d = 8 a t interval from the audited people as candidates hardly ever covers: the truth is above it."""
+    world, simulations, n = World(d, rare=False), 40, 100
+    rng = np.random.default_rng(2)
+    X, y = world.people(rng, 50_000)
+    margin, base = (2 * y - 1) * (X[:, 1:] @ world.slope) - EFFECT, world.losses(X, y).mean()
+    kappa = float(world.slope @ world.slope)
+    truth = min(
+        lam * EPS + logistic_supremum(margin, kappa, lam=lam)[0].mean() - base
+        for lam in np.geomspace(0.3, 10.0, 60)
+    )
+    covered, student, lows = 0, 0, []
+    for simulation in range(simulations):
+        X, y = world.people(rng, n)
+
+        def search(people, pool, X=X, y=y):
+            return world.search(X[people], y[people], X[pool])
+
+        found = split_interval(n, search=search, eps=EPS, random_state=simulation)
+        covered += found.low <= truth <= found.high
+        frontier = world.search(X, y)
+        lam = float(dual_curve(frontier).lambda_(EPS))
+        whole = clt_interval(frontier.conjugate(lam), lambda_=lam, eps=EPS, losses=frontier.base_loss)
+        student += whole.low <= truth <= whole.high
+        lows.append(found.low)
+    assert covered >= fewest(simulations)
+    assert np.mean(lows) > 0.45 * truth  # and it says something
+    assert student <= old * simulations
