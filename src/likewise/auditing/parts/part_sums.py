@@ -96,22 +96,30 @@ class SensitiveSums:
     columns : tuple of str
     harm : Moments
         Of what the worst such twin adds.
+    largest : float
+        The largest loss of anybody or of any such twin.
     changed : int
         People of whom some such twin is decided differently.
     """
 
     columns: tuple[str, ...]
     harm: Moments
+    largest: float
     changed: int
 
     @classmethod
     def of(cls, twins: SensitiveTwins) -> SensitiveSums:
         """Add up what was found for each person."""
-        return cls(twins.columns, Moments.of(twins.harm), int(twins.changed.sum()))
+        return cls(twins.columns, Moments.of(twins.harm), twins.largest, int(twins.changed.sum()))
 
     def merge(self, other: SensitiveSums) -> SensitiveSums:
         """Return the sums of both."""
-        return SensitiveSums(self.columns, self.harm.merge(other.harm), self.changed + other.changed)
+        return SensitiveSums(
+            self.columns,
+            self.harm.merge(other.harm),
+            max(self.largest, other.largest),
+            self.changed + other.changed,
+        )
 
 
 @dataclass(frozen=True, eq=False)

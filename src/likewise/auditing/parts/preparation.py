@@ -25,6 +25,7 @@ from likewise.auditing.parts.one_part import Job
 from likewise.auditing.parts.parquet_table import PART_ROWS, ParquetTable, Part
 from likewise.auditing.parts.survey import survey
 from likewise.auditing.problem.audit_problem import AuditProblem, rows_of
+from likewise.auditing.search.candidates.candidate_rows import plan_candidates
 from likewise.auditing.search.choosing import choose_searches
 from likewise.auditing.search.contract import Budget, Search
 from likewise.auditing.support.binned_steps import ALL_BITS
@@ -167,6 +168,10 @@ def _prepared(
     scratch: str,
 ) -> Prepared:
     n, here = sum(part.rows for part in parts), isinstance(table, MemoryTable)
+    if problem.edits:
+        fixed = problem.coordinates.fixed_names()
+        plan = plan_candidates(problem.editable(), problem.edits, proxies=None, fixed=fixed)
+        problem = replace(problem, edits=plan.settled_edits(problem.edits))
     ready = tuple(search.prepare(problem) for search in searches)
     said = [f"The loss is {problem.coordinates.model.loss.name.replace('_', ' ')}; labels are kept."]
     said += [line for search in ready for line in search.assumes(problem)]

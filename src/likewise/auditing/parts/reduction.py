@@ -96,7 +96,7 @@ class Reduction:
             transport=min(eps, float(curve.eps[-1])),
             pure_gap=found.free.mean,
             flipped=found.changed / self.n if decides else None,
-            sensitive=_sensitive(found.sensitive, decides, found.largest, confidence),
+            sensitive=_sensitive(found.sensitive, decides, confidence),
             interval=gap_interval(
                 settled.gains,
                 lambda_=lam if eps > 0 else float("inf"),
@@ -165,13 +165,11 @@ class Reduction:
                 bar.advance(task, part.rows)
 
 
-def _sensitive(
-    sums: SensitiveSums | None, decides: bool, largest: float, confidence: float
-) -> SensitiveAnswer | None:
+def _sensitive(sums: SensitiveSums | None, decides: bool, confidence: float) -> SensitiveAnswer | None:
     if sums is None:
         return None
     n, free = sums.harm.n, float("inf")
-    gap = gap_interval({free: sums.harm}, lambda_=free, eps=0.0, ceiling=largest, confidence=confidence)
+    gap = gap_interval({free: sums.harm}, lambda_=free, eps=0.0, ceiling=sums.largest, confidence=confidence)
     share = share_interval(sums.changed, n, confidence=confidence) if decides else None
     return SensitiveAnswer(
         columns=sums.columns,

@@ -32,12 +32,15 @@ class SensitiveTwins:
         The columns that were exchanged.
     harm : float array of shape (n,)
         Increase of the loss at the worst such twin, 0 where none is worse.
+    largest : float
+        The largest loss of anybody or of any such twin.
     changed : bool array of shape (n,)
         Whether any such twin is decided differently; all False for a regression, which decides nothing.
     """
 
     columns: tuple[str, ...]
     harm: Floats
+    largest: float
     changed: np.ndarray[Any, np.dtype[np.bool_]]
 
 
@@ -74,4 +77,5 @@ def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
         if problem.decides:
             differs = place.model.predict(shown) != problem.decisions[person]
             changed[person[possible[differs[possible]]]] = True
-    return SensitiveTwins(tuple(str(name) for name in edited_columns(problem.edits)), harm, changed)
+    names = tuple(str(name) for name in edited_columns(problem.edits))
+    return SensitiveTwins(names, harm, float((problem.base_loss + harm).max()), changed)

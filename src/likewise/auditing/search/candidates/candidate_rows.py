@@ -115,6 +115,13 @@ class Candidates:
         """Number of rows that candidates are made of."""
         return self.people.n_rows
 
+    def settled_edits(self, edits: EditParts) -> EditParts:
+        """Return the edits with the values that these rows gave them, so that other rows cannot change them."""
+        values = {field.name: tuple(field.values) for field in self.fields}
+        return tuple(
+            Edit(part.column, values[part.column]) if isinstance(part, Edit) else part for part in edits
+        )
+
     def take(self, index: Any) -> Any:
         """Make some candidates, as the kind of table the audited rows are.
 

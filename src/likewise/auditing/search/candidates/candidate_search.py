@@ -26,7 +26,7 @@ from likewise.core.checks import check_number
 from likewise.core.errors import bad_parameter
 from likewise.core.frames import is_frame
 from likewise.domains import Unbounded
-from likewise.evaluation.edits import Edit, EditParts, edited_columns, read_edits
+from likewise.evaluation.edits import EditParts, edited_columns, read_edits
 
 __all__ = ["CandidateFrontier", "CandidateSearch"]
 
@@ -149,13 +149,11 @@ class CandidateSearch(Search):
 
     def prepare(self, problem: AuditProblem) -> CandidateSearch:
         """Return the same choices with the values and proxies of these people, so that others cannot change them."""
+        if self.use_rows is True:  # everybody is here
+            return self
         plan = self.plan(problem)
-        values = {field.name: tuple(field.values) for field in plan.fields}
-        parts = tuple(
-            Edit(part.column, values[part.column]) if isinstance(part, Edit) else part
-            for part in self._edits(problem)
-        )
-        return replace(self, edits=parts, proxies=tuple(part.settled() for part in plan.counterparts))
+        proxies = tuple(part.settled() for part in plan.counterparts)
+        return replace(self, edits=plan.settled_edits(self._edits(problem)), proxies=proxies)
 
     def assumes(self, problem: AuditProblem) -> tuple[str, ...]:
         """Say who may be a twin."""
