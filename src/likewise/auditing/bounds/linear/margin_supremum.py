@@ -135,7 +135,7 @@ class MarginSupremum:
     def _rounding(self, lam: float) -> FloatArray:
         """Largest slack of the pieces that matter: beyond θ = 1/λ the loss never pays for a move."""
         matters = self.path.theta[1:] * lam < 1.0
-        return np.where(matters, self.path.slack, 0.0).max(0, initial=0.0)
+        return np.asarray(np.where(matters, self.path.slack, 0.0).max(0, initial=0.0))
 
     def _seen(self, spot: _Spot) -> tuple[FloatArray, FloatArray]:
         """Return t and c at places on the path."""

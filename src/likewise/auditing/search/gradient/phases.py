@@ -19,6 +19,8 @@ __all__ = ["Outcome", "search_block"]
 
 _RESTART_COST = 10.0
 _RESTART_FARTHEST = 1e3
+# Vertices of the domain that a free phase goes through before it climbs.
+_VERTICES = 4
 
 
 @dataclass(frozen=True)
@@ -132,9 +134,29 @@ def _climb_free(
                 v = _higher(space, v, corner)
         if moves.limit is not None:
             v = _higher(space, v, v + space.leap(v, space.look(v)))
+            v = _from_vertex_to_vertex(space, v)
         track = ascend(space, v, space.look(v), steps=choices.subspace_steps, damping=1.0, tol=choices.tol)
     # What is in the domain up to rounding must be in it.
     return _Found(task.domain.project(space.rows(track.v), x), track.status, track.steps)
+
+
+def _from_vertex_to_vertex(space: FreeSpace, v: torch.Tensor) -> torch.Tensor:
+    """Go to the vertex of the domain that the gradient points at, while that is better.
+
+    A loss that is convex along the free directions, as that of a linear model is, has its maximum at a vertex, and
+    each of these steps raises it (Frank & Wolfe 1956, with steps of length 1).
+    """
+    for _ in range(_VERTICES):
+        point = space.look(v)
+        corner = space.vertex(point)
+        if corner is None:
+            break
+        value = space.loss(corner)
+        better = (value > point.loss) & torch.isfinite(value)
+        if not bool(better.any()):
+            break
+        v = torch.where(better[:, None], corner, v)
+    return v
 
 
 def _full_phase(
