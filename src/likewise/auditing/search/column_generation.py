@@ -29,6 +29,8 @@ __all__ = ["ColumnReport", "generate_columns"]
 
 # Worst cases of so many earlier rounds are kept to start the next one from.
 _REMEMBERED = 4
+# Starts of the last look at each row, besides those of the search itself.
+_RESTARTS = 8
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ def generate_columns(
     known = _Starts()
     solution = solve_dual(support.frontier, eps)
     pending = _first_lambdas(support, solution.lambda_, solution.base_loss, eps)
+    wide = False
     while not settled:
         if rounds and (rounds >= max_rounds if budget_seconds is None else time.monotonic() - begun >= budget_seconds):
             break
@@ -125,14 +128,21 @@ def generate_columns(
         lam = pending.pop(0) if pending else solution.lambda_ if eps > 0 else np.inf
         before = support.frontier
         support, failed, unfinished = _one_round(
-            support, search, origin, target, lam, refine, known, random_state + rounds
+            support, _widened(search) if wide else search, origin, target, lam, refine, known, random_state + rounds
         )
         non_finite |= failed
         rounds += 1
         solution = solve_dual(support.frontier, eps)
         possible = _conjugate(support.frontier, lam) - _conjugate(before, lam)
-        settled = judged and possible <= tol * max(abs(solution.value), 1e-12)
+        little = judged and possible <= tol * max(abs(solution.value), 1e-12)
+        # What a start at each row itself cannot raise any more is tried from elsewhere before it counts.
+        settled, wide = little and wide, wide or little
     return support, ColumnReport(rounds, settled, int(non_finite.sum()), unfinished)
+
+
+def _widened(search: GradientSearch) -> GradientSearch:
+    """Return the search with more starts, for a last look."""
+    return replace(search, restarts=max(search.restarts, _RESTARTS))
 
 
 def _first_lambdas(support: Support, lam: float, base_loss: float, eps: float) -> list[float]:
