@@ -67,9 +67,7 @@ class ColumnReport:
         if self.settled:
             return None
         rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
-        return (
-            f"V(ε) still rose after {rounds} of search: give the search more time (budget_seconds=…, --budget)"
-        )
+        return f"V(ε) still rose after {rounds} of search: give the search more time (budget_seconds=…, --budget)"
 
 
 def generate_columns(
@@ -122,13 +120,22 @@ def generate_columns(
     pending = _first_lambdas(support, solution.lambda_, solution.base_loss, eps)
     wide = False
     while not settled:
-        if rounds and (rounds >= max_rounds if budget_seconds is None else time.monotonic() - begun >= budget_seconds):
+        if rounds and (
+            rounds >= max_rounds if budget_seconds is None else time.monotonic() - begun >= budget_seconds
+        ):
             break
         judged = not pending
         lam = pending.pop(0) if pending else solution.lambda_ if eps > 0 else np.inf
         before = support.frontier
         support, failed, unfinished = _one_round(
-            support, _widened(search) if wide else search, origin, target, lam, refine, known, random_state + rounds
+            support,
+            _widened(search) if wide else search,
+            origin,
+            target,
+            lam,
+            refine,
+            known,
+            random_state + rounds,
         )
         non_finite |= failed
         rounds += 1
@@ -174,9 +181,7 @@ class _Starts:
         """Return the rows to start from, (n, d); None before the first round."""
         if not self.rounds:
             return None
-        values = np.stack(
-            [np.where(d2 > 0, loss - min(lam, 1e30) * d2, loss) for _, loss, d2 in self.rounds]
-        )
+        values = np.stack([np.where(d2 > 0, loss - min(lam, 1e30) * d2, loss) for _, loss, d2 in self.rounds])
         which = np.nan_to_num(values, nan=-np.inf).argmax(axis=0)
         start = self.rounds[0][0].copy()
         for k, (x, _, _) in enumerate(self.rounds):

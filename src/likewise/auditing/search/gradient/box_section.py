@@ -35,19 +35,16 @@ class BoxSection:
     --------
     >>> diagonal = torch.tensor([[0.6], [0.8]])
     >>> section = BoxSection(diagonal, -torch.ones(2), torch.ones(2), torch.zeros(2, dtype=torch.bool))
-    >>> section.vertex(torch.ones(1, 1), torch.zeros(1, 2)).item(), section(torch.full((1, 1), 9.0), torch.zeros(1, 2)).item()
-    (1.25, 1.25)
+    >>> section.vertex(torch.ones(1, 1), torch.zeros(1, 2)).item()
+    1.25
+    >>> section.slide(torch.zeros(1, 1), torch.full((1, 1), -9.0), torch.zeros(1, 2)).item()
+    -1.25
     """
 
     basis: torch.Tensor
     lower: torch.Tensor
     upper: torch.Tensor
     fixed: torch.Tensor
-
-    def __call__(self, z: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        """Bring coefficients z (n, K) of the rows x (n, d) back inside, straight towards the row itself."""
-        Q, low, high = self._around(x)
-        return _shorten(Q, z.double(), low, high).to(z.dtype)
 
     def slide(self, z: torch.Tensor, step: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """Go a step (n, K) from z, along the faces that stop it; return what was gone.
@@ -137,8 +134,10 @@ def _some_vertex(
 def _along_face(along: torch.Tensor, normal: torch.Tensor) -> torch.Tensor:
     """Projections (n, K, K) on what the faces held so far leave, once one more with this normal is held."""
     face = torch.einsum("nkl,nl->nk", along, normal)
-    size = (face * normal).sum(1).clamp(min=1e-300)
-    return along - face[:, :, None] * face[:, None, :] / size[:, None, None]
+    size = (face * normal).sum(1)
+    # A normal that the held faces span already takes nothing more away.
+    share = torch.where(size > 1e-14, 1.0 / size.clamp(min=1e-14), 0.0)
+    return along - face[:, :, None] * face[:, None, :] * share[:, None, None]
 
 
 def _room(

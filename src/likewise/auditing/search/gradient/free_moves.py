@@ -75,10 +75,13 @@ class FreeMoves:
     basis : Tensor of shape (d, K)
     limit : callable or None
         Brings coefficients back, given the rows; None where the domain says nothing.
+    section : BoxSection or None
+        Knows faces and vertices, where oblique directions cut a closed box.
     """
 
     basis: torch.Tensor
     limit: Limit | None
+    section: BoxSection | None = None
 
 
 def free_moves(domain: Domain, basis: torch.Tensor, *, exact: bool) -> FreeMoves | None:
@@ -119,7 +122,7 @@ def free_moves(domain: Domain, basis: torch.Tensor, *, exact: bool) -> FreeMoves
         return FreeMoves(columns, CoefficientBox(columns, eye, *ends))
     if not exact:
         return None
-    return FreeMoves(basis, _section(domain, basis) or meet(domain, basis))
+    return FreeMoves(basis, meet(domain, basis), _section(domain, basis))
 
 
 def _section(domain: Domain, basis: torch.Tensor) -> BoxSection | None:

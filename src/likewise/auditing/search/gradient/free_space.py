@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from likewise.auditing.search.gradient.box_section import BoxSection
 from likewise.auditing.search.gradient.free_moves import CoefficientBox, FreeMoves
 from likewise.auditing.search.gradient.spaces import LONGEST_FREE, Move, Point, Space, of_length, row_dot
 from likewise.models.oracle import FoldedOracle, Oracle
@@ -69,17 +68,16 @@ class FreeSpace(Space):
 
     def _within(self, v: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
         """As much of a step as the domain lets."""
-        limit = self._moves.limit
-        if limit is None:
-            return step
-        return limit.slide(v, step, self._x) if isinstance(limit, BoxSection) else self.limit(v + step) - v
+        if self._moves.section is not None:
+            return self._moves.section.slide(v, step, self._x)
+        return step if self._moves.limit is None else self.limit(v + step) - v
 
     def vertex(self, point: Point) -> torch.Tensor | None:
         """Return the corner of the domain that is farthest along the gradient, (n, K); None where there are none."""
-        limit = self._moves.limit
-        if not isinstance(limit, (BoxSection, CoefficientBox)):
-            return None
-        return limit.vertex(point.slope, self._x)
+        limit, section = self._moves.limit, self._moves.section
+        if section is not None:
+            return section.vertex(point.slope, self._x)
+        return limit.vertex(point.slope, self._x) if isinstance(limit, CoefficientBox) else None
 
     def leap(self, v: torch.Tensor, point: Point) -> torch.Tensor:
         """Go along the gradient to the edge of the domain; one step where there is none."""
