@@ -72,7 +72,7 @@ def test_result_is_what_it_says_and_never_worse_than_the_row(name, method, lam):
         pytest.skip("nothing stops the search")
     x, y = data()
     metric, domain = SETTINGS[name]
-    search = GradientSearch(method=method, full_step_size=0.1, restarts=1)
+    search = GradientSearch(method=method, full_steps=20, full_step_size=0.1, restarts=1)
     found = run(search, x, y, name, lam)
     assert found.finite.all()
     torch.testing.assert_close(found.loss, own_loss(found.x, y), rtol=0, atol=1e-12)

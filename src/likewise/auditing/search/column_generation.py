@@ -2,13 +2,16 @@
 
 At the λ* of the present support the search looks for rows that beat it. Rows found join the support, the dual is
 solved again exactly, and so on. V(ε) of the support rises in every round and is attained by listed rows, so it is
-a lower bound of the true value, and equals it in the limit where the search is exact.
+a lower bound of the true value, and equals it in the limit where the search is exact: with ℓ^c the present support's
+conjugate and T the search, V(ε) can rise by no more than the mean of what T at λ* adds to ℓ^c_λ* (weak duality). So
+only a round at λ* can say that nothing more is to be found.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +19,7 @@ import numpy as np
 from likewise.auditing.problem.coordinates import tabular
 from likewise.auditing.search.contract import Found
 from likewise.auditing.support.finite_dual import solve_dual
-from likewise.auditing.support.frontier import Floats, Ints
+from likewise.auditing.support.frontier import Floats, Frontier, Ints
 from likewise.auditing.support.supporting_rows import Support
 from likewise.core.arrays import to_numpy
 
@@ -27,8 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ColumnReport", "generate_columns", "improve_by_columns"]
 
-# Spread of the first λ tried, around a scale taken from the data.
-_FIRST = (0.1, 1.0, 10.0)
+# Worst cases of so many earlier rounds are kept to start the next one from.
+_REMEMBERED = 4
+# Starts of the last look at each row, besides those of the search itself.
+_RESTARTS = 8
 
 
 @dataclass(frozen=True)
@@ -40,17 +45,32 @@ class ColumnReport:
     rounds : int
         Searches made.
     settled : bool
-        Whether the last round raised V(ε) by less than the tolerance.
+        Whether the last round searched at the λ* of the support and could raise V(ε) by less than the tolerance.
     non_finite : int
         Audited rows whose search met a value that is not finite, in any round.
     unfinished : int
         Audited rows that ran out of steps in the last round.
+
+    Examples
+    --------
+    >>> print(ColumnReport(rounds=3, settled=False, non_finite=0, unfinished=2).reason)
+    V(ε) still rose after 3 rounds of search: give the search more time (budget_seconds=…, --budget)
     """
 
     rounds: int
     settled: bool
     non_finite: int
     unfinished: int
+
+    @property
+    def reason(self) -> str | None:
+        """Why the result is not settled and what to do about it; None where it is."""
+        if self.non_finite:
+            return f"the search met values that are not finite for {self.non_finite} people"
+        if self.settled:
+            return None
+        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+        return f"V(ε) still rose after {rounds} of search: give the search more time (budget_seconds=…, --budget)"
 
 
 def improve_by_columns(
@@ -87,17 +107,11 @@ def improve_by_columns(
         eps=eps,
         refine=valid if tabular(place.domain) is not None else None,
         random_state=problem.random_state,
+        budget_seconds=None if budget.seconds is None else budget.left,
     )
-    if report.non_finite:
-        reason = f"the gradient search met values that are not finite for {report.non_finite} people"
-        return Found(support, "failed", (reason,))
-    if not report.settled:
-        reason = (
-            f"V(ε) still rose after {report.rounds} rounds of the gradient search; give it more time "
-            "(budget_seconds=…, --budget)"
-        )
-        return Found(support, "not_converged", (reason,))
-    return Found(support)
+    if report.reason is None:
+        return Found(support)
+    return Found(support, "failed" if report.non_finite else "not_converged", (report.reason,))
 
 
 def generate_columns(
@@ -108,9 +122,10 @@ def generate_columns(
     target: Any,
     eps: float,
     refine: Callable[[Floats, Ints, float], Floats] | None = None,
-    max_rounds: int = 10,
+    max_rounds: int = 20,
     tol: float = 1e-3,
     random_state: int = 0,
+    budget_seconds: float | None = None,
 ) -> tuple[Support, ColumnReport]:
     """Add rows found by gradient searches until the dual at ε settles.
 
@@ -128,36 +143,94 @@ def generate_columns(
         Budget ε.
     refine : callable, optional
         ``refine(x, rows, lam)`` makes valid rows of relaxed worst cases; without it they are used as they are.
-    max_rounds : int, default=10
-        Rounds after the first spread of λ.
+    max_rounds : int, default=20
+        Rounds at most, where no time is given.
     tol : float, default=1e-3
-        Settled when a round raises V(ε) by less than this, relative to it.
+        Settled when a round at λ* can raise V(ε) by no more than this, relative to it.
     random_state : int, default=0
         For probes and restarts of the search.
+    budget_seconds : float, optional
+        Go on until V(ε) settles or this time is over, however many rounds that takes.
 
     Returns
     -------
     support : Support
     report : ColumnReport
     """
-    rounds, non_finite, unfinished, settled = 0, np.zeros(len(origin), dtype=bool), 0, False
+    begun, rounds, settled, unfinished = time.monotonic(), 0, False, 0
+    non_finite = np.zeros(len(origin), dtype=bool)
+    known = _Starts()
     solution = solve_dual(support.frontier, eps)
-    scale = solution.lambda_ or max(solution.base_loss, 1e-3) / max(eps, 1e-3)
-    pending = [np.inf, *(scale * factor for factor in _FIRST)] if eps > 0 else [np.inf]
-    start = None
-    for _ in range(max_rounds + len(pending)):
-        lam = pending.pop(0) if pending else solution.lambda_
-        support, start, failed, unfinished = _one_round(
-            support, search, origin, target, lam, refine, start, random_state
+    pending = _first_lambdas(support, solution.lambda_, solution.base_loss, eps)
+    wide = False
+    while not settled:
+        if rounds and (
+            rounds >= max_rounds if budget_seconds is None else time.monotonic() - begun >= budget_seconds
+        ):
+            break
+        judged = not pending
+        lam = pending.pop(0) if pending else solution.lambda_ if eps > 0 else np.inf
+        before = support.frontier
+        support, failed, unfinished = _one_round(
+            support,
+            _widened(search) if wide else search,
+            origin,
+            target,
+            lam,
+            refine,
+            known,
+            random_state + rounds,
         )
         non_finite |= failed
         rounds += 1
-        before, solution = solution.value, solve_dual(support.frontier, eps)
-        if not pending:
-            settled = solution.value - before <= tol * max(abs(solution.value), 1e-12)
-            if settled or eps == 0:
-                break
+        solution = solve_dual(support.frontier, eps)
+        possible = _conjugate(support.frontier, lam) - _conjugate(before, lam)
+        little = judged and possible <= tol * max(abs(solution.value), 1e-12)
+        # What a start at each row itself cannot raise any more is tried from elsewhere before it counts.
+        settled, wide = little and wide, wide or little
     return support, ColumnReport(rounds, settled, int(non_finite.sum()), unfinished)
+
+
+def _widened(search: GradientSearch) -> GradientSearch:
+    """Return the search with more starts, for a last look."""
+    return replace(search, restarts=max(search.restarts, _RESTARTS))
+
+
+def _first_lambdas(support: Support, lam: float, base_loss: float, eps: float) -> list[float]:
+    """λ of the rounds before the first at λ*: moves that cost nothing, and a scale where nothing is known yet."""
+    metric = support.problem.coordinates.metric
+    free = metric.n_features is not None and metric.null_space.basis.shape[1] > 0
+    if eps == 0:
+        return [np.inf]
+    return [np.inf] * free + ([] if lam > 0 else [max(base_loss, 1e-3) / eps])
+
+
+def _conjugate(frontier: Frontier, lam: float) -> float:
+    """Mean of ℓ^c_λ on a support; for λ = ∞ of the worst loss at no cost."""
+    if np.isinf(lam):
+        return solve_dual(frontier, 0.0).value
+    return float(frontier.conjugate(lam).mean())
+
+
+@dataclass
+class _Starts:
+    """Worst cases of earlier rounds: a new round starts each row from the one that is best at its λ."""
+
+    rounds: list[tuple[Floats, Floats, Floats]] = field(default_factory=list)
+
+    def add(self, x: Floats, loss: Floats, squared_distance: Floats) -> None:
+        self.rounds = [*self.rounds[-_REMEMBERED + 1 :], (x, loss, squared_distance)]
+
+    def best(self, lam: float) -> Floats | None:
+        """Return the rows to start from, (n, d); None before the first round."""
+        if not self.rounds:
+            return None
+        values = np.stack([np.where(d2 > 0, loss - min(lam, 1e30) * d2, loss) for _, loss, d2 in self.rounds])
+        which = np.nan_to_num(values, nan=-np.inf).argmax(axis=0)
+        start = self.rounds[0][0].copy()
+        for k, (x, _, _) in enumerate(self.rounds):
+            start[which == k] = x[which == k]
+        return start
 
 
 def _one_round(
@@ -167,9 +240,9 @@ def _one_round(
     target: Any,
     lam: float,
     refine: Callable[[Floats, Ints, float], Floats] | None,
-    start: Floats | None,
+    known: _Starts,
     random_state: int,
-) -> tuple[Support, Floats, Any, int]:
+) -> tuple[Support, Any, int]:
     import torch
 
     from likewise.auditing.search.gradient.row_status import Status
@@ -177,7 +250,7 @@ def _one_round(
 
     place = support.problem.coordinates
     oracle = place.gradient_oracle()
-    x = torch.tensor(origin, dtype=oracle.dtype)
+    x, start = torch.tensor(origin, dtype=oracle.dtype), known.best(lam)
     found = search.run(
         oracle,
         x,
@@ -191,14 +264,16 @@ def _one_round(
     status = to_numpy(found.status)
     failed = status == Status.NON_FINITE.value
     relaxed = to_numpy(found.x).astype(np.float64)
+    known.add(relaxed, to_numpy(found.loss), to_numpy(found.squared_distance))
     rows = np.flatnonzero(~failed & np.isfinite(relaxed).all(axis=1))
-    # Single precision leaves a crumb outside the domain, and a crumb off the free directions.
+    # Single precision leaves a crumb outside the domain.
     inside = to_numpy(place.domain.project(relaxed[rows], origin[rows]))
     candidates = inside if refine is None else refine(inside, rows, lam)
     moved = np.flatnonzero((candidates != origin[rows]).any(axis=1))
+    # Relaxed rows carry the rounding of the oracle, valid rows that of the encoding.
     support = support.with_rows(
         candidates[moved],
         rows[moved],
         resolution=float(torch.finfo(oracle.dtype).eps) if refine is None else None,
     )
-    return support, relaxed, failed, int((status == Status.MAX_STEPS.value).sum())
+    return support, failed, int((status == Status.MAX_STEPS.value).sum())

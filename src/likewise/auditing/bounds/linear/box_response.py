@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 
 from likewise.core.arrays import FloatArray
 
-__all__ = ["BoxResponse", "CostForm"]
+__all__ = ["BoxResponse", "CostForm", "box_slack", "response_coefficients", "shorten"]
 
 _MAX_STEPS = 100
 # Weight of the cost in a round of the method of multipliers, for gains of size 1.
@@ -172,7 +172,7 @@ class BoxResponse:
                 break
         inside = delta @ self.form.basis
         free = (inside * (self.form.costs <= 1e-12 * self.form.top)) @ self.form.basis.T
-        return bound * size, _shorten(free, lower, upper)
+        return bound * size, shorten(free, lower, upper)
 
     @cached_property
     def _open(self) -> tuple[Any, FloatArray, FloatArray]:
@@ -205,10 +205,7 @@ class BoxResponse:
             slope[:, open_columns] = part - outwards
             extra = lam * ((y @ block) * y).sum(1)
             extra[unmatched] = np.inf
-        with np.errstate(invalid="ignore"):
-            up = np.where(slope > 0, slope * (upper - delta), 0.0)
-            down = np.where(slope < 0, slope * (lower - delta), 0.0)
-        return np.asarray((up + down).sum(1) + extra)
+        return np.asarray(box_slack(slope, delta, lower, upper) + extra)
 
     def escapes(self, gain: FloatArray, *, free_only: bool = True) -> bool:
         """Whether gᵀδ grows without end along open sides of the box (at no cost, where `free_only`)."""
@@ -226,7 +223,21 @@ class BoxResponse:
         return found.fun is not None and bool(-found.fun > 1e-9)
 
 
-def _shorten(delta: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+def box_slack(slope: FloatArray, delta: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Return the largest slopeᵀu over moves u from δ that stay in the box, per row.
+
+    Examples
+    --------
+    >>> box_slack(np.array([[2.0, -1.0]]), np.zeros((1, 2)), -np.ones((1, 2)), np.ones((1, 2)))
+    array([3.])
+    """
+    with np.errstate(invalid="ignore"):
+        up = np.where(slope > 0, slope * (upper - delta), 0.0)
+        down = np.where(slope < 0, slope * (lower - delta), 0.0)
+    return np.asarray((up + down).sum(1))
+
+
+def shorten(delta: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
     """Shorten moves until they stay inside, up to rounding; their directions are kept."""
     with np.errstate(divide="ignore", invalid="ignore"):
         room = np.where(delta > 0, (upper + _ROUNDING) / delta, (lower - _ROUNDING) / delta)
@@ -243,12 +254,45 @@ def _best_corner(gain: FloatArray, lower: FloatArray, upper: FloatArray) -> tupl
 
 
 def _newton(form: CostForm, gain: FloatArray, lam: float, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Maximise over z, all rows at once; rows that are done leave."""
+    """Return the best moves: clipped points around the best coefficients."""
+    centre = gain / (2.0 * lam * form.top)
+    z = response_coefficients(form, gain, lam, lower, upper)
+    return np.clip(z @ form.basis.T + centre, lower, upper)
+
+
+def response_coefficients(
+    form: CostForm, gain: FloatArray, lam: float, lower: FloatArray, upper: FloatArray
+) -> FloatArray:
+    """Maximise gᵀδ − λ δᵀΣδ over the coefficients z, all rows at once; rows that are done leave.
+
+    Parameters
+    ----------
+    form : CostForm
+        With a largest eigenvalue above 0.
+    gain, lower, upper : arrays of shape (m, d)
+        Gains of the rows, and bounds of their moves.
+    lam : float
+        λ > 0 and finite.
+
+    Returns
+    -------
+    array of shape (m, K)
+        z; the best move is Qz + g/(2λs), clipped to the box.
+
+    Examples
+    --------
+    >>> form = CostForm(1.0, np.array([[1.0], [0.0]]), np.array([0.0]))
+    >>> z = response_coefficients(form, np.ones((1, 2)), 1.0, -np.ones((1, 2)), np.ones((1, 2)))
+    >>> bool(z[0, 0] >= 0.5)
+    True
+    """
     Q, top, penalty = form.basis, form.top, form.penalties
     centre = gain / (2.0 * lam * top)
-    if Q.shape[1] == 0:
-        return np.asarray(np.clip(centre, lower, upper))
     z = np.zeros((len(gain), Q.shape[1]))
+    if Q.shape[1] == 0:
+        return z
+    k = Q.shape[1]
+    pairs = (Q[:, :, None] * Q[:, None, :]).reshape(-1, k * k)
     active = np.arange(len(gain))
     for _ in range(_MAX_STEPS):
         c, low, high = centre[active], lower[active], upper[active]
@@ -256,8 +300,8 @@ def _newton(form: CostForm, gain: FloatArray, lam: float, lower: FloatArray, upp
         aim = shift + c
         free = (aim > low) & (aim < high)
         pull = top * ((np.clip(aim, low, high) - shift) @ Q) - penalty * z[active]
-        hessian = top * (np.where(free, 0.0, 1.0)[:, None, :] * Q.T @ Q)
-        diagonal = np.arange(Q.shape[1])
+        hessian = top * (np.where(free, 0.0, 1.0) @ pairs).reshape(-1, k, k)
+        diagonal = np.arange(k)
         hessian[:, diagonal, diagonal] += penalty + 1e-11 * top
         step = np.linalg.solve(hessian, pull[:, :, None])[:, :, 0]
         rise = (step * pull).sum(1)
@@ -268,7 +312,7 @@ def _newton(form: CostForm, gain: FloatArray, lam: float, lower: FloatArray, upp
         active = active[keep]
         if active.size == 0:
             break
-    return np.clip(z @ Q.T + centre, lower, upper)
+    return z
 
 
 def _line_search(

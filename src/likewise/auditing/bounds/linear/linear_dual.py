@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.auditing.bounds.linear.linear_problem import Problem
+from likewise.auditing.bounds.linear.linear_problem import IntArray, Problem
 from likewise.auditing.bounds.linear.linear_supremum import ExactResult, Solver
+from likewise.core.arrays import FloatArray
 from likewise.core.checks import check_number
 
-__all__ = ["ExactDual", "exact_dual"]
+__all__ = ["AttainedRows", "ExactDual", "attaining_rows", "exact_dual"]
 
 _MAX_STEPS = 120
 # Tolerance of the inner problems while λ is still far away.
 _COARSE = 1e-3
+# Along paths (two classes in a closed box) more digits cost almost nothing.
+_FINE = 1e-9
+
+
+class AttainedRows(NamedTuple):
+    """Rows of the domain that one unfair map moves people to, with what they attain.
+
+    Examples
+    --------
+    >>> AttainedRows(np.array([0]), np.zeros((1, 2)), np.ones(1), np.zeros(1)).loss
+    array([1.])
+    """
+
+    row: IntArray
+    """The audited rows they belong to, (k,)."""
+    x: FloatArray
+    """Where these go, (k, d)."""
+    loss: FloatArray
+    """Loss there under the label of the audited row, (k,)."""
+    squared_distance: FloatArray
+    """Squared fair distance from the audited row, (k,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +62,8 @@ class ExactDual:
         "solved", "over-estimated" or "unbounded".
     result : ExactResult
         The inner suprema at λ*.
+    mixture : tuple of AttainedRows
+        The unfair maps whose mixture attains `lower`: one, or the two on either side of λ*.
 
     Examples
     --------
@@ -59,6 +83,7 @@ class ExactDual:
     exact: bool
     status: str
     result: ExactResult
+    mixture: tuple[AttainedRows, ...] = ()
 
     @property
     def gap(self) -> float:
@@ -74,8 +99,18 @@ class _Line:
     value: float
     loss: float
     slope: float
-    inside: bool
+    inside: np.ndarray[Any, np.dtype[np.bool_]]
     result: ExactResult
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the whole map stays in the domain itself, not merely in the box around it."""
+        return bool(self.inside.all())
+
+    def attained(self) -> AttainedRows:
+        """The rows of the map that lie in the domain."""
+        row, found = np.flatnonzero(self.inside), self.result
+        return AttainedRows(row, found.x[row], found.loss[row], found.squared_distance[row])
 
 
 def exact_dual(
@@ -126,12 +161,13 @@ def exact_dual(
     max_nodes = int(check_number(max_nodes, owner=owner, name="max_nodes", low=1))
     problem = Problem.build(model, X, y, metric=metric, domain=domain, owner=owner)
     solve = Solver(problem, tol=tol, max_nodes=max_nodes)
+    tol = min(tol, _FINE) if solve.has_paths else tol
     if _unbounded(problem):
         return ExactDual(
             np.inf, np.inf, np.inf, eps, float(problem.base_losses.mean()), True, "unbounded", solve(1.0)
         )
     if eps == 0:
-        return _finish(problem, *_alone(_try(solve, np.inf, eps, tol)), eps, tol)
+        return _alone(problem, _try(solve, np.inf, eps, tol), eps, tol)
     return _minimise(problem, solve, eps, tol)
 
 
@@ -140,16 +176,16 @@ def _unbounded(problem: Problem) -> bool:
     return problem.model.loss != "zero_one" and bool(problem.escapes(1.0)[problem.index].any())
 
 
-def _alone(line: _Line) -> tuple[_Line, float]:
-    """A line whose map keeps to the budget: it attains its own mean loss."""
-    return line, line.loss if line.inside else -np.inf
+def _alone(problem: Problem, line: _Line, eps: float, tol: float) -> ExactDual:
+    """End with a line whose map keeps to the budget: it attains its own mean loss."""
+    return _finish(problem, line, line.loss if line.feasible else -np.inf, (line,), eps, tol)
 
 
 def _try(solve: Solver, lam: float, eps: float, tol: float) -> _Line:
     result = solve(lam, tol=tol / 4.0)
     slope = eps - float(result.squared_distance.mean())
     spent = lam * eps if eps > 0 else 0.0
-    inside = bool(solve.problem.inside(result.x).all())
+    inside = solve.problem.inside(result.x)
     value, loss = spent + float(result.value.mean()), float(result.loss.mean())
     return _Line(lam, value, loss, slope, inside, result)
 
@@ -159,7 +195,7 @@ def _minimise(problem: Problem, solve: Solver, eps: float, tol: float) -> ExactD
     bounded = problem.model.loss == "zero_one" or not problem.escapes(0.0)[problem.index].any()
     low = _try(solve, 0.0, eps, tol) if bounded else None
     if low is not None and low.slope >= 0:
-        return _finish(problem, *_alone(low), eps, tol)
+        return _alone(problem, low, eps, tol)
     coarse = max(tol, _COARSE)
     high = _try(solve, _scale(problem, eps), eps, coarse)
     tried = [line for line in (low, high) if line is not None]
@@ -171,13 +207,13 @@ def _minimise(problem: Problem, solve: Solver, eps: float, tol: float) -> ExactD
         high = high if low is None else low
         low = _try(solve, high.lam / 4.0, eps, coarse)
         tried.append(low)
-    best, lower = _shrink(solve, low, high, min(tried, key=lambda line: line.value), eps, tol)
-    return _finish(problem, best, lower, eps, tol)
+    best, lower, pair = _shrink(solve, low, high, min(tried, key=lambda line: line.value), eps, tol)
+    return _finish(problem, best, lower, pair, eps, tol)
 
 
 def _shrink(
     solve: Solver, low: _Line, high: _Line, best: _Line, eps: float, tol: float
-) -> tuple[_Line, float]:
+) -> tuple[_Line, float, tuple[_Line, _Line]]:
     """Bring the best value and the crossing of the two lines together."""
     lower = -np.inf
     for step in range(_MAX_STEPS):
@@ -185,7 +221,7 @@ def _shrink(
         crossing = min(max(crossing, low.lam), high.lam)
         attained = low.loss + low.slope * crossing
         # Only maps into the domain itself, not merely into the box around it, attain anything.
-        lower = max(lower, attained) if low.inside and high.inside else lower
+        lower = max(lower, attained) if low.feasible and high.feasible else lower
         left = (best.value - attained) / (1.0 + abs(best.value))
         if left <= tol or high.lam - low.lam <= 1e-15 * high.lam:
             break
@@ -195,7 +231,7 @@ def _shrink(
         line = _try(solve, lam, eps, max(tol, min(_COARSE, left / 8.0)))
         best = min(best, line, key=lambda each: each.value)
         low, high = (line, high) if line.slope < 0 else (low, line)
-    return best, lower
+    return best, lower, (low, high)
 
 
 def _scale(problem: Problem, eps: float) -> float:
@@ -206,7 +242,9 @@ def _scale(problem: Problem, eps: float) -> float:
     return float(np.sqrt(lipschitz / eps)) if lipschitz > 0 else 1.0
 
 
-def _finish(problem: Problem, best: _Line, lower: float, eps: float, tol: float) -> ExactDual:
+def _finish(
+    problem: Problem, best: _Line, lower: float, maps: tuple[_Line, ...], eps: float, tol: float
+) -> ExactDual:
     lower = min(max(lower, float(problem.base_losses.mean())), best.value)
     exact = best.value - lower <= 2.0 * tol * (1.0 + abs(best.value))
     return ExactDual(
@@ -218,4 +256,32 @@ def _finish(problem: Problem, best: _Line, lower: float, eps: float, tol: float)
         exact,
         "solved" if exact else "over-estimated",
         best.result,
+        tuple(line.attained() for line in maps),
     )
+
+
+def attaining_rows(dual: ExactDual) -> tuple[AttainedRows, ...]:
+    """Rows whose mixture attains `ExactDual.lower`: on them as a support, V(ε) is the exact value where `dual.exact`.
+
+    Parameters
+    ----------
+    dual : ExactDual
+        Of `exact_dual`.
+
+    Returns
+    -------
+    tuple of AttainedRows
+        Of one unfair map, or of the two around λ*; people whose worst case lies in the box around the domain but not
+        in the domain itself are left out. Empty where V(ε) is infinite.
+
+    Examples
+    --------
+    >>> from likewise.auditing.bounds.linear import LinearModel
+    >>> from likewise.domains import BoxDomain
+    >>> from likewise.fair_metrics import euclidean
+    >>> model, box = LinearModel([2.0], 0.0), BoxDomain([-3.0], [3.0])
+    >>> dual = exact_dual(model, [[1.0], [-1.0]], [1, 0], metric=euclidean(), domain=box, eps=0.25)
+    >>> [len(part.x) for part in attaining_rows(dual)]
+    [2, 2]
+    """
+    return dual.mixture

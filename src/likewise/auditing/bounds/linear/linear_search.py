@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from likewise.auditing.bounds.linear.linear_claims import exact_bound, loss_ceiling
-from likewise.auditing.bounds.linear.linear_dual import exact_dual
+from likewise.auditing.bounds.linear.linear_dual import attaining_rows, exact_dual
 from likewise.auditing.bounds.linear.linear_model import LOSSES, LinearModel
 from likewise.auditing.claims.certificate import Bound
 from likewise.auditing.search.contract import Budget, Found, Search
@@ -83,9 +83,13 @@ class LinearSearch(Search):
 
 
 def _with_attained(problem: AuditProblem, support: Support, solved: Any) -> Support:
-    """Add the rows at λ*, where they can exist: of a table the nearest people who can."""
-    x, domain = solved.result.x, problem.coordinates.domain
-    rows = np.flatnonzero(np.isfinite(x).all(axis=1))
-    valid = np.asarray(to_numpy(domain.nearest_valid(x[rows], problem.X[rows])), dtype=np.float64)
-    moved = np.flatnonzero((valid != problem.X[rows]).any(axis=1))
-    return support.with_rows(valid[moved], rows[moved])
+    """Add the rows of the mixture that attains V(ε), and of a table the people next to where the box is worst."""
+    domain = problem.coordinates.domain
+    finite = np.flatnonzero(np.isfinite(solved.result.x).all(axis=1))
+    found = [(part.row, part.x) for part in attaining_rows(solved)]
+    for rows, x in (*found, (finite, solved.result.x[finite])):
+        origin = problem.X[rows]
+        valid = np.asarray(to_numpy(domain.nearest_valid(x, origin)), dtype=np.float64)
+        moved = np.flatnonzero((valid != origin).any(axis=1))
+        support = support.with_rows(valid[moved], rows[moved])
+    return support

@@ -12,6 +12,7 @@ from likewise.auditing.bounds.linear.branch_and_bound import maximise_cross_entr
 from likewise.auditing.bounds.linear.closed_form import logistic_supremum
 from likewise.auditing.bounds.linear.decision_crossing import crossing_costs
 from likewise.auditing.bounds.linear.linear_problem import IntArray, Problem, penalised
+from likewise.auditing.bounds.linear.margin_supremum import MarginSupremum
 from likewise.core.arrays import FloatArray
 from likewise.core.checks import check_number
 
@@ -114,8 +115,9 @@ def exact_supremum(
     Notes
     -----
     Without a box: one dimension, in closed form or by Newton's method to rounding, for two classes and for
-    hinge and 0–1 loss with any number of classes. With a box, and for cross-entropy with more classes: branch
-    and bound, which gives a guaranteed upper bound beside the attained value.
+    hinge and 0–1 loss with any number of classes. Two classes in a closed box: one dimension along a path of moves
+    that is followed once per row (`margin_path`). Otherwise, and for cross-entropy with more classes: branch and
+    bound, which gives a guaranteed upper bound beside the attained value.
 
     Examples
     --------
@@ -142,6 +144,8 @@ class Solver:
         self.tol = tol
         self.max_nodes = max_nodes
         self._crossing: tuple[FloatArray, FloatArray, FloatArray] | None = None
+        self._paths: dict[int, MarginSupremum] = {}
+        self.has_paths = MarginSupremum.serves(problem)
 
     def __call__(self, lam: float, *, tol: float | None = None) -> ExactResult:
         """Solve for every row, with another tolerance where given."""
@@ -165,6 +169,39 @@ class Solver:
         if problem.box is None and lam in (0.0, np.inf):
             # Nothing escapes, so no move that is left changes the scores.
             return problem.base_losses[rows], np.zeros((rows.size, problem.X.shape[1]))
+        if self.has_paths:
+            return self._along_paths(rows, lam, tol)
+        return self._without_paths(rows, lam, tol)
+
+    def _along_paths(self, rows: IntArray, lam: float, tol: float) -> tuple[FloatArray, FloatArray]:
+        """Two classes in a closed box: one dimension along paths that serve every λ."""
+        problem, first = self.problem, int(rows[0])
+        # Nothing escapes from a closed box, so the same rows come together at every λ.
+        if first not in self._paths:
+            self._paths[first] = MarginSupremum(problem, rows)
+        known = self._paths[first]
+        if problem.model.loss == "hinge":
+            value, delta = known.hinge(lam)
+            stays = ~(value > problem.base_losses[rows])
+            value, delta = (
+                np.where(stays, problem.base_losses[rows], value),
+                np.where(stays[:, None], 0.0, delta),
+            )
+        else:
+            value, delta = known.logistic(lam)
+        reached = penalised(problem.losses(rows, delta), problem.costs(delta, lam), lam)
+        with np.errstate(invalid="ignore"):
+            left = ~(value - reached <= tol * (1.0 + np.abs(value))) | ~known.complete
+        if left.any():
+            at = np.flatnonzero(left)
+            bound, move = self._without_paths(rows[at], lam, tol)
+            # Both bounds hold where the path is whole.
+            better = ~known.complete[at] | ~(bound > value[at])
+            value[at[better]], delta[at[better]] = bound[better], move[better]
+        return value, delta
+
+    def _without_paths(self, rows: IntArray, lam: float, tol: float) -> tuple[FloatArray, FloatArray]:
+        problem = self.problem
         if problem.model.loss == "hinge":
             return _hinge(problem, rows, lam)
         if problem.model.n_classes == 2 and problem.box is None:

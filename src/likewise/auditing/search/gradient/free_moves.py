@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
+from likewise.auditing.search.gradient.box_section import BoxSection
 from likewise.core.arrays import to_numpy
 from likewise.domains.boxes import BoxDomain, DataRangeDomain, Unbounded
 from likewise.domains.domain import Domain
@@ -57,6 +58,13 @@ class CoefficientBox:
         ends = torch.cartesian_prod(*torch.stack([self.lower, self.upper], dim=1)).reshape(-1, r)
         return [(end - at) @ self.mix.t() for end in ends]
 
+    def vertex(self, gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """Coefficients of the corner that is farthest along a gradient (n, K), each (n, K); 0 along open sides."""
+        slope, at = gradient @ self.mix, x @ self.directions
+        end = torch.where(slope > 0, self.upper, self.lower)
+        end = torch.where((slope == 0) | ~torch.isfinite(end), at, end)
+        return (end - at) @ self.mix.t()
+
 
 @dataclass(frozen=True)
 class FreeMoves:
@@ -67,10 +75,13 @@ class FreeMoves:
     basis : Tensor of shape (d, K)
     limit : callable or None
         Brings coefficients back, given the rows; None where the domain says nothing.
+    section : BoxSection or None
+        Knows faces and vertices, where oblique directions cut a closed box.
     """
 
     basis: torch.Tensor
     limit: Limit | None
+    section: BoxSection | None = None
 
 
 def free_moves(domain: Domain, basis: torch.Tensor, *, exact: bool) -> FreeMoves | None:
@@ -109,7 +120,21 @@ def free_moves(domain: Domain, basis: torch.Tensor, *, exact: bool) -> FreeMoves
         eye = torch.eye(len(axes), dtype=basis.dtype, device=basis.device)
         ends = (torch.as_tensor(end[axes], dtype=basis.dtype, device=basis.device) for end in domain.bounds())
         return FreeMoves(columns, CoefficientBox(columns, eye, *ends))
-    return FreeMoves(basis, meet(domain, basis)) if exact else None
+    if not exact:
+        return None
+    return FreeMoves(basis, meet(domain, basis), _section(domain, basis))
+
+
+def _section(domain: Domain, basis: torch.Tensor) -> BoxSection | None:
+    """Return where the free directions cut a closed box; None for other domains."""
+    if not isinstance(domain, BoxDomain):
+        return None
+    lower, upper = (torch.as_tensor(end, dtype=torch.float64, device=basis.device) for end in domain.bounds())
+    if not bool(torch.isfinite(lower).all() & torch.isfinite(upper).all()):
+        return None
+    fixed = torch.zeros(len(lower), dtype=torch.bool, device=basis.device)
+    fixed[list(domain.immutable)] = True
+    return BoxSection(basis, lower, upper, fixed)
 
 
 def _box_axes(domain: Domain, basis: torch.Tensor) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

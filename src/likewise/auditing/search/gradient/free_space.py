@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from likewise.auditing.search.gradient.free_moves import FreeMoves
+from likewise.auditing.search.gradient.free_moves import CoefficientBox, FreeMoves
 from likewise.auditing.search.gradient.spaces import LONGEST_FREE, Move, Point, Space, of_length, row_dot
 from likewise.models.oracle import FoldedOracle, Oracle
 from likewise.models.single_layer import SingleLayer
@@ -63,18 +63,26 @@ class FreeSpace(Space):
 
     def move(self, v: torch.Tensor, point: Point, reach: torch.Tensor) -> Move:
         """Go along the gradient, as far as the domain lets."""
-        step = of_length(point.slope, self._radius * reach)
-        if self._moves.limit is not None:
-            step = self.limit(v + step) - v
+        step = self._within(v, of_length(point.slope, self._radius * reach))
         return Move(step, torch.ones_like(reach), row_dot(step, point.gradient))
+
+    def _within(self, v: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        """As much of a step as the domain lets."""
+        if self._moves.section is not None:
+            return self._moves.section.slide(v, step, self._x)
+        return step if self._moves.limit is None else self.limit(v + step) - v
+
+    def vertex(self, point: Point) -> torch.Tensor | None:
+        """Return the corner of the domain that is farthest along the gradient, (n, K); None where there are none."""
+        limit, section = self._moves.limit, self._moves.section
+        if section is not None:
+            return section.vertex(point.slope, self._x)
+        return limit.vertex(point.slope, self._x) if isinstance(limit, CoefficientBox) else None
 
     def leap(self, v: torch.Tensor, point: Point) -> torch.Tensor:
         """Go along the gradient to the edge of the domain; one step where there is none."""
-        if self._moves.limit is None:
-            return of_length(point.slope, torch.full_like(self.lam, self._radius))
-        return (
-            self.limit(v + of_length(point.slope, torch.full_like(self.lam, self._radius * LONGEST_FREE))) - v
-        )
+        far = 1.0 if self._moves.limit is None else LONGEST_FREE
+        return self._within(v, of_length(point.slope, torch.full_like(self.lam, self._radius * far)))
 
     def steeper(self, point: Point, factor: torch.Tensor) -> Point:
         """Scale the gradient; the length of a step does not depend on it."""

@@ -36,8 +36,8 @@ class GradientSearch(Search):
     subspace_step_size : float, default=1.0
         Length of the first step along free directions, in encoded units (it adapts from there);
         with ``method="adam"`` the learning rate of phase 1.
-    full_steps : int, default=20
-        Steps of phase 2; rows that have converged stop before.
+    full_steps : int, default=5
+        Steps of phase 2; rows that have converged stop before. An audit searches again from where they stopped.
     full_step_size : float, default=0.01
         Learning rate of phase 2 with ``method="adam"``. The fixed point needs none.
     method : {"fixed_point", "adam"}, default="fixed_point"
@@ -77,7 +77,7 @@ class GradientSearch(Search):
 
     subspace_steps: int = 10
     subspace_step_size: float = 1.0
-    full_steps: int = 20
+    full_steps: int = 5
     full_step_size: float = 0.01
     method: Literal["fixed_point", "adam"] = "fixed_point"
     damping: float = 0.5

@@ -19,6 +19,10 @@ __all__ = ["Outcome", "search_block"]
 
 _RESTART_COST = 10.0
 _RESTART_FARTHEST = 1e3
+# Vertices of the domain that a free phase goes through before it climbs.
+_VERTICES = 4
+# Rows that climb in one batch when each has several starts.
+_TOGETHER = 65536
 
 
 @dataclass(frozen=True)
@@ -132,9 +136,42 @@ def _climb_free(
                 v = _higher(space, v, corner)
         if moves.limit is not None:
             v = _higher(space, v, v + space.leap(v, space.look(v)))
+            v = _from_vertex_to_vertex(space, v)
         track = ascend(space, v, space.look(v), steps=choices.subspace_steps, damping=1.0, tol=choices.tol)
+        if moves.limit is not None and task.restarts:
+            track = _free_restart(task, space, track)
     # What is in the domain up to rounding must be in it.
     return _Found(task.domain.project(space.rows(track.v), x), track.status, track.steps)
+
+
+def _free_restart(task: Task, space: FreeSpace, track: Track) -> Track:
+    """Climb again from random places between the row and the edge of the domain."""
+    starts, here = [], space.zero()
+    for noise, share in task.restarts:
+        way = space.point(noise[None]).expand_as(here)
+        point = Point(track.loss, space.squared(here), way, way)
+        edge = space.vertex(point)
+        starts.append(share * (space.leap(here, point) if edge is None else edge))
+    return _climb_again(task, space, track, starts, steps=task.choices.subspace_steps)
+
+
+def _from_vertex_to_vertex(space: FreeSpace, v: torch.Tensor) -> torch.Tensor:
+    """Go to the vertex of the domain that the gradient points at, while that is better.
+
+    A loss that is convex along the free directions, as that of a linear model is, has its maximum at a vertex, and
+    each of these steps raises it (Frank & Wolfe 1956, with steps of length 1).
+    """
+    for _ in range(_VERTICES):
+        point = space.look(v)
+        corner = space.vertex(point)
+        if corner is None:
+            break
+        value = space.loss(corner)
+        better = (value > point.loss) & torch.isfinite(value)
+        if not bool(better.any()):
+            break
+        v = torch.where(better[:, None], corner, v)
+    return v
 
 
 def _full_phase(
@@ -160,8 +197,8 @@ def _full_phase(
         v, point, base_loss = _start(task, space, v, y, extra)
         own = base_loss if begin.x is x else None
         track = ascend(space, v, point, steps=choices.full_steps, damping=choices.damping, tol=choices.tol)
-    for noise, share in task.restarts:
-        track = _restart(task, space, track, noise, share)
+    if task.restarts:
+        track = _restart(task, space, track)
     lost = begin.status == Status.NON_FINITE.value
     return _Found(space.rows(track.v), _with_lost(track.status, lost), begin.steps + track.steps, own)
 
@@ -216,20 +253,39 @@ def _begin_at(space: Space, v: torch.Tensor, extra: torch.Tensor) -> tuple[torch
     return extra.index_copy(0, rows, at), begun, loss
 
 
-def _restart(task: Task, space: Space, track: Track, noise: torch.Tensor, share: float) -> Track:
-    """Climb once more from a random displacement and keep the better of the two for each row."""
-    choices = task.choices
-    cost = (task.penalty.squared(noise[None]) * space.lam).clamp(min=torch.finfo(noise.dtype).tiny)
-    size = torch.where(space.lam > 0, (_RESTART_COST / cost).sqrt().clamp(max=_RESTART_FARTHEST), 1.0)
-    v = space.limit(space.point(noise * (share * size)[:, None]))
-    if choices.method == "adam":
-        other = fast_adam(
-            space, v, steps=choices.full_steps, step_size=choices.full_step_size, tol=choices.tol
-        )
-    else:
-        other = ascend(
-            space, v, space.look(v), steps=choices.full_steps, damping=choices.damping, tol=choices.tol
-        )
+def _restart(task: Task, space: Space, track: Track) -> Track:
+    """Climb again from random displacements and keep the best for each row."""
+    starts = []
+    for noise, share in task.restarts:
+        cost = (task.penalty.squared(noise[None]) * space.lam).clamp(min=torch.finfo(noise.dtype).tiny)
+        size = torch.where(space.lam > 0, (_RESTART_COST / cost).sqrt().clamp(max=_RESTART_FARTHEST), 1.0)
+        starts.append(space.limit(space.point(noise * (share * size)[:, None])))
+    return _climb_again(task, space, track, starts, steps=task.choices.full_steps)
+
+
+def _climb_again(task: Task, space: Space, track: Track, starts: list[torch.Tensor], *, steps: int) -> Track:
+    """Climb from more starts of every row, several of them in one batch, and keep the best."""
+    choices, n = task.choices, len(track.v)
+    free = isinstance(space, FreeSpace)
+    together = max(1, _TOGETHER // max(n, 1))
+    for first in range(0, len(starts), together):
+        some = starts[first : first + together]
+        many = space.take(torch.arange(n, device=track.v.device).repeat(len(some)))
+        v = torch.cat(some)
+        if choices.method == "adam":
+            size = choices.subspace_step_size if free else choices.full_step_size
+            other = fast_adam(many, v, steps=steps, step_size=size, tol=choices.tol)
+        else:
+            damping = 1.0 if free else choices.damping
+            other = ascend(many, v, many.look(v), steps=steps, damping=damping, tol=choices.tol)
+        for k in range(len(some)):
+            part = (getattr(other, name)[k * n : (k + 1) * n] for name in Track.__dataclass_fields__)
+            track = _better_track(track, Track(*part))
+    return track
+
+
+def _better_track(track: Track, other: Track) -> Track:
+    """Return the better of two climbs for each row."""
     better = (other.objective > track.objective) & torch.isfinite(other.objective)
     lost = (other.status == Status.NON_FINITE.value) | (track.status == Status.NON_FINITE.value)
     return Track(
