@@ -23,6 +23,7 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.renaming import renamed_parameters, warn_renamed
 
 __all__ = [
+    "ROUNDING",
     "Bound",
     "Certificate",
     "CltInterval",
@@ -35,7 +36,7 @@ __all__ = [
 Quantity = Literal["value", "gap"]
 About = Literal["sample", "population"]
 
-_ROUNDING = 1e-6
+ROUNDING = 1e-6
 
 # The name that results of older versions and their readers know.
 CltInterval = ConfidenceInterval
@@ -189,7 +190,7 @@ class Certificate:
                 "Make both at the same ε."
             )
         both_here = low.about == high.about == "sample" and low.n == high.n
-        if both_here and low.value > high.value + _ROUNDING * (1.0 + abs(high.value)):
+        if both_here and low.value > high.value + ROUNDING * (1.0 + abs(high.value)):
             raise InputError(
                 f"Certificate: the estimate {low.value:.6g} is above the bound {high.value:.6g}, which cannot be "
                 "for the same rows, loss, metric and domain. Check that both used the same."
@@ -299,7 +300,7 @@ def finite_sample_bound(
         base = _rows(losses, owner, "losses")
         check_same_length(owner, transformed=values, losses=base)
         added = values - base
-        if (added < -_ROUNDING * (1.0 + upper)).any():
+        if (added < -ROUNDING * (1.0 + upper)).any():
             row = int(added.argmin())
             raise InputError(
                 f"{owner}: 'transformed' is below 'losses' at row {row} ({values[row]:g} < {base[row]:g}), which "

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.audit_result import AuditResult, SensitiveAnswer
-from likewise.auditing.claims.certificate import Certificate, Estimate
+from likewise.auditing.claims.certificate import ROUNDING, Bound, Certificate, Estimate
 from likewise.auditing.claims.confidence_interval import ConfidenceInterval
 from likewise.auditing.claims.significance import TestResult
 from likewise.auditing.people.unfair_map import UnfairMap
@@ -106,6 +106,14 @@ class Clock:
         self._last = time.process_time()
 
 
+def _above(bound: Bound | None, estimate: Estimate) -> Bound | None:
+    """Return the bound, raised by the rounding of what counts as costing nothing where listed rows reach higher."""
+    if bound is None or not 0.0 < estimate.value - bound.value <= ROUNDING * (1.0 + abs(bound.value)):
+        return bound
+    gap = None if bound.gap is None or estimate.gap is None else max(bound.gap, estimate.gap)
+    return replace(bound, value=estimate.value, gap=gap)
+
+
 def write_up(answer: Answer, evidence: Evidence, questions: Questions, clock: Clock) -> AuditResult:
     """Put the numbers, what they rest on and what was asked into one result."""
     estimate = Estimate(
@@ -133,7 +141,7 @@ def write_up(answer: Answer, evidence: Evidence, questions: Questions, clock: Cl
         curve=answer.curve,
         unfair_map=answer.unfair_map,
         pure_map=answer.pure_map,
-        certificate=Certificate(estimate, answer.ending.bound),
+        certificate=Certificate(estimate, _above(answer.ending.bound, estimate)),
         population_bound=answer.ending.population_bound,
         interval=answer.interval,
         test=answer.test,
