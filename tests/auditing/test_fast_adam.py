@@ -14,7 +14,7 @@ from likewise.auditing.search.gradient.free_moves import free_moves
 from likewise.auditing.search.gradient.free_space import FreeSpace
 from likewise.auditing.search.gradient.quadratic_penalty import Quadratic
 from likewise.auditing.search.gradient.row_space import RowSpace
-from likewise.auditing.search.gradient.row_status import Status
+from likewise.auditing.search.gradient.row_status import RowStatus
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, Unbounded
 from likewise.fair_metrics import FairMetric, euclidean
@@ -125,7 +125,7 @@ def test_rows_that_are_not_finite_are_marked_and_alone():
     x[3] = 1e308
     space = row_space(net, x, y, euclidean(D))
     track = fast_adam(space, space.zero(), steps=5, step_size=0.1, tol=1e-3)
-    lost = track.status == Status.NON_FINITE.value
+    lost = track.status == RowStatus.NON_FINITE.value
     assert lost.nonzero().tolist() == [[3]]
     assert torch.isfinite(track.v).all()
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from likewise.auditing.search.gradient.gradient_search import GradientSearch
-from likewise.auditing.search.gradient.row_status import SearchResult, Status
+from likewise.auditing.search.gradient.row_status import RowStatus, SearchResult
 from likewise.core.errors import InputError, ModelError
 from likewise.core.subspace import Subspace
 from likewise.domains import BoxDomain, DataRangeDomain, TabularDomain, Unbounded
@@ -299,7 +299,7 @@ def test_a_diverging_step_size_is_reported(method):
     metric = FairMetric.from_subspace(subspace())
     found = search.run(make_oracle(network(torch.float32)), x, y, metric=metric, domain=Unbounded(), lam=1e-3)
     assert not found.finite.all()
-    assert int((found.status == Status.CONVERGED).sum()) == 0
+    assert int((found.status == RowStatus.CONVERGED).sum()) == 0
 
 
 def test_wrong_shapes_raise():

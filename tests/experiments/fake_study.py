@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from likewise.experiments.study import CellResult, Measure, Published, Study
+from likewise.experiments.study import CellResult, Published, Study, StudyMeasure
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class FakeStudy(Study):
 
     name = "fake"
     title = "A <fake> study"
-    measures = (Measure("good", "Good | great", 3, "higher"), Measure("gap", "Gap", 2, "lower"))
+    measures = (StudyMeasure("good", "Good | great", 3, "higher"), StudyMeasure("gap", "Gap", 2, "lower"))
     methods = ("Fine", "Raises", "Dies", "Unkeepable")
     published = {  # noqa: RUF012
         ("Fine", "good"): Published(0.9, 0.01),

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from likewise.core.errors import InputError
-from likewise.experiments.runner import Plan, Progress, plan_run, run_plan
+from likewise.experiments.runner import Plan, StudyProgress, plan_run, run_plan
 from likewise.experiments.store import Store
-from likewise.experiments.workers import Failure, Task
+from likewise.experiments.workers import CellTask, Failure
 
 SCRIPT = Path(__file__).with_name("fake_study.py")
 
@@ -66,8 +66,8 @@ def test_cells_start_by_seed_the_longest_first(tmp_path):
 def test_time_left_goes_by_cost(monkeypatch):
     now = [100.0]
     monkeypatch.setattr("likewise.experiments.runner.time.monotonic", lambda: now[0])
-    short, long, bad = (Task(_Costly(cost), "a", 0) for cost in (10, 30, 50))
-    progress = Progress({task: task.study.cost("") for task in (short, long, bad)})
+    short, long, bad = (CellTask(_Costly(cost), "a", 0) for cost in (10, 30, 50))
+    progress = StudyProgress({task: task.study.cost("") for task in (short, long, bad)})
     progress.finish(bad, Failure(bad, "no luck"))
     assert progress.seconds_left is None  # a cell that failed at once says nothing about the speed
     now[0] += 5

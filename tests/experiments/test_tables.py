@@ -12,7 +12,7 @@ import pytest
 from likewise.core.errors import InputError
 from likewise.experiments.output import check_folder, write_results
 from likewise.experiments.store import Cell, Store
-from likewise.experiments.study import CellResult, Measure, Published
+from likewise.experiments.study import CellResult, Published, StudyMeasure
 from likewise.experiments.study_tables import Entry, make_table
 from likewise.experiments.texts import cells_csv, markdown, table_csv
 
@@ -57,7 +57,7 @@ def test_mean_and_standard_error_are_those_of_the_seeds():
     ],
 )
 def test_marks_are_beyond_two_combined_standard_errors(mean, se, paper, better, mark):
-    assert Entry(Measure("m", "m", 3, better), mean, se, paper).mark == mark
+    assert Entry(StudyMeasure("m", "m", 3, better), mean, se, paper).mark == mark
 
 
 def test_the_order_of_cells_and_their_times_leave_no_trace_in_the_csv():

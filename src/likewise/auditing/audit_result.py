@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +12,13 @@ from likewise.auditing.claims.certificate import Bound, Certificate
 from likewise.auditing.claims.confidence_interval import ConfidenceInterval
 from likewise.auditing.claims.significance import TestResult
 from likewise.auditing.people.unfair_map import UnfairMap
+from likewise.auditing.search.contract import Status
 from likewise.auditing.support.dual_curve import DualCurve
 from likewise.core.checks import check_number
 from likewise.core.errors import NotConvergedError, UnfairError
 from likewise.core.text import join_words, text_table
 
-__all__ = ["AuditResult", "SensitiveAnswer", "Status"]
-
-Status = Literal["converged", "not_converged", "failed"]
+__all__ = ["AuditResult", "SensitiveAnswer"]
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ __all__ = ["command"]
 
 
 @dataclass(frozen=True)
-class Choices:
+class AuditChoices:
     """The options of an audit that say what is looked at."""
 
     target: str
@@ -96,7 +96,7 @@ def command(
     TABLE is CSV, Parquet or Arrow, with the people in their own units. A Parquet file of more than 100,000 people
     is read part by part, as is a folder or a quoted pattern of Parquet files: 'people/*.parquet'.
     """
-    choices = Choices(**given)
+    choices = AuditChoices(**given)
     _check(choices, [html_file, None if json_file in (None, "-") else Path(str(json_file))], force)
     check_engine(engine, scheduler, workers, map_folder)
     from likewise.cli.case import diagnose_metric, evaluate_case, nobody_there, solve_case
@@ -132,7 +132,7 @@ def command(
 
 
 def make_case(
-    loaded: LoadedModel, table: Path, choices: Choices, progress: Progress, engine: Engine | None
+    loaded: LoadedModel, table: Path, choices: AuditChoices, progress: Progress, engine: Engine | None
 ) -> tuple[Case, Any, Any]:
     """Bring a model and a table together.
 
@@ -198,7 +198,7 @@ def make_case(
     return case, source.frame, source.labels
 
 
-def _check(choices: Choices, outputs: Sequence[Path | None], force: bool) -> None:
+def _check(choices: AuditChoices, outputs: Sequence[Path | None], force: bool) -> None:
     parse_budget(choices.eps)
     parse_edits(choices.edit)
     if choices.metric is None and not choices.sensitive:

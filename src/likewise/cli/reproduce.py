@@ -12,13 +12,13 @@ import click
 from likewise.cli.options import example, options
 
 if TYPE_CHECKING:
-    from likewise.experiments.runner import Plan, Progress
+    from likewise.experiments.runner import Plan, StudyProgress
     from likewise.experiments.store import Cell
     from likewise.experiments.study import Study
     from likewise.experiments.study_tables import StudyTable
-    from likewise.experiments.workers import Failure, Task
+    from likewise.experiments.workers import CellTask, Failure
 
-    Reporter = Callable[[Progress, Task, Cell | Failure], None]
+    Reporter = Callable[[StudyProgress, CellTask, Cell | Failure], None]
 
 __all__ = ["command"]
 
@@ -171,7 +171,7 @@ def _reporting(total: int, quiet: bool) -> Iterator[Reporter | None]:
     with Bar(*columns, console=console) as bar:
         line = bar.add_task("Computing", total=total, left="")
 
-        def show(progress: Progress, task: Task, outcome: Cell | Failure) -> None:
+        def show(progress: StudyProgress, task: CellTask, outcome: Cell | Failure) -> None:
             left = progress.seconds_left
             bar.update(
                 line, completed=progress.done, left="" if left is None else f"about {_duration(left)} left"
@@ -181,13 +181,13 @@ def _reporting(total: int, quiet: bool) -> Iterator[Reporter | None]:
         yield show
 
 
-def _log(progress: Progress, task: Task, outcome: Cell | Failure) -> None:
+def _log(progress: StudyProgress, task: CellTask, outcome: Cell | Failure) -> None:
     left = progress.seconds_left
     rest = f", about {_duration(left)} left" if left and progress.done < progress.total else ""
     click.echo(f"{_line(progress, task, outcome)} ({progress.done} of {progress.total}{rest})", err=True)
 
 
-def _line(progress: Progress, task: Task, outcome: Cell | Failure) -> str:
+def _line(progress: StudyProgress, task: CellTask, outcome: Cell | Failure) -> str:
     from likewise.experiments.store import Cell
 
     name = f"{task.study.name}: {task.method}, seed {task.seed}"

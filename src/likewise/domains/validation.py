@@ -16,7 +16,7 @@ from likewise.domains.reading import category_codes, is_numeric, plain, read_num
 __all__ = ["Violation", "find_violations", "find_violations_encoded"]
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
-Finding = tuple[int, int, "Violation"]
+_Finding = tuple[int, int, "Violation"]
 
 
 @dataclass(frozen=True)

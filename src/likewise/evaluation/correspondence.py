@@ -18,7 +18,7 @@ from likewise.evaluation.decisions import check_model, decide
 from likewise.evaluation.edits import Edit, Edits, resolve_edits
 from likewise.evaluation.measures import Interval, Measure
 from likewise.evaluation.proportions import proportion_interval
-from likewise.evaluation.table_cells import Attribute, Table
+from likewise.evaluation.table_cells import AttributeColumn, Table
 
 __all__ = [
     "CorrespondenceStudy",
@@ -290,7 +290,7 @@ def _check_options(owner: str, encode: Any, tolerance: Any, chunk_size: Any) -> 
 
 
 def _people(
-    variants: list[dict[str, Any]], attributes: dict[str, Attribute], n: int, only: bool, owner: str
+    variants: list[dict[str, Any]], attributes: dict[str, AttributeColumn], n: int, only: bool, owner: str
 ) -> np.ndarray[Any, np.dtype[np.intp]]:
     """Positions of the people to study."""
     if not only:
@@ -304,7 +304,7 @@ def _people(
     return positions
 
 
-def _cells(variant: dict[str, Any], attributes: dict[str, Attribute]) -> dict[str, Any]:
+def _cells(variant: dict[str, Any], attributes: dict[str, AttributeColumn]) -> dict[str, Any]:
     """What one variant writes in which column."""
     cells: dict[str, Any] = {}
     for name, value in variant.items():
@@ -316,7 +316,7 @@ def _cells(variant: dict[str, Any], attributes: dict[str, Attribute]) -> dict[st
     return cells
 
 
-def _already(variants: list[dict[str, Any]], attributes: dict[str, Attribute], n: int) -> Any:
+def _already(variants: list[dict[str, Any]], attributes: dict[str, AttributeColumn], n: int) -> Any:
     """Whether each person has the values of some variant already."""
     found = np.zeros(n, dtype=bool)
     for variant in variants:

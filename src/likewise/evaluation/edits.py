@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from likewise.core.errors import InputError, bad_parameter
-from likewise.evaluation.table_cells import Attribute, Table, find_attribute
+from likewise.evaluation.table_cells import AttributeColumn, Table, find_attribute
 
 __all__ = ["Edit", "EditParts", "Edits", "edited_columns", "read_edits", "resolve_edits"]
 
@@ -50,7 +50,7 @@ EditParts: TypeAlias = "tuple[Edit | tuple[Variant, ...], ...]"
 
 def resolve_edits(
     edits: Edits, table: Table, *, owner: str, allow_new: bool = False
-) -> tuple[list[dict[str, Any]], dict[str, Attribute]]:
+) -> tuple[list[dict[str, Any]], dict[str, AttributeColumn]]:
     """Spell out every twin that the edits ask for, checked against the table.
 
     Parameters
@@ -67,7 +67,7 @@ def resolve_edits(
     Returns
     -------
     variants : list of dict
-        Attribute to value, for each twin.
+        AttributeColumn to value, for each twin.
     attributes : dict
         Every attribute that is edited.
 
@@ -183,7 +183,7 @@ def _keys(variants: Sequence[Variant]) -> list[Any]:
     return list(dict.fromkeys(key for variant in variants for key in variant))
 
 
-def _values(edit: Edit, attribute: Attribute, owner: str) -> Sequence[Any]:
+def _values(edit: Edit, attribute: AttributeColumn, owner: str) -> Sequence[Any]:
     asked = edit.values
     if asked is None or (isinstance(asked, str) and asked == "all"):
         if len(attribute.values) > MAX_VALUES:
@@ -203,7 +203,7 @@ def _values(edit: Edit, attribute: Attribute, owner: str) -> Sequence[Any]:
     return list(asked)
 
 
-def _with_other_name(attribute: Attribute, asked: list[Any]) -> Attribute:
+def _with_other_name(attribute: AttributeColumn, asked: list[Any]) -> AttributeColumn:
     """Let ``sex_Male`` answer to "Female" where the edits ask for "Male" and one other value.
 
     One 0/1 column does not know the name of its other value; the edits do.
@@ -216,7 +216,7 @@ def _with_other_name(attribute: Attribute, asked: list[Any]) -> Attribute:
     return attribute
 
 
-def _known(attribute: Attribute, value: Any, owner: str, allow_new: bool) -> Any:
+def _known(attribute: AttributeColumn, value: Any, owner: str, allow_new: bool) -> Any:
     if any(value == seen for seen in attribute.values):
         return value
     if allow_new and not attribute.encoded:

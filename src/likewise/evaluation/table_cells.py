@@ -12,7 +12,7 @@ import pandas as pd
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
 
-__all__ = ["Attribute", "Table", "find_attribute"]
+__all__ = ["AttributeColumn", "Table", "find_attribute"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Attribute:
+class AttributeColumn:
     """A column, or the one-hot columns that stand for it, with the value of every row.
 
     Parameters
@@ -171,7 +171,7 @@ class Attribute:
         return np.asarray(pd.Series(column[self.codes]).infer_objects().to_numpy())
 
 
-def find_attribute(table: Table, name: str, *, owner: str) -> Attribute:
+def find_attribute(table: Table, name: str, *, owner: str) -> AttributeColumn:
     """Find an attribute in a table: a column of that name, or its 0/1 columns ``name_value``.
 
     Parameters
@@ -187,7 +187,7 @@ def find_attribute(table: Table, name: str, *, owner: str) -> Attribute:
 
     Returns
     -------
-    Attribute
+    AttributeColumn
 
     Examples
     --------
@@ -202,7 +202,7 @@ def find_attribute(table: Table, name: str, *, owner: str) -> Attribute:
         frame = table.columns([name])
         check_no_missing(frame, owner=owner)
         codes, values = _factorize(frame[name])
-        return Attribute(name, values, codes, tuple({name: value} for value in values), encoded=False)
+        return AttributeColumn(name, values, codes, tuple({name: value} for value in values), encoded=False)
     prefix = f"{name}_"
     members = [column for column in table.names if column.startswith(prefix)]
     if not members:
@@ -216,9 +216,9 @@ def find_attribute(table: Table, name: str, *, owner: str) -> Attribute:
     labels = [column.removeprefix(prefix) for column in members]
     if len(members) == 1:
         both: tuple[dict[str, Any], ...] = ({members[0]: 0}, {members[0]: 1})
-        return Attribute(name, (f"not {labels[0]}", labels[0]), matrix[:, 0], both, encoded=True)
+        return AttributeColumn(name, (f"not {labels[0]}", labels[0]), matrix[:, 0], both, encoded=True)
     cells = tuple({other: int(other == column) for other in members} for column in members)
-    return Attribute(name, tuple(labels), matrix.argmax(axis=1), cells, encoded=True)
+    return AttributeColumn(name, tuple(labels), matrix.argmax(axis=1), cells, encoded=True)
 
 
 def _zeros_and_ones(block: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.intp]] | None:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from likewise.experiments.settings import plain_settings
-from likewise.experiments.study import CellResult, Measure, Published, Study
+from likewise.experiments.study import CellResult, Published, Study, StudyMeasure
 
 if TYPE_CHECKING:
     from likewise.datasets.tabular import TabularData
@@ -23,14 +23,14 @@ PLAIN_LR = 5e-5
 QUICK_STEPS, QUICK_PEOPLE = 60, 4000
 
 MEASURES = (
-    Measure("accuracy", "Accuracy", 3, "higher"),
-    Measure("balanced accuracy", "B-Acc", 3, "higher"),
-    Measure("S-Con", "S-Con", 3, "higher"),
-    Measure("GR-Con", "GR-Con", 3, "higher"),
-    Measure("Gap_RMS sex", "Gap RMS gender", 3, "lower"),
-    Measure("Gap_RMS race", "Gap RMS race", 3, "lower"),
-    Measure("Gap_max sex", "Gap max gender", 3, "lower"),
-    Measure("Gap_max race", "Gap max race", 3, "lower"),
+    StudyMeasure("accuracy", "Accuracy", 3, "higher"),
+    StudyMeasure("balanced accuracy", "B-Acc", 3, "higher"),
+    StudyMeasure("S-Con", "S-Con", 3, "higher"),
+    StudyMeasure("GR-Con", "GR-Con", 3, "higher"),
+    StudyMeasure("Gap_RMS sex", "Gap RMS gender", 3, "lower"),
+    StudyMeasure("Gap_RMS race", "Gap RMS race", 3, "lower"),
+    StudyMeasure("Gap_max sex", "Gap max gender", 3, "lower"),
+    StudyMeasure("Gap_max race", "Gap max race", 3, "lower"),
 )
 
 # Tables 4 and 5 of the paper, in the order of MEASURES: mean and standard error. CoCL's row was taken by the
@@ -106,7 +106,7 @@ class AdultStudy(Study):
         return "Adult: paper Tables 2, 4 and 5" + (" (quick trial: the figures mean nothing)" * self.quick)
 
     @property
-    def measures(self) -> tuple[Measure, ...]:
+    def measures(self) -> tuple[StudyMeasure, ...]:
         """Accuracies, consistencies, gaps."""
         return MEASURES
 

@@ -11,9 +11,9 @@ from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, bad_parameter
 from likewise.experiments.store import Cell, Store
 from likewise.experiments.study import Study
-from likewise.experiments.workers import Failure, Task, work
+from likewise.experiments.workers import CellTask, Failure, work
 
-__all__ = ["Plan", "Progress", "plan_run", "run_plan"]
+__all__ = ["Plan", "StudyProgress", "plan_run", "run_plan"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Plan:
 
     Parameters
     ----------
-    tasks : tuple of Task
+    tasks : tuple of CellTask
         In the order they are started: by seed, the longest of each seed first, and the last two seeds as one.
     stores : dict of str to Store
         Study's name to its folder.
@@ -34,7 +34,7 @@ class Plan:
         Cells of other settings that will be computed again.
     """
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[CellTask, ...]
     stores: dict[str, Store]
     finished: int
     damaged: tuple[str, ...] = ()
@@ -42,19 +42,19 @@ class Plan:
 
 
 @dataclass
-class Progress:
+class StudyProgress:
     """How far a run is, told after each cell.
 
     Parameters
     ----------
-    costs : dict of Task to float
+    costs : dict of CellTask to float
         Cells to be computed in this run, and about how many CPU seconds each takes.
     done : int
         How many are finished, failed ones included.
     failures : list of Failure
     """
 
-    costs: dict[Task, float]
+    costs: dict[CellTask, float]
     done: int = 0
     failures: list[Failure] = field(default_factory=list)
     _started: float = field(default_factory=lambda: time.monotonic())
@@ -74,7 +74,7 @@ class Progress:
         rest = sum(self.costs.values()) - self._spent - self._dropped
         return (time.monotonic() - self._started) * rest / self._spent
 
-    def finish(self, task: Task, failure: Failure | None = None) -> None:
+    def finish(self, task: CellTask, failure: Failure | None = None) -> None:
         """Count a cell. One that failed says nothing about the speed."""
         self.done += 1
         if failure is None:
@@ -119,7 +119,7 @@ def plan_run(
     """
     check_integer(seeds, owner="plan_run", name="seeds", low=1)
     wanted = _choose([study for study, _ in studies], list(methods))
-    tasks: list[Task] = []
+    tasks: list[CellTask] = []
     damaged: list[str] = []
     other: list[str] = []
     finished = 0
@@ -129,7 +129,7 @@ def plan_run(
         damaged += found.damaged.values()
         other += (f"{store.path(*key)}: {how}" for key, how in found.other.items())
         cells = [(method, seed) for method in wanted[study.name] for seed in range(seeds)]
-        tasks += (Task(study, *key) for key in cells if key not in found.cells)
+        tasks += (CellTask(study, *key) for key in cells if key not in found.cells)
     if other and not replace_other:
         raise InputError(
             f"{len(other)} finished cells were made with other settings, such as {other[0]}. Choose another --out, "
@@ -157,7 +157,7 @@ def run_plan(
     plan: Plan,
     *,
     jobs: int = 2,
-    report: Callable[[Progress, Task, Cell | Failure], None] | None = None,
+    report: Callable[[StudyProgress, CellTask, Cell | Failure], None] | None = None,
 ) -> tuple[Failure, ...]:
     """Compute the missing cells and keep each as soon as it is finished.
 
@@ -175,7 +175,7 @@ def run_plan(
         Cells that could not be computed; the others were.
     """
     check_integer(jobs, owner="run_plan", name="jobs", low=1)
-    progress = Progress({task: task.study.cost(task.method) for task in plan.tasks})
+    progress = StudyProgress({task: task.study.cost(task.method) for task in plan.tasks})
     with closing(work(plan.tasks, jobs)) as outcomes:
         for task, outcome in outcomes:
             if isinstance(outcome, Cell):

@@ -14,7 +14,7 @@ from likewise.core.checks import check_integer
 from likewise.core.errors import InputError
 from likewise.experiments.sentiment_paper import MEASURES, METHODS, PUBLISHED
 from likewise.experiments.settings import file_digest, plain_settings
-from likewise.experiments.study import CellResult, Cells, Measure, Published, Study
+from likewise.experiments.study import CellResult, Cells, Published, Study, StudyMeasure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,7 +100,7 @@ class SentimentStudy(Study):
         return f"Sentiment: paper Table 1 and Figure 2, with {which}{trial}"
 
     @property
-    def measures(self) -> tuple[Measure, ...]:
+    def measures(self) -> tuple[StudyMeasure, ...]:
         """Accuracy, gaps, spread of the names."""
         return MEASURES
 

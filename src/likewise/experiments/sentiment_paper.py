@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from likewise.experiments.study import Measure, Published
+from likewise.experiments.study import Published, StudyMeasure
 
 __all__ = ["MEASURES", "METHODS", "PUBLISHED"]
 
 MEASURES = (
-    Measure("accuracy", "Accuracy", 3, "higher"),
-    Measure("race gap", "Race gap", 2, "lower"),
-    Measure("gender gap", "Gender gap", 2, "lower"),
-    Measure("cuisine gap", "Cuisine gap", 2, "lower"),
-    Measure("spread", "Spread of names", 2, "lower"),
+    StudyMeasure("accuracy", "Accuracy", 3, "higher"),
+    StudyMeasure("race gap", "Race gap", 2, "lower"),
+    StudyMeasure("gender gap", "Gender gap", 2, "lower"),
+    StudyMeasure("cuisine gap", "Cuisine gap", 2, "lower"),
+    StudyMeasure("spread", "Spread of names", 2, "lower"),
 )
 
 # Table 1 of the paper, in the order of MEASURES without the last, which the paper only draws.

@@ -18,7 +18,7 @@ from likewise.core.files import atomic_path
 from likewise.experiments.settings import with_todays_names
 from likewise.experiments.study import CellResult, Study
 
-__all__ = ["Cell", "Found", "Store", "versions"]
+__all__ = ["Cell", "KeptCells", "Store", "versions"]
 
 KIND = "likewise.experiments.cell"
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")
@@ -50,7 +50,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Found:
+class KeptCells:
     """What a folder holds of the cells asked for.
 
     Parameters
@@ -112,7 +112,7 @@ class Store:
             text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
             temporary.write_text(text + "\n", encoding="utf-8")
 
-    def find(self, methods: Sequence[str], seeds: Iterable[int]) -> Found:
+    def find(self, methods: Sequence[str], seeds: Iterable[int]) -> KeptCells:
         """Return what is there of these methods and seeds.
 
         Raises
@@ -120,7 +120,7 @@ class Store:
         InputError
             Where a file of a cell's name is something else altogether.
         """
-        found = Found({}, {}, {})
+        found = KeptCells({}, {}, {})
         numbers = list(seeds)
         for method in methods:
             there = {seed: path for seed in numbers if (path := self.path(method, seed)).exists()}

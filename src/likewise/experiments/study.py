@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CellResult", "Cells", "Measure", "Published", "Study"]
+__all__ = ["CellResult", "Cells", "Published", "Study", "StudyMeasure"]
 
 
 @dataclass(frozen=True)
-class Measure:
+class StudyMeasure:
     """A column of a study's table.
 
     Parameters
@@ -30,7 +30,7 @@ class Measure:
 
     Examples
     --------
-    >>> Measure("S-Con", "Spouse consistency", 3, "higher").key
+    >>> StudyMeasure("S-Con", "Spouse consistency", 3, "higher").key
     'S-Con'
     """
 
@@ -105,7 +105,7 @@ class Study(ABC):
 
     @property
     @abstractmethod
-    def measures(self) -> tuple[Measure, ...]:
+    def measures(self) -> tuple[StudyMeasure, ...]:
         """Columns, in the order shown."""
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 
 from likewise.experiments.settings import plain_settings
 from likewise.experiments.store import Cell
-from likewise.experiments.study import Measure, Published, Study
+from likewise.experiments.study import Published, Study, StudyMeasure
 
 __all__ = ["BETTER", "WORSE", "Entry", "Row", "StudyTable", "make_table"]
 
@@ -24,7 +24,7 @@ class Entry:
 
     Parameters
     ----------
-    measure : Measure
+    measure : StudyMeasure
     mean : float
         Over the seeds.
     se : float or None
@@ -34,12 +34,12 @@ class Entry:
 
     Examples
     --------
-    >>> entry = Entry(Measure("S-Con", "S-Con", 3, "higher"), 0.95, 0.002, Published(0.934, 0.004))
+    >>> entry = Entry(StudyMeasure("S-Con", "S-Con", 3, "higher"), 0.95, 0.002, Published(0.934, 0.004))
     >>> entry.mark, entry.ours, entry.theirs
     ('▲', '0.950 ± 0.002', '0.934 ± 0.004')
     """
 
-    measure: Measure
+    measure: StudyMeasure
     mean: float
     se: float | None
     published: Published | None
@@ -190,7 +190,7 @@ def make_table(study: Study, cells: Mapping[tuple[str, int], Cell], seeds: int) 
     return StudyTable(study, tuple(rows), seeds, versions)
 
 
-def _entry(measure: Measure, values: Sequence[float], published: Published | None) -> Entry:
+def _entry(measure: StudyMeasure, values: Sequence[float], published: Published | None) -> Entry:
     se = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
     return Entry(measure, float(np.mean(values)), se, published)
 

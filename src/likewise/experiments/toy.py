@@ -10,7 +10,7 @@ import numpy as np
 
 from likewise.datasets.toy import ToyData, make_toy
 from likewise.experiments.settings import plain_settings
-from likewise.experiments.study import CellResult, Cells, Measure, Published, Study
+from likewise.experiments.study import CellResult, Cells, Published, Study, StudyMeasure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,10 +28,10 @@ FRESH = 4000
 DRAWN_SEED = 0
 
 MEASURES = (
-    Measure("tilt", "Tilt |w₁/w₂|", 3, "lower"),
-    Measure("accuracy majority", "Accuracy, majority", 3, "higher"),
-    Measure("accuracy minority", "Accuracy, minority", 3, "higher"),
-    Measure("gap", "Loss added by sideways moves", 3, "lower"),
+    StudyMeasure("tilt", "Tilt |w₁/w₂|", 3, "lower"),
+    StudyMeasure("accuracy majority", "Accuracy, majority", 3, "higher"),
+    StudyMeasure("accuracy minority", "Accuracy, minority", 3, "higher"),
+    StudyMeasure("gap", "Loss added by sideways moves", 3, "lower"),
 )
 
 
@@ -63,7 +63,7 @@ class ToyStudy(Study):
         return "Toy: paper Figure 1" + (" (quick trial)" * self.quick)
 
     @property
-    def measures(self) -> tuple[Measure, ...]:
+    def measures(self) -> tuple[StudyMeasure, ...]:
         """Tilt of the boundary, accuracies of the groups, loss added by moves that cost nothing."""
         return MEASURES
 

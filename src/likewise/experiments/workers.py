@@ -19,13 +19,13 @@ from typing import Any
 from likewise.experiments.store import Cell, versions
 from likewise.experiments.study import Study
 
-__all__ = ["Failure", "Task", "work"]
+__all__ = ["CellTask", "Failure", "work"]
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True)
-class Task:
+class CellTask:
     """A cell to be computed."""
 
     study: Study
@@ -39,36 +39,36 @@ class Failure:
 
     Parameters
     ----------
-    task : Task
+    task : CellTask
     reason : str
         One line.
     details : str
         Where it happened, for a bug report.
     """
 
-    task: Task
+    task: CellTask
     reason: str
     details: str = ""
 
 
-def work(tasks: Sequence[Task], jobs: int) -> Generator[tuple[Task, Cell | Failure], None, None]:
+def work(tasks: Sequence[CellTask], jobs: int) -> Generator[tuple[CellTask, Cell | Failure], None, None]:
     """Compute cells in worker processes; yield each as it finishes.
 
     A worker that dies fails its cell and is replaced; the others go on. Closing the iterator ends the workers.
 
     Parameters
     ----------
-    tasks : sequence of Task
+    tasks : sequence of CellTask
         Started in this order.
     jobs : int
         How many at a time.
 
     Yields
     ------
-    task, outcome : Task, Cell or Failure
+    task, outcome : CellTask, Cell or Failure
     """
     waiting = list(reversed(tasks))
-    busy: dict[Connection, tuple[_Worker, Task]] = {}
+    busy: dict[Connection, tuple[_Worker, CellTask]] = {}
     idle: list[_Worker] = []
     try:
         while waiting or busy:
@@ -101,12 +101,12 @@ class _Worker:
             self.process.start()
         theirs.close()
 
-    def send(self, task: Task) -> None:
+    def send(self, task: CellTask) -> None:
         """Start a cell; a worker that is gone already is noticed when its answer is awaited."""
         with suppress(BrokenPipeError, ConnectionResetError):
             self.connection.send(task)
 
-    def receive(self, task: Task) -> Cell | Failure:
+    def receive(self, task: CellTask) -> Cell | Failure:
         """Return what came of a cell."""
         try:
             answer: Cell | tuple[str, str] = self.connection.recv()
@@ -154,7 +154,7 @@ def _serve(connection: Connection) -> None:
     torch.set_num_threads(1)
     while True:
         try:
-            task: Task = connection.recv()
+            task: CellTask = connection.recv()
         except EOFError:
             return
         connection.send(_compute(task))
@@ -167,7 +167,7 @@ def _die_with_parent() -> None:
     os._exit(1)
 
 
-def _compute(task: Task) -> Cell | tuple[str, str]:
+def _compute(task: CellTask) -> Cell | tuple[str, str]:
     begin = time.process_time()
     try:
         with warnings.catch_warnings(record=True) as caught:

@@ -21,7 +21,7 @@ from likewise.fair_metrics.diagnosis import Diagnosis, ProbeScores
 from likewise.fair_metrics.feature_maps import is_encoder
 from likewise.fair_metrics.learner import Features
 from likewise.fair_metrics.metric import FairMetric
-from likewise.fair_metrics.naming import Coordinates
+from likewise.fair_metrics.naming import ColumnPlaces
 from likewise.fair_metrics.stability import Stability, bootstrap_angles
 
 __all__ = ["diagnose"]
@@ -174,7 +174,7 @@ def _read(metric: FairMetric, X: Any, attribute: Any) -> tuple[Features, Attribu
     names = metric.feature_names
     if names is None and frame is not None and frame.shape[1] == phi.shape[1]:
         names = tuple(frame.columns)
-    where = Coordinates("diagnose", phi.shape[1], names, metric.feature_map)
+    where = ColumnPlaces("diagnose", phi.shape[1], names, metric.feature_map)
     features = Features(phi, where, metric.feature_map, frame, {})
     if named:
         return features, collect("diagnose", features, attribute, None, None)[0]
@@ -219,7 +219,7 @@ def _probe_both(
 
 
 def _variance_removed(
-    where: Coordinates, before: FloatArray, after: FloatArray
+    where: ColumnPlaces, before: FloatArray, after: FloatArray
 ) -> tuple[dict[str, float], float]:
     """Share of variance that the projection takes from every original column, and from all of them."""
     had, has = before.var(0), after.var(0)

@@ -10,7 +10,7 @@ from likewise.core.arrays import FloatArray, is_tensor, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.learner import SubspaceLearner
-from likewise.fair_metrics.naming import Coordinates
+from likewise.fair_metrics.naming import ColumnPlaces
 
 __all__ = ["ExpertSubspace"]
 
@@ -87,13 +87,13 @@ class ExpertSubspace(SubspaceLearner):
         return self
 
 
-def _whole_columns(directions: Any, where: Coordinates) -> list[str | None]:
+def _whole_columns(directions: Any, where: ColumnPlaces) -> list[str | None]:
     """Columns that were named as a whole; contrasts and vectors name none."""
     named = [item for item in _items(directions) if isinstance(item, (str, int, np.integer))]
     return [where.whole_column(item) for item in named if where.has(item)]
 
 
-def _rows(directions: Any, where: Coordinates) -> FloatArray:
+def _rows(directions: Any, where: ColumnPlaces) -> FloatArray:
     """All directions as rows of length d."""
     return np.concatenate([_item(item, where) for item in _items(directions)])
 
@@ -122,7 +122,7 @@ def _items(directions: Any) -> list[Any]:
     return items
 
 
-def _item(item: Any, where: Coordinates) -> FloatArray:
+def _item(item: Any, where: ColumnPlaces) -> FloatArray:
     if isinstance(item, str):
         if not where.has(item) and ":" in item:
             return where.direction(item)[None, :]

@@ -19,7 +19,7 @@ from likewise.core.frames import declared_encoded, is_frame, is_raw, to_pandas
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.feature_maps import apply_feature_map, is_encoder, map_names
 from likewise.fair_metrics.metric import FairMetric
-from likewise.fair_metrics.naming import Coordinates
+from likewise.fair_metrics.naming import ColumnPlaces
 
 __all__ = ["Features", "SubspaceLearner", "warn_if_all_is_free"]
 
@@ -32,18 +32,18 @@ class Features:
     ----------
     phi : ndarray of shape (n, d)
         φ(X), with 0 where a partly known attribute is missing.
-    where : Coordinates
+    where : ColumnPlaces
         Which of the d columns a name means.
     feature_map : object
         What the metric will carry as φ.
     frame : pandas.DataFrame or None
         The table as it came, for the values of named columns.
     holes : dict of int to ndarray of bool
-        Coordinates with missing values, and in which rows.
+        ColumnPlaces with missing values, and in which rows.
     """
 
     phi: FloatArray
-    where: Coordinates
+    where: ColumnPlaces
     feature_map: Any
     frame: pd.DataFrame | None
     holes: dict[int, Any]
@@ -90,14 +90,14 @@ class SubspaceLearner(BaseEstimator):
             ensure_min_samples=rows,
             reset=reset,
         )
-        where = Coordinates(owner, array.shape[1], where_names, domain if names else None)
+        where = ColumnPlaces(owner, array.shape[1], where_names, domain if names else None)
         phi, holes = _without_holes(owner, array, where, list(may_miss))
         return Features(phi, where, where.domain, frame, holes)
 
     def _read_mapped(self, owner: str, X: Any, frame: pd.DataFrame | None, *, reset: bool) -> Features:
         phi = check_matrix(to_numpy(apply_feature_map(self.feature_map, X)), owner=owner)
         self._remember_columns(X if frame is None else frame, reset=reset)
-        return Features(np.asarray(phi), Coordinates(owner, phi.shape[1]), self.feature_map, frame, {})
+        return Features(np.asarray(phi), ColumnPlaces(owner, phi.shape[1]), self.feature_map, frame, {})
 
     def _read_raw(
         self, owner: str, frame: pd.DataFrame, domain: Any, may_miss: list[Any], *, reset: bool
@@ -106,7 +106,7 @@ class SubspaceLearner(BaseEstimator):
         if not is_encoder(domain):
             domain = _new_domain(domain, filled)
         phi = np.array(domain.encode_array(filled), dtype=float)
-        where = Coordinates(owner, phi.shape[1], map_names(domain), domain)
+        where = ColumnPlaces(owner, phi.shape[1], map_names(domain), domain)
         holes = {i: rows for name, rows in missing.items() for i in where.find(name)}
         for i, rows in holes.items():
             phi[rows, i] = 0.0
@@ -166,7 +166,7 @@ def _new_domain(unfitted: Any, frame: pd.DataFrame) -> Any:
 
 
 def _without_holes(
-    owner: str, array: FloatArray, where: Coordinates, may_miss: list[Any]
+    owner: str, array: FloatArray, where: ColumnPlaces, may_miss: list[Any]
 ) -> tuple[FloatArray, dict[int, Any]]:
     """Encoded values with 0 for what is missing; only the coordinates of `may_miss` may have holes."""
     allowed = sorted({i for name in may_miss if where.has(name) for i in where.find(name)})

@@ -17,7 +17,7 @@ from likewise.fair_metrics.feature_maps import is_encoder
 if TYPE_CHECKING:
     from likewise.fair_metrics.metric import FairMetric
 
-__all__ = ["Coordinates", "displacement", "split_contrast"]
+__all__ = ["ColumnPlaces", "displacement", "split_contrast"]
 
 # A minus stands between spaces, since categories such as "Not-in-family" contain hyphens themselves.
 _MINUS = re.compile(r"\s+[−–-]\s+")
@@ -41,7 +41,7 @@ def split_contrast(text: str) -> tuple[str, str, str] | None:
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class ColumnPlaces:
     """Which coordinates of φ(x) a name means.
 
     Parameters
@@ -57,7 +57,7 @@ class Coordinates:
 
     Examples
     --------
-    >>> where = Coordinates("fit", 3, ("age", "race_Black", "race_White"))
+    >>> where = ColumnPlaces("fit", 3, ("age", "race_Black", "race_White"))
     >>> where.find("race"), where.find("age"), where.find(2)
     ([1, 2], [0], [2])
     >>> where.direction("race: Black − White")
@@ -126,8 +126,8 @@ class Coordinates:
 
         Examples
         --------
-        >>> where = Coordinates("fit", 2, ("age", "sex_Male"))
-        >>> where.whole_column("sex"), where.whole_column(0), Coordinates("fit", 2).whole_column(0)
+        >>> where = ColumnPlaces("fit", 2, ("age", "sex_Male"))
+        >>> where.whole_column("sex"), where.whole_column(0), ColumnPlaces("fit", 2).whole_column(0)
         ('sex', 'age', None)
         """
         found = self.find(name)
@@ -216,14 +216,14 @@ def displacement(metric: FairMetric, units: Mapping[str, Any]) -> FloatArray:
             f"{owner}: the metric does not know the names of its columns. Learn it on a data frame, or pass "
             "feature_names to it."
         )
-    where = Coordinates(owner, metric.n_features, metric.feature_names, metric.feature_map)
+    where = ColumnPlaces(owner, metric.n_features, metric.feature_names, metric.feature_map)
     delta = np.zeros(metric.n_features)
     for name, amount in units.items():
         delta += _move(where, str(name), amount)
     return delta
 
 
-def _move(where: Coordinates, name: str, amount: Any) -> FloatArray:
+def _move(where: ColumnPlaces, name: str, amount: Any) -> FloatArray:
     if isinstance(amount, str):
         return where.direction(f"{name}: {amount}")
     group = where.find(name)

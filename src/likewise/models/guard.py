@@ -12,20 +12,20 @@ from torch import nn
 
 from likewise.core.errors import InputError
 
-__all__ = ["Evaluation", "check_rows_independent", "evaluating", "module_device", "module_dtype"]
+__all__ = ["GuardedCall", "check_rows_independent", "evaluating", "module_device", "module_dtype"]
 
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 @dataclass
-class Evaluation:
+class GuardedCall:
     """What happened inside `evaluating`: whether the module wrote to its own weights or buffers."""
 
     wrote: bool = False
 
 
 @contextmanager
-def evaluating(module: nn.Module, *, keep_tensors: bool = True) -> Iterator[Evaluation]:
+def evaluating(module: nn.Module, *, keep_tensors: bool = True) -> Iterator[GuardedCall]:
     """Run a block with the module in evaluation mode, then put everything back, also when the block raises.
 
     Parameters
@@ -56,7 +56,7 @@ def evaluating(module: nn.Module, *, keep_tensors: bool = True) -> Iterator[Eval
     cuda_state = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
     for part in training:
         part.training = False
-    happened = Evaluation()
+    happened = GuardedCall()
     try:
         yield happened
     finally:

@@ -245,7 +245,7 @@ def _one_round(
 ) -> tuple[Support, Any, int]:
     import torch
 
-    from likewise.auditing.search.gradient.row_status import Status
+    from likewise.auditing.search.gradient.row_status import RowStatus
     from likewise.core.randomness import torch_generator
 
     place = support.problem.coordinates
@@ -262,7 +262,7 @@ def _one_round(
         generator=torch_generator(random_state),
     )
     status = to_numpy(found.status)
-    failed = status == Status.NON_FINITE.value
+    failed = status == RowStatus.NON_FINITE.value
     relaxed = to_numpy(found.x).astype(np.float64)
     known.add(relaxed, to_numpy(found.loss), to_numpy(found.squared_distance))
     rows = np.flatnonzero(~failed & np.isfinite(relaxed).all(axis=1))
@@ -276,4 +276,4 @@ def _one_round(
         rows[moved],
         resolution=float(torch.finfo(oracle.dtype).eps) if refine is None else None,
     )
-    return support, failed, int((status == Status.MAX_STEPS.value).sum())
+    return support, failed, int((status == RowStatus.MAX_STEPS.value).sum())

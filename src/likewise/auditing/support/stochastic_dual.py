@@ -20,7 +20,7 @@ from likewise.core.randomness import RandomState, numpy_generator
 
 __all__ = ["Algorithm1Result", "algorithm1"]
 
-Search = Callable[[Ints, float], tuple[Any, Any]]
+WorstCaseSearch = Callable[[Ints, float], tuple[Any, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Algorithm1Result:
 
 
 def algorithm1(
-    search: Search,
+    search: WorstCaseSearch,
     n_rows: int,
     *,
     eps: float,
@@ -152,7 +152,7 @@ def _step_rule(step_size: float | Callable[[int], float] | None, lam: float) -> 
     return scaled
 
 
-def _searched(search: Search, rows: Ints, lam: float) -> tuple[Floats, Floats]:
+def _searched(search: WorstCaseSearch, rows: Ints, lam: float) -> tuple[Floats, Floats]:
     loss, distance = (to_numpy(part).astype(np.float64) for part in search(rows, lam))
     if loss.shape != rows.shape or distance.shape != rows.shape:
         raise bad_parameter(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from likewise.auditing.search.gradient.ascent import Track
-from likewise.auditing.search.gradient.row_status import Status
+from likewise.auditing.search.gradient.row_status import RowStatus
 from likewise.auditing.search.gradient.spaces import Space
 
 __all__ = ["adam", "settled_status"]
@@ -65,10 +65,12 @@ def adam(space: Space, v: torch.Tensor, *, steps: int, step_size: float, tol: fl
 def settled_status(
     objective: torch.Tensor, late: torch.Tensor, sound: torch.Tensor, *, steps: int, tol: float
 ) -> torch.Tensor:
-    """Status codes of rows, (n,), by their best value in the end, that after three quarters, and if all was finite."""
+    """RowStatus codes of rows, (n,), by their best value in the end, that after three quarters, and if all was finite."""
     settled = (objective - late <= tol * objective.abs().clamp(min=1.0)) & (steps > 0)
-    status = torch.full_like(objective, Status.MAX_STEPS.value, dtype=torch.int8)
-    return status.masked_fill_(settled, Status.CONVERGED.value).masked_fill_(~sound, Status.NON_FINITE.value)
+    status = torch.full_like(objective, RowStatus.MAX_STEPS.value, dtype=torch.int8)
+    return status.masked_fill_(settled, RowStatus.CONVERGED.value).masked_fill_(
+        ~sound, RowStatus.NON_FINITE.value
+    )
 
 
 def _keep(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from likewise.auditing.search.gradient.row_status import Status
+from likewise.auditing.search.gradient.row_status import RowStatus
 from likewise.auditing.search.gradient.spaces import Point, Space, row_dot
 
 __all__ = ["Track", "ascend"]
@@ -132,7 +132,7 @@ def _begin(space: Space, v: torch.Tensor, point: Point, damping: float) -> _Stat
     move = space.move(v, point, reach)
     objective = space.objective(point.loss, point.squared)
     sound = torch.isfinite(objective + move.rise)
-    status = torch.where(sound, Status.MAX_STEPS.value, Status.NON_FINITE.value).to(torch.int8)
+    status = torch.where(sound, RowStatus.MAX_STEPS.value, RowStatus.NON_FINITE.value).to(torch.int8)
     state = _State(
         v=v,
         loss=point.loss,
@@ -179,7 +179,7 @@ def _step(space: Space, state: _State, tol: float) -> None:
     state.rise = torch.where(taken, move.rise, state.rise)
     state.reach = reach
     if lost is not None:
-        state.status.masked_fill_(lost & state.climbing, Status.NON_FINITE.value)
+        state.status.masked_fill_(lost & state.climbing, RowStatus.NON_FINITE.value)
         state.climbing = state.climbing & ~lost
         _hold(state, lost)
     _retire(space, state, gain=gain, taken=taken, tol=tol)
@@ -204,7 +204,7 @@ def _retire(space: Space, state: _State, *, gain: torch.Tensor, taken: torch.Ten
     state.idle = (state.idle + 1).masked_fill_(risen, 0)
     flat = promised <= torch.where(taken, 4 * enough, enough)
     done = (flat | (state.idle >= _PATIENCE)) & ~risen & state.climbing
-    state.status.masked_fill_(done, Status.CONVERGED.value)
+    state.status.masked_fill_(done, RowStatus.CONVERGED.value)
     state.climbing = state.climbing & ~done
 
 

@@ -10,8 +10,8 @@ from likewise.auditing.search.gradient.ascent import Track, ascend
 from likewise.auditing.search.gradient.fast_adam import fast_adam
 from likewise.auditing.search.gradient.free_moves import CoefficientBox, FreeMoves, free_moves
 from likewise.auditing.search.gradient.free_space import FreeSpace
-from likewise.auditing.search.gradient.row_status import Status
-from likewise.auditing.search.gradient.search_task import Task
+from likewise.auditing.search.gradient.row_status import RowStatus
+from likewise.auditing.search.gradient.search_task import SearchTask
 from likewise.auditing.search.gradient.spaces import Point, Space
 from likewise.auditing.search.gradient.starts import better_of, bold_end, lines_to, pick_start
 
@@ -47,13 +47,13 @@ class _Found:
 
 
 def search_block(
-    task: Task, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor, start: torch.Tensor | None
+    task: SearchTask, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor, start: torch.Tensor | None
 ) -> Outcome:
     """Search the worst case of a block whose λ are all zero, all infinite, or all in between.
 
     Parameters
     ----------
-    task : Task
+    task : SearchTask
     x, y, lam : Tensors of shapes (n, d), (n,) and (n,)
     start : Tensor of shape (n, d), optional
 
@@ -62,18 +62,18 @@ def search_block(
     Outcome
     """
     only_free = bool(torch.isinf(lam).all())
-    status = torch.full_like(y, Status.MAX_STEPS.value, dtype=torch.int8)
+    status = torch.full_like(y, RowStatus.MAX_STEPS.value, dtype=torch.int8)
     found = _Found(x, status, torch.zeros_like(status, dtype=torch.int32))
     if task.choices.subspace_steps and task.free.shape[1]:
         found = _free_phase(task, found, y, start, all_directions=only_free)
     elif only_free:
-        found = _Found(x, torch.full_like(status, Status.CONVERGED.value), found.steps)
+        found = _Found(x, torch.full_like(status, RowStatus.CONVERGED.value), found.steps)
     if task.choices.full_steps and not only_free:
         found = _full_phase(task, x, y, lam, found, start)
     return _finish(task, x, y, torch.zeros_like(lam) if only_free else lam, found)
 
 
-def _finish(task: Task, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor, found: _Found) -> Outcome:
+def _finish(task: SearchTask, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor, found: _Found) -> Outcome:
     """Evaluate what was found as anyone else would, and keep the row itself where that is no better."""
     own = task.oracle.loss(x, y) if found.own is None else found.own
     if found.x is x:
@@ -93,11 +93,11 @@ def _finish(task: Task, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor, fou
 
 
 def _with_lost(status: torch.Tensor, lost: torch.Tensor) -> torch.Tensor:
-    return status.masked_fill(lost, Status.NON_FINITE.value)
+    return status.masked_fill(lost, RowStatus.NON_FINITE.value)
 
 
 def _free_phase(
-    task: Task, begin: _Found, y: torch.Tensor, start: torch.Tensor | None, *, all_directions: bool
+    task: SearchTask, begin: _Found, y: torch.Tensor, start: torch.Tensor | None, *, all_directions: bool
 ) -> _Found:
     """Phase 1: raise ℓ(x + Qz) inside the domain.
 
@@ -114,13 +114,13 @@ def _free_phase(
         if moves is not None:
             before = start if task.moves is None else found.x
             more = _climb_free(task, x, y, moves, before)
-            lost = found.status == Status.NON_FINITE.value
+            lost = found.status == RowStatus.NON_FINITE.value
             found = _Found(more.x, _with_lost(more.status, lost), found.steps + more.steps)
     return found
 
 
 def _climb_free(
-    task: Task, x: torch.Tensor, y: torch.Tensor, moves: FreeMoves, start: torch.Tensor | None
+    task: SearchTask, x: torch.Tensor, y: torch.Tensor, moves: FreeMoves, start: torch.Tensor | None
 ) -> _Found:
     choices = task.choices
     space = FreeSpace.of(task.oracle, x, y, moves, choices.subspace_step_size)
@@ -144,7 +144,7 @@ def _climb_free(
     return _Found(task.domain.project(space.rows(track.v), x), track.status, track.steps)
 
 
-def _free_restart(task: Task, space: FreeSpace, track: Track) -> Track:
+def _free_restart(task: SearchTask, space: FreeSpace, track: Track) -> Track:
     """Climb again from random places between the row and the edge of the domain."""
     starts, here = [], space.zero()
     for noise, share in task.restarts:
@@ -175,7 +175,7 @@ def _from_vertex_to_vertex(space: FreeSpace, v: torch.Tensor) -> torch.Tensor:
 
 
 def _full_phase(
-    task: Task,
+    task: SearchTask,
     x: torch.Tensor,
     y: torch.Tensor,
     lam: torch.Tensor,
@@ -199,7 +199,7 @@ def _full_phase(
         track = ascend(space, v, point, steps=choices.full_steps, damping=choices.damping, tol=choices.tol)
     if task.restarts:
         track = _restart(task, space, track)
-    lost = begin.status == Status.NON_FINITE.value
+    lost = begin.status == RowStatus.NON_FINITE.value
     return _Found(space.rows(track.v), _with_lost(track.status, lost), begin.steps + track.steps, own)
 
 
@@ -210,7 +210,7 @@ def _higher(space: Space, v: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 
 def _start(
-    task: Task, space: Space, v: torch.Tensor, y: torch.Tensor, extra: torch.Tensor | None
+    task: SearchTask, space: Space, v: torch.Tensor, y: torch.Tensor, extra: torch.Tensor | None
 ) -> tuple[torch.Tensor, Point, torch.Tensor | None]:
     """Return where phase 2 starts, what is seen there, and the loss at `v`.
 
@@ -253,7 +253,7 @@ def _begin_at(space: Space, v: torch.Tensor, extra: torch.Tensor) -> tuple[torch
     return extra.index_copy(0, rows, at), begun, loss
 
 
-def _restart(task: Task, space: Space, track: Track) -> Track:
+def _restart(task: SearchTask, space: Space, track: Track) -> Track:
     """Climb again from random displacements and keep the best for each row."""
     starts = []
     for noise, share in task.restarts:
@@ -263,7 +263,9 @@ def _restart(task: Task, space: Space, track: Track) -> Track:
     return _climb_again(task, space, track, starts, steps=task.choices.full_steps)
 
 
-def _climb_again(task: Task, space: Space, track: Track, starts: list[torch.Tensor], *, steps: int) -> Track:
+def _climb_again(
+    task: SearchTask, space: Space, track: Track, starts: list[torch.Tensor], *, steps: int
+) -> Track:
     """Climb from more starts of every row, several of them in one batch, and keep the best."""
     choices, n = task.choices, len(track.v)
     free = isinstance(space, FreeSpace)
@@ -287,7 +289,7 @@ def _climb_again(task: Task, space: Space, track: Track, starts: list[torch.Tens
 def _better_track(track: Track, other: Track) -> Track:
     """Return the better of two climbs for each row."""
     better = (other.objective > track.objective) & torch.isfinite(other.objective)
-    lost = (other.status == Status.NON_FINITE.value) | (track.status == Status.NON_FINITE.value)
+    lost = (other.status == RowStatus.NON_FINITE.value) | (track.status == RowStatus.NON_FINITE.value)
     return Track(
         torch.where(better[:, None], other.v, track.v),
         torch.where(better, other.loss, track.loss),

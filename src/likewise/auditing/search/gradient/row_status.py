@@ -8,15 +8,15 @@ from typing import Any
 
 import torch
 
-__all__ = ["SearchResult", "Status"]
+__all__ = ["RowStatus", "SearchResult"]
 
 
-class Status(IntEnum):
+class RowStatus(IntEnum):
     """How the search of one row ended.
 
     Examples
     --------
-    >>> Status(2).name
+    >>> RowStatus(2).name
     'NON_FINITE'
     """
 
@@ -41,7 +41,7 @@ class SearchResult:
     squared_distance : Tensor of shape (n,)
         Squared fair distance spent.
     status : Tensor of shape (n,), int8
-        `Status` of each row.
+        `RowStatus` of each row.
     steps : Tensor of shape (n,), int32
         Gradient steps that the row took.
 
@@ -69,9 +69,9 @@ class SearchResult:
 
     def counts(self) -> dict[str, int]:
         """Return how many rows ended in each way."""
-        return {status.name: int((self.status == status.value).sum()) for status in Status}
+        return {status.name: int((self.status == status.value).sum()) for status in RowStatus}
 
     @property
     def finite(self) -> torch.Tensor:
         """Rows whose search never met a value that is not finite, bool (n,)."""
-        return self.status != Status.NON_FINITE.value
+        return self.status != RowStatus.NON_FINITE.value

@@ -22,13 +22,13 @@ from likewise.models.oracle import Oracle
 if TYPE_CHECKING:
     from likewise.auditing.search.gradient.gradient_search import GradientSearch
 
-__all__ = ["Task", "prepare"]
+__all__ = ["SearchTask", "prepare"]
 
 _PROBE_STARTS = 12
 
 
 @dataclass(frozen=True)
-class Task:
+class SearchTask:
     """Everything that does not depend on the block of rows.
 
     Attributes
@@ -83,7 +83,7 @@ def prepare(
     domain: Domain,
     lam: float | None,
     generator: torch.Generator | None,
-) -> Task:
+) -> SearchTask:
     """Read the metric, draw the random directions and find the probes.
 
     Parameters
@@ -108,7 +108,7 @@ def prepare(
         return torch.randn(shape, generator=generator, dtype=torch.float64, device=generator.device).to(x)
 
     start_noise = noise(_PROBE_STARTS, x.shape[1])
-    task = Task(
+    task = SearchTask(
         choices=choices,
         oracle=oracle,
         metric=metric,
@@ -134,7 +134,7 @@ def _restart(drawn: torch.Tensor) -> tuple[torch.Tensor, float]:
     return drawn[:-1], float(10 ** (-1.5 * torch.special.ndtr(drawn[-1])))
 
 
-def _probes(task: Task, noise: torch.Tensor, labels: torch.Tensor, lam: float) -> Probes:
+def _probes(task: SearchTask, noise: torch.Tensor, labels: torch.Tensor, lam: float) -> Probes:
     """Find displacements at the point of the domain next to 0, where standardised data has its middle."""
     origin: torch.Tensor = task.domain.project(torch.zeros_like(noise[:1]))
 
