@@ -26,6 +26,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "estimators": (
         "AdversarialDebiasingClassifier",
         "CoCLClassifier",
+        "FairBoostingClassifier",
         "MLPBaselineClassifier",
         "ProjectClassifier",
         "SenSRClassifier",
@@ -44,6 +45,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "diagnose",
     ),
     "models": ("as_model", "load_model"),
+    "postprocessing": ("GraphSmoothing", "TwinConsensus"),
     "preprocessing": ("HardDebias", "Project"),
     "report": ("Comparison", "write_html", "write_json"),
     "training": ("AdversarialDebiasing", "CoCL", "ERM", "SenSR", "SenSeI", "WassersteinRobust"),
@@ -59,6 +61,7 @@ SUBPACKAGES = (
     "experiments",
     "fair_metrics",
     "models",
+    "postprocessing",
     "preprocessing",
     "report",
     "scale",

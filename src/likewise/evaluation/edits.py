@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from likewise.core.errors import InputError, bad_parameter
 from likewise.evaluation.table_cells import Attribute, Table, find_attribute
 
-__all__ = ["Edit", "Edits", "resolve_edits"]
+__all__ = ["Edit", "Edits", "Variant", "cells_of", "edit_factors", "resolve_edits"]
 
 # Beyond these a study is nearly always a slip: a numeric column with "all", or too many columns at once.
 MAX_VALUES = 100
@@ -74,7 +74,7 @@ def resolve_edits(
     >>> resolve_edits({"sex": "all", "race": ["b"]}, table, owner="study")[0]
     [{'sex': 'F', 'race': 'b'}, {'sex': 'M', 'race': 'b'}]
     """
-    factors = _factors(edits, owner)
+    factors = edit_factors(edits, owner=owner)
     names: list[str] = []
     for factor in factors:
         mine = [factor.column] if isinstance(factor, Edit) else _keys(factor)
@@ -115,7 +115,14 @@ def resolve_edits(
     return variants, attributes
 
 
-def _factors(edits: Any, owner: str) -> list[Edit | list[Variant]]:
+def edit_factors(edits: Any, *, owner: str) -> list[Edit | list[Variant]]:
+    """Return the parts of which all combinations are made: one column each, or columns that change together.
+
+    Examples
+    --------
+    >>> edit_factors({"sex": ["F", "M"]}, owner="study")
+    [Edit(column='sex', values=['F', 'M'])]
+    """
     if isinstance(edits, Edit):
         return [edits]
     if isinstance(edits, Mapping):
@@ -134,6 +141,18 @@ def _factors(edits: Any, owner: str) -> list[Edit | list[Variant]]:
         else:
             raise _bad_edits(owner, part)
     return factors
+
+
+def cells_of(variant: Variant, attributes: Mapping[str, Attribute]) -> dict[str, Any]:
+    """Return what one variant writes in which column."""
+    cells: dict[str, Any] = {}
+    for name, value in variant.items():
+        attribute = attributes[name]
+        if value in attribute.values:
+            cells |= attribute.cells[attribute.values.index(value)]
+        else:
+            cells[name] = value
+    return cells
 
 
 def _bad_edits(owner: str, got: Any) -> InputError:
