@@ -47,7 +47,12 @@ def people(n=900, seed=0, unfair=1.5, share_married=0.5):
             "race": rng.choice(["a", "b", "c"], size=n),
         }
     )
-    score = (frame["age"] - 44) / 12 + (frame["hours"] - 40) / 8 + unfair * (sex == "Male") + (frame["job"] == "smith")
+    score = (
+        (frame["age"] - 44) / 12
+        + (frame["hours"] - 40) / 8
+        + unfair * (sex == "Male")
+        + (frame["job"] == "smith")
+    )
     y = np.where(score + rng.normal(size=n) > 1.2, "high", "low")
     frame.loc[rng.random(n) < 0.1, "hours"] = np.nan
     return frame, y
@@ -55,12 +60,15 @@ def people(n=900, seed=0, unfair=1.5, share_married=0.5):
 
 def small(**choices):
     return FairBoostingClassifier(
-        **{"sensitive_features": ["sex", "race"], "edits": SPOUSE, "n_estimators": 40, "random_state": 0} | choices
+        **{"sensitive_features": ["sex", "race"], "edits": SPOUSE, "n_estimators": 40, "random_state": 0}
+        | choices
     )
 
 
 @each_library
-@pytest.mark.parametrize("choices", [{}, {"eps": 0.1}, {"group_penalty": 2.0}], ids=["plain", "eps", "groups"])
+@pytest.mark.parametrize(
+    "choices", [{}, {"eps": 0.1}, {"group_penalty": 2.0}], ids=["plain", "eps", "groups"]
+)
 def test_no_twin_is_decided_otherwise(library, choices):
     frame, y = people()
     model = small(library=library, **choices).fit(frame, y)
@@ -81,7 +89,9 @@ def test_the_penalty_draws_the_groups_together(library):
     test, truth = people(2000, seed=1, unfair=3.0, share_married=1.0)
     gaps = {}
     for strength in (0.0, 4.0):
-        model = small(library=library, sensitive_features="sex", edits=None, group_penalty=strength).fit(frame, y)
+        model = small(library=library, sensitive_features="sex", edits=None, group_penalty=strength).fit(
+            frame, y
+        )
         gaps[strength] = group_gaps(truth, model.predict(test), test["sex"]).rms
     assert gaps[0.0] > 0.1
     assert gaps[4.0] < 0.5 * gaps[0.0]
@@ -120,7 +130,13 @@ def test_three_classes(library):
     X = np.column_stack([X, rng.integers(2, size=300)])
     y = np.array(["a", "b", "c"])[codes]
     model = FairBoostingClassifier(
-        [2], metric=ExpertSubspace([2]), library=library, eps=0.01, group_penalty=0.2, n_estimators=25, random_state=0
+        [2],
+        metric=ExpertSubspace([2]),
+        library=library,
+        eps=0.01,
+        group_penalty=0.2,
+        n_estimators=25,
+        random_state=0,
     ).fit(X, y)
     assert model.score(X, y) > 0.9
     assert model.predict_proba(X).shape == (300, 3)
@@ -180,7 +196,11 @@ def test_weights_are_repetitions():
     weight = np.random.default_rng(0).integers(0, 3, size=300)
     repeated = np.repeat(np.arange(300), weight)
     choices = {"validation": None, "n_estimators": 15, "eps": 0.05, "metric": Euclidean()}
-    frame = frame[["age", "hours"]].fillna(40.0).assign(age=lambda t: t["age"] / 50, hours=lambda t: t["hours"] / 8)
+    frame = (
+        frame[["age", "hours"]]
+        .fillna(40.0)
+        .assign(age=lambda t: t["age"] / 50, hours=lambda t: t["hours"] / 8)
+    )
     one = FairBoostingClassifier(**choices).fit(frame, y, sample_weight=weight)
     other = FairBoostingClassifier(**choices).fit(frame.iloc[repeated], y[repeated])
     np.testing.assert_allclose(one.predict_proba(frame), other.predict_proba(frame), rtol=1e-4)

@@ -83,11 +83,16 @@ def test_a_strong_pull_brings_everybody_to_the_mean():
 
 def test_classes_values_and_raw_tables():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"age": rng.normal(size=90), "pay": rng.normal(size=90), "sex": rng.choice(["F", "M"], 90)})
+    frame = pd.DataFrame(
+        {"age": rng.normal(size=90), "pay": rng.normal(size=90), "sex": rng.choice(["F", "M"], 90)}
+    )
     y = np.array(["a", "b", "c"])[(frame["age"] > 0.5).astype(int) + (frame["pay"] > 0)]
     model = LogisticRegression().fit(frame[["age", "pay"]], y)
     learner = AttributeSubspace(["sex"], domain=TabularDomain.from_frame(frame))
-    smooth = GraphSmoothing(as_model(lambda t: model.predict_proba(t[["age", "pay"]]), takes_frame=True, classes=model.classes_), metric=learner).fit(frame)
+    smooth = GraphSmoothing(
+        as_model(lambda t: model.predict_proba(t[["age", "pay"]]), takes_frame=True, classes=model.classes_),
+        metric=learner,
+    ).fit(frame)
     assert smooth.predict_proba(frame).sum(axis=1) == pytest.approx(np.ones(90))
     assert smooth.classes_.tolist() == ["a", "b", "c"]
     assert as_model(smooth).predict(frame).tolist() == smooth.predict(frame).tolist()

@@ -50,7 +50,9 @@ def categories(frame):
 def codes(frame):
     """Numbers only: what an ONNX graph of one input takes."""
     known = {"sex": SEX, "race": RACE, "relationship": ["Child", *SPOUSE]}
-    return frame.assign(**{c: frame[c].map({v: float(i) for i, v in enumerate(vs)}) for c, vs in known.items()})
+    return frame.assign(
+        **{c: frame[c].map({v: float(i) for i, v in enumerate(vs)}) for c, vs in known.items()}
+    )
 
 
 def _xgboost():
@@ -94,8 +96,8 @@ def _pipeline():
 def _onnx():
     pytest.importorskip("onnxruntime")
     skl2onnx = pytest.importorskip("skl2onnx")
-    from sklearn.linear_model import LogisticRegression
     from skl2onnx.common.data_types import FloatTensorType
+    from sklearn.linear_model import LogisticRegression
 
     frame, y = people()
     model = LogisticRegression().fit(codes(frame).to_numpy(), y)
@@ -252,7 +254,10 @@ def test_an_audit_finds_nothing_at_no_distance():
     metric = ExpertSubspace(["sex", "race"], domain=TabularDomain.from_frame(frame)).fit(frame).metric_
     search = CandidateSearch(sensitive=("sex", "race"), proxies=None)
     gaps = []
-    for model in (made("callable")[0], TwinConsensus(made("callable")[0], sensitive_features=["sex", "race"]).fit(frame)):
+    for model in (
+        made("callable")[0],
+        TwinConsensus(made("callable")[0], sensitive_features=["sex", "race"]).fit(frame),
+    ):
         wrapped_model = as_model(model, **({} if hasattr(model, "predict") else {"takes_frame": True}))
         frontier = search.run(wrapped_model, frame, y, metric=metric).frontier
         gaps.append(dual_curve(frontier).gap(0.0))

@@ -208,9 +208,7 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
             self.library, nodes, held_nodes, len(self.classes_), self._choices(seed, owner), owner=owner
         )
         goal = RobustGoal(float(self.eps), float(self.group_penalty))
-        run = boost(
-            grower, people, goal, rounds=self.n_estimators, held_out=watched, patience=self.patience
-        )
+        run = boost(grower, people, goal, rounds=self.n_estimators, held_out=watched, patience=self.patience)
         self.booster_ = grower.ensemble(run.rounds)
         self.n_iter_ = run.rounds
         self.history_ = {"train": run.train, "held_out": run.held_out, "lambda": run.lambda_}
@@ -275,7 +273,9 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
             share = _HELD_OUT if len(labels) >= _ENOUGH else None
         if share is None:
             return everybody, everybody[:0]
-        share = check_number(share, owner=owner, name="validation", low=0, high=1, open_low=True, open_high=True)
+        share = check_number(
+            share, owner=owner, name="validation", low=0, high=1, open_low=True, open_high=True
+        )
         return stratified_split(labels, share, random)
 
     def _people(
@@ -284,13 +284,18 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         own = None if places is None else places[chosen]
         first, node = nodes_of(matrix[chosen], own)
         labels, weight = rows.labels[chosen], rows.weight[chosen]
+        cells = (
+            GroupCells.of([g[chosen] for g in groups], labels, weight).at(node, len(first))
+            if groups
+            else None
+        )
         people = BoostingPeople(
             node=node,
             labels=labels,
             weight=weight,
             n_nodes=len(first),
             n_classes=len(self.classes_),
-            cells=GroupCells.of([g[chosen] for g in groups], labels, weight) if groups else None,
+            cells=cells,
             support=None if own is None else NeighbourSupport.of(own[first], int(self.n_neighbors)),
         )
         return people, matrix[chosen[first]]
@@ -325,7 +330,9 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         if self.patience is not None:
             check_number(self.patience, owner=owner, name="patience", low=1)
         if isinstance(self.class_weight, str) and self.class_weight != "balanced":
-            raise bad_parameter(owner, "class_weight", allowed="'balanced', a dict or None", got=self.class_weight)
+            raise bad_parameter(
+                owner, "class_weight", allowed="'balanced', a dict or None", got=self.class_weight
+            )
 
     # ---- predict --------------------------------------------------------------------------------------
 

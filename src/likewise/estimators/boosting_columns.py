@@ -100,7 +100,9 @@ def sensitive_columns(sensitive: Any, frame: pd.DataFrame, *, owner: str) -> dic
     if isinstance(sensitive, (str, int, np.integer)):
         sensitive = [sensitive]
     if isinstance(sensitive, Mapping) or not isinstance(sensitive, (Sequence, np.ndarray, pd.Index)):
-        raise bad_parameter(owner, "sensitive_features", allowed="names of columns", got=type(sensitive).__name__)
+        raise bad_parameter(
+            owner, "sensitive_features", allowed="names of columns", got=type(sensitive).__name__
+        )
     found: dict[str, tuple[str, ...]] = {}
     for name in map(str, sensitive):
         if name in frame.columns:
@@ -145,7 +147,11 @@ def monotone_directions(
     wrong = [d for d in known.values() if d not in (-1, 0, 1)]
     codes = [n for n, c in zip(columns.names, columns.categorical, strict=True) if c and known.get(n)]
     if unknown or wrong or codes:
-        got = f"the column {unknown[0]!r}, which X does not have" if unknown else repr(wrong[0] if wrong else codes)
+        got = (
+            f"the column {unknown[0]!r}, which X does not have"
+            if unknown
+            else repr(wrong[0] if wrong else codes)
+        )
         raise bad_parameter(
             owner, "monotone_constraints", allowed="-1, 0 or 1 for columns of numbers", got=got
         )

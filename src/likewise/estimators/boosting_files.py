@@ -32,12 +32,16 @@ def save_boosting(estimator: Any, path: str | os.PathLike[str]) -> None:
     about = {
         "parameters": parameters,
         "left_out": left_out,
-        "classes": [plain_value(label, owner=owner, what="a class label") for label in estimator.classes_.tolist()],
+        "classes": [
+            plain_value(label, owner=owner, what="a class label") for label in estimator.classes_.tolist()
+        ],
         "class_type": estimator.classes_.dtype.str,
         "columns": {
             "names": list(columns.names),
             "categories": [
-                None if values is None else [plain_value(v, owner=owner, what=f"a value of {n!r}") for v in values]
+                None
+                if values is None
+                else [plain_value(v, owner=owner, what=f"a value of {n!r}") for v in values]
                 for n, values in zip(columns.names, columns.categories, strict=True)
             ],
             "factors": described_factors(columns.factors, owner=owner),

@@ -100,15 +100,16 @@ def spelled_out_factors(sensitive: Any, edits: Any, *, owner: str) -> tuple[Twin
     >>> spelled_out_factors({"sex": ["F", "M"]}, None, owner="fit")[0].columns
     ('sex',)
     """
-    parts = [(part, True) for part in _sensitive_edits(sensitive)]
+    parts: list[tuple[Any, bool]] = [(part, True) for part in _sensitive_edits(sensitive)]
     parts += [(part, False) for part in (() if edits is None else edit_factors(edits, owner=owner))]
     factors = []
     for part, everybody in parts:
+        settings = part
         if isinstance(part, Edit):
             if part.values is None or isinstance(part.values, str) or len(part.values) < 2:
                 return None
-            part = [{part.column: value} for value in part.values]
-        factors.append(TwinFactor(tuple(dict(setting) for setting in part), everybody))
+            settings = [{part.column: value} for value in part.values]
+        factors.append(TwinFactor(tuple(dict(setting) for setting in settings), everybody))
     return _checked(factors, owner)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from likewise.core.arrays import FloatArray
 from likewise.core.errors import bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 
 __all__ = ["NearestPlaces", "same_places"]
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 _BLOCK = 2**23  # distances computed at once
@@ -25,7 +25,7 @@ _MORE = 4  # neighbours measured exactly beyond those asked for
 _RESOLUTION = 2.0**-30  # of a place, relative to how far the places spread
 
 
-def same_places(places: Floats) -> tuple[Ints, Ints]:
+def same_places(places: FloatArray) -> tuple[Ints, Ints]:
     """Find rows that stand at one place, up to rounding.
 
     Parameters
@@ -90,7 +90,7 @@ class NearestPlaces:
 
     def __init__(
         self,
-        places: Floats,
+        places: FloatArray,
         *,
         exact: bool | None = None,
         probes: int = 12,
@@ -114,7 +114,7 @@ class NearestPlaces:
         self._members = np.argsort(cell, kind="stable").astype(np.int64)
         self._starts = np.searchsorted(cell[self._members], np.arange(len(centres) + 1))
 
-    def among_themselves(self, k: int) -> tuple[Ints, Floats]:
+    def among_themselves(self, k: int) -> tuple[Ints, FloatArray]:
         """Return the k nearest other rows of each row, nearest first.
 
         Returns
@@ -124,7 +124,10 @@ class NearestPlaces:
         """
         if not 1 <= k < len(self.places):
             raise bad_parameter(
-                "NearestPlaces", "k", allowed=f"between 1 and {len(self.places) - 1}, one less than the rows", got=k
+                "NearestPlaces",
+                "k",
+                allowed=f"between 1 and {len(self.places) - 1}, one less than the rows",
+                got=k,
             )
         index, distance = self._search(self.places, self._single, k + 1)
         # Itself goes wherever rounding put it, or the farthest where many stand at the same place.
@@ -132,7 +135,7 @@ class NearestPlaces:
         itself[~itself.any(axis=1), -1] = True
         return index[~itself].reshape(-1, k), distance[~itself].reshape(-1, k)
 
-    def query(self, rows: Floats, k: int) -> tuple[Ints, Floats]:
+    def query(self, rows: FloatArray, k: int) -> tuple[Ints, FloatArray]:
         """Return the k nearest of the places to each of some other rows, nearest first; as `among_themselves`."""
         if not 1 <= k <= len(self.places):
             raise bad_parameter(
@@ -153,7 +156,7 @@ class NearestPlaces:
             cell[start : start + step] = (squares - 2.0 * block).argmin(axis=1)
         return cell
 
-    def _search(self, rows: Floats, single: Any, k: int) -> tuple[Ints, Floats]:
+    def _search(self, rows: FloatArray, single: Any, k: int) -> tuple[Ints, FloatArray]:
         index = np.empty((len(rows), k), dtype=np.int64)
         distance = np.empty((len(rows), k))
         cell = self._cells(single)
@@ -178,7 +181,7 @@ class NearestPlaces:
         count = max(self._probes, int(np.searchsorted(sizes, 4 * k)) + 1)
         return np.concatenate([self._members[self._starts[c] : self._starts[c + 1]] for c in near[:count]])
 
-    def _nearest(self, rows: Floats, single: Any, others: Ints, k: int) -> tuple[Ints, Floats]:
+    def _nearest(self, rows: FloatArray, single: Any, others: Ints, k: int) -> tuple[Ints, FloatArray]:
         block = single @ self._single[others].T
         block *= -2.0
         block += self._squares[others]

@@ -107,7 +107,11 @@ def plain_value(value: Any, *, owner: str, what: str) -> Any:
     """
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and np.isfinite(value)):
+    if (
+        value is None
+        or isinstance(value, (bool, int, str))
+        or (isinstance(value, float) and np.isfinite(value))
+    ):
         return value
     raise InputError(
         f"{owner}: {what} is {value!r} ({type(value).__name__}), which cannot be written without pickle. "

@@ -30,7 +30,9 @@ def check_how(how: object, *, owner: str, regression: bool = False) -> None:
     if not isinstance(how, str) or how not in get_args(How):
         raise bad_parameter(owner, "how", allowed="'mean', 'margin', 'median' or 'worst'", got=repr(how))
     if how == "margin" and regression:
-        raise InputError(f"{owner}: how='margin' needs classes, and the model is a regression. Use how='mean'.")
+        raise InputError(
+            f"{owner}: how='margin' needs classes, and the model is a regression. Use how='mean'."
+        )
 
 
 def consensus(outputs: FloatArray, how: How, *, probabilities: bool, favourable: int = -1) -> FloatArray:

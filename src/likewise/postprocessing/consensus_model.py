@@ -11,7 +11,7 @@ import pandas as pd
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
 from likewise.core.frames import is_frame, to_pandas
-from likewise.evaluation.twins import TwinFactor, canonical_rows, n_twins, twin_tables
+from likewise.evaluation.twins import TwinFactor, canonical_rows, twin_tables
 from likewise.models.model import Model
 from likewise.postprocessing.consensus import How, consensus
 
@@ -53,7 +53,7 @@ class ConsensusModel(Model):
             feature_names=inner.feature_names,
             n_features=inner.n_features,
             missing=True,
-            batch_rows=max(1, 65536 // n_twins(factors)),
+            batch_rows=65536,
         )
         self.inner, self.factors, self.how, self.favourable = inner, tuple(factors), how, favourable
 
@@ -70,10 +70,10 @@ class ConsensusModel(Model):
         frame = as_named_frame(rows, self.feature_names)
         first, place = _distinct(canonical_rows(frame, self.factors, owner="TwinConsensus"))
         people = frame.iloc[first]
-        back = (lambda table: table) if isinstance(rows, pd.DataFrame) else (lambda table: table.to_numpy())
+        plain = not isinstance(rows, pd.DataFrame)
         asked = self.inner.predict_proba if self._softens else self.inner.outputs
         twins = twin_tables(people, self.factors, owner="TwinConsensus")
-        outputs = np.stack([asked(back(table)) for table in twins])
+        outputs = np.stack([asked(table.to_numpy() if plain else table) for table in twins])
         if self._classes is None:
             self._classes = self.inner.known_classes
         probabilities = self.output_kind == "probabilities"

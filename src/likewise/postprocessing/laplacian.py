@@ -12,15 +12,15 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
+from likewise.core.arrays import FloatArray
 from likewise.core.errors import NotConvergedError
 
 __all__ = ["extend_scores", "neighbour_graph", "smooth_scores"]
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
-def neighbour_graph(index: Ints, weight: Floats) -> sparse.csr_array:
+def neighbour_graph(index: Ints, weight: FloatArray) -> sparse.csr_array:
     """Return the symmetric weights W (n, n): two rows are joined when either names the other.
 
     Parameters
@@ -39,15 +39,21 @@ def neighbour_graph(index: Ints, weight: Floats) -> sparse.csr_array:
     """
     n, k = index.shape
     one_way = sparse.csr_array(
-        (weight.ravel(), index.ravel().astype(np.int32), np.arange(0, n * k + 1, k, dtype=np.int64)), shape=(n, n)
+        (weight.ravel(), index.ravel().astype(np.int32), np.arange(0, n * k + 1, k, dtype=np.int64)),
+        shape=(n, n),
     )
     one_way.sum_duplicates()
     return sparse.csr_array(one_way.maximum(one_way.T))
 
 
 def smooth_scores(
-    scores: Floats, graph: sparse.csr_array, strength: float, *, mass: Floats | None = None, tol: float = 1e-12
-) -> Floats:
+    scores: FloatArray,
+    graph: sparse.csr_array,
+    strength: float,
+    *,
+    mass: FloatArray | None = None,
+    tol: float = 1e-12,
+) -> FloatArray:
     """Solve (M + λL) f = M s for every column of scores by conjugate gradients.
 
     Parameters
@@ -94,7 +100,9 @@ def smooth_scores(
     return smoothed
 
 
-def extend_scores(scores: Floats, smoothed: Floats, weight: Floats, strength: float) -> Floats:
+def extend_scores(
+    scores: FloatArray, smoothed: FloatArray, weight: FloatArray, strength: float
+) -> FloatArray:
     """Return the scores of new rows: the minimiser in f_new with everybody else's smoothed score held.
 
     Parameters

@@ -114,7 +114,8 @@ class TwinConsensus(BaseEstimator):
         if frame is None:
             frame = as_named_frame(check_matrix(X, owner="TwinConsensus"), self._inner().feature_names)
         text = any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
-        self._raw, self._adapter = text and not hasattr(self.model, "predict"), None
+        self._raw = text and not hasattr(self.model, "predict")
+        self.__dict__.pop("_adapter", None)
         self.factors_ = twin_factors(self.sensitive_features, self.edits, frame, owner="TwinConsensus")
         return self
 
@@ -199,7 +200,10 @@ class TwinConsensus(BaseEstimator):
         # An adapter may cost more than a prediction (a file to open), so it is made once for each model.
         known: tuple[Any, Model] | None = self.__dict__.get("_adapter")
         if known is None or known[0] is not self.model:
-            known = self._adapter = (self.model, as_model(self.model, loss=chosen, classes=labels, takes_frame=frame))
+            known = self._adapter = (
+                self.model,
+                as_model(self.model, loss=chosen, classes=labels, takes_frame=frame),
+            )
         return known[1]
 
     def _regression(self) -> bool:

@@ -14,18 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from likewise.core.arrays import FloatArray
 from likewise.training.soft_group_gap import GroupCells, soft_gap
 from likewise.training.tree_growers import TreeGrower
 from likewise.training.worst_neighbours import NeighbourSupport, worst_case
 
 __all__ = ["BoostingPeople", "BoostingRun", "RobustGoal", "boost"]
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 # How much of the worst case of the rounds before stays: alone, a round's own worst case makes the next swing back.
 INERTIA = 0.7
 _LEAST_HESSIAN = 1e-6
+# Share of the penalty's curvature bound that dampens the steps: at first, after a round that made things worse
+# (times), after one that did not (times).
+_DAMPING, _MORE, _LESS = 0.1, 3.0, 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,26 +43,26 @@ class BoostingPeople:
     weight : array of shape (n,)
     n_nodes, n_classes : int
     cells : GroupCells or None
-        Of the people, for the group penalty.
+        Means over the nodes, for the group penalty.
     support : NeighbourSupport or None
         Of the nodes, for the worst case.
     """
 
     node: Ints
     labels: Ints
-    weight: Floats
+    weight: FloatArray
     n_nodes: int
     n_classes: int
     cells: GroupCells | None = None
     support: NeighbourSupport | None = None
 
     @property
-    def mass(self) -> Floats:
+    def mass(self) -> FloatArray:
         """Weight at each node by label, (m, C)."""
         flat = np.bincount(
             self.node * self.n_classes + self.labels, self.weight, self.n_nodes * self.n_classes
         )
-        return flat.reshape(self.n_nodes, self.n_classes)
+        return np.asarray(flat.reshape(self.n_nodes, self.n_classes), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -94,9 +97,9 @@ class BoostingRun:
     """
 
     rounds: int
-    train: Floats
-    held_out: Floats
-    lambda_: Floats
+    train: FloatArray
+    held_out: FloatArray
+    lambda_: FloatArray
     stopped_early: bool
 
 
@@ -108,7 +111,7 @@ class _Adversary:
         self._own = people.mass
         self.mass, self.lambda_ = self._own, 1.0
 
-    def look(self, losses: Floats) -> float:
+    def look(self, losses: FloatArray) -> float:
         """Bring the worst case up to date and return its mean loss."""
         if self._people.support is None:
             return float((self._own * losses).sum() / self._own.sum())
@@ -151,11 +154,13 @@ def boost(
     """
     adversary = _Adversary(people, goal, INERTIA)
     watcher = None if held_out is None else _Adversary(held_out, goal, 0.0)
-    train, outside, lambdas = [], [], []
-    best, best_round = np.inf, rounds
+    train: list[float] = []
+    outside: list[float] = []
+    lambdas: list[float] = []
+    best, best_round, damping = np.inf, rounds, _DAMPING
     for number in range(rounds + 1):
         if watcher is not None and held_out is not None:
-            value, _ = _value(grower.held_out_scores(), held_out, goal, watcher)
+            value = _look(grower.held_out_scores(), held_out, goal, watcher).value
             outside.append(value)
             if value < best:
                 best, best_round = value, number
@@ -164,41 +169,48 @@ def boost(
         if number == rounds:
             break
         scores = grower.scores()
-        value, penalty_gradient = _value(scores, people, goal, adversary)
-        train.append(value)
+        now = _look(scores, people, goal, adversary)
+        damping = _DAMPING if not train else min(1.0, damping * (_MORE if now.value > train[-1] else _LESS))
+        train.append(now.value)
         if people.support is not None:
             lambdas.append(adversary.lambda_)
         if report is not None:
-            report(number, value)
+            report(number, now.value)
         chance = _softmax(scores)
         total = adversary.mass.sum(axis=1, keepdims=True)
-        gradient = total * chance - adversary.mass + penalty_gradient
-        grower.grow(gradient, np.maximum(total * chance * (1.0 - chance), _LEAST_HESSIAN))
+        hessian = total * chance * (1.0 - chance) + damping * now.curvature
+        grower.grow(total * chance - adversary.mass + now.gradient, np.maximum(hessian, _LEAST_HESSIAN))
     kept = best_round if watcher is not None else len(train)
     # An ensemble needs a tree: without one it has no columns to be saved with.
     kept = max(kept, 1)
     return BoostingRun(kept, np.array(train), np.array(outside), np.array(lambdas), len(train) < rounds)
 
 
-def _value(
-    scores: Floats, people: BoostingPeople, goal: RobustGoal, adversary: _Adversary
-) -> tuple[float, Floats | float]:
-    """The goal at some scores, and the gradient of its penalty by the scores of the nodes."""
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """The goal at some scores; gradient and curvature of its penalty by the scores of the nodes."""
+
+    value: float
+    gradient: FloatArray | float = 0.0
+    curvature: FloatArray | float = 0.0
+
+
+def _look(scores: FloatArray, people: BoostingPeople, goal: RobustGoal, adversary: _Adversary) -> _Look:
     value = adversary.look(_losses(scores))
     if people.cells is None or goal.penalty == 0:
-        return value, 0.0
-    gap, by_person = soft_gap(scores[people.node], people.cells)
-    by_node = np.stack([np.bincount(people.node, column, people.n_nodes) for column in by_person.T], axis=1)
+        return _Look(value)
+    gap, gradient, curvature = soft_gap(scores, people.cells)
     # The trees minimise sums over people, the goal is a mean.
-    return value + goal.penalty * gap, goal.penalty * float(people.weight.sum()) * by_node
+    scale = goal.penalty * float(people.weight.sum())
+    return _Look(value + goal.penalty * gap, scale * gradient, scale * curvature)
 
 
-def _losses(scores: Floats) -> Floats:
+def _losses(scores: FloatArray) -> FloatArray:
     """Cross-entropy of each node under each label, (m, C)."""
     top = scores.max(axis=1, keepdims=True)
     return np.asarray(top + np.log(np.exp(scores - top).sum(axis=1, keepdims=True)) - scores)
 
 
-def _softmax(scores: Floats) -> Floats:
+def _softmax(scores: FloatArray) -> FloatArray:
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from likewise.core.arrays import FloatArray
+
 __all__ = ["GroupCells", "soft_gap"]
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 KAPPA = 3.0
@@ -49,7 +50,7 @@ class GroupCells:
 
     @classmethod
     def of(
-        cls, groups: list[Ints], labels: Ints, weight: Floats, *, min_people: int = MIN_PEOPLE
+        cls, groups: list[Ints], labels: Ints, weight: FloatArray, *, min_people: int = MIN_PEOPLE
     ) -> GroupCells:
         """Count people into cells.
 
@@ -64,11 +65,13 @@ class GroupCells:
             Cells with fewer people are left out.
         """
         n = len(labels)
-        rows: list[tuple[Ints, Floats]] = []
+        rows: list[tuple[Ints, FloatArray]] = []
         blocks = []
         for codes in groups:
             for label in np.unique(labels):
-                members = [np.flatnonzero((codes == g) & (labels == label)) for g in np.unique(codes[codes >= 0])]
+                members = [
+                    np.flatnonzero((codes == g) & (labels == label)) for g in np.unique(codes[codes >= 0])
+                ]
                 kept = [m for m in members if len(m) >= min_people and weight[m].sum() > 0]
                 if len(kept) < 2:
                     continue
@@ -81,9 +84,24 @@ class GroupCells:
         centre = sparse.csr_array(sparse.block_diag(blocks)) if blocks else sparse.csr_array((0, 0))
         return cls(average, centre)
 
+    def at(self, node: Ints, n_nodes: int) -> GroupCells:
+        """Return the same means over nodes at which people stand, `node` saying where each does.
 
-def soft_gap(scores: Floats, cells: GroupCells, *, kappa: float = KAPPA) -> tuple[float, Floats]:
-    """Return the penalty and its gradient by the scores.
+        Examples
+        --------
+        >>> cells = GroupCells.of([np.array([0, 0, 1, 1])], np.zeros(4, int), np.ones(4), min_people=1)
+        >>> cells.at(np.array([0, 0, 0, 1]), 2).average.toarray().tolist()
+        [[1.0, 0.0], [0.5, 0.5]]
+        """
+        n = len(node)
+        place = sparse.csr_array((np.ones(n), node, np.arange(n + 1)), shape=(n, n_nodes))
+        return GroupCells(sparse.csr_array(self.average @ place), self.centre)
+
+
+def soft_gap(
+    scores: FloatArray, cells: GroupCells, *, kappa: float = KAPPA
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return the penalty, its gradient by the scores and a bound of its curvature.
 
     Parameters
     ----------
@@ -96,16 +114,19 @@ def soft_gap(scores: Floats, cells: GroupCells, *, kappa: float = KAPPA) -> tupl
     -------
     value : float
     gradient : ndarray of shape (n, C)
+    curvature : ndarray of shape (n, C)
+        A diagonal matrix that is nowhere below the Gauss-Newton part of the Hessian in one column of scores:
+        (Σ a_i δ_i)² ≤ Σ a_i · Σ a_i δ_i², with a_i what a person's score does to their cell's mean.
 
     Examples
     --------
     >>> cells = GroupCells.of([np.array([0, 1])], np.zeros(2, int), np.ones(2), min_people=1)
-    >>> value, gradient = soft_gap(np.array([[0.0, 0.0], [0.0, 9.0]]), cells)
+    >>> value, gradient, curvature = soft_gap(np.array([[0.0, 0.0], [0.0, 9.0]]), cells)
     >>> round(value, 3), gradient.shape
     (0.25, (2, 2))
     """
     if not cells.average.shape[0]:
-        return 0.0, np.zeros_like(scores)
+        return 0.0, np.zeros_like(scores), np.zeros_like(scores)
     sharp = kappa * scores
     soft = np.exp(sharp - sharp.max(axis=1, keepdims=True))
     soft /= soft.sum(axis=1, keepdims=True)
@@ -113,4 +134,7 @@ def soft_gap(scores: Floats, cells: GroupCells, *, kappa: float = KAPPA) -> tupl
     # The centred means sum to 0 within a class, so the mean over the groups has no gradient of its own.
     by_soft = 2.0 * (cells.average.T @ apart)
     by_scores = kappa * soft * (by_soft - (by_soft * soft).sum(axis=1, keepdims=True))
-    return float((apart**2).sum()), np.asarray(by_scores)
+    # A score moves its own soft decision by κ s (1 − s), and the others together by no more.
+    moves = np.sqrt(2.0) * kappa * soft * (1.0 - soft)
+    curvature = 2.0 * moves * (cells.average.T @ (cells.average @ moves))
+    return float((apart**2).sum()), np.asarray(by_scores), np.asarray(curvature)

@@ -9,12 +9,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from likewise.core.arrays import FloatArray
 from likewise.core.errors import bad_parameter
 from likewise.core.extras import require
 
 __all__ = ["Library", "TreeChoices", "TreeGrower", "ensemble_scores", "make_grower"]
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 Library: TypeAlias = Literal["xgboost", "lightgbm"]
 
 _WHY = "Fair boosting"
@@ -55,27 +55,33 @@ class TreeGrower(ABC):
         self.n_outputs = 1 if n_classes == 2 else n_classes
 
     @abstractmethod
-    def scores(self) -> Floats:
+    def scores(self) -> FloatArray:
         """Scores of the training rows, (n, C)."""
 
     @abstractmethod
-    def held_out_scores(self) -> Floats:
+    def held_out_scores(self) -> FloatArray:
         """Scores of the held-out rows, (q, C)."""
 
     @abstractmethod
-    def grow(self, gradient: Floats, hessian: Floats) -> None:
+    def grow(self, gradient: FloatArray, hessian: FloatArray) -> None:
         """Add one tree per output, from derivatives by the scores of shape (n, C)."""
 
     @abstractmethod
     def ensemble(self, rounds: int) -> Any:
         """Return the library's own booster with the trees of the first rounds."""
 
-    def _outputs(self, derivative: Floats) -> Any:
+    def _outputs(self, derivative: FloatArray) -> Any:
         return derivative[:, 1] if self.n_outputs == 1 else derivative
 
 
 def make_grower(
-    library: Library, matrix: Floats, held_out: Floats | None, n_classes: int, choices: TreeChoices, *, owner: str
+    library: Library,
+    matrix: FloatArray,
+    held_out: FloatArray | None,
+    n_classes: int,
+    choices: TreeChoices,
+    *,
+    owner: str,
 ) -> TreeGrower:
     """Return a grower without trees.
 
@@ -95,7 +101,9 @@ def make_grower(
     raise bad_parameter(owner, "library", allowed="'xgboost' or 'lightgbm'", got=repr(library))
 
 
-def ensemble_scores(booster: Any, matrix: Floats, categorical: Sequence[bool], n_classes: int) -> Floats:
+def ensemble_scores(
+    booster: Any, matrix: FloatArray, categorical: Sequence[bool], n_classes: int
+) -> FloatArray:
     """Return the scores (n, C) of a finished ensemble.
 
     Parameters
@@ -114,20 +122,22 @@ def ensemble_scores(booster: Any, matrix: Floats, categorical: Sequence[bool], n
     return _two_columns(raw, n_classes)
 
 
-def _two_columns(raw: Any, n_classes: int) -> Floats:
+def _two_columns(raw: Any, n_classes: int) -> FloatArray:
     scores = np.asarray(raw, dtype=np.float64)
     if n_classes > 2:
         return scores.reshape(-1, n_classes)
     return np.column_stack([np.zeros(len(scores)), scores.ravel()])
 
 
-def _dmatrix(xgboost: Any, matrix: Floats, categorical: Sequence[bool], n_jobs: int) -> Any:
+def _dmatrix(xgboost: Any, matrix: FloatArray, categorical: Sequence[bool], n_jobs: int) -> Any:
     kinds = ["c" if codes else "q" for codes in categorical]
     return xgboost.DMatrix(matrix, feature_types=kinds, enable_categorical=True, nthread=n_jobs)
 
 
 class _XGBoost(TreeGrower):
-    def __init__(self, matrix: Floats, held_out: Floats | None, n_classes: int, choices: TreeChoices) -> None:
+    def __init__(
+        self, matrix: FloatArray, held_out: FloatArray | None, n_classes: int, choices: TreeChoices
+    ) -> None:
         super().__init__(n_classes)
         xgboost = require("xgboost", extra="boosting", why=_WHY)
         self._n_classes = n_classes
@@ -158,13 +168,13 @@ class _XGBoost(TreeGrower):
         self._booster = xgboost.Booster(parameters, cached)
         self._round = 0
 
-    def scores(self) -> Floats:
+    def scores(self) -> FloatArray:
         return _two_columns(self._booster.predict(self._rows, output_margin=True), self._n_classes)
 
-    def held_out_scores(self) -> Floats:
+    def held_out_scores(self) -> FloatArray:
         return _two_columns(self._booster.predict(self._held, output_margin=True), self._n_classes)
 
-    def grow(self, gradient: Floats, hessian: Floats) -> None:
+    def grow(self, gradient: FloatArray, hessian: FloatArray) -> None:
         parts = [np.ascontiguousarray(self._outputs(d), dtype=np.float32) for d in (gradient, hessian)]
         self._booster.boost(self._rows, iteration=self._round, grad=parts[0], hess=parts[1])
         self._round += 1
@@ -174,7 +184,9 @@ class _XGBoost(TreeGrower):
 
 
 class _LightGBM(TreeGrower):
-    def __init__(self, matrix: Floats, held_out: Floats | None, n_classes: int, choices: TreeChoices) -> None:
+    def __init__(
+        self, matrix: FloatArray, held_out: FloatArray | None, n_classes: int, choices: TreeChoices
+    ) -> None:
         super().__init__(n_classes)
         self._lightgbm = require("lightgbm", extra="boosting", why=_WHY)
         self._n_classes = n_classes
@@ -205,20 +217,22 @@ class _LightGBM(TreeGrower):
         }
         if any(choices.monotone):
             parameters["monotone_constraints"] = list(choices.monotone)
-        data = self._lightgbm.Dataset(matrix, params=parameters, categorical_feature=codes, free_raw_data=True)
+        data = self._lightgbm.Dataset(
+            matrix, params=parameters, categorical_feature=codes, free_raw_data=True
+        )
         self._booster = self._lightgbm.Booster(parameters, data)
         self._n, self._held_n = len(matrix), 0
         if held_out is not None:
             self._held_n = len(held_out)
             self._booster.add_valid(data.create_valid(held_out, params=parameters), "held out")
 
-    def scores(self) -> Floats:
+    def scores(self) -> FloatArray:
         return self._inner(0, self._n)
 
-    def held_out_scores(self) -> Floats:
+    def held_out_scores(self) -> FloatArray:
         return self._inner(1, self._held_n)
 
-    def _inner(self, number: int, n: int) -> Floats:
+    def _inner(self, number: int, n: int) -> FloatArray:
         """Scores that LightGBM keeps of its own data sets, brought up to date tree by tree."""
         seen: list[Any] = []
 
@@ -235,10 +249,12 @@ class _LightGBM(TreeGrower):
             raw = raw.reshape(self.n_outputs, n).T
         return _two_columns(raw, self._n_classes)
 
-    def grow(self, gradient: Floats, hessian: Floats) -> None:
+    def grow(self, gradient: FloatArray, hessian: FloatArray) -> None:
         parts = [np.asarray(self._outputs(d), dtype=np.float32) for d in (gradient, hessian)]
         self._booster.update(fobj=lambda predicted, data: (parts[0], parts[1]))
 
     def ensemble(self, rounds: int) -> Any:
-        text = self._booster.model_to_string(num_iteration=rounds) if rounds else self._booster.model_to_string()
+        text = (
+            self._booster.model_to_string(num_iteration=rounds) if rounds else self._booster.model_to_string()
+        )
         return self._lightgbm.Booster(model_str=text)

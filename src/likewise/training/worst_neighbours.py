@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from likewise.core.arrays import FloatArray
 from likewise.fair_metrics.neighbours import NearestPlaces
 
 __all__ = ["NeighbourSupport", "WorstCase", "worst_case"]
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 # A squared distance below this share of the typical one is rounding: the move costs nothing.
@@ -43,10 +43,10 @@ class NeighbourSupport:
     """
 
     index: Ints
-    squared_distance: Floats
+    squared_distance: FloatArray
 
     @classmethod
-    def of(cls, places: Floats, k: int) -> NeighbourSupport:
+    def of(cls, places: FloatArray, k: int) -> NeighbourSupport:
         """Find the k nearest nodes of each node, in a space whose Euclidean distance is the fair distance."""
         m = len(places)
         itself = np.arange(m)[:, None]
@@ -72,13 +72,13 @@ class WorstCase:
         λ*.
     """
 
-    mass: Floats
+    mass: FloatArray
     value: float
     lambda_: float
 
 
 def worst_case(
-    losses: Floats, mass: Floats, support: NeighbourSupport, eps: float, *, start: float = 1.0
+    losses: FloatArray, mass: FloatArray, support: NeighbourSupport, eps: float, *, start: float = 1.0
 ) -> WorstCase:
     """Solve the auditor's problem on a support of neighbours.
 
@@ -145,13 +145,13 @@ class _Line:
 class _Moves:
     """For each label: nodes that have mass of it, the share of all mass, the loss at each place, the cost."""
 
-    parts: list[tuple[Ints, Floats, Floats, Floats]]
+    parts: list[tuple[Ints, FloatArray, FloatArray, FloatArray]]
     index: Ints
     total: float
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, losses: Floats, mass: Floats, support: NeighbourSupport) -> _Moves:
+    def of(cls, losses: FloatArray, mass: FloatArray, support: NeighbourSupport) -> _Moves:
         total = float(mass.sum())
         parts = []
         for label in range(mass.shape[1]):
@@ -173,7 +173,7 @@ class _Moves:
             choices.append(best)
         return _Line(height, transport, choices)
 
-    def moved(self, lines: list[tuple[float, _Line]]) -> Floats:
+    def moved(self, lines: list[tuple[float, _Line]]) -> FloatArray:
         mass = np.zeros(self.shape)
         for weight, line in lines:
             for label, ((nodes, share, _, _), best) in enumerate(zip(self.parts, line.choice, strict=True)):
