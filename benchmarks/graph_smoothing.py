@@ -53,7 +53,9 @@ def main():
     near, _ = model._nearest.query(places[some], options.neighbours + 1)
     true, _ = NearestPlaces(places, exact=True).query(places[some], options.neighbours + 1)
     shared = np.mean([len(set(a) & set(b)) - 1 for a, b in zip(near.tolist(), true.tolist(), strict=True)])
-    print("| rows | columns | neighbours | fit, CPU s | 10,000 new rows, CPU s | peak memory, GB | true neighbours |")
+    print(
+        "| rows | columns | neighbours | fit, CPU s | 10,000 new rows, CPU s | peak memory, GB | true neighbours |"
+    )
     print(
         f"| {options.rows:,} | {options.columns} | {options.neighbours} | {fitted:.1f} | {asked:.1f} | {peak:.2f} "
         f"| {shared / options.neighbours:.3f} |"
