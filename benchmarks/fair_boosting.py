@@ -1,16 +1,15 @@
-"""Fair boosting and twin consensus beside plain XGBoost, on people that no choice was made on.
+"""Fair boosting and twin consensus beside plain XGBoost, on the test people of seeded splits.
 
 OMP_NUM_THREADS=1 python benchmarks/fair_boosting.py                                  # Adult, ten splits
 OMP_NUM_THREADS=1 python benchmarks/fair_boosting.py --table german --splits 0 1 2 3 4
 OMP_NUM_THREADS=1 python benchmarks/fair_boosting.py --table compas --folder PATH     # compas-scores-two-years.csv there
 OMP_NUM_THREADS=1 python benchmarks/fair_boosting.py --table law_school --folder PATH # law_school.csv there
 
-OMP_NUM_THREADS=1 python benchmarks/fair_boosting.py --choose --splits 0 1 2          # how the penalty was chosen
+OMP_NUM_THREADS=1 python benchmarks/fair_boosting.py --choose --splits 0 1 2          # penalties on training people
 
-The strength of the penalty and the depth of the trees beside it were chosen on training people: --choose holds a quarter
-of a split's training people out, fits on the others and measures on those held out. Chosen is the smallest penalty whose
-gaps reach TARGETS there, with the depth that decides better. The other rows have no choice in them. Gaps at ε are those of the candidate audit (twins and people of the test part), under the metric
-`AttributeSubspace` of the sensitive columns learned on the training people.
+--choose shows what penalties and depths do to training people: it holds a quarter of a split's training people out, fits
+on the others and measures on those held out. Gaps at ε are those of the candidate audit (twins and people of the test
+part), under the metric `AttributeSubspace` of the sensitive columns learned on the training people.
 """
 
 from __future__ import annotations
@@ -37,8 +36,6 @@ from likewise.models import as_model
 from likewise.postprocessing import TwinConsensus
 
 PENALTIES, DEPTHS = (1.0, 1.25, 1.5), (6, 4)
-TARGETS = (0.055, 0.045)  # Gap RMS of the first and the second attribute, on held-out training people
-CHOSEN = {"group_penalty": 1.25, "max_depth": 6}
 SPOUSE = Edit("relationship", ("Husband", "Wife"))
 COMPAS = (
     "sex", "age", "race", "juv_fel_count", "juv_misd_count", "juv_other_count", "priors_count", "c_charge_degree",
@@ -126,7 +123,10 @@ class Contenders:
         return self.fair(eps=0.1).fit(frame, y)
 
     def penalty(self, frame, y):
-        return self.fair(**CHOSEN).fit(frame, y)
+        return self.fair(group_penalty=1.25, max_depth=6).fit(frame, y)
+
+    def more_penalty(self, frame, y):
+        return self.fair(group_penalty=1.5, max_depth=6).fit(frame, y)
 
 
 ROWS = {
@@ -135,7 +135,8 @@ ROWS = {
     "FairBoosting, defaults": "defaults",
     "FairBoosting, LightGBM": "lightgbm",
     "FairBoosting, eps=0.1": "robust",
-    "FairBoosting, group penalty": "penalty",
+    "FairBoosting, group_penalty=1.25, max_depth=6": "penalty",
+    "FairBoosting, group_penalty=1.5, max_depth=6": "more_penalty",
 }
 
 
