@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test keeps it equal t
     from likewise.estimators import (
         AdversarialDebiasingClassifier,
         CoCLClassifier,
+        FairBoostingClassifier,
         MLPBaselineClassifier,
         ProjectClassifier,
         SenSeIClassifier,
@@ -70,6 +71,10 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test keeps it equal t
     from likewise.models import (
         as_model,
         load_model,
+    )
+    from likewise.postprocessing import (
+        GraphSmoothing,
+        TwinConsensus,
     )
     from likewise.preprocessing import (
         HardDebias,

@@ -28,6 +28,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "estimators": (
         "AdversarialDebiasingClassifier",
         "CoCLClassifier",
+        "FairBoostingClassifier",
         "MLPBaselineClassifier",
         "ProjectClassifier",
         "SenSRClassifier",
@@ -46,6 +47,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "diagnose",
     ),
     "models": ("as_model", "load_model"),
+    "postprocessing": ("GraphSmoothing", "TwinConsensus"),
     "preprocessing": ("HardDebias", "Project"),
     "report": ("Comparison", "write_html", "write_json"),
     "training": ("AdversarialDebiasing", "CoCL", "ERM", "SenSR", "SenSeI", "wasserstein_robust"),
@@ -61,6 +63,7 @@ SUBPACKAGES = (
     "experiments",
     "fair_metrics",
     "models",
+    "postprocessing",
     "preprocessing",
     "report",
     "scale",

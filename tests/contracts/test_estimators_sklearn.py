@@ -63,7 +63,8 @@ def test_scikit_learn_contract(estimator, check):
 
 def test_every_estimator_is_tried():
     public = {name for name in estimators.__all__ if name.endswith("Classifier")}
-    assert {type(e).__name__ for e in ESTIMATORS} == public
+    # Boosting is no network: test_boosting_sklearn.py.
+    assert {type(e).__name__ for e in ESTIMATORS} == public - {"FairBoostingClassifier"}
 
 
 @pytest.fixture(scope="module")

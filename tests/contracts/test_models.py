@@ -285,6 +285,35 @@ def _callable_frame() -> Case:
     return Case(estimator.predict_proba, RAW, BINARY, [0, 1], lambda: estimator.predict_proba(RAW))
 
 
+def _fair_boosting(table: Any, y: np.ndarray, **choices: Any) -> Case:
+    from likewise.estimators import FairBoostingClassifier
+
+    pytest.importorskip(choices.get("library", "xgboost"))
+    estimator = FairBoostingClassifier(n_estimators=10, random_state=0, **choices).fit(table, y)
+    return Case(
+        estimator,
+        table,
+        y,
+        np.unique(y).tolist(),
+        lambda: estimator.predict_proba(table),
+        scores=lambda: estimator.decision_function(table),
+    )
+
+
+def _consensus(table: Any, estimator: Any, sensitive: list[str]) -> Case:
+    from likewise.postprocessing import TwinConsensus
+
+    fair = TwinConsensus(estimator.fit(table, BINARY), sensitive_features=sensitive).fit(table)
+    twins = [table.assign(**{sensitive[0]: value}) for value in sorted(set(table[sensitive[0]]))]
+    return Case(
+        fair,
+        table,
+        BINARY,
+        [0, 1],
+        lambda: np.mean([estimator.predict_proba(twin) for twin in twins], axis=0),
+    )
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "torch mlp": lambda: _case_torch(_mlp(3, THREE), THREE),
     "torch mlp, binary": lambda: _case_torch(_mlp(2), BINARY),
@@ -314,10 +343,15 @@ CASES: dict[str, Callable[[], Case]] = {
     "onnx, one input per column": _onnx_columns,
     "function": _callable,
     "bound method on a table": _callable_frame,
+    "fair boosting": lambda: _fair_boosting(X, THREE, sensitive_features=[3]),
+    "fair boosting on a table": lambda: _fair_boosting(
+        RAW, np.where(BINARY, "yes", "no"), sensitive_features="job", library="lightgbm"
+    ),
+    "consensus on a table": lambda: _consensus(RAW, _column_pipeline(), ["job"]),
 }
 SCORED = [
     name for name in CASES
-    if not any(word in name for word in ("forest", "sklearn mlp", "onnx of sklearn", "onnx, one", "function", "bound"))
+    if not any(word in name for word in ("forest", "sklearn mlp", "onnx of sklearn", "onnx, one", "function", "bound", "consensus"))
 ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from likewise.estimators.adversarial import AdversarialDebiasingClassifier
 from likewise.estimators.baseline import MLPBaselineClassifier
+from likewise.estimators.boosting import FairBoostingClassifier
 from likewise.estimators.cocl import CoCLClassifier
 from likewise.estimators.estimator_files import load
 from likewise.estimators.project import ProjectClassifier
@@ -14,6 +15,7 @@ from likewise.estimators.wasserstein import WassersteinRobustClassifier
 __all__ = [
     "AdversarialDebiasingClassifier",
     "CoCLClassifier",
+    "FairBoostingClassifier",
     "MLPBaselineClassifier",
     "ProjectClassifier",
     "SenSRClassifier",

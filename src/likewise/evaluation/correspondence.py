@@ -15,7 +15,7 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.randomness import RandomState
 from likewise.core.text import text_table
 from likewise.evaluation.decisions import check_model, decide
-from likewise.evaluation.edits import Edit, Edits, resolve_edits
+from likewise.evaluation.edits import Edit, Edits, cells_of, resolve_edits
 from likewise.evaluation.measures import Interval, Measure
 from likewise.evaluation.proportions import proportion_interval
 from likewise.evaluation.table_cells import AttributeColumn, Table
@@ -189,7 +189,7 @@ def correspondence_study(
     positions = _people(variants, attributes, table.n_rows, only, owner)
     chosen = table if len(positions) == table.n_rows else table.take(positions)
     # Entries are cut from the whole table: a value may occur outside the rows chosen.
-    cells = [_cells(variant, attributes) for variant in variants]
+    cells = [cells_of(variant, attributes) for variant in variants]
     distinct = {pair: table.entry(*pair, owner=owner) for cell in cells for pair in cell.items()}
     entries = [{column: distinct[column, value] for column, value in cell.items()} for cell in cells]
     decided = [
@@ -302,18 +302,6 @@ def _people(
             "Pass only=False to make twins of everyone."
         )
     return positions
-
-
-def _cells(variant: dict[str, Any], attributes: dict[str, AttributeColumn]) -> dict[str, Any]:
-    """What one variant writes in which column."""
-    cells: dict[str, Any] = {}
-    for name, value in variant.items():
-        attribute = attributes[name]
-        if value in attribute.values:
-            cells |= attribute.cells[attribute.values.index(value)]
-        else:
-            cells[name] = value
-    return cells
 
 
 def _already(variants: list[dict[str, Any]], attributes: dict[str, AttributeColumn], n: int) -> Any:

@@ -14,7 +14,16 @@ import numpy as np
 from likewise.core.errors import InputError, bad_parameter
 from likewise.evaluation.table_cells import AttributeColumn, Table, find_attribute
 
-__all__ = ["Edit", "EditParts", "Edits", "edited_columns", "read_edits", "resolve_edits"]
+__all__ = [
+    "Edit",
+    "EditParts",
+    "Edits",
+    "Variant",
+    "cells_of",
+    "edited_columns",
+    "read_edits",
+    "resolve_edits",
+]
 
 # Beyond these a study is nearly always a slip: a numeric column with "all", or too many columns at once.
 MAX_VALUES = 100
@@ -167,6 +176,18 @@ def _parts(edits: Any, owner: str) -> list[Edit | tuple[Variant, ...]]:
         else:
             raise _bad_edits(owner, part)
     return found
+
+
+def cells_of(variant: Variant, attributes: Mapping[str, AttributeColumn]) -> dict[str, Any]:
+    """Return what one variant writes in which column."""
+    cells: dict[str, Any] = {}
+    for name, value in variant.items():
+        attribute = attributes[name]
+        if value in attribute.values:
+            cells |= attribute.cells[attribute.values.index(value)]
+        else:
+            cells[name] = value
+    return cells
 
 
 def _bad_edits(owner: str, got: Any) -> InputError:

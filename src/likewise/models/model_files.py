@@ -12,7 +12,7 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
 from likewise.models.model import Model
 from likewise.models.pickles import check_allowed, load_unsafe
+from likewise.models.sidecars import read_sidecar
 
 __all__ = ["LoadedModel", "load_model", "read_model"]
 
@@ -32,6 +33,11 @@ _RUNS_CODE = ("pickle", "torch", "torchscript", "pt2")
 
 # The rooms above this one that write files of their own: kind in the file, and who reads it.
 _READERS = {"estimator": "likewise.estimators.network_classifier:NetworkClassifier.load"}
+# The same for kinds that a description beside a model file names.
+_SIDECAR_READERS = {
+    "boosting": "likewise.estimators.boosting_files:load_boosting",
+    "twin_consensus": "likewise.postprocessing.consensus_files:load_consensus",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +103,20 @@ def load_model(
 
 
 def read_model(
-    source: str | os.PathLike[str], *, allow_pickle: bool = False, trusted: Sequence[str] = ()
+    source: str | os.PathLike[str],
+    *,
+    allow_pickle: bool = False,
+    trusted: Sequence[str] = (),
+    sidecar: bool = True,
 ) -> LoadedModel:
     """Load what a file or an import path holds, without wrapping it; see `load_model`.
+
+    Parameters
+    ----------
+    source, allow_pickle, trusted
+        As in `load_model`.
+    sidecar : bool, default=True
+        Whether a description beside the file (``model.ubj.likewise.json``) says what the file is part of.
 
     Returns
     -------
@@ -118,6 +135,10 @@ def read_model(
             "load_model", "source", allowed="one file", got=f"the folder or device {str(source)!r}"
         )
     data = path.read_bytes()
+    about = read_sidecar(path, data) if sidecar else None
+    if about is not None:
+        reader = _reader(_SIDECAR_READERS, about["likewise"], path)
+        return LoadedModel(reader(path, trusted=trusted), "likewise")
     kind = find_container(data, path.name)
     if kind in _RUNS_CODE:
         check_allowed(kind, path, allow_pickle=allow_pickle)
@@ -157,11 +178,15 @@ def _imported(source: str) -> Any:
 def _own(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
     length = int.from_bytes(data[:8], "little")
     about = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["likewise"])
-    kind = about.get("kind")
-    if kind not in _READERS:
+    return _reader(_READERS, about.get("kind"), path)(path)
+
+
+def _reader(readers: Mapping[str, str], kind: Any, path: Path) -> Callable[..., Any]:
+    if kind not in readers:
         raise FormatError(f"{path.name} was written by likewise, but holds no model (kind {kind!r}).")
-    module, _, names = _READERS[kind].partition(":")
-    return operator.attrgetter(names)(importlib.import_module(module))(path)
+    module, _, names = readers[kind].partition(":")
+    found: Callable[..., Any] = operator.attrgetter(names)(importlib.import_module(module))
+    return found
 
 
 def _onnx(data: bytes, path: Path, trusted: Sequence[str]) -> Any:

@@ -1,0 +1,174 @@
+"""A `FairBoostingClassifier` as files: the trees in their library's own format, a JSON description beside. No pickle."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.core.errors import FormatError
+from likewise.estimators.boosting_columns import TreeColumns
+from likewise.estimators.values import Arrays, CannotStoreError, decode, encode
+from likewise.evaluation.edits import Edit
+from likewise.models.model_files import read_model
+from likewise.models.sidecars import plain_value, read_sidecar, sidecar_path, write_with_sidecar
+from likewise.postprocessing.consensus_files import described_factors, read_factors
+
+__all__ = ["load_boosting", "save_boosting"]
+
+_KIND = "boosting"
+
+
+def save_boosting(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator; see `FairBoostingClassifier.save`."""
+    owner = f"{type(estimator).__name__}.save"
+    booster, columns = estimator.booster_, estimator.columns_
+    parameters, left_out = _parameters(estimator)
+    names = getattr(estimator, "feature_names_in_", None)
+    about = {
+        "parameters": parameters,
+        "left_out": left_out,
+        "classes": [
+            plain_value(label, owner=owner, what="a class label") for label in estimator.classes_.tolist()
+        ],
+        "class_type": estimator.classes_.dtype.str,
+        "columns": {
+            "names": list(columns.names),
+            "categories": [
+                None
+                if values is None
+                else [plain_value(v, owner=owner, what=f"a value of {n!r}") for v in values]
+                for n, values in zip(columns.names, columns.categories, strict=True)
+            ],
+            "factors": described_factors(columns.factors, owner=owner),
+        },
+        "sensitive_columns": list(estimator._left_out),
+        "n_features_in": int(estimator.n_features_in_),
+        "feature_names_in": None if names is None else [str(name) for name in names],
+        "n_iter": int(estimator.n_iter_),
+    }
+    write_with_sidecar(path, _trees(booster, Path(path)), _KIND, about)
+
+
+def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
+    """Read an estimator that `save_boosting` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        Of the trees' file.
+    trusted : ignored
+        There is nothing in these files that would need trust.
+
+    Returns
+    -------
+    FairBoostingClassifier
+    """
+    from likewise.estimators.boosting import FairBoostingClassifier
+
+    where = Path(path)
+    if not where.is_file():
+        raise FileNotFoundError(f"load: there is no file {str(where)!r}.")
+    about = read_sidecar(where)
+    if about is None or about["likewise"] != _KIND:
+        raise FormatError(
+            f"{where.name} has no {sidecar_path(where).name} of a FairBoostingClassifier beside it."
+        )
+    found = read_model(where, sidecar=False)
+    if found.container not in ("xgboost", "lightgbm"):
+        raise FormatError(f"{where.name} holds no trees of XGBoost or LightGBM. Save the model again.")
+    try:
+        estimator = FairBoostingClassifier(**_read_parameters(about["parameters"]))
+        columns = about["columns"]
+        estimator.columns_ = TreeColumns(
+            tuple(columns["names"]),
+            tuple(None if values is None else tuple(values) for values in columns["categories"]),
+            read_factors(columns["factors"]),
+        )
+        estimator._left_out = tuple(about["sensitive_columns"])
+        estimator.classes_ = np.array(list(about["classes"]), dtype=np.dtype(str(about["class_type"])))
+        estimator.n_features_in_ = int(about["n_features_in"])
+        if about["feature_names_in"] is not None:
+            estimator.feature_names_in_ = np.asarray(about["feature_names_in"], dtype=object)
+        estimator.n_iter_ = int(about["n_iter"])
+        left_out = list(about["left_out"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FormatError(
+            f"{sidecar_path(where).name} is damaged ({type(error).__name__}: {error}). Save the model again."
+        ) from error
+    estimator.booster_ = found.native
+    _check_width(estimator, where)
+    if left_out:
+        warnings.warn(
+            f"FairBoostingClassifier.load: {', '.join(left_out)} could not be written to the file and have their "
+            "defaults now. Set them with set_params before fitting again.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return estimator
+
+
+def _trees(booster: Any, path: Path) -> bytes:
+    if type(booster).__module__.split(".")[0] == "xgboost":
+        return bytes(booster.save_raw("json" if path.suffix == ".json" else "ubj"))
+    return str(booster.model_to_string()).encode()
+
+
+def _check_width(estimator: Any, path: Path) -> None:
+    booster = estimator.booster_
+    width = booster.num_features() if hasattr(booster, "num_features") else booster.num_feature()
+    if int(width) != len(estimator.columns_.names):
+        raise FormatError(
+            f"{path.name} has trees of {width} columns, its description names {len(estimator.columns_.names)}."
+        )
+
+
+def _parameters(estimator: Any) -> tuple[dict[str, Any], list[str]]:
+    """Parameters as JSON holds them, and the names of those that it cannot hold."""
+    stored, left_out = {}, []
+    for name, value in estimator.get_params(deep=False).items():
+        arrays: Arrays = {}
+        try:
+            item = encode(_plain_edits(value) if name == "edits" else value, arrays)
+        except CannotStoreError:
+            left_out.append(name)
+            continue
+        stored[name] = {
+            "value": item,
+            "arrays": {key: {"type": a.dtype.str, "values": a.tolist()} for key, a in arrays.items()},
+        }
+    return stored, left_out
+
+
+def _read_parameters(stored: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for name, part in stored.items():
+        arrays = {k: np.array(a["values"], dtype=np.dtype(str(a["type"]))) for k, a in part["arrays"].items()}
+        found[name] = decode(part["value"], arrays)
+    if isinstance(found.get("edits"), list):
+        found["edits"] = [_edit(part) for part in found["edits"]]
+    return found
+
+
+def _plain_edits(edits: Any) -> Any:
+    """Edits without the class `Edit`: a list of its own marks one."""
+    if isinstance(edits, Edit):
+        edits = [edits]
+    if isinstance(edits, (list, tuple)):
+        return [
+            ("edit", part.column, None if part.values is None else list(part.values))
+            if isinstance(part, Edit)
+            else part
+            for part in edits
+        ]
+    return edits
+
+
+def _edit(part: Any) -> Any:
+    if isinstance(part, tuple) and len(part) == 3 and part[0] == "edit":
+        return Edit(part[1], None if part[2] is None else tuple(part[2]))
+    return part

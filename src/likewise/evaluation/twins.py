@@ -1,0 +1,218 @@
+"""A person's twins as a set: the same set, in the same order, whichever of the twins one starts from.
+
+Each `TwinFactor` is a list of settings of some columns. People who have one of the settings are twins of the same
+people with the others; where a factor counts for everybody, what stands in its columns does not matter at all. All
+combinations of the factors' settings are the twins of a person.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.core.errors import InputError
+from likewise.core.frames import check_columns
+from likewise.evaluation.edits import MAX_VARIANTS, Edit, cells_of, read_edits, resolve_edits
+from likewise.evaluation.table_cells import Table
+
+__all__ = ["TwinFactor", "canonical_rows", "n_twins", "spelled_out_factors", "twin_factors", "twin_tables"]
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True)
+class TwinFactor:
+    """Columns, and the settings of them that make no difference between people.
+
+    Parameters
+    ----------
+    settings : tuple of mapping
+        Column to value; all of them of the same columns.
+    everybody : bool
+        Whether all people have these twins; else only those who have one of the settings.
+
+    Examples
+    --------
+    >>> spouse = TwinFactor(({"relationship": "Husband"}, {"relationship": "Wife"}), everybody=False)
+    >>> spouse.members(pd.DataFrame({"relationship": ["Wife", "Own-child", None]})).tolist()
+    [True, False, False]
+    """
+
+    settings: tuple[Mapping[str, Any], ...]
+    everybody: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are set."""
+        return tuple(self.settings[0])
+
+    def members(self, frame: pd.DataFrame) -> Mask:
+        """Whether each row has the twins of this factor, (n,)."""
+        if self.everybody:
+            return np.ones(len(frame), dtype=bool)
+        found = np.zeros(len(frame), dtype=bool)
+        for setting in self.settings:
+            same = [np.asarray((frame[c] == v).fillna(False), dtype=bool) for c, v in setting.items()]
+            found |= np.logical_and.reduce(same)
+        return found
+
+
+def twin_factors(sensitive: Any, edits: Any, frame: pd.DataFrame, *, owner: str) -> tuple[TwinFactor, ...]:
+    """Spell out the factors that sensitive columns and edits ask for, with the values that a table has.
+
+    Parameters
+    ----------
+    sensitive : None, str, sequence of str or mapping
+        Columns that make no difference, whatever stands in them; a mapping lists their values.
+    edits : None, mapping, Edit or sequence
+        Further values that make no difference, as in `correspondence_study`. Columns that change together must be
+        named in each dict of their list.
+    frame : DataFrame
+        Rows with missing values in a column are not asked for its values.
+    owner : str
+        For error messages.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"sex": ["F", "M"], "relationship": ["Wife", "Husband"]})
+    >>> [len(f.settings) for f in twin_factors("sex", {"relationship": ["Husband", "Wife"]}, people, owner="fit")]
+    [2, 2]
+    """
+    factors = [_resolved(part, frame, True, owner) for part in _sensitive_edits(sensitive)]
+    if edits is not None:
+        factors += [_resolved(part, frame, False, owner) for part in read_edits(edits, owner=owner)]
+    return _checked(factors, owner)
+
+
+def spelled_out_factors(sensitive: Any, edits: Any, *, owner: str) -> tuple[TwinFactor, ...] | None:
+    """Return the factors where all values are listed, so that no table is needed; else None.
+
+    Examples
+    --------
+    >>> spelled_out_factors(["sex"], None, owner="fit") is None
+    True
+    >>> spelled_out_factors({"sex": ["F", "M"]}, None, owner="fit")[0].columns
+    ('sex',)
+    """
+    parts: list[tuple[Any, bool]] = [(part, True) for part in _sensitive_edits(sensitive)]
+    parts += [(part, False) for part in (() if edits is None else read_edits(edits, owner=owner))]
+    factors = []
+    for part, everybody in parts:
+        settings = part
+        if isinstance(part, Edit):
+            if part.values is None or isinstance(part.values, str) or len(part.values) < 2:
+                return None
+            settings = [{part.column: value} for value in part.values]
+        factors.append(TwinFactor(tuple(dict(setting) for setting in settings), everybody))
+    return _checked(factors, owner)
+
+
+def n_twins(factors: Sequence[TwinFactor]) -> int:
+    """How many twins a person has at most, themselves included.
+
+    Examples
+    --------
+    >>> n_twins(spelled_out_factors({"sex": ["F", "M"], "race": ["a", "b", "c"]}, None, owner="fit"))
+    6
+    """
+    return math.prod(len(factor.settings) for factor in factors)
+
+
+def twin_tables(frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner: str) -> Iterator[pd.DataFrame]:
+    """Yield one table per combination of settings: the rows' twins, in an order that is theirs together.
+
+    Where a row lacks a factor it stays as it is in that factor's columns.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"sex": ["F", "M"], "age": [30, 50]})
+    >>> factors = twin_factors("sex", None, people, owner="fit")
+    >>> [table["sex"].tolist() for table in twin_tables(people, factors, owner="fit")]
+    [['F', 'F'], ['M', 'M']]
+    """
+    check_columns(frame, [c for factor in factors for c in factor.columns], owner=owner, name="X")
+    table = Table(frame)
+    members = [factor.members(frame) for factor in factors]
+    filled = {
+        (k, column, number): _filled(table, members[k], column, setting[column], owner)
+        for k, factor in enumerate(factors)
+        for number, setting in enumerate(factor.settings)
+        for column in factor.columns
+    }
+    for numbers in itertools.product(*(range(len(factor.settings)) for factor in factors)):
+        columns = {
+            column: filled[k, column, number]
+            for k, number in enumerate(numbers)
+            for column in factors[k].columns
+        }
+        yield frame.assign(**columns) if columns else frame
+
+
+def canonical_rows(frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner: str) -> pd.DataFrame:
+    """Return the first twin of every row: equal for two rows exactly when they are twins of each other.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"relationship": ["Wife", "Husband", "Own-child"]})
+    >>> spouse = twin_factors(None, {"relationship": ["Husband", "Wife"]}, people, owner="fit")
+    >>> canonical_rows(people, spouse, owner="fit")["relationship"].tolist()
+    ['Husband', 'Husband', 'Own-child']
+    """
+    return next(twin_tables(frame, factors, owner=owner))
+
+
+def _sensitive_edits(sensitive: Any) -> list[Edit]:
+    if sensitive is None:
+        return []
+    if isinstance(sensitive, str):
+        return [Edit(sensitive)]
+    if isinstance(sensitive, Mapping):
+        return [Edit(column, values) for column, values in sensitive.items()]
+    return [Edit(column) for column in sensitive]
+
+
+def _resolved(part: Any, frame: pd.DataFrame, everybody: bool, owner: str) -> TwinFactor:
+    columns = [part.column] if isinstance(part, Edit) else list(dict.fromkeys(k for v in part for k in v))
+    present = [column for column in columns if column in frame.columns]
+    known = frame.dropna(subset=present) if present and frame[present].isna().any(axis=None) else frame
+    if not len(known):
+        raise InputError(f"{owner}: column {columns[0]!r} has only missing values. Leave it out.")
+    variants, attributes = resolve_edits([part], Table(known), owner=owner)
+    return TwinFactor(tuple(cells_of(variant, attributes) for variant in variants), everybody)
+
+
+def _checked(factors: list[TwinFactor], owner: str) -> tuple[TwinFactor, ...]:
+    seen: set[str] = set()
+    for factor in factors:
+        if not factor.columns or any(set(s) != set(factor.columns) for s in factor.settings):
+            raise InputError(
+                f"{owner}: columns that change together must all be named in each dict of 'edits', got "
+                f"{[dict(setting) for setting in factor.settings]}."
+            )
+        twice = seen & set(factor.columns)
+        if twice:
+            raise InputError(
+                f"{owner}: column {sorted(twice)[0]!r} is edited twice. Name it either as sensitive or in 'edits'."
+            )
+        seen |= set(factor.columns)
+    if n_twins(factors) > MAX_VARIANTS:
+        raise InputError(
+            f"{owner}: everybody would have {n_twins(factors):,} twins; at most {MAX_VARIANTS:,} are made. "
+            "Name fewer columns or list fewer values."
+        )
+    return tuple(factors)
+
+
+def _filled(table: Table, members: Mask, column: str, value: Any, owner: str) -> Any:
+    entry = table.entry(column, value, owner=owner)
+    if members.all():
+        return entry.take(np.zeros(len(members), dtype=np.intp))
+    filled = table.native[column].astype(entry.dtype).array.copy()
+    filled[members] = entry[0]
+    return filled

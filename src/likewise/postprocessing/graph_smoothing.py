@@ -1,0 +1,225 @@
+"""Mend any fitted model without training: its scores, smoothed over a graph of comparable people (GLIF)."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from likewise.core.arrays import FloatArray
+from likewise.core.checks import check_number
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.randomness import RandomState
+from likewise.fair_metrics.fitted_metric import ready_metric
+from likewise.fair_metrics.neighbours import NearestPlaces, same_places
+from likewise.models.convert import as_model
+from likewise.models.losses import LossLike
+from likewise.models.model import Model
+from likewise.postprocessing.laplacian import extend_scores, neighbour_graph, smooth_scores
+
+__all__ = ["GraphSmoothing", "SmoothedModel"]
+
+# A probability below it counts as it: a score must stay finite.
+_FLOOR = 1e-9
+# Squared distance, in units of the graph's scale, below which a new row stands at a place of the graph.
+_SAME = 1e-16
+
+
+class GraphSmoothing(BaseEstimator):
+    """A fitted model whose scores are smoothed over a graph of comparable people.
+
+    Every person is joined to their k nearest neighbours under a fair metric, by weights exp(−d²/scale), and the
+    scores f minimise ``Σ (f_i − s_i)² + strength · Σ W_ij (f_i − f_j)²`` where s are the model's. People at no
+    distance from each other are one node: they get the same score.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model: anything `likewise.models.as_model` takes.
+    metric : FairMetric, learner or list of them
+        Who is comparable; of the rows that `fit` and `predict` get. A learner is fitted on the rows of `fit`.
+    n_neighbors : int, default=10
+    strength : float >= 0, default=1.0
+        λ. The weights are scaled so that at 1 a person's neighbours count, on average, as much as their own score.
+    scale : float, optional
+        Squared distance at which a neighbour counts 1/e; by default the median of the neighbours'.
+    exact : bool, optional
+        Whether the graph has everybody's true neighbours; by default up to 8,192 rows. Beyond, neighbours are
+        looked for in the nearest cells of a partition.
+    random_state : int, Generator or None, default=0
+        Draws the partition.
+
+    Attributes
+    ----------
+    smoothed_ : ndarray of shape (n,) or (n, C)
+        Smoothed scores of the rows of `fit`: log-odds of two classes, log-probabilities of more, or values.
+    metric_ : FairMetric
+    graph_ : sparse array of shape (m, m)
+        W over the m different places.
+    scale_ : float
+    classes_ : ndarray of shape (C,)
+
+    References
+    ----------
+    F. Petersen, D. Mukherjee, Y. Sun, M. Yurochkin: Post-processing for Individual Fairness. NeurIPS 2021.
+
+    Examples
+    --------
+    >>> from likewise.core.subspace import Subspace
+    >>> from likewise.fair_metrics import FairMetric
+    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0]]))
+    >>> biased = lambda X: 1 / (1 + np.exp(-X.sum(axis=1)))
+    >>> X = np.array([[0.0, 0.0], [0.0, 2.0], [1.0, 0.0], [1.0, 2.0]])
+    >>> smooth = GraphSmoothing(biased, metric=metric, n_neighbors=1).fit(X)
+    >>> smooth.smoothed_.round(3).tolist()
+    [1.25, 1.25, 1.75, 1.75]
+    >>> smooth.predict_proba(X)[:2, 1].round(3).tolist()
+    [0.777, 0.777]
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        metric: Any,
+        n_neighbors: int = 10,
+        strength: float = 1.0,
+        scale: float | None = None,
+        exact: bool | None = None,
+        random_state: RandomState = 0,
+    ) -> None:
+        self.model = model
+        self.metric = metric
+        self.n_neighbors = n_neighbors
+        self.strength = strength
+        self.scale = scale
+        self.exact = exact
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Build the graph over some people and smooth their scores.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n, p)
+            Rows that both the model and the metric take.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        owner = "GraphSmoothing"
+        self._check(owner)
+        scores = self._scores(X)
+        self.metric_ = ready_metric(self.metric, X, owner=owner)
+        places = np.asarray(self.metric_.embed(X), dtype=np.float64)
+        first, place = same_places(places)
+        if len(first) < 2:
+            raise InputError(f"{owner}: all rows are at one place under the metric. Pass different people.")
+        mass = np.bincount(place).astype(np.float64)
+        mean = np.stack([np.bincount(place, column) for column in scores.T], axis=1) / mass[:, None]
+        self._nearest = NearestPlaces(places[first], exact=self.exact, random_state=self.random_state)
+        del places
+        index, distance = self._nearest.among_themselves(min(self.n_neighbors, len(first) - 1))
+        self.scale_ = float(np.median(distance)) if self.scale is None else float(self.scale)
+        graph = neighbour_graph(index, np.exp(-distance / self.scale_))
+        self._unit = max(float(graph.sum()) / len(first), np.finfo(np.float64).tiny)
+        graph.data /= self._unit
+        self.graph_ = graph
+        self._nodes = smooth_scores(mean, graph, float(self.strength), mass=mass)
+        smoothed = self._nodes[place]
+        self.smoothed_ = smoothed[:, 0] if smoothed.shape[1] == 1 else smoothed
+        return self
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the decision about each row, (n,): a label, or the smoothed value of a regression."""
+        return self.__likewise_model__().predict(X)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return class probabilities (n, C) of the smoothed scores; rows of the graph get those of `fit`."""
+        return self.__likewise_model__().predict_proba(X)
+
+    @property
+    def classes_(self) -> np.ndarray[Any, Any]:
+        """Class labels of the model."""
+        found = self._inner().known_classes
+        if found is None:
+            raise AttributeError("GraphSmoothing: the model does not know its classes before it is asked.")
+        return found
+
+    def __likewise_model__(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
+        """Return the smoothed model as a `likewise.models.Model`, for `as_model` and audits."""
+        check_is_fitted(self)
+        return SmoothedModel(self, self._inner(loss=loss, classes=classes))
+
+    def __sklearn_clone__(self) -> GraphSmoothing:
+        # A clone of the model would not be fitted, and fitting it is not what this class does.
+        return GraphSmoothing(**self.get_params(deep=False))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "graph_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor" if self._inner().loss.regression else "classifier"
+        return tags
+
+    def _inner(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
+        from sklearn.base import is_regressor
+
+        if isinstance(self.model, Model):
+            return self.model
+        try:
+            regression = bool(is_regressor(self.model))
+        except (AttributeError, TypeError):  # no scikit-learn estimator
+            regression = False
+        chosen: LossLike = ("squared" if regression else "cross_entropy") if loss is None else loss
+        return as_model(self.model, loss=chosen, classes=classes)
+
+    def _scores(self, X: Any) -> FloatArray:
+        """Scores of the model that may be averaged: values, log-odds of two classes, log-probabilities of more."""
+        inner = self._inner()
+        if inner.loss.regression:
+            return inner.outputs(X)
+        logs = np.log(np.maximum(inner.predict_proba(X), _FLOOR))
+        return logs[:, 1:] - logs[:, :1] if logs.shape[1] == 2 else logs
+
+    def _smoothed(self, X: Any) -> FloatArray:
+        scores = self._scores(X)
+        places = np.asarray(self.metric_.embed(X), dtype=np.float64)
+        k = min(self.n_neighbors, len(self._nodes))
+        index, distance = self._nearest.query(places, k)
+        weight = np.exp(-distance / self.scale_) / self._unit
+        smoothed = extend_scores(scores, self._nodes[index], weight, float(self.strength))
+        here = distance[:, 0] <= _SAME * (1.0 + (places**2).sum(axis=1))
+        smoothed[here] = self._nodes[index[here, 0]]
+        return smoothed
+
+    def _check(self, owner: str) -> None:
+        check_number(self.strength, owner=owner, name="strength", low=0)
+        if isinstance(self.n_neighbors, bool) or not isinstance(self.n_neighbors, (int, np.integer)):
+            raise bad_parameter(owner, "n_neighbors", allowed="a whole number >= 1", got=self.n_neighbors)
+        check_number(self.n_neighbors, owner=owner, name="n_neighbors", low=1)
+        if self.scale is not None:
+            check_number(self.scale, owner=owner, name="scale", low=0, open_low=True)
+
+
+class SmoothedModel(Model):
+    """A fitted `GraphSmoothing` as a model; what `as_model` makes of one."""
+
+    def __init__(self, smoothing: GraphSmoothing, inner: Model) -> None:
+        super().__init__(
+            loss=inner.loss,
+            kind="values" if inner.loss.regression else "scores",
+            classes=inner.known_classes,
+            takes_frame=inner.takes_frame,
+            feature_names=inner.feature_names,
+            n_features=inner.n_features,
+        )
+        self.smoothing = smoothing
+
+    def _answer(self, rows: Any) -> FloatArray:
+        return self.smoothing._smoothed(rows)

@@ -1,0 +1,237 @@
+"""Mend any fitted model without training: answer with the consensus over a person's twins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from likewise.core.arrays import FloatArray
+from likewise.core.checks import check_matrix
+from likewise.core.errors import InputError
+from likewise.core.frames import is_frame, to_pandas
+from likewise.evaluation.edits import Edits
+from likewise.evaluation.twins import TwinFactor, n_twins, spelled_out_factors, twin_factors
+from likewise.models.convert import as_model
+from likewise.models.losses import LossLike
+from likewise.models.model import Model
+from likewise.postprocessing.consensus import How, check_how
+from likewise.postprocessing.consensus_model import ConsensusModel, as_named_frame
+
+__all__ = ["TwinConsensus"]
+
+
+class TwinConsensus(BaseEstimator):
+    """A fitted model that answers for all twins of a person alike.
+
+    The twins of a person are all combinations of the values of the sensitive columns and of the edits. Whoever of
+    them is asked about, the model sees the same rows in the same order, and their answers become one. No named
+    column can change a decision any more, whatever the model is: consistency of a correspondence study of these
+    columns is 1, and nothing is left for an audit to find at no distance that only these edits make.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model: anything `likewise.models.as_model` takes.
+    sensitive_features : str, sequence of str or mapping, optional
+        Columns whose value shall make no difference. `fit` looks up their values, or a mapping lists them:
+        ``{"sex": ["Female", "Male"]}``. Positions as text ("0") for a model of plain arrays; an attribute that is
+        no column is looked for as 0/1 columns (``sex_Male``).
+    edits : mapping, Edit or sequence, optional
+        Further values that shall make no difference, as in `correspondence_study`, such as
+        ``Edit("relationship", ("Husband", "Wife"))``. They concern people who have one of these values.
+    how : {"mean", "margin", "median", "worst"}, default="mean"
+        Mean of the probabilities; of their logarithms (for boosted trees, of the margins); median; or the answer
+        to the twin who fares worst.
+    favourable : object, optional
+        The class that is good to get, for "worst"; the last of the classes by default.
+    takes_frame : bool, optional
+        Whether the model wants the table and not an array; found out where it can be, as in `as_model`. A function
+        gets the table where `fit` saw one with columns that are not numbers.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+        Of the model.
+    factors_ : tuple of TwinFactor
+        Who is whose twin.
+    n_twins_ : int
+        How many times the model is asked about each person.
+
+    Notes
+    -----
+    A prediction costs as many of the model's as a person has twins. Where all values are listed, `fit` is not
+    needed. Fitting and cloning leave the model as it is.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from likewise.evaluation import correspondence_study
+    >>> people = pd.DataFrame({"sex": ["F", "M"] * 3, "pay": [1, 2, 3, 4, 5, 6]})
+    >>> biased = lambda t: 1 / (1 + np.exp(-(t["pay"] + 2 * (t["sex"] == "M") - 4)))
+    >>> fair = TwinConsensus(biased, sensitive_features="sex").fit(people)
+    >>> fair.predict(people).tolist()
+    [0, 0, 0, 1, 1, 1]
+    >>> correspondence_study(fair, people, {"sex": ["F", "M"]}).consistency
+    1.0
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        sensitive_features: Any = None,
+        edits: Edits | None = None,
+        how: How = "mean",
+        favourable: Any = None,
+        takes_frame: bool | None = None,
+    ) -> None:
+        self.model = model
+        self.sensitive_features = sensitive_features
+        self.edits = edits
+        self.how = how
+        self.favourable = favourable
+        self.takes_frame = takes_frame
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Look up the values of the sensitive columns; the model is not touched.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n, p)
+            People with all values that can occur.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        frame = to_pandas(X, owner="TwinConsensus", name="X") if is_frame(X) else None
+        if frame is None:
+            frame = as_named_frame(check_matrix(X, owner="TwinConsensus"), self._inner().feature_names)
+        text = any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
+        self._raw = text and not hasattr(self.model, "predict")
+        self.__dict__.pop("_adapter", None)
+        self.factors_ = twin_factors(self.sensitive_features, self.edits, frame, owner="TwinConsensus")
+        return self
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the decision about each person, (n,), the same for all their twins."""
+        return self._consensus().predict(X)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return class probabilities (n, C), the same for all twins to the last bit."""
+        return self._consensus().predict_proba(X)
+
+    @property
+    def classes_(self) -> np.ndarray[Any, Any]:
+        """Class labels of the model, in the order of `predict_proba`."""
+        found = self._inner().known_classes
+        if found is None:
+            raise AttributeError("TwinConsensus: the model does not know its classes before it is asked.")
+        return found
+
+    @property
+    def n_twins_(self) -> int:
+        """How many times the model is asked about each person."""
+        return n_twins(self._factors())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model in its own format and, beside it, what makes the consensus; see `load_model`.
+
+        Parameters
+        ----------
+        path : path-like
+            Of the model's file; ``<path>.likewise.json`` comes beside it. Move both together.
+
+        Notes
+        -----
+        For models of XGBoost, LightGBM, CatBoost and ONNX, the package's own, and scikit-learn's (as skops).
+        """
+        from likewise.postprocessing.consensus_files import save_consensus
+
+        save_consensus(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Self:
+        """Read what `save` wrote; nothing in the files is executed. `trusted` is as in `load_model`."""
+        from likewise.postprocessing.consensus_files import load_consensus
+
+        found: Self = load_consensus(path, trusted=trusted)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_adapter"}
+
+    def __likewise_model__(self, *, loss: LossLike = "cross_entropy", classes: Any = None) -> Model:
+        """Return the consensus as a `likewise.models.Model`, for `as_model` and audits."""
+        return self._consensus(loss=loss, classes=classes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "factors_") or self._spelled_out() is not None
+
+    def __sklearn_clone__(self) -> TwinConsensus:
+        # A clone of the model would not be fitted, and fitting it is not what this class does.
+        return TwinConsensus(**self.get_params(deep=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor" if self._regression() else "classifier"
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _consensus(self, *, loss: LossLike | None = None, classes: Any = None) -> ConsensusModel:
+        self._check()
+        inner = self._inner(loss=loss, classes=classes)
+        return ConsensusModel(inner, self._factors(), self.how, favourable=self.favourable)
+
+    def _inner(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
+        chosen: LossLike = ("squared" if self._regression() else "cross_entropy") if loss is None else loss
+        frame = self.takes_frame
+        if frame is None and callable(self.model) and self.__dict__.get("_raw", False):
+            frame = True
+        labels = self.__dict__.get("_labels") if classes is None else classes
+        if loss is not None or classes is not None:
+            return as_model(self.model, loss=chosen, classes=labels, takes_frame=frame)
+        # An adapter may cost more than a prediction (a file to open), so it is made once for each model.
+        known: tuple[Any, Model] | None = self.__dict__.get("_adapter")
+        if known is None or known[0] is not self.model:
+            known = self._adapter = (
+                self.model,
+                as_model(self.model, loss=chosen, classes=labels, takes_frame=frame),
+            )
+        return known[1]
+
+    def _regression(self) -> bool:
+        from sklearn.base import is_regressor
+
+        if isinstance(self.model, Model):
+            return self.model.loss.regression
+        try:
+            return bool(is_regressor(self.model))
+        except (AttributeError, TypeError):  # no scikit-learn estimator
+            return False
+
+    def _factors(self) -> tuple[TwinFactor, ...]:
+        found = getattr(self, "factors_", None)
+        found = self._spelled_out() if found is None else found
+        if found is None:
+            raise InputError(
+                "TwinConsensus: the values of the sensitive columns are not known yet. Call fit(X) with a table of "
+                'people, or list them: sensitive_features={"sex": ["Female", "Male"]}.'
+            )
+        return found
+
+    def _spelled_out(self) -> tuple[TwinFactor, ...] | None:
+        return spelled_out_factors(self.sensitive_features, self.edits, owner="TwinConsensus")
+
+    def _check(self) -> None:
+        if self.sensitive_features is None and self.edits is None:
+            raise InputError(
+                "TwinConsensus: nothing says who is whose twin. Pass sensitive_features=['sex'] or edits=..."
+            )
+        check_how(self.how, owner="TwinConsensus", regression=self._regression())
