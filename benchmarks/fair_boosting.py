@@ -153,7 +153,7 @@ def measures(model, people, test, y, metric):
             found |= {f"Gap RMS {attribute}": gaps.rms, f"max {attribute}": gaps.max}
     wrapped = model if hasattr(model, "__likewise_model__") else model.predict_proba
     wrapped = as_model(wrapped, **({} if wrapped is model else {"takes_frame": True, "classes": [0, 1]}))
-    search = CandidateSearch(sensitive=people.sensitive)
+    search = CandidateSearch(edits=people.sensitive)
     curve = dual_curve(search.run(wrapped, test, y, metric=metric).frontier)
     return found | {"gap ε=0": curve.gap(0.0), "gap ε=.1": curve.gap(0.1)}
 

@@ -110,7 +110,7 @@ def test_the_worst_case_is_trained_against(library):
     for eps in (0.0, 0.1):
         model = small(library=library, eps=eps, metric=metric if eps else None).fit(frame, y)
         rows, labels = frame.iloc[:400], y[:400]
-        found = CandidateSearch(sensitive=("sex",)).run(as_model(model), rows, labels, metric=metric)
+        found = CandidateSearch(edits=("sex",)).run(as_model(model), rows, labels, metric=metric)
         gaps[eps] = dual_curve(found.frontier).gap(0.1)
     assert gaps[0.1] < 0.5 * gaps[0.0]
     assert (model.history_["lambda"][1:] > 0).all()

@@ -283,7 +283,7 @@ def test_missing_values_matter_only_where_columns_are_edited():
         ([], "two or more are needed"),
         ("sex", "'edits' must be"),
         (3, "'edits' must be"),
-        (["sex"], "'edits' must be"),
+        ([3.5], "'edits' must be"),
         ([Edit("sex"), [{"sex": "Male"}, {"sex": "Female"}]], "edits column 'sex' twice"),
         ([Edit("sex"), Edit("sex")], "edits column 'sex' twice"),
         ([{"sex": "Male"}, {"race": "Green"}], "'Green' never occurs in column 'race'"),

@@ -252,7 +252,7 @@ def test_an_audit_finds_nothing_at_no_distance():
 
     frame, y = people()
     metric = ExpertSubspace(["sex", "race"], domain=TabularDomain.from_frame(frame)).fit(frame).metric_
-    search = CandidateSearch(sensitive=("sex", "race"), proxies=None)
+    search = CandidateSearch(edits=("sex", "race"), proxies=None)
     gaps = []
     for model in (
         made("callable")[0],
