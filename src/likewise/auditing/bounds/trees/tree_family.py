@@ -1,0 +1,123 @@
+"""Tree ensembles for the branch and bound: loss at the sum of the highest leaves, cuts at the trees' own splits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from likewise.auditing.bounds.branch_and_bound import LossBound
+from likewise.auditing.bounds.regions import Regions, Split
+from likewise.auditing.bounds.score_losses import Components
+from likewise.auditing.bounds.table_layout import IntArray, TableLayout
+from likewise.auditing.bounds.trees.feature_sources import FeatureSource
+from likewise.auditing.bounds.trees.highest_leaves import highest_leaves, leaves_of_rows
+from likewise.auditing.bounds.trees.table_trees import TableTrees
+from likewise.core.arrays import FloatArray
+from likewise.models.losses import Loss
+from likewise.models.tree_ensemble import TreeEnsemble
+
+__all__ = ["TreeFamily"]
+
+
+class TreeFamily:
+    """Bounds of a tree ensemble's loss over regions of a table.
+
+    Parameters
+    ----------
+    trees : TreeEnsemble
+    layout : TableLayout
+    sources : sequence of FeatureSource
+        How the trees' features come from the columns: `raw_sources` or `encoded_sources`.
+    loss : Loss
+
+    Examples
+    --------
+    >>> from likewise.auditing.bounds.trees.feature_sources import encoded_sources
+    >>> from likewise.domains import BoxDomain
+    >>> from likewise.models.losses import ZeroOne
+    >>> stump = TreeEnsemble.from_nodes(
+    ...     roots=[0], left=[1, -1, -1], right=[2, -1, -1], feature=[0, 0, 0], threshold=[0.5, 0.0, 0.0],
+    ...     values=[[0.0], [-1.0], [2.0]], base=[0.0], kind="scores", n_features=1,
+    ... )
+    >>> layout = TableLayout.of(BoxDomain([0.0], [1.0]))
+    >>> family = TreeFamily(stump, layout, encoded_sources(layout), ZeroOne())
+    >>> family.losses(np.array([[0.2], [0.7]]), np.array([0, 0]))
+    array([0., 1.])
+    """
+
+    def __init__(
+        self, trees: TreeEnsemble, layout: TableLayout, sources: Sequence[FeatureSource], loss: Loss
+    ) -> None:
+        self.layout = layout
+        self.parts = Components.of(
+            loss, trees.values.shape[1], probabilities=trees.kind == "probabilities"
+        )
+        self.trees = TableTrees.of(trees, layout, sources, self.parts)
+        t = self.trees
+        self._walk = (t.left, t.right, t.column, t.cut, t.group, t.goes_left, t.values, t.peak)
+
+    def state(self, n: int) -> IntArray:
+        """Every tree at its root, (n, T)."""
+        return np.tile(self.trees.roots.astype(np.int32), (n, 1))
+
+    def bound(self, regions: Regions, origin: FloatArray, targets: Any, state: Any) -> LossBound:
+        """Upper bound of the loss over each region, and where each tree stands there."""
+        label = self.parts.labels(targets)
+        reached = np.empty_like(state)
+        top = np.empty((*state.shape, self.parts.n_components))
+        highest_leaves(
+            self._walk,
+            self.layout.offset,
+            self.layout.count,
+            regions.low,
+            regions.high,
+            regions.allowed,
+            label,
+            state,
+            reached,
+            top,
+        )
+        highest = top.sum(axis=1) + self.trees.base[label] + self.trees.slack
+        return LossBound(self.parts.losses(highest, targets), None, reached, (top, highest))
+
+    def losses(self, values: FloatArray, targets: Any) -> FloatArray:
+        """Exact loss of rows of values."""
+        return self._losses_at(self._leaves(values, self.state(len(values))), targets)
+
+    def look(
+        self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray
+    ) -> tuple[FloatArray, FloatArray, Split]:
+        """Loss at a row of each region, how much the trees leave open there, and where to cut.
+
+        The tree whose highest reachable leaf is furthest above its leaf at the row is cut at its first split that the
+        region does not decide.
+        """
+        leaf = self._leaves(values, bound.state)
+        label = self.parts.labels(targets)
+        top, highest = bound.extra
+        weights = self.parts.weights(highest, targets)
+        at = self.trees.values[label[:, None], leaf]
+        gap = ((top - at) * weights[:, None, :]).sum(axis=2)
+        tree = gap.argmax(axis=1)
+        rows = np.arange(len(leaf))
+        node = bound.state[rows, tree]
+        cuttable = self.trees.left[node] >= 0
+        column = np.where(cuttable, self.trees.column[node], -1)
+        group = self.trees.group[node]
+        left = np.zeros((len(leaf), self.layout.n_categories), dtype=np.uint8)
+        among = cuttable & (group >= 0)
+        left[among] = self.trees.goes_left[group[among]]
+        losses = self._losses_at(leaf, targets)
+        return losses, np.asarray(bound.upper - losses), Split(column, self.trees.cut[node], left)
+
+    def _leaves(self, values: FloatArray, state: Any) -> IntArray:
+        leaf = np.empty(state.shape, dtype=np.int64)
+        leaves_of_rows(self._walk, self.layout.offset, values, state, leaf)
+        return leaf
+
+    def _losses_at(self, leaf: IntArray, targets: Any) -> FloatArray:
+        label = self.parts.labels(targets)
+        components = self.trees.values[label[:, None], leaf].sum(axis=1) + self.trees.base[label]
+        return self.parts.losses(components, targets)
