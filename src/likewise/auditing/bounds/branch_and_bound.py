@@ -17,6 +17,7 @@ import numpy as np
 from likewise.auditing.bounds.free_moves import free_regions
 from likewise.auditing.bounds.least_cost import LeastCost, Quadratic
 from likewise.auditing.bounds.node_pool import NodePool
+from likewise.auditing.bounds.reachable import within_reach
 from likewise.auditing.bounds.regions import Regions, Split, divide, encoded_box, whole_domain
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray
@@ -26,6 +27,8 @@ __all__ = ["Brackets", "Budget", "Family", "LossBound", "maximise"]
 # People worked on at the same time, and open regions of each that are cut at once.
 _TOGETHER = 48
 _AT_ONCE = 4
+# How often a whole domain is made smaller before it is cut.
+_SHRINKS = 3
 # A move costs nothing when d² is below this share of its squared length, times the largest eigenvalue of Σ.
 FREE = 1e-9
 
@@ -57,6 +60,14 @@ class LossBound:
         return LossBound(self.upper[at], slope, self.state[at], extra)
 
 
+    def put(self, at, other):
+        self.upper[at] = other.upper; self.state[at]=other.state
+        for a,b in zip(self.extra, other.extra): a[at]=b
+        return self
+
+
+import os
+SHR=float(os.environ.get("SHR","0.8"))
 class Family(Protocol):
     """A family of models that can be bounded over regions."""
 
@@ -262,8 +273,24 @@ class _Work:
             regions = free_regions(self.layout, self.metric, regions, self.own)
         return _Open(self, regions)
 
+    def shrink(self, people: IntArray, regions: Regions) -> Regions:
+        """Take off whole domains what is too far away to matter, until that changes little."""
+        for _ in range(_SHRINKS):
+            targets, origin = self.targets[people], self.origin[people]
+            bound = self.family.bound(regions, origin, targets, self.family.state(len(people)))
+            top = _highest(self.layout, regions, bound, origin)
+            reach = np.maximum(top - self.lower[people], 0.0) / self.lam if self.lam > 0 else np.full(len(people), np.inf)
+            if np.isinf(self.lam):
+                lower, upper = encoded_box(self.layout, regions)
+                far = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
+                reach = FREE * self.form.largest * (far**2).sum(axis=1)
+            regions = within_reach(self.layout, self.form, regions, origin, origin, reach)
+            if np.isinf(self.lam) or self.lam == 0:
+                break
+        return regions
+
     def evaluate(
-        self, people: IntArray, regions: Regions, state: Any, warm: FloatArray, parent: FloatArray
+        self, people: IntArray, regions: Regions, state: Any, warm: FloatArray, parent: FloatArray, reach: FloatArray
     ) -> _Evaluated:
         """Bound regions; those that cannot beat the incumbent are told apart before any distance is computed."""
         targets = self.targets[people]
@@ -271,14 +298,31 @@ class _Work:
         upper = np.minimum(parent, _highest(self.layout, regions, bound, self.origin[people]))
         kept = np.flatnonzero(upper > self.lower[people] + self.tol)
         dropped = np.setdiff1d(np.arange(len(people)), kept, assume_unique=True)
-        who, part, bound = people[kept], regions.take(kept), bound.take(kept)
+        who, part, bound, reach = people[kept], regions.take(kept), bound.take(kept), reach[kept]
+        part, bound, reach = self._nearer(who, part, bound, reach, warm[kept])
         least = self._least(part, bound, who, warm[kept])
         above = self._above(part, bound, who, least)
         above = np.minimum(above, upper[kept])
         losses, gap, split = self.family.look(part, targets[kept], bound, least.values)
         self.offer(who, least.values, losses)
         split = self._by_distance(part, who, least, gap, split)
-        return _Evaluated(people[dropped], upper[dropped], who, above, part, bound.state, least.point, split)
+        return _Evaluated(people[dropped], upper[dropped], who, above, part, bound.state, least.point, split, reach)
+
+    def _nearer(self, people: IntArray, regions: Regions, bound: LossBound, reach: FloatArray, warm: FloatArray) -> tuple[Regions, LossBound, FloatArray]:
+        if np.isinf(self.lam) or self.lam == 0:
+            return regions, bound, reach
+        top = _highest(self.layout, regions, bound, self.origin[people])
+        now = np.maximum(top - self.lower[people], 0.0) / self.lam
+        at = np.flatnonzero(now < SHR * reach)
+        if not len(at):
+            return regions, bound, reach
+        who = people[at]
+        smaller = within_reach(self.layout, self.form, regions.take(at), self.origin[who], warm[at], now[at])
+        again = self.family.bound(smaller, self.origin[who], self.targets[who], bound.state[at])
+        regions.low[at], regions.high[at], regions.allowed[at] = smaller.low, smaller.high, smaller.allowed
+        bound = bound.put(at, again)
+        reach = reach.copy(); reach[at] = now[at]
+        return regions, bound, reach
 
     def _least(self, regions: Regions, bound: LossBound, people: IntArray, warm: FloatArray) -> LeastCost:
         flat = bound.slope is None or np.isinf(self.lam)
@@ -355,6 +399,7 @@ class _Evaluated:
     state: Any
     point: FloatArray
     split: Split
+    reach: FloatArray
 
 
 def _highest(
@@ -389,9 +434,10 @@ class _Open:
             people = np.arange(first, min(first + step, work.n))
             found = work.evaluate(
                 people,
-                regions.take(people),
+                work.shrink(people, regions.take(people)),
                 work.family.state(len(people)),
                 work.origin[people],
+                np.full(len(people), np.inf),
                 np.full(len(people), np.inf),
             )
             self._keep(found)
@@ -411,7 +457,7 @@ class _Open:
         np.maximum.at(self.settled, found.people[shut], found.upper[shut])
         at = np.flatnonzero(is_open)
         slots = self.pool.add(
-            found.regions.take(at), found.state[at], found.point[at], found.split.take(at)
+            found.regions.take(at), found.state[at], found.point[at], found.split.take(at), found.reach[at]
         )
         for i, slot in zip(at, slots, strict=True):
             self._counter += 1
@@ -436,7 +482,7 @@ class _Open:
                 self._finish(person)
         if not people:
             return []
-        regions, state, warm, split = self.pool.take(slots)
+        regions, state, warm, split, reach = self.pool.take(slots)
         who, upper = np.array(people), np.array(uppers)
         parts = divide(self.work.layout, regions, split)
         twice = np.concatenate([who, who])
@@ -446,6 +492,7 @@ class _Open:
             np.concatenate([state, state]),
             np.concatenate([warm, warm]),
             np.concatenate([upper, upper]),
+            np.concatenate([reach, reach]),
         )
         self._keep(found)
         return going

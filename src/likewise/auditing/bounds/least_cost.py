@@ -17,7 +17,7 @@ from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.compiled import compiled
 
-__all__ = ["LeastCost", "Quadratic"]
+__all__ = ["LeastCost", "Quadratic", "begin", "project", "sweep", "tangent"]
 
 _SWEEPS = 40
 _CLOSE = 1e-7
@@ -134,7 +134,7 @@ def _move(j, step, x, inside, basis):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _inside(x, origin, basis, inside):  # type: ignore[no-untyped-def]
+def project(x, origin, basis, inside):  # type: ignore[no-untyped-def]
     for k in range(len(inside)):
         total = 0.0
         for j in range(len(x)):
@@ -143,7 +143,7 @@ def _inside(x, origin, basis, inside):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _begin(lower, upper, warm, blocks, in_block, x):  # type: ignore[no-untyped-def]
+def begin(lower, upper, warm, blocks, in_block, x):  # type: ignore[no-untyped-def]
     """The warm start brought into the region."""
     for j in range(len(x)):
         x[j] = min(max(warm[j], lower[j]), upper[j])
@@ -164,7 +164,7 @@ def _begin(lower, upper, warm, blocks, in_block, x):  # type: ignore[no-untyped-
 
 
 @compiled
-def _sweep(lower, upper, origin, metric, blocks, in_block, price, slope, x, inside):  # type: ignore[no-untyped-def]
+def sweep(lower, upper, origin, metric, blocks, in_block, price, slope, x, inside):  # type: ignore[no-untyped-def]
     """One pass of coordinate descent: numbers one by one, categories by exchanging shares; returns the largest step."""
     scale, basis, values = metric
     largest = 0.0
@@ -220,7 +220,7 @@ def _sweep(lower, upper, origin, metric, blocks, in_block, price, slope, x, insi
 
 
 @compiled
-def _tangent(lower, upper, origin, metric, blocks, in_block, price, slope, x, inside):  # type: ignore[no-untyped-def]
+def tangent(lower, upper, origin, metric, blocks, in_block, price, slope, x, inside):  # type: ignore[no-untyped-def]
     """F at x, and the least value of its tangent over the region, less the rounding of the sums."""
     scale, basis, values = metric
     value, least, size = 0.0, 0.0, 0.0
@@ -344,23 +344,23 @@ def _least(lower, upper, low, high, allowed, origin, warm, metric, blocks, shape
     in_block = np.zeros(width, dtype=np.bool_)
     x = np.empty(width)
     for i in range(n):
-        _begin(lower[i], upper[i], warm[i], blocks, in_block, x)
-        _inside(x, origin[i], metric[1], inside)
-        value, best = _tangent(
+        begin(lower[i], upper[i], warm[i], blocks, in_block, x)
+        project(x, origin[i], metric[1], inside)
+        value, best = tangent(
             lower[i], upper[i], origin[i], metric, blocks, in_block, price[i], slope[i], x, inside
         )
         point[i] = x
-        for sweep in range(_SWEEPS):
+        for number in range(_SWEEPS):
             if value - best <= _CLOSE * (1.0 + abs(value)):
                 break
-            moved = _sweep(lower[i], upper[i], origin[i], metric, blocks, in_block, price[i], slope[i], x, inside)
-            if sweep % 3 == 2 or moved < 1e-12:
+            moved = sweep(lower[i], upper[i], origin[i], metric, blocks, in_block, price[i], slope[i], x, inside)
+            if number % 3 == 2 or moved < 1e-12:
                 # Anew, so that the rounding of the steps does not add up in the bound.
-                _inside(x, origin[i], metric[1], inside)
-                value, tangent = _tangent(
+                project(x, origin[i], metric[1], inside)
+                value, below = tangent(
                     lower[i], upper[i], origin[i], metric, blocks, in_block, price[i], slope[i], x, inside
                 )
-                best = max(best, tangent)
+                best = max(best, below)
             if moved < 1e-12:
                 break
         bound[i] = best

@@ -21,7 +21,7 @@ class NodePool:
     >>> pool = NodePool()
     >>> none = np.zeros((1, 0), dtype=np.uint8)
     >>> region = Regions(np.zeros((1, 1)), np.ones((1, 1)), none)
-    >>> pool.add(region, np.zeros((1, 1)), np.zeros((1, 1)), Split(np.array([0]), np.array([0.5]), none))
+    >>> pool.add(region, np.zeros((1, 1)), np.zeros((1, 1)), Split(np.array([0]), np.array([0.5]), none), np.ones(1))
     [0]
     >>> pool.take([0])[0].high
     array([[1.]])
@@ -32,7 +32,7 @@ class NodePool:
         self._free: list[int] = []
         self._size = 0
 
-    def add(self, regions: Regions, state: Any, point: FloatArray, split: Split) -> list[int]:
+    def add(self, regions: Regions, state: Any, point: FloatArray, split: Split, reach: FloatArray) -> list[int]:
         """Store regions; return their places."""
         parts = (
             regions.low,
@@ -43,6 +43,7 @@ class NodePool:
             split.column,
             split.cut,
             split.left,
+            reach,
         )
         if not self._arrays:
             self._arrays = [np.empty((0, *part.shape[1:]), dtype=part.dtype) for part in parts]
@@ -56,11 +57,11 @@ class NodePool:
             array[slots] = part
         return slots
 
-    def take(self, slots: Sequence[int]) -> tuple[Regions, Any, FloatArray, Split]:
+    def take(self, slots: Sequence[int]) -> tuple[Regions, Any, FloatArray, Split, FloatArray]:
         """Return what is stored in places, and free them."""
-        low, high, allowed, state, point, column, cut, left = (array[list(slots)] for array in self._arrays)
+        low, high, allowed, state, point, column, cut, left, reach = (array[list(slots)] for array in self._arrays)
         self.free(slots)
-        return Regions(low, high, allowed), state, point.astype(np.float64), Split(column, cut, left)
+        return Regions(low, high, allowed), state, point.astype(np.float64), Split(column, cut, left), reach
 
     def free(self, slots: Sequence[int]) -> None:
         """Give places back."""

@@ -6,39 +6,58 @@ import numpy as np
 
 from likewise.core.compiled import compiled
 
-__all__ = ["highest_leaves", "leaves_of_rows"]
+__all__ = ["highest_leaves", "leaves_of_rows", "packed"]
 
 
 @compiled
-def _side(node, column, cut, group, goes_left, first, count, low, high, allowed):  # type: ignore[no-untyped-def]
+def _side(node, column, cut, group, left_words, first_word, low, high, words):  # type: ignore[no-untyped-def]
     """0 where a region goes left, 1 where it goes right, 2 where both."""
     p = column[node]
-    if group[node] < 0:
+    g = group[node]
+    if g < 0:
         if high[p] <= cut[node]:
             return 0
         return 1 if low[p] > cut[node] else 2
     some_left, some_right = False, False
-    for c in range(first[p], first[p] + count[p]):
-        if allowed[c] != 0:
-            if goes_left[group[node], c] != 0:
-                some_left = True
-            else:
-                some_right = True
+    for w in range(first_word[p], first_word[p + 1]):
+        if words[w] & left_words[g, w]:
+            some_left = True
+        if words[w] & ~left_words[g, w]:
+            some_right = True
     if some_left and some_right:
         return 2
     return 0 if some_left else 1
 
 
 @compiled
-def highest_leaves(trees, first, count, low, high, allowed, label, start, state, top):  # type: ignore[no-untyped-def]
+def _pack(flags, offset, count, first_word, words):  # type: ignore[no-untyped-def]
+    """Flags of all categories as bits, each column from a word of its own."""
+    words[:] = 0
+    for p in range(len(count)):
+        for c in range(count[p]):
+            if flags[offset[p] + c] != 0:
+                words[first_word[p] + c // 64] |= np.uint64(1) << np.uint64(c % 64)
+
+
+@compiled
+def packed(flags, offset, count, first_word):  # type: ignore[no-untyped-def]
+    """Return flags (n, M) as words (n, W)."""
+    words = np.zeros((len(flags), first_word[-1]), dtype=np.uint64)
+    for i in range(len(flags)):
+        _pack(flags[i], offset, count, first_word, words[i])
+    return words
+
+
+@compiled
+def highest_leaves(trees, bits, low, high, allowed, label, start, state, top):  # type: ignore[no-untyped-def]
     """Find the highest leaf of every tree over every region.
 
     Parameters
     ----------
     trees : tuple
         left, right, column, cut, group, goes_left, values, peak of `TableTrees`.
-    first, count : int arrays of shape (P,)
-        Of the layout's categories.
+    bits : tuple
+        offset, count (P,) of the layout's categories, first word of each column (P + 1,), packed `goes_left` (G, W).
     low, high, allowed
         The regions.
     label : int array of shape (n,)
@@ -50,16 +69,17 @@ def highest_leaves(trees, first, count, low, high, allowed, label, start, state,
         Filled with the highest leaf.
     """
     left, right, column, cut, group, goes_left, values, peak = trees
+    offset, count, first_word, left_words = bits
     n, n_trees, width = top.shape
     stack = np.empty(4096, dtype=np.int64)
+    words = np.empty(first_word[-1], dtype=np.uint64)
     for i in range(n):
         y = label[i]
+        _pack(allowed[i], offset, count, first_word, words)
         for t in range(n_trees):
             node = start[i, t]
             while left[node] >= 0:
-                side = _side(
-                    node, column, cut, group, goes_left, first, count, low[i], high[i], allowed[i]
-                )
+                side = _side(node, column, cut, group, left_words, first_word, low[i], high[i], words)
                 if side == 2:
                     break
                 node = left[node] if side == 0 else right[node]
@@ -79,9 +99,7 @@ def highest_leaves(trees, first, count, low, high, allowed, label, start, state,
                     if left[at] < 0:
                         best = values[y, at, k]
                         continue
-                    side = _side(
-                        at, column, cut, group, goes_left, first, count, low[i], high[i], allowed[i]
-                    )
+                    side = _side(at, column, cut, group, left_words, first_word, low[i], high[i], words)
                     if side == 0:
                         stack[size] = left[at]
                         size += 1

@@ -12,7 +12,7 @@ from likewise.auditing.bounds.regions import Regions, Split
 from likewise.auditing.bounds.score_losses import Components
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.auditing.bounds.trees.feature_sources import FeatureSource
-from likewise.auditing.bounds.trees.highest_leaves import highest_leaves, leaves_of_rows
+from likewise.auditing.bounds.trees.highest_leaves import highest_leaves, leaves_of_rows, packed
 from likewise.auditing.bounds.trees.table_trees import TableTrees
 from likewise.core.arrays import FloatArray
 from likewise.models.losses import Loss
@@ -56,6 +56,9 @@ class TreeFamily:
         )
         self.trees = TableTrees.of(trees, layout, sources, self.parts)
         t = self.trees
+        offset, count = layout.offset, layout.count
+        first_word = np.append(0, np.cumsum((count + 63) // 64))
+        self._bits = (offset, count, first_word, packed(t.goes_left, offset, count, first_word))
         self._walk = (t.left, t.right, t.column, t.cut, t.group, t.goes_left, t.values, t.peak)
 
     def state(self, n: int) -> IntArray:
@@ -69,8 +72,7 @@ class TreeFamily:
         top = np.empty((*state.shape, self.parts.n_components))
         highest_leaves(
             self._walk,
-            self.layout.offset,
-            self.layout.count,
+            self._bits,
             regions.low,
             regions.high,
             regions.allowed,
