@@ -27,8 +27,8 @@ __all__ = ["Brackets", "Budget", "Family", "LossBound", "maximise"]
 # People worked on at the same time, and open regions of each that are cut at once.
 _TOGETHER = 48
 _AT_ONCE = 4
-# How often a whole domain is made smaller before it is cut.
-_SHRINKS = 3
+# A region that reaches less than this share of what it did is looked over again for what is out of reach.
+_NEARER = 0.95
 # A move costs nothing when d² is below this share of its squared length, times the largest eigenvalue of Σ.
 FREE = 1e-9
 
@@ -60,14 +60,15 @@ class LossBound:
         return LossBound(self.upper[at], slope, self.state[at], extra)
 
 
-    def put(self, at, other):
-        self.upper[at] = other.upper; self.state[at]=other.state
-        for a,b in zip(self.extra, other.extra): a[at]=b
-        return self
+    def put(self, at: IntArray, other: LossBound) -> None:
+        """Overwrite some of them."""
+        self.upper[at], self.state[at] = other.upper, other.state
+        if self.slope is not None and other.slope is not None:
+            self.slope[at] = other.slope
+        for part, new in zip(self.extra or (), other.extra or (), strict=True):
+            part[at] = new
 
 
-import os
-SHR=float(os.environ.get("SHR","0.8"))
 class Family(Protocol):
     """A family of models that can be bounded over regions."""
 
@@ -274,20 +275,14 @@ class _Work:
         return _Open(self, regions)
 
     def shrink(self, people: IntArray, regions: Regions) -> Regions:
-        """Take off whole domains what is too far away to matter, until that changes little."""
-        for _ in range(_SHRINKS):
-            targets, origin = self.targets[people], self.origin[people]
-            bound = self.family.bound(regions, origin, targets, self.family.state(len(people)))
-            top = _highest(self.layout, regions, bound, origin)
-            reach = np.maximum(top - self.lower[people], 0.0) / self.lam if self.lam > 0 else np.full(len(people), np.inf)
-            if np.isinf(self.lam):
-                lower, upper = encoded_box(self.layout, regions)
-                far = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
-                reach = FREE * self.form.largest * (far**2).sum(axis=1)
-            regions = within_reach(self.layout, self.form, regions, origin, origin, reach)
-            if np.isinf(self.lam) or self.lam == 0:
-                break
-        return regions
+        """Take off whole domains what no move that costs nothing reaches."""
+        if not np.isinf(self.lam):
+            return regions
+        origin = self.origin[people]
+        lower, upper = encoded_box(self.layout, regions)
+        far = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
+        reach = FREE * self.form.largest * (far**2).sum(axis=1)
+        return within_reach(self.layout, self.form, regions, origin, origin, reach)
 
     def evaluate(
         self, people: IntArray, regions: Regions, state: Any, warm: FloatArray, parent: FloatArray, reach: FloatArray
@@ -299,7 +294,7 @@ class _Work:
         kept = np.flatnonzero(upper > self.lower[people] + self.tol)
         dropped = np.setdiff1d(np.arange(len(people)), kept, assume_unique=True)
         who, part, bound, reach = people[kept], regions.take(kept), bound.take(kept), reach[kept]
-        part, bound, reach = self._nearer(who, part, bound, reach, warm[kept])
+        reach = self._nearer(who, part, bound, reach, warm[kept])
         least = self._least(part, bound, who, warm[kept])
         above = self._above(part, bound, who, least)
         above = np.minimum(above, upper[kept])
@@ -308,21 +303,23 @@ class _Work:
         split = self._by_distance(part, who, least, gap, split)
         return _Evaluated(people[dropped], upper[dropped], who, above, part, bound.state, least.point, split, reach)
 
-    def _nearer(self, people: IntArray, regions: Regions, bound: LossBound, reach: FloatArray, warm: FloatArray) -> tuple[Regions, LossBound, FloatArray]:
+    def _nearer(
+        self, people: IntArray, regions: Regions, bound: LossBound, reach: FloatArray, warm: FloatArray
+    ) -> FloatArray:
+        """Take off regions, in place, what is too far to matter, if they reach less far than when that was last done."""
         if np.isinf(self.lam) or self.lam == 0:
-            return regions, bound, reach
+            return reach
         top = _highest(self.layout, regions, bound, self.origin[people])
         now = np.maximum(top - self.lower[people], 0.0) / self.lam
-        at = np.flatnonzero(now < SHR * reach)
+        at = np.flatnonzero(now < _NEARER * reach)
         if not len(at):
-            return regions, bound, reach
+            return reach
         who = people[at]
         smaller = within_reach(self.layout, self.form, regions.take(at), self.origin[who], warm[at], now[at])
-        again = self.family.bound(smaller, self.origin[who], self.targets[who], bound.state[at])
         regions.low[at], regions.high[at], regions.allowed[at] = smaller.low, smaller.high, smaller.allowed
-        bound = bound.put(at, again)
-        reach = reach.copy(); reach[at] = now[at]
-        return regions, bound, reach
+        bound.put(at, self.family.bound(smaller, self.origin[who], self.targets[who], bound.state[at]))
+        reach[at] = now[at]
+        return reach
 
     def _least(self, regions: Regions, bound: LossBound, people: IntArray, warm: FloatArray) -> LeastCost:
         flat = bound.slope is None or np.isinf(self.lam)

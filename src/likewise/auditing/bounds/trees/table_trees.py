@@ -88,7 +88,7 @@ class TableTrees:
             column,
             cut,
             group,
-            np.array(masks, dtype=np.uint8).reshape(-1, layout.n_categories),
+            np.array(masks, dtype=np.uint8).reshape(len(masks), layout.n_categories),
             values,
             _peaks(trees, values),
             np.einsum("c,lck->lk", trees.base, parts.mixing),

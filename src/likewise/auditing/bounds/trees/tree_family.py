@@ -93,8 +93,8 @@ class TreeFamily:
     ) -> tuple[FloatArray, FloatArray, Split]:
         """Loss at a row of each region, how much the trees leave open there, and where to cut.
 
-        The tree whose highest reachable leaf is furthest above its leaf at the row is cut at its first split that the
-        region does not decide.
+        Of the trees whose first open split is on one column, the one whose highest reachable leaf is furthest above
+        its leaf at the row says where.
         """
         leaf = self._leaves(values, bound.state)
         label = self.parts.labels(targets)
@@ -102,17 +102,23 @@ class TreeFamily:
         weights = self.parts.weights(highest, targets)
         at = self.trees.values[label[:, None], leaf]
         gap = ((top - at) * weights[:, None, :]).sum(axis=2)
-        tree = gap.argmax(axis=1)
         rows = np.arange(len(leaf))
+        # Trees that wait for the same column are decided together: cut the column that they leave most open.
+        column = self.trees.column[bound.state]
+        undecided = self.trees.left[bound.state] >= 0
+        waiting = np.zeros((len(leaf), self.layout.n_columns))
+        np.add.at(waiting, (rows[:, None], column), np.where(undecided, gap, 0.0))
+        wanted = undecided & (column == waiting.argmax(axis=1)[:, None])
+        tree = np.where(wanted, gap, -1.0).argmax(axis=1)
         node = bound.state[rows, tree]
         cuttable = self.trees.left[node] >= 0
-        column = np.where(cuttable, self.trees.column[node], -1)
+        chosen = np.where(cuttable, self.trees.column[node], -1)
         group = self.trees.group[node]
         left = np.zeros((len(leaf), self.layout.n_categories), dtype=np.uint8)
         among = cuttable & (group >= 0)
         left[among] = self.trees.goes_left[group[among]]
         losses = self._losses_at(leaf, targets)
-        return losses, np.asarray(bound.upper - losses), Split(column, self.trees.cut[node], left)
+        return losses, np.asarray(bound.upper - losses), Split(chosen, self.trees.cut[node], left)
 
     def _leaves(self, values: FloatArray, state: Any) -> IntArray:
         leaf = np.empty(state.shape, dtype=np.int64)
