@@ -155,7 +155,8 @@ class TreeEnsemble:
         ends = np.append(self.roots[1:], len(self.left))
         peaks = [highest[start:end].max() for start, end in zip(self.roots, ends, strict=True)]
         partial = float(np.abs(self.base).max(initial=0.0)) + np.cumsum(peaks)
-        return float(2.0 * self.roundoff * partial.sum())
+        # Each addition errs by its result times the roundoff, to first order; the base is rounded once more.
+        return float(1.01 * self.roundoff * (partial.sum() + 2.0 * np.abs(self.base).max(initial=0.0)))
 
     def goes_left(self, node: int, values: Any) -> BoolArray:
         """Whether a node sends values of its feature to the left.

@@ -70,9 +70,18 @@ class LossBound:
 
 
 class Family(Protocol):
-    """A family of models that can be bounded over regions."""
+    """A family of models that can be bounded over regions.
+
+    Attributes
+    ----------
+    layout : TableLayout
+    slack : float
+        How far the model's own losses, rounded as they are, may lie from the exact ones that are bounded here. It is
+        added to every upper value at the end: cutting regions cannot remove it.
+    """
 
     layout: TableLayout
+    slack: float
 
     def state(self, n: int) -> Any:
         """State of n whole domains, an array of n rows."""
@@ -123,7 +132,9 @@ class Brackets:
     nodes : int array of shape (n,)
         Regions looked at.
     tol : float
-        A person is closed when upper − lower ≤ tol.
+        A person is closed when upper − lower ≤ tol + slack.
+    slack : float
+        The model's own rounding, within `upper`.
     """
 
     lower: FloatArray
@@ -133,11 +144,12 @@ class Brackets:
     cost: FloatArray
     nodes: IntArray
     tol: float
+    slack: float = 0.0
 
     @property
     def closed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whose bracket is closed, (n,)."""
-        return np.asarray(self.upper - self.lower <= self.tol * (1 + 1e-9))
+        return np.asarray(self.upper - self.lower <= (self.tol + self.slack) * (1 + 1e-9))
 
 
 def maximise(
@@ -166,7 +178,7 @@ def maximise(
     lambda_ : float
         λ ≥ 0; inf allows only moves that cost nothing.
     starts : float array of shape (n, s, d), optional
-        Encoded valid rows to begin from, such as what a search found.
+        Encoded valid rows to begin from, such as what a search found; NaN where a person has none.
     budget : Budget, optional
     tol : float, default=1e-4
         Width at which a person's bracket counts as closed.
@@ -260,13 +272,14 @@ class _Work:
         """Look at given rows, as far as they lie in the person's domain."""
         whole = whole_domain(self.layout, self.own)
         for s in range(starts.shape[1]):
-            values = self.layout.values(starts[:, s])
-            inside = ((values >= whole.low) & (values <= whole.high)).all(axis=1)
+            people = np.flatnonzero(np.isfinite(starts[:, s]).all(axis=1))
+            values, domain = self.layout.values(starts[people, s]), whole.take(people)
+            inside = ((values >= domain.low) & (values <= domain.high)).all(axis=1)
             for i in np.flatnonzero(self.layout.is_category):
                 place = self.layout.offset[i] + values[:, i].astype(np.int64)
-                inside &= whole.allowed[np.arange(self.n), place] != 0
-            people = np.flatnonzero(inside)
-            self.offer(people, values[people], self.family.losses(values[people], self.targets[people]))
+                inside &= domain.allowed[np.arange(len(people)), place] != 0
+            people, values = people[inside], values[inside]
+            self.offer(people, values, self.family.losses(values, self.targets[people]))
 
     def open_domains(self) -> _Open:
         regions = whole_domain(self.layout, self.own)
@@ -507,7 +520,7 @@ class _Open:
         work = self.work
         for person in range(work.n):
             self._finish(person)
-        upper = np.maximum(self.settled, work.lower)
-        return Brackets(
-            work.lower, upper, work.layout.encode(work.values), work.loss, work.cost, self.nodes, work.tol
-        )
+        upper = np.maximum(self.settled, work.lower) + work.family.slack
+        rows = work.layout.encode(work.values)
+        slack = work.family.slack
+        return Brackets(work.lower, upper, rows, work.loss, work.cost, self.nodes, work.tol, slack)

@@ -95,6 +95,15 @@ class TableTrees:
             slack,
         )
 
+    def thresholds(self, layout: TableLayout) -> dict[str, list[float]]:
+        """Cuts of every number by name, for a search that steps over them."""
+        used = (self.left >= 0) & (self.group < 0) & np.isfinite(self.cut)
+        return {
+            column.name: np.unique(self.cut[used & (self.column == i)]).tolist()
+            for i, column in enumerate(layout.columns)
+            if column.kind != "categorical"
+        }
+
 
 def _mask(trees: TreeEnsemble, node: int, layout: TableLayout, source: FeatureSource) -> ByteArray:
     mask = np.zeros(layout.n_categories, dtype=np.uint8)

@@ -15,7 +15,7 @@ from likewise.auditing.bounds.trees.feature_sources import FeatureSource
 from likewise.auditing.bounds.trees.highest_leaves import highest_leaves, leaves_of_rows, packed
 from likewise.auditing.bounds.trees.table_trees import TableTrees
 from likewise.core.arrays import FloatArray
-from likewise.models.losses import Loss
+from likewise.models.losses import CrossEntropy, Hinge, Loss
 from likewise.models.tree_ensemble import TreeEnsemble
 
 __all__ = ["TreeFamily"]
@@ -55,6 +55,9 @@ class TreeFamily:
             loss, trees.values.shape[1], probabilities=trees.kind == "probabilities"
         )
         self.trees = TableTrees.of(trees, layout, sources, self.parts)
+        # Cross-entropy and hinge of scores rise no faster than their components; elsewhere the slack goes into them.
+        smooth = isinstance(loss, (CrossEntropy, Hinge)) and not self.parts.probabilities
+        self.slack, self._within = (self.trees.slack, 0.0) if smooth else (0.0, self.trees.slack)
         t = self.trees
         offset, count = layout.offset, layout.count
         first_word = np.append(0, np.cumsum((count + 63) // 64))
@@ -81,7 +84,7 @@ class TreeFamily:
             reached,
             top,
         )
-        highest = top.sum(axis=1) + self.trees.base[label] + self.trees.slack
+        highest = top.sum(axis=1) + self.trees.base[label] + self._within
         return LossBound(self.parts.losses(highest, targets), None, reached, (top, highest))
 
     def losses(self, values: FloatArray, targets: Any) -> FloatArray:
