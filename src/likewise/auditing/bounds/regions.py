@@ -10,7 +10,7 @@ import numpy as np
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray
 
-__all__ = ["ByteArray", "Regions", "Split", "divide", "encoded_box", "whole_domain"]
+__all__ = ["ByteArray", "Regions", "Split", "divide", "encoded_box", "halves", "keep_only", "whole_domain"]
 
 ByteArray: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -133,6 +133,19 @@ def divide(layout: TableLayout, regions: Regions, split: Split) -> Regions:
         allowed[among] &= ~own | left
         allowed[n + among] &= ~own | ~left
     return Regions(low, high, allowed)
+
+
+def halves(layout: TableLayout, regions: Regions, column: IntArray, values: FloatArray) -> Split:
+    """Cut a number in the middle, and a category into that of a row and all others."""
+    rows = np.arange(len(column))
+    safe = np.maximum(column, 0)
+    middle = (regions.low[rows, safe] + regions.high[rows, safe]) / 2.0
+    cut = np.where(layout.is_integer[safe], np.floor(middle), middle)
+    cut = np.minimum(cut, np.nextafter(regions.high[rows, safe], -np.inf))
+    left = np.zeros((len(column), layout.n_categories), dtype=np.uint8)
+    among = np.flatnonzero(layout.is_category[safe] & (column >= 0))
+    left[among, layout.offset[safe[among]] + values[among, safe[among]].astype(np.int64)] = 1
+    return Split(column, cut, left)
 
 
 def encoded_box(layout: TableLayout, regions: Regions) -> tuple[FloatArray, FloatArray]:

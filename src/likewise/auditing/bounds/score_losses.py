@@ -17,7 +17,7 @@ from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
 from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared, ZeroOne
 
-__all__ = ["Components"]
+__all__ = ["Components", "sure_decisions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,3 +122,24 @@ class Components:
             return np.maximum(np.stack([components[:, 0] - y, components[:, 1] + y], axis=1), 0.0) + 1e-9
         raised = np.exp(components - components.max(axis=1, keepdims=True))
         return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def sure_decisions(outputs: FloatArray, parts: Components, slack: float) -> IntArray:
+    """Return the class whose every component is below 0 by more than the slack, (n,); −1 where there is none.
+
+    Parameters
+    ----------
+    outputs : float array of shape (n, C)
+    parts : Components
+        Of the zero-one loss.
+    slack : float
+
+    Examples
+    --------
+    >>> sure_decisions(np.array([[2.0], [-1.0], [0.0]]), Components.of(ZeroOne(), 1, probabilities=False), 1e-6)
+    array([ 1,  0, -1])
+    """
+    label = np.full(len(outputs), -1, dtype=np.int64)
+    for y, mixing in enumerate(parts.mixing):
+        label[(outputs @ mixing < -slack).all(axis=1)] = y
+    return label

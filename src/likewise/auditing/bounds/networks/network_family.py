@@ -8,8 +8,8 @@ import numpy as np
 
 from likewise.auditing.bounds.branch_and_bound import LossBound
 from likewise.auditing.bounds.networks.linear_bounds import Lines, hidden_bounds, output_lines
-from likewise.auditing.bounds.regions import Regions, Split, encoded_box
-from likewise.auditing.bounds.score_losses import Components
+from likewise.auditing.bounds.regions import Regions, Split, encoded_box, halves
+from likewise.auditing.bounds.score_losses import Components, sure_decisions
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
@@ -150,9 +150,13 @@ class NetworkFamily:
         return label, self._importance(lower, upper, hidden, effect, weight), hidden
 
     def decisions(self, values: FloatArray) -> Any:
-        """The decision of rows of values, (n,)."""
+        """The decision of rows of values, (n,); −1 where the model's rounding leaves it open."""
         outputs = self.net.outputs(self.layout.encode(values)) @ self._head.T
-        return (outputs[:, 0] > 0).astype(np.int64) if outputs.shape[1] == 1 else outputs.argmax(axis=1)
+        return sure_decisions(outputs, self.parts, max(self.slack, self._within))
+
+    def cuts(self, regions: Regions, column: Any, values: FloatArray) -> Split:
+        """Cut numbers in the middle."""
+        return halves(self.layout, regions, column, values)
 
     def losses(self, values: FloatArray, targets: Any) -> FloatArray:
         """Exact loss of rows of values."""
@@ -186,28 +190,18 @@ class NetworkFamily:
     ) -> FloatArray:
         """How much of what is open each column is responsible for, (n, P); 0 where it is one value already."""
         spread = upper - lower
-        score = 0.05 * weight * spread
+        score = weight * spread
         if len(self.net.weights) > 1:
             first = len(self.net.weights[0])
             low, high = hidden[:, 0, :first], hidden[:, 1, :first]
-            unsure = np.where((low < 0) & (high > 0), effect, 0.0)
+            # Units that may well be on or off count most.
+            with np.errstate(invalid="ignore"):
+                even = np.minimum(-low, high) / (high - low)
+            unsure = np.where((low < 0) & (high > 0), effect * even, 0.0)
             score = score + (unsure @ np.abs(self.net.weights[0])) * spread
         per_column = np.zeros((len(score), self.layout.n_columns))
         np.add.at(per_column, (slice(None), self.layout.owner), np.maximum(score, 1e-12 * (spread > 0)))
         return per_column
-
-
-def halves(layout: TableLayout, regions: Regions, column: Any, values: FloatArray) -> Split:
-    """Cut a number in the middle, and a category into that of a row and all others."""
-    rows = np.arange(len(column))
-    safe = np.maximum(column, 0)
-    middle = (regions.low[rows, safe] + regions.high[rows, safe]) / 2.0
-    cut = np.where(layout.is_integer[safe], np.floor(middle), middle)
-    cut = np.minimum(cut, np.nextafter(regions.high[rows, safe], -np.inf))
-    left = np.zeros((len(column), layout.n_categories), dtype=np.uint8)
-    among = np.flatnonzero(layout.is_category[safe] & (column >= 0))
-    left[among, layout.offset[safe[among]] + values[among, safe[among]].astype(np.int64)] = 1
-    return Split(column, cut, left)
 
 
 def _whole_box(layout: TableLayout) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.bounds.branch_and_bound import LossBound
-from likewise.auditing.bounds.regions import Regions, Split
+from likewise.auditing.bounds.regions import Regions, Split, halves
 from likewise.auditing.bounds.score_losses import Components
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.auditing.bounds.trees.feature_sources import FeatureSource
@@ -86,6 +86,59 @@ class TreeFamily:
         )
         highest = top.sum(axis=1) + self.trees.base[label] + self._within
         return LossBound(self.parts.losses(highest, targets), None, reached, (top, highest))
+
+    def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
+        """The one decision of all rows of each region or −1, how much each column matters, and the state.
+
+        Parameters
+        ----------
+        regions : Regions
+        state : int array
+            Of larger regions, or from `state`.
+
+        Returns
+        -------
+        label : int array of shape (n,)
+        importance : float array of shape (n, P)
+        state : int array
+        """
+        label = np.full(len(regions), -1, dtype=np.int64)
+        spread = np.zeros(state.shape)
+        for y in range(len(self.trees.base)):
+            bound = self.bound(regions, np.zeros(0), np.full(len(regions), y), state)
+            top, highest = bound.extra
+            label[(highest + self.slack < 0).all(axis=1)] = y
+            state = bound.state
+            # Highest leaf of one label minus that of another: what the tree leaves open.
+            spread += top.sum(axis=2)
+        undecided = self.trees.left[state] >= 0
+        column = self.trees.column[state]
+        importance = np.zeros((len(regions), self.layout.n_columns))
+        rows = np.arange(len(regions))[:, None]
+        np.add.at(importance, (rows, column), np.where(undecided, np.maximum(spread, 1e-12), 0.0))
+        return label, importance, state
+
+    def decisions(self, values: FloatArray) -> Any:
+        """The decision of rows of values, (n,); −1 where the model's rounding leaves it open."""
+        leaf = self._leaves(values, self.state(len(values)))
+        label = np.full(len(values), -1, dtype=np.int64)
+        for y in range(len(self.trees.base)):
+            components = self.trees.values[y, leaf].sum(axis=1) + self.trees.base[y]
+            label[(components < -self.trees.slack).all(axis=1)] = y
+        return label
+
+    def cuts(self, regions: Regions, column: Any, values: FloatArray) -> Split:
+        """Cut a column where the first tree that waits for it does, else in the middle."""
+        state = self.bound(regions, np.zeros(0), np.zeros(len(regions)), self.state(len(regions))).state
+        waits = (self.trees.left[state] >= 0) & (self.trees.column[state] == np.asarray(column)[:, None])
+        tree = waits.argmax(axis=1)
+        rows = np.arange(len(regions))
+        node, found = state[rows, tree], waits[rows, tree]
+        split = halves(self.layout, regions, np.asarray(column), values)
+        split.cut[found] = self.trees.cut[node[found]]
+        among = found & (self.trees.group[node] >= 0)
+        split.left[among] = self.trees.goes_left[self.trees.group[node[among]]]
+        return split
 
     def losses(self, values: FloatArray, targets: Any) -> FloatArray:
         """Exact loss of rows of values."""
