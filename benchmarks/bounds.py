@@ -11,7 +11,8 @@ import time
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.bounds.branch_and_bound import Budget, maximise
+from likewise.auditing.bounds.brackets import Budget
+from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.dual_bracket import bracket_value
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.auditing.bounds.trees.feature_sources import encoded_sources, raw_sources
@@ -43,12 +44,18 @@ def tree_model(name, data):
 
         model = RandomForestClassifier(100, max_depth=8, random_state=0).fit(data.X.to_numpy()[train], y)
         trees = read_trees(model)
-        return as_model(model), TreeFamily(trees, layout, encoded_sources(layout), as_model(model).loss), "encoded"
+        return (
+            as_model(model),
+            TreeFamily(trees, layout, encoded_sources(layout), as_model(model).loss),
+            "encoded",
+        )
     frame = categorical(data).iloc[train]
     if name == "xgboost":
         from xgboost import XGBClassifier
 
-        model = XGBClassifier(n_estimators=100, max_depth=6, enable_categorical=True, n_jobs=1, random_state=0)
+        model = XGBClassifier(
+            n_estimators=100, max_depth=6, enable_categorical=True, n_jobs=1, random_state=0
+        )
     elif name == "lightgbm":
         from lightgbm import LGBMClassifier
 
@@ -69,7 +76,11 @@ def network_model(name, data):
     from likewise.models.relu_network import read_relu_network
 
     metric = AttributeSubspace(["sex", "race"]).fit(data.X_train).metric_
-    kind = BaselineClassifier(random_state=0) if name == "network" else SenSRClassifier(metric=metric, random_state=0)
+    kind = (
+        BaselineClassifier(random_state=0)
+        if name == "network"
+        else SenSRClassifier(metric=metric, random_state=0)
+    )
     kind.fit(data.X_train, data.y[data.train_index])
     model = as_model(kind)
     layout = TableLayout.of(data.domain)
@@ -120,7 +131,9 @@ def main():
         ask = lambda rows, t: family.losses(family.layout.values(rows), t)  # noqa: E731
         return search_domain(ask, family.layout, metric, X, targets, [lam], moves=moves).rows
 
-    print(f"{asked.model}: {asked.people} people, at most {asked.nodes} regions each, rounding slack {family.slack:.1e}")
+    print(
+        f"{asked.model}: {asked.people} people, at most {asked.nodes} regions each, rounding slack {family.slack:.1e}"
+    )
     for lam in asked.lambdas:
         clock = time.process_time()
         found = maximise(family, metric, X, targets, lam, starts=search(lam), budget=budget, tol=TOL)

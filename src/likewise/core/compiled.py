@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 __all__ = ["compiled", "is_compiled"]
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @cache
@@ -20,7 +18,7 @@ def _numba() -> Any:
     return numba
 
 
-def compiled(function: Function) -> Function:
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of plain arrays, or return it as it is.
 
     Nothing is reordered (no fast maths), so both give the same numbers.
@@ -47,7 +45,7 @@ def compiled(function: Function) -> Function:
         return function
     # A function typed at a prompt has no file beside which code could be kept.
     on_disk = not function.__code__.co_filename.startswith("<")
-    made: Function = numba.njit(cache=on_disk, error_model="numpy")(function)
+    made: Callable[..., Any] = numba.njit(cache=on_disk, error_model="numpy")(function)
     return made
 
 

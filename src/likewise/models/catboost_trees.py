@@ -35,13 +35,17 @@ def read_catboost(model: Any) -> TreeEnsemble:
     elif loss in ("RMSE", "MAE", "Quantile"):
         kind = "values"
     else:
-        raise InputError(f"read_trees: CatBoost's {loss} transforms the sum of its trees in a way that is not read.")
+        raise InputError(
+            f"read_trees: CatBoost's {loss} transforms the sum of its trees in a way that is not read."
+        )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")
         document = json.loads(path.read_text())
     if "oblivious_trees" not in document:
-        raise InputError("read_trees: only CatBoost's symmetric trees are read. Train with grow_policy='SymmetricTree'.")
+        raise InputError(
+            "read_trees: only CatBoost's symmetric trees are read. Train with grow_policy='SymmetricTree'."
+        )
     scale, bias = document["scale_and_bias"]
     base = np.atleast_1d(np.asarray(bias, dtype=np.float64))
     floats = document["features_info"].get("float_features", [])

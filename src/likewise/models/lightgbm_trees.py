@@ -38,7 +38,11 @@ def read_lightgbm(model: Any) -> TreeEnsemble:
         nodes.add(tree["tree_structure"], number % width)
     shrink = width / max(1, len(dump["tree_info"])) if dump.get("average_output") else 1.0
     names = booster.feature_name()
-    known = lightgbm_categories(booster, booster.model_to_string(num_iteration=1)) if booster.pandas_categorical else {}
+    known = (
+        lightgbm_categories(booster, booster.model_to_string(num_iteration=1))
+        if booster.pandas_categorical
+        else {}
+    )
     return TreeEnsemble.from_nodes(
         roots=nodes.roots,
         left=nodes.left,
@@ -61,7 +65,9 @@ def _kind(objective: str) -> TreeOutput:
         return "scores"
     if objective in ("regression", "regression_l1", "huber", "fair", "quantile", "mape"):
         return "values"
-    raise InputError(f"read_trees: LightGBM's {objective} transforms the sum of its trees in a way that is not read.")
+    raise InputError(
+        f"read_trees: LightGBM's {objective} transforms the sum of its trees in a way that is not read."
+    )
 
 
 class _Nodes:

@@ -107,7 +107,9 @@ def read_relu_network(model: Any) -> ReluNetwork:
 
 def _from_layers(layers: Any) -> ReluNetwork:
     if len(layers.weights) > 1 and layers.activation != "relu":
-        raise InputError(f"read_relu_network: the hidden units are {layers.activation!r}, and only ReLUs are read.")
+        raise InputError(
+            f"read_relu_network: the hidden units are {layers.activation!r}, and only ReLUs are read."
+        )
     return ReluNetwork(tuple(layers.weights), tuple(layers.biases))
 
 

@@ -78,7 +78,9 @@ def _forest(estimator: Any, trees: Sequence[Any]) -> TreeEnsemble:
 def _hist(estimator: Any) -> TreeEnsemble:
     classifier = hasattr(estimator, "classes_")
     if not classifier and type(estimator._loss.link).__name__ != "IdentityLink":
-        raise InputError("read_trees: this HistGradientBoosting model transforms the sum of its trees; only plain sums are read.")
+        raise InputError(
+            "read_trees: this HistGradientBoosting model transforms the sum of its trees; only plain sums are read."
+        )
     order, categories = _columns(estimator)
     width = estimator._baseline_prediction.size
     left, right, features, thresholds, missing, values, roots = [], [], [], [], [], [], []
@@ -126,7 +128,9 @@ def _columns(estimator: Any) -> tuple[np.ndarray[Any, Any], dict[int, tuple[Any,
     order = np.concatenate([np.flatnonzero(is_categorical), np.flatnonzero(~is_categorical)])
     encoder = estimator._preprocessor.named_transformers_["encoder"]
     lists = encoder.categories_
-    return order, {int(column): tuple(lists[i].tolist()) for i, column in enumerate(np.flatnonzero(is_categorical))}
+    return order, {
+        int(column): tuple(lists[i].tolist()) for i, column in enumerate(np.flatnonzero(is_categorical))
+    }
 
 
 def _members(words: Any) -> list[int]:

@@ -155,8 +155,9 @@ class TreeEnsemble:
         ends = np.append(self.roots[1:], len(self.left))
         peaks = [highest[start:end].max() for start, end in zip(self.roots, ends, strict=True)]
         partial = float(np.abs(self.base).max(initial=0.0)) + np.cumsum(peaks)
-        # Each addition errs by its result times the roundoff, to first order; the base is rounded once more.
-        return float(1.01 * self.roundoff * (partial.sum() + 2.0 * np.abs(self.base).max(initial=0.0)))
+        # Each addition errs by its result times the roundoff, to first order; the base is a logarithm of two roundings.
+        base = 4.0 * (1.0 + float(np.abs(self.base).max(initial=0.0)))
+        return float(1.01 * self.roundoff * (partial.sum() + base))
 
     def goes_left(self, node: int, values: Any) -> BoolArray:
         """Whether a node sends values of its feature to the left.

@@ -39,8 +39,14 @@ def read_xgboost(model: Any) -> TreeEnsemble:
     check_xgboost(document)
     objective = str(learner["objective"]["name"])
     kind: TreeOutput = "values" if _is_regression(objective) else "scores"
-    if kind == "values" and objective not in ("reg:squarederror", "reg:absoluteerror", "reg:pseudohubererror"):
-        raise InputError(f"read_trees: XGBoost's {objective} transforms the sum of its trees; only plain sums are read.")
+    if kind == "values" and objective not in (
+        "reg:squarederror",
+        "reg:absoluteerror",
+        "reg:pseudohubererror",
+    ):
+        raise InputError(
+            f"read_trees: XGBoost's {objective} transforms the sum of its trees; only plain sums are read."
+        )
     trees, groups = _trees(learner["gradient_booster"]["model"], _rounds(model))
     n_classes = int(learner["learner_model_param"]["num_class"])
     width = max(1, n_classes)
@@ -87,19 +93,25 @@ def _base(learner: Any, objective: str, width: int) -> Any:
     raw = str(learner["learner_model_param"]["base_score"]).strip("[]")
     score = np.array([float(part) for part in raw.split(",")], dtype=np.float64)
     if objective in ("binary:logistic", "reg:logistic"):
-        score = np.log(score) - np.log1p(-score)
+        # In single precision, as XGBoost has it.
+        single = score.astype(np.float32)
+        score = -np.log(np.float32(1.0) / single - np.float32(1.0))
     return np.broadcast_to(score, (width,)).astype(np.float64)
 
 
 def _assemble(trees: list[Any], groups: list[int], width: int, **about: Any) -> TreeEnsemble:
-    parts: dict[str, list[Any]] = {name: [] for name in ("left", "right", "feature", "threshold", "missing_left")}
+    parts: dict[str, list[Any]] = {
+        name: [] for name in ("left", "right", "feature", "threshold", "missing_left")
+    }
     values, roots, sets, offset = [], [], {}, 0
     for tree, group in zip(trees, groups, strict=True):
         left = np.asarray(tree["left_children"], dtype=np.int64)
         right = np.asarray(tree["right_children"], dtype=np.int64)
         conditions = np.asarray(tree["split_conditions"], dtype=np.float64)
         if int(tree["tree_param"].get("size_leaf_vector", "1")) > 1:
-            raise InputError("read_trees: XGBoost trees with vector leaves are not read. Use multi_strategy='one_output_per_tree'.")
+            raise InputError(
+                "read_trees: XGBoost trees with vector leaves are not read. Use multi_strategy='one_output_per_tree'."
+            )
         roots.append(offset)
         parts["left"].append(np.where(left >= 0, left + offset, -1))
         parts["right"].append(np.where(right >= 0, right + offset, -1))
@@ -114,7 +126,7 @@ def _assemble(trees: list[Any], groups: list[int], width: int, **about: Any) -> 
         for node, start, size in zip(*spans, strict=True):
             sets[offset + int(node)] = tree["categories"][int(start) : int(start) + int(size)]
         offset += len(left)
-    joined = {name: np.concatenate(lists) for name, lists in parts.items()}
+    joined: dict[str, Any] = {name: np.concatenate(lists) for name, lists in parts.items()}
     # The listed categories go right.
     return TreeEnsemble.from_nodes(
         roots=roots,

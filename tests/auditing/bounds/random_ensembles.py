@@ -62,7 +62,9 @@ def random_metric(rng, width):
     kind = rng.integers(4)
     if kind == 0:
         directions = rng.normal(size=(rng.integers(1, width), width))
-        return FairMetric.from_subspace(Subspace.from_directions(directions), weight=float(rng.choice([0.0, 0.3])))
+        return FairMetric.from_subspace(
+            Subspace.from_directions(directions), weight=float(rng.choice([0.0, 0.3]))
+        )
     if kind == 1:
         directions = np.eye(width)[rng.choice(width, rng.integers(1, width), replace=False)]
         return FairMetric.from_subspace(Subspace.from_directions(directions))
@@ -83,7 +85,9 @@ def random_trees(rng, columns, sources, n_outputs=1, kind="scores"):
         j = int(rng.integers(len(sources)))
         source = sources[j]
         known = columns[source.column]
-        grid = np.arange(len(known.categories)) if known.categories else np.arange(known.lower, known.upper + 1)
+        grid = (
+            np.arange(len(known.categories)) if known.categories else np.arange(known.lower, known.upper + 1)
+        )
         seen = source(grid.astype(float))
         leaf = rng.normal(size=n_outputs) if kind == "scores" else rng.dirichlet(np.ones(n_outputs))
         is_leaf = depth == 0 or rng.random() < 0.15
@@ -103,8 +107,7 @@ def random_trees(rng, columns, sources, n_outputs=1, kind="scores"):
             nodes[name][at] = value
         return at
 
-    for _ in range(int(rng.integers(1, 7))):
-        roots.append(grow(int(rng.integers(1, 4))))
+    roots += [grow(int(rng.integers(1, 4))) for _ in range(int(rng.integers(1, 7)))]
     if kind == "probabilities":
         nodes["values"] = [value / len(roots) for value in nodes["values"]]
     return TreeEnsemble.from_nodes(

@@ -2,12 +2,15 @@
 
 import importlib.util
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from likewise.auditing.bounds.branch_and_bound import FREE, Budget, maximise
+from likewise.auditing.bounds.brackets import Budget
+from likewise.auditing.bounds.branch_and_bound import maximise
+from likewise.auditing.bounds.evaluation import FREE
 from likewise.auditing.bounds.networks.linear_bounds import hidden_bounds, output_lines
 from likewise.auditing.bounds.networks.network_family import NetworkFamily
 from likewise.auditing.bounds.regions import Regions, encoded_box
@@ -16,7 +19,9 @@ from likewise.core.errors import InputError
 from likewise.models.losses import CrossEntropy, Hinge, Squared, ZeroOne
 from likewise.models.relu_network import ReluNetwork, read_relu_network
 
-_spec = importlib.util.spec_from_file_location("random_ensembles", Path(__file__).with_name("random_ensembles.py"))
+_spec = importlib.util.spec_from_file_location(
+    "random_ensembles", Path(__file__).with_name("random_ensembles.py")
+)
 made = importlib.util.module_from_spec(_spec)
 sys.modules["random_ensembles"] = made
 _spec.loader.exec_module(made)
@@ -26,7 +31,7 @@ TOL = 1e-6
 
 def random_network(rng, n_inputs, n_outputs):
     sizes = [n_inputs, *rng.integers(2, 7, rng.integers(0, 4)), n_outputs]
-    weights = tuple(rng.normal(size=(b, a)) * 1.2 for a, b in zip(sizes, sizes[1:], strict=False))
+    weights = tuple(rng.normal(size=(b, a)) * 1.2 for a, b in pairwise(sizes))
     return ReluNetwork(weights, tuple(rng.normal(size=len(w)) for w in weights))
 
 
@@ -37,7 +42,7 @@ def losses_by_formula(net, loss, encoded, target):
     return loss.losses(outputs, np.full(len(encoded), target))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(35))
 def test_bracket_holds_the_brute_force_value(seed):
     rng = np.random.default_rng(seed)
     columns = made.random_columns(rng)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from likewise.auditing.bounds.branch_and_bound import Brackets
+from likewise.auditing.bounds.brackets import Brackets
 from likewise.auditing.support.finite_dual import DualCurve, dual_curve
 from likewise.auditing.support.frontier import Frontier
 from likewise.core.arrays import FloatArray
@@ -181,8 +181,12 @@ def bracket_value(
     upper, at, last = best
     closed = upper - lower <= rtol * abs(upper) or upper - lower <= 1e-9
     open_people = int((~last.closed).sum())
-    reasons = () if closed else (
-        f"{open_people} of {len(base)} people have an open bracket at λ = {at:g}: a larger budget closes more",
+    reasons = (
+        ()
+        if closed
+        else (
+            f"{open_people} of {len(base)} people have an open bracket at λ = {at:g}: a larger budget closes more",
+        )
     )
     return DualBracket(
         budget,

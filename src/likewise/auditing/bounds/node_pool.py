@@ -32,7 +32,9 @@ class NodePool:
         self._free: list[int] = []
         self._size = 0
 
-    def add(self, regions: Regions, state: Any, point: FloatArray, split: Split, reach: FloatArray) -> list[int]:
+    def add(
+        self, regions: Regions, state: Any, point: FloatArray, split: Split, reach: FloatArray
+    ) -> list[int]:
         """Store regions; return their places."""
         parts = (
             regions.low,
@@ -59,7 +61,9 @@ class NodePool:
 
     def take(self, slots: Sequence[int]) -> tuple[Regions, Any, FloatArray, Split, FloatArray]:
         """Return what is stored in places, and free them."""
-        low, high, allowed, state, point, column, cut, left, reach = (array[list(slots)] for array in self._arrays)
+        low, high, allowed, state, point, column, cut, left, reach = (
+            array[list(slots)] for array in self._arrays
+        )
         self.free(slots)
         return Regions(low, high, allowed), state, point.astype(np.float64), Split(column, cut, left), reach
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.auditing.bounds.least_cost import Quadratic, begin, project, sweep, tangent
+from likewise.auditing.bounds.cost_descent import begin, project, sweep, tangent
+from likewise.auditing.bounds.least_cost import Quadratic
 from likewise.auditing.bounds.regions import Regions, encoded_box
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.core.arrays import FloatArray

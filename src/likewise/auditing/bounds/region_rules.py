@@ -57,7 +57,7 @@ def count_points(layout: TableLayout, regions: Regions, apart: Any = ()) -> Floa
 
 def points_of(layout: TableLayout, region: Regions, apart: Any = ()) -> FloatArray:
     """All rows of one region, (m, P); columns that are left aside are 0."""
-    options = []
+    options: list[FloatArray] = []
     for i, column in enumerate(layout.columns):
         if i in set(apart):
             options.append(np.zeros(1))
@@ -87,9 +87,15 @@ def describe(layout: TableLayout, low: FloatArray, high: FloatArray, allowed: An
             continue
         if column.categories:
             first, count = int(layout.offset[i]), int(layout.count[i])
-            left = [str(c) for c, ok in zip(column.categories, allowed[first : first + count], strict=True) if ok]
+            left = [
+                str(c) for c, ok in zip(column.categories, allowed[first : first + count], strict=True) if ok
+            ]
             if len(left) < count:
-                said.append(f"{column.name} = {left[0]}" if len(left) == 1 else f"{column.name} in {{{', '.join(left)}}}")
+                said.append(
+                    f"{column.name} = {left[0]}"
+                    if len(left) == 1
+                    else f"{column.name} in {{{', '.join(left)}}}"
+                )
         elif low[i] == high[i] and column.lower < column.upper:
             said.append(f"{column.name} = {low[i]:.6g}")
         elif low[i] > column.lower and high[i] < column.upper:

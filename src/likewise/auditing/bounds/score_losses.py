@@ -111,7 +111,7 @@ class Components:
             return np.asarray(np.maximum(0.0, 1.0 + components.max(axis=1)))
         ties = self.ties[self.labels(targets)]
         wrong = (components > 0.0) | (ties & (components == 0.0))
-        return wrong.any(axis=1).astype(np.float64)
+        return np.asarray(wrong.any(axis=1), dtype=np.float64)
 
     def weights(self, components: FloatArray, targets: Any) -> FloatArray:
         """How much each component counts at these values, (n, K), for choosing where to split."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -94,16 +94,18 @@ def _parts(layout: TableLayout, column: int) -> list[tuple[float, float, bool]]:
     if known.categories:
         return [(float(code), float(code), True) for code in range(len(known.categories))]
     if not (np.isfinite(known.lower) and np.isfinite(known.upper)):
-        raise InputError(f"verify: the sensitive column {known.name!r} has no bounded range. Give the domain one.")
+        raise InputError(
+            f"verify: the sensitive column {known.name!r} has no bounded range. Give the domain one."
+        )
     if known.kind == "integer" and known.upper - known.lower < _FEW:
         whole = np.arange(np.ceil(known.lower), np.floor(known.upper) + 1)
         return [(float(value), float(value), True) for value in whole]
     edges = np.linspace(known.lower, known.upper, _PIECES + 1)
     if known.kind == "integer":
         edges = np.floor(edges)
-        pieces = [(float(a) + (i > 0), float(b), True) for i, (a, b) in enumerate(zip(edges, edges[1:], strict=False))]
+        pieces = [(float(a) + (i > 0), float(b), True) for i, (a, b) in enumerate(pairwise(edges))]
     else:
-        pieces = [(float(a), float(b), True) for a, b in zip(edges, edges[1:], strict=False)]
+        pieces = [(float(a), float(b), True) for a, b in pairwise(edges)]
     # Single values besides: two of them with different decisions show a flip that a wide piece would hide.
     ends = [(known.lower, known.lower, False), (known.upper, known.upper, False)]
     return [*pieces, *ends]

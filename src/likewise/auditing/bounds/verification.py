@@ -167,7 +167,10 @@ def verify_family(
     # The three add up to 1 but for rounding; what is not settled is never claimed.
     proved, flips = min(1.0, work.proved), min(1.0, work.flipped)
     worst = sorted(work.rules, key=lambda rule: -rule[0])[:10]
-    rules = tuple((share, describe(family.layout, low, high, allowed, work.values.columns)) for share, low, high, allowed in worst)
+    rules = tuple(
+        (share, describe(family.layout, low, high, allowed, work.values.columns))
+        for share, low, high, allowed in worst
+    )
     return Verification(
         proved,
         flips,
@@ -196,7 +199,12 @@ class _Verifying:
     def begin(self) -> None:
         """Look at the whole domain."""
         middle = np.array(
-            [[0.0 if c.categories else np.clip(np.floor((c.lower + c.upper) / 2), c.lower, c.upper) for c in self.layout.columns]]
+            [
+                [
+                    0.0 if c.categories else np.clip(np.floor((c.lower + c.upper) / 2), c.lower, c.upper)
+                    for c in self.layout.columns
+                ]
+            ]
         )
         # Nothing is immutable here: all rows are asked about.
         whole = whole_domain(TableLayout(tuple(_free(c) for c in self.layout.columns)), middle)
@@ -205,7 +213,10 @@ class _Verifying:
 
     def advance(self) -> None:
         """Cut the largest open regions."""
-        taken = [heapq.heappop(self.heap) for _ in range(min(len(self.heap), max(1, _AT_ONCE // len(self.values.low))))]
+        taken = [
+            heapq.heappop(self.heap)
+            for _ in range(min(len(self.heap), max(1, _AT_ONCE // len(self.values.low))))
+        ]
         parts = [node[2] for node in taken]
         regions = Regions(*(np.stack([part[k] for part in parts]) for k in range(3)))
         labels = np.stack([part[3] for part in parts])
@@ -239,14 +250,21 @@ class _Verifying:
         middle = _middles(self.layout, regions)
         for i in np.flatnonzero(flips):
             self.rules.append((float(volume[i]), regions.low[i], regions.high[i], regions.allowed[i]))
-            self.rules = sorted(self.rules, key=lambda rule: -rule[0])[:20] if len(self.rules) > 40 else self.rules
+            self.rules = (
+                sorted(self.rules, key=lambda rule: -rule[0])[:20] if len(self.rules) > 40 else self.rules
+            )
         shown = np.concatenate([np.flatnonzero(flips), rest])
         if len(self.examples) < _EXAMPLES and len(shown):
             self._try_rows(middle[shown[:64]])
         self._file(regions.take(rest), labels[rest], volume[rest], importance[rest], middle[rest])
 
     def _file(
-        self, regions: Regions, labels: IntArray, volume: FloatArray, importance: FloatArray, middle: FloatArray
+        self,
+        regions: Regions,
+        labels: IntArray,
+        volume: FloatArray,
+        importance: FloatArray,
+        middle: FloatArray,
     ) -> None:
         open_columns = regions.high > regions.low
         for i in np.flatnonzero(self.layout.is_category):

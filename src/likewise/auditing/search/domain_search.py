@@ -232,10 +232,7 @@ class _Search:
     def _numbers(self, column: int, now: FloatArray, own: FloatArray, fixed: FloatArray) -> FloatArray:
         """Values of a number to try from each row: steps, back to the person, and the fixed ones."""
         known = self.layout.columns[column]
-        if known.kind == "integer":
-            steps = np.array(_STEPS)
-        else:
-            steps = np.array(_SHARES) * known.scale
+        steps = np.array(_STEPS) if known.kind == "integer" else np.array(_SHARES) * known.scale
         around = now[:, None] + np.concatenate([-steps, steps])[None, :]
         values = np.concatenate([own[:, None], around, np.tile(fixed, (len(now), 1))], axis=1)
         low, high = np.minimum(known.lower, own)[:, None], np.maximum(known.upper, own)[:, None]
@@ -293,11 +290,19 @@ class _Search:
                 score[:, k] = np.where(nothing, loss, -np.inf)
             else:
                 score[:, k] = loss - lam * cost
-            self._keep(k, people, values, loss, np.where(nothing, 0.0, cost) if np.isinf(lam) else cost, score[:, k])
+            self._keep(
+                k, people, values, loss, np.where(nothing, 0.0, cost) if np.isinf(lam) else cost, score[:, k]
+            )
         return score
 
     def _keep(
-        self, k: int, people: IntArray, values: FloatArray, loss: FloatArray, cost: FloatArray, score: FloatArray
+        self,
+        k: int,
+        people: IntArray,
+        values: FloatArray,
+        loss: FloatArray,
+        cost: FloatArray,
+        score: FloatArray,
     ) -> None:
         beam = self.choices.beam
         order = np.lexsort((-score, people))
@@ -311,7 +316,11 @@ class _Search:
             for at in order[start:end]:
                 if score[at] <= self.score[person, k, -1]:
                     break
-                if (self.values[person, k] == values[at]).all(axis=1)[np.isfinite(self.score[person, k])].any():
+                if (
+                    (self.values[person, k] == values[at])
+                    .all(axis=1)[np.isfinite(self.score[person, k])]
+                    .any()
+                ):
                     continue
                 rank = int(np.searchsorted(-self.score[person, k], -score[at], side="right"))
                 if rank >= beam:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likewise.auditing.bounds.table_layout import IntArray
 from likewise.core.arrays import FloatArray
 from likewise.models.relu_network import ReluNetwork
 
@@ -40,7 +41,7 @@ class Lines:
     effect: FloatArray
 
 
-def extremes(slope: FloatArray, lower: FloatArray, upper: FloatArray, blocks: FloatArray) -> FloatArray:
+def extremes(slope: FloatArray, lower: FloatArray, upper: FloatArray, blocks: IntArray) -> FloatArray:
     """Largest value of slopeᵀx over boxes whose one-hot blocks hold exactly one 1; (n, K) for slopes (n, K, d).
 
     Examples
@@ -61,7 +62,7 @@ def extremes(slope: FloatArray, lower: FloatArray, upper: FloatArray, blocks: Fl
 
 
 def hidden_bounds(
-    net: ReluNetwork, lower: FloatArray, upper: FloatArray, blocks: FloatArray, known: FloatArray
+    net: ReluNetwork, lower: FloatArray, upper: FloatArray, blocks: IntArray, known: FloatArray
 ) -> FloatArray:
     """Bounds of what enters every hidden unit.
 
@@ -84,7 +85,10 @@ def hidden_bounds(
     at = 0
     for k in range(len(net.weights) - 1):
         width = len(net.weights[k])
-        both = np.concatenate([-net.weights[k], net.weights[k]]), np.concatenate([-net.biases[k], net.biases[k]])
+        both = (
+            np.concatenate([-net.weights[k], net.weights[k]]),
+            np.concatenate([-net.biases[k], net.biases[k]]),
+        )
         lines = _back(net, k, *both, found, lower, upper, blocks, None)
         part = found[:, :, at : at + width]
         np.maximum(part[:, 0], -lines.highest[:, :width], out=part[:, 0])
@@ -102,7 +106,7 @@ def output_lines(
     hidden: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
-    blocks: FloatArray,
+    blocks: IntArray,
 ) -> Lines:
     """Linear upper bounds of K combinations of the outputs; of several choices of α the best for each.
 
@@ -142,15 +146,15 @@ def _back(
     hidden: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
-    blocks: FloatArray,
+    blocks: IntArray,
     alpha: str | None,
 ) -> Lines:
     """Upper lines of weight · (what enters layer `layer`) + bias, put in back to the input."""
     n = len(lower)
     widths = [len(w) for w in net.weights[:-1]]
-    slope = np.broadcast_to(weight, (n, *weight.shape))
+    slope: FloatArray = np.broadcast_to(weight, (n, *weight.shape))
     offset = np.broadcast_to(bias, (n, len(bias))).copy()
-    effect = np.zeros((n, len(bias), 0))
+    effect: FloatArray = np.zeros((n, len(bias), 0))
     for k in range(layer - 1, -1, -1):
         first = sum(widths[:k])
         low, high = hidden[:, 0, first : first + widths[k]], hidden[:, 1, first : first + widths[k]]
@@ -167,7 +171,9 @@ def _back(
     return Lines(np.asarray(slope), offset, highest, effect)
 
 
-def _relaxed(low: FloatArray, high: FloatArray, alpha: str | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _relaxed(
+    low: FloatArray, high: FloatArray, alpha: str | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Slope and lift of the upper line of each unit, and the slope of its lower line."""
     active, dead = low >= 0.0, high <= 0.0
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.bounds.branch_and_bound import LossBound
+from likewise.auditing.bounds.family import LossBound
 from likewise.auditing.bounds.networks.linear_bounds import Lines, hidden_bounds, output_lines
 from likewise.auditing.bounds.regions import Regions, Split, encoded_box, halves
 from likewise.auditing.bounds.score_losses import Components, sure_decisions
@@ -54,14 +54,20 @@ class NetworkFamily:
         self.parts = Components.of(loss, outputs, probabilities=False)
         self._convex = outputs == 1 and isinstance(loss, (CrossEntropy, Hinge, Squared))
         lower, upper = _whole_box(layout)
-        error = net.rounding(np.maximum(np.abs(lower), np.abs(upper))) * float(np.abs(self._head).sum(axis=1).max())
+        error = net.rounding(np.maximum(np.abs(lower), np.abs(upper))) * float(
+            np.abs(self._head).sum(axis=1).max()
+        )
         if not np.isfinite(error):
-            raise InputError("bounds: a network is bounded over a bounded domain only. Give every number a range.")
+            raise InputError(
+                "bounds: a network is bounded over a bounded domain only. Give every number a range."
+            )
         # One component is a difference of at most two outputs.
         error *= float(np.abs(self.parts.mixing).sum(axis=1).max())
         smooth = isinstance(loss, (CrossEntropy, Hinge))
         self.slack, self._within = (error, 0.0) if smooth else (0.0, error)
         self._units = sum(len(weight) for weight in net.weights[:-1])
+        # Behind many wide layers the lines of large regions say little about which column matters.
+        self._loose = self._units > 100 and len(net.weights) > 4
 
     def state(self, n: int) -> FloatArray:
         """Nothing is known of any hidden unit, (n, 2, U)."""
@@ -197,11 +203,13 @@ class NetworkFamily:
             # Units that may well be on or off count most.
             with np.errstate(invalid="ignore"):
                 even = np.minimum(-low, high) / (high - low)
-            unsure = np.where((low < 0) & (high > 0), effect * even, 0.0)
-            score = score + (unsure @ np.abs(self.net.weights[0])) * spread
-        per_column = np.zeros((len(score), self.layout.n_columns))
-        np.add.at(per_column, (slice(None), self.layout.owner), np.maximum(score, 1e-12 * (spread > 0)))
-        return per_column
+            even = np.where((low < 0) & (high > 0), even, 0.0)
+            score = score + ((effect * even) @ np.abs(self.net.weights[0])) * spread
+            if self._loose:
+                plain = (even @ np.abs(self.net.weights[0])) * spread
+                score = _shares(score) + _shares(plain)
+        score = np.maximum(score, 1e-12 * (spread > 0))
+        return np.asarray(np.add.reduceat(score, self.layout.start, axis=1))
 
 
 def _whole_box(layout: TableLayout) -> tuple[FloatArray, FloatArray]:
@@ -210,3 +218,8 @@ def _whole_box(layout: TableLayout) -> tuple[FloatArray, FloatArray]:
     high = np.array([[0.0 if c.categories else c.upper for c in layout.columns]])
     lower, upper = encoded_box(layout, Regions(low, high, np.ones((1, layout.n_categories), dtype=np.uint8)))
     return lower[0], upper[0]
+
+
+def _shares(score: FloatArray) -> FloatArray:
+    """Each row divided by its sum."""
+    return np.asarray(score / np.maximum(score.sum(axis=1, keepdims=True), 1e-300))

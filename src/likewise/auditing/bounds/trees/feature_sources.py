@@ -84,12 +84,16 @@ def raw_sources(
     sources = []
     for j, name in enumerate(wanted):
         if name not in known:
-            raise InputError(f"bounds: the model's column {name!r} is none of the domain's: {list(known)[:12]}.")
+            raise InputError(
+                f"bounds: the model's column {name!r} is none of the domain's: {list(known)[:12]}."
+            )
         column = layout.columns[known[name]]
         if column.kind != "categorical":
             sources.append(FeatureSource(known[name]))
             continue
-        sources.append(FeatureSource(known[name], table=_codes(column.categories, trees.categories.get(j), name)))
+        sources.append(
+            FeatureSource(known[name], table=_codes(column.categories, trees.categories.get(j), name))
+        )
     return tuple(sources)
 
 
@@ -103,5 +107,3 @@ def _codes(categories: Sequence[Any], codes: Sequence[Any] | None, name: str) ->
         raise InputError(
             f"bounds: the domain's column {name!r} has categories, and the model does not say their codes."
         ) from None
-
-

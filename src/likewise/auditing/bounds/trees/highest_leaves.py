@@ -68,7 +68,7 @@ def highest_leaves(trees, bits, low, high, allowed, label, start, state, top):  
     top : float array of shape (n, T, K)
         Filled with the highest leaf.
     """
-    left, right, column, cut, group, goes_left, values, peak = trees
+    left, right, column, cut, group, _, values, peak = trees
     offset, count, first_word, left_words = bits
     n, n_trees, width = top.shape
     stack = np.empty(4096, dtype=np.int64)
@@ -121,7 +121,7 @@ def highest_leaves(trees, bits, low, high, allowed, label, start, state, top):  
 @compiled
 def leaves_of_rows(trees, first, rows, start, leaf):  # type: ignore[no-untyped-def]
     """Fill leaf (n, T) with the leaf of every row of values in every tree, from a node that it lies below."""
-    left, right, column, cut, group, goes_left, values, peak = trees
+    left, right, column, cut, group, goes_left, _, _ = trees
     n, n_trees = leaf.shape
     for i in range(n):
         for t in range(n_trees):

@@ -63,7 +63,9 @@ class TableTrees:
     ) -> TableTrees:
         """Translate an ensemble."""
         if len(sources) != trees.n_features:
-            raise InputError(f"bounds: the trees have {trees.n_features} features, {len(sources)} were described.")
+            raise InputError(
+                f"bounds: the trees have {trees.n_features} features, {len(sources)} were described."
+            )
         inner = np.flatnonzero(trees.left >= 0)
         column = np.zeros(len(trees.left), dtype=np.int64)
         column[inner] = [sources[j].column for j in trees.feature[inner]]

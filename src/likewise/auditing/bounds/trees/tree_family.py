@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.bounds.branch_and_bound import LossBound
+from likewise.auditing.bounds.family import LossBound
 from likewise.auditing.bounds.regions import Regions, Split, halves
 from likewise.auditing.bounds.score_losses import Components
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
@@ -51,9 +51,7 @@ class TreeFamily:
         self, trees: TreeEnsemble, layout: TableLayout, sources: Sequence[FeatureSource], loss: Loss
     ) -> None:
         self.layout = layout
-        self.parts = Components.of(
-            loss, trees.values.shape[1], probabilities=trees.kind == "probabilities"
-        )
+        self.parts = Components.of(loss, trees.values.shape[1], probabilities=trees.kind == "probabilities")
         self.trees = TableTrees.of(trees, layout, sources, self.parts)
         # Cross-entropy and hinge of scores rise no faster than their components; elsewhere the slack goes into them.
         smooth = isinstance(loss, (CrossEntropy, Hinge)) and not self.parts.probabilities
