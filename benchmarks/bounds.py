@@ -1,0 +1,165 @@
+"""How far the exact search closes on Adult: brackets at λ, V(ε) between two numbers, CPU per person.
+
+    python benchmarks/bounds.py --people 500 --model xgboost --lambda 20 --lambda 5 --eps 0 --eps 0.01
+
+One thread: run with OMP_NUM_THREADS=1. The losses of all rows that are shown are checked with the model itself.
+"""
+
+import argparse
+import time
+
+import numpy as np
+import pandas as pd
+
+from likewise.auditing.bounds.brackets import Budget
+from likewise.auditing.bounds.branch_and_bound import maximise
+from likewise.auditing.bounds.dual_bracket import bracket_value
+from likewise.auditing.bounds.table_layout import TableLayout
+from likewise.auditing.bounds.trees.feature_sources import encoded_sources, raw_sources
+from likewise.auditing.bounds.trees.tree_family import TreeFamily
+from likewise.auditing.search.domain_search import DomainMoves, search_domain
+from likewise.datasets import load_adult
+from likewise.fair_metrics import AttributeSubspace
+from likewise.models import as_model
+from likewise.models.tree_ensemble import read_trees
+
+TOL = 5e-4
+
+
+def categorical(data):
+    """The table with its words as categories, as the boosted libraries take them."""
+    frame = data.frame.copy()
+    for column in data.domain.columns_:
+        if column.categories:
+            frame[column.name] = pd.Categorical(frame[column.name], categories=list(column.categories))
+    return frame
+
+
+def tree_model(name, data):
+    """Train a model; return it, its family and the rows as it takes them."""
+    layout = TableLayout.of(data.domain)
+    train, y = data.train_index, data.y[data.train_index]
+    if name == "forest":
+        from sklearn.ensemble import RandomForestClassifier
+
+        model = RandomForestClassifier(100, max_depth=8, random_state=0).fit(data.X.to_numpy()[train], y)
+        trees = read_trees(model)
+        return (
+            as_model(model),
+            TreeFamily(trees, layout, encoded_sources(layout), as_model(model).loss),
+            "encoded",
+        )
+    frame = categorical(data).iloc[train]
+    if name == "xgboost":
+        from xgboost import XGBClassifier
+
+        model = XGBClassifier(
+            n_estimators=100, max_depth=6, enable_categorical=True, n_jobs=1, random_state=0
+        )
+    elif name == "lightgbm":
+        from lightgbm import LGBMClassifier
+
+        model = LGBMClassifier(n_estimators=100, verbose=-1, n_jobs=1, random_state=0)
+    else:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        model = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
+    model.fit(frame, y)
+    trees = read_trees(model)
+    return as_model(model), TreeFamily(trees, layout, raw_sources(layout, trees), as_model(model).loss), "raw"
+
+
+def network_model(name, data):
+    """The paper's 41-100-2 network, plain or trained with SenSR."""
+    from likewise.auditing.bounds.networks.network_family import NetworkFamily
+    from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
+    from likewise.models.relu_network import read_relu_network
+
+    metric = AttributeSubspace(["sex", "race"]).fit(data.X_train).metric_
+    if name == "network":
+        kind = MLPBaselineClassifier(random_state=0)
+    else:
+        kind = SenSRClassifier(metric=metric, random_state=0)
+    kind.fit(data.X_train, data.y[data.train_index])
+    model = as_model(kind)
+    layout = TableLayout.of(data.domain)
+    return model, NetworkFamily(read_relu_network(model), layout, model.loss), "encoded"
+
+
+def own_losses(model, kind, data, rows, y):
+    """Losses by the model itself of encoded rows."""
+    if kind == "encoded":
+        return model.losses(pd.DataFrame(rows, columns=data.X.columns), y)
+    frame = data.domain.decode(rows)
+    for column in data.domain.columns_:
+        if column.categories:
+            frame[column.name] = pd.Categorical(frame[column.name], categories=list(column.categories))
+    return model.losses(frame[list(data.frame.columns)], y)
+
+
+def moves_of(family):
+    """Thresholds of a tree model for the search of the domain."""
+    trees = getattr(family, "trees", None)
+    if trees is None:
+        return DomainMoves()
+    return DomainMoves(cuts=trees.thresholds(family.layout))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--people", type=int, default=500)
+    parser.add_argument(
+        "--model", default="xgboost", choices=["xgboost", "lightgbm", "hist", "forest", "network", "sensr"]
+    )
+    parser.add_argument("--lambda", dest="lambdas", type=float, action="append", default=[])
+    parser.add_argument("--eps", type=float, action="append", default=[])
+    parser.add_argument("--nodes", type=int, default=3000)
+    asked = parser.parse_args()
+    data = load_adult()
+    metric = AttributeSubspace(["sex", "race"]).fit(data.X_train).metric_.without_feature_map()
+    make = network_model if asked.model in ("network", "sensr") else tree_model
+    model, family, kind = make(asked.model, data)
+    chosen = np.random.default_rng(0).choice(data.test_index, asked.people, replace=False)
+    X, y = data.X.to_numpy()[chosen], data.y[chosen]
+    targets = model.targets(y)
+    budget = Budget(nodes=asked.nodes)
+    maximise(family, metric, X[:2], targets[:2], 20.0, budget=Budget(nodes=20))  # compile
+    moves = moves_of(family)
+
+    def search(lam):
+        ask = lambda rows, t: family.losses(family.layout.values(rows), t)  # noqa: E731
+        return search_domain(ask, family.layout, metric, X, targets, [lam], moves=moves).rows
+
+    print(
+        f"{asked.model}: {asked.people} people, at most {asked.nodes} regions each, rounding slack {family.slack:.1e}"
+    )
+    for lam in asked.lambdas:
+        clock = time.process_time()
+        found = maximise(family, metric, X, targets, lam, starts=search(lam), budget=budget, tol=TOL)
+        spent = 1e3 * (time.process_time() - clock) / asked.people
+        wrong = np.abs(own_losses(model, kind, data, found.rows, y) - found.loss).max()
+        width = found.upper - found.lower
+        print(
+            f"λ = {lam:g}: closed (< 1e-3 besides the slack) {np.mean(width - family.slack < 1e-3):.1%}, {spent:.1f} CPU ms a person, "
+            f"regions {found.nodes.mean():.0f} in the mean, mean bracket [{found.lower.mean():.4f}, "
+            f"{found.upper.mean():.4f}]; model's own loss differs by at most {wrong:.1e}"
+        )
+    base = family.losses(family.layout.values(X), targets)
+    for eps in asked.eps:
+        clock = time.process_time()
+
+        def solve(lam, starts, seconds):
+            more = search(lam) if starts is None else np.concatenate([search(lam), starts], axis=1)
+            return maximise(family, metric, X, targets, lam, starts=more, budget=budget, tol=TOL)
+
+        found = bracket_value(solve, base, eps, start=15.0)
+        spent = 1e3 * (time.process_time() - clock) / asked.people
+        low, high = found.gap
+        print(
+            f"ε = {eps:g}: V(ε) in [{found.lower:.4f}, {found.upper:.4f}], width {(found.upper / found.lower - 1):.2%}, "
+            f"gap in [{low:.4f}, {high:.4f}], λ = {found.lambda_:.3g}, {spent:.0f} CPU ms a person, {found.status}"
+        )
+
+
+if __name__ == "__main__":
+    main()

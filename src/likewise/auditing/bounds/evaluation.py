@@ -1,0 +1,232 @@
+"""Regions of people evaluated: bounded, made smaller, looked at for rows that beat what is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from likewise.auditing.bounds.family import Family, LossBound
+from likewise.auditing.bounds.free_moves import free_regions
+from likewise.auditing.bounds.least_cost import LeastCost, Quadratic
+from likewise.auditing.bounds.reachable import within_reach
+from likewise.auditing.bounds.regions import Regions, Split, encoded_box, whole_domain
+from likewise.auditing.bounds.table_layout import IntArray, TableLayout
+from likewise.core.arrays import FloatArray
+
+__all__ = ["FREE", "Evaluated", "Evaluation"]
+
+# A region that reaches less than this share of what it did is looked over again for what is out of reach.
+_NEARER = 0.95
+# A move costs nothing when d² is below this share of its squared length, times the largest eigenvalue of Σ.
+FREE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """Regions that are done (whose, how high), and those that stay open."""
+
+    done: IntArray
+    done_upper: FloatArray
+    people: IntArray
+    upper: FloatArray
+    regions: Regions
+    state: Any
+    point: FloatArray
+    split: Split
+    reach: FloatArray
+
+
+@dataclass(eq=False)
+class Evaluation:
+    """The people, their incumbents, and the evaluation of regions."""
+
+    family: Family
+    metric: Any
+    X: FloatArray
+    targets: Any
+    lam: float
+    tol: float
+    layout: TableLayout = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.layout, self.n = self.family.layout, len(self.X)
+        self.form = Quadratic.of(self.metric, self.layout.width)
+        self.own = self.layout.values(self.X)
+        # Encoded anew: a person's distance to themself is exactly 0.
+        self.origin = self.layout.encode(self.own)
+        self.lower, self.cost = np.full(self.n, -np.inf), np.zeros(self.n)
+        self.loss, self.values = np.zeros(self.n), self.own.copy()
+        self.offer(np.arange(self.n), self.own, self.family.losses(self.own, self.targets))
+
+    def costs(self, people: IntArray, values: FloatArray) -> FloatArray:
+        """Squared fair distances; exactly 0 where it is rounding."""
+        delta = self.layout.encode(values) - self.origin[people]
+        cost = np.asarray(self.metric.squared_norm(delta))
+        free = cost <= FREE * self.form.largest * (delta**2).sum(axis=1)
+        return np.where(free if np.isinf(self.lam) else (delta == 0).all(axis=1), 0.0, cost)
+
+    def offer(self, people: IntArray, values: FloatArray, loss: FloatArray) -> FloatArray:
+        """Keep rows that beat the incumbents; return what each attains."""
+        cost = self.costs(people, values)
+        with np.errstate(invalid="ignore"):
+            attained = loss - np.where(cost > 0, self.lam * cost, 0.0)
+        # The last assignment of a person wins, and the values rise.
+        for i in np.argsort(attained, kind="stable"):
+            person = people[i]
+            if attained[i] > self.lower[person]:
+                self.lower[person], self.loss[person], self.cost[person] = attained[i], loss[i], cost[i]
+                self.values[person] = values[i]
+        return np.asarray(attained)
+
+    def offer_starts(self, starts: FloatArray) -> None:
+        """Look at given rows, as far as they lie in the person's domain."""
+        whole = whole_domain(self.layout, self.own)
+        for s in range(starts.shape[1]):
+            people = np.flatnonzero(np.isfinite(starts[:, s]).all(axis=1))
+            values, domain = self.layout.values(starts[people, s]), whole.take(people)
+            inside = ((values >= domain.low) & (values <= domain.high)).all(axis=1)
+            for i in np.flatnonzero(self.layout.is_category):
+                place = self.layout.offset[i] + values[:, i].astype(np.int64)
+                inside &= domain.allowed[np.arange(len(people)), place] != 0
+            people, values = people[inside], values[inside]
+            self.offer(people, values, self.family.losses(values, self.targets[people]))
+
+    def domains(self) -> Regions:
+        """The whole domain of everybody, or as much of it as moves that cost nothing can reach."""
+        regions = whole_domain(self.layout, self.own)
+        if np.isinf(self.lam):
+            regions = free_regions(self.layout, self.metric, regions, self.own)
+        return regions
+
+    def shrink(self, people: IntArray, regions: Regions) -> Regions:
+        """Take off whole domains what no move that costs nothing reaches."""
+        if not np.isinf(self.lam):
+            return regions
+        origin = self.origin[people]
+        lower, upper = encoded_box(self.layout, regions)
+        far = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
+        reach = FREE * self.form.largest * (far**2).sum(axis=1)
+        return within_reach(self.layout, self.form, regions, origin, origin, reach)
+
+    def evaluate(
+        self,
+        people: IntArray,
+        regions: Regions,
+        state: Any,
+        warm: FloatArray,
+        parent: FloatArray,
+        reach: FloatArray,
+    ) -> Evaluated:
+        """Bound regions; those that cannot beat the incumbent are told apart before any distance is computed."""
+        targets = self.targets[people]
+        bound = self.family.bound(regions, self.origin[people], targets, state)
+        upper = np.minimum(parent, _highest(self.layout, regions, bound, self.origin[people]))
+        kept = np.flatnonzero(upper > self.lower[people] + self.tol)
+        dropped = np.setdiff1d(np.arange(len(people)), kept, assume_unique=True)
+        who, part, bound, reach = people[kept], regions.take(kept), bound.take(kept), reach[kept]
+        reach = self._nearer(who, part, bound, reach, warm[kept])
+        least = self._least(part, bound, who, warm[kept])
+        above = self._above(part, bound, who, least)
+        above = np.minimum(above, upper[kept])
+        losses, gap, split = self.family.look(part, targets[kept], bound, least.values)
+        self.offer(who, least.values, losses)
+        split = self._by_distance(part, who, least, gap, split)
+        return Evaluated(
+            people[dropped], upper[dropped], who, above, part, bound.state, least.point, split, reach
+        )
+
+    def _nearer(
+        self, people: IntArray, regions: Regions, bound: LossBound, reach: FloatArray, warm: FloatArray
+    ) -> FloatArray:
+        """Take off regions, in place, what is too far to matter, if they reach less far than when that was last done."""
+        if np.isinf(self.lam) or self.lam == 0:
+            return reach
+        top = _highest(self.layout, regions, bound, self.origin[people])
+        now = np.maximum(top - self.lower[people], 0.0) / self.lam
+        at = np.flatnonzero(now < _NEARER * reach)
+        if not len(at):
+            return reach
+        who = people[at]
+        smaller = within_reach(self.layout, self.form, regions.take(at), self.origin[who], warm[at], now[at])
+        regions.low[at], regions.high[at], regions.allowed[at] = smaller.low, smaller.high, smaller.allowed
+        bound.put(at, self.family.bound(smaller, self.origin[who], self.targets[who], bound.state[at]))
+        reach[at] = now[at]
+        return reach
+
+    def _least(self, regions: Regions, bound: LossBound, people: IntArray, warm: FloatArray) -> LeastCost:
+        flat = bound.slope is None or np.isinf(self.lam)
+        price = np.full(len(people), 1.0 if flat else self.lam)
+        slope = None if flat else bound.slope
+        return LeastCost.over(self.layout, self.form, regions, self.origin[people], warm, price, slope)
+
+    def _above(self, regions: Regions, bound: LossBound, people: IntArray, least: LeastCost) -> FloatArray:
+        """Upper bound of loss − λ d² over each region."""
+        if np.isinf(self.lam):
+            lower, upper = encoded_box(self.layout, regions)
+            reach = np.maximum(np.abs(lower - self.origin[people]), np.abs(upper - self.origin[people]))
+            costly = least.bound > FREE * self.form.largest * (reach**2).sum(axis=1)
+            top = _highest(self.layout, regions, bound, self.origin[people])
+            return np.where(costly, -np.inf, top)
+        if bound.slope is None:
+            return np.asarray(bound.upper - self.lam * np.maximum(least.bound, 0.0))
+        at_origin = (bound.slope * self.origin[people]).sum(axis=1)
+        return np.asarray(bound.upper - at_origin - least.bound)
+
+    def _by_distance(
+        self, regions: Regions, people: IntArray, least: LeastCost, gap: FloatArray, split: Split
+    ) -> Split:
+        """Where the model is decided, or the distance leaves more open than it, cut where the point is no row."""
+        off = np.abs(self.layout.encode(least.values) - least.point)
+        cost = np.asarray(self.metric.squared_norm(self.layout.encode(least.values) - self.origin[people]))
+        relaxed = np.asarray(self.metric.squared_norm(least.point - self.origin[people]))
+        lam = 1.0 if np.isinf(self.lam) else self.lam
+        other = (split.column < 0) | (lam * (cost - relaxed) > gap)
+        if not other.any():
+            return split
+        per_column = np.maximum.reduceat(off, self.layout.start, axis=1)
+        open_number = regions.high > regions.low
+        first = np.append(self.layout.offset, self.layout.n_categories)
+        for i in np.flatnonzero(self.layout.is_category):
+            open_number[:, i] = regions.allowed[:, first[i] : first[i + 1]].sum(axis=1) > 1
+        per_column[~open_number] = -1.0
+        column = per_column.argmax(axis=1)
+        rows = np.arange(len(people))
+        useful = other & (per_column[rows, column] > 1e-9)
+        result = Split(split.column.copy(), split.cut.copy(), split.left.copy())
+        result.column[useful] = column[useful]
+        result.column[other & ~useful & (split.column < 0)] = -1
+        for i in np.flatnonzero(useful):
+            self._cut_at_point(regions, least, int(i), int(column[i]), result)
+        return result
+
+    def _cut_at_point(self, regions: Regions, least: LeastCost, i: int, column: int, split: Split) -> None:
+        layout = self.layout
+        if layout.is_category[column]:
+            # The row's category on one side, all others on the other.
+            split.left[i] = 0
+            split.left[i, int(layout.offset[column]) + int(least.values[i, column])] = 1
+            return
+        at = least.point[i, layout.start[column]] * layout.scale[column] + layout.mean[column]
+        if layout.is_integer[column]:
+            at = np.floor(at)
+            split.cut[i] = min(max(at, regions.low[i, column]), regions.high[i, column] - 1.0)
+        else:
+            ends = regions.low[i, column], np.nextafter(regions.high[i, column], -np.inf)
+            split.cut[i] = min(max((at + least.values[i, column]) / 2.0, ends[0]), ends[1])
+
+
+def _highest(layout: TableLayout, regions: Regions, bound: LossBound, origin: FloatArray) -> FloatArray:
+    """The largest value of a linear loss bound over each region, distances aside."""
+    if bound.slope is None:
+        return bound.upper
+    lower, upper = encoded_box(layout, regions)
+    slope = bound.slope
+    with np.errstate(invalid="ignore"):
+        ends = np.where(slope > 0, slope * upper, np.where(slope < 0, slope * lower, 0.0))
+    for first, last, _ in layout.blocks:
+        part = np.where(upper[:, first:last] > 0, slope[:, first:last], -np.inf)
+        ends[:, first] = part.max(axis=1)
+        ends[:, first + 1 : last] = 0.0
+    return np.asarray(bound.upper + ends.sum(axis=1) - (slope * origin).sum(axis=1))

@@ -1,0 +1,1 @@
+"""ReLU networks: linear bounds by back-substitution over a region."""

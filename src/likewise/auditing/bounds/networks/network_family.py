@@ -1,0 +1,225 @@
+"""ReLU networks for the branch and bound: a line above the loss over each region, cuts of the inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likewise.auditing.bounds.family import LossBound
+from likewise.auditing.bounds.networks.linear_bounds import Lines, hidden_bounds, output_lines
+from likewise.auditing.bounds.regions import Regions, Split, encoded_box, halves
+from likewise.auditing.bounds.score_losses import Components, sure_decisions
+from likewise.auditing.bounds.table_layout import TableLayout
+from likewise.core.arrays import FloatArray
+from likewise.core.errors import InputError
+from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared
+from likewise.models.relu_network import ReluNetwork
+
+__all__ = ["NetworkFamily"]
+
+
+class NetworkFamily:
+    """Bounds of a ReLU network's loss over regions of a table.
+
+    The network sees encoded rows. With two classes or a regression the loss is convex in one number f: over a region
+    where f lies in [f₀, f₁] it lies below its chord there, and the chord of a line above (or below) f is a line above
+    the loss.
+
+    Parameters
+    ----------
+    net : ReluNetwork
+    layout : TableLayout
+    loss : Loss
+
+    Examples
+    --------
+    >>> from likewise.domains import BoxDomain
+    >>> net = ReluNetwork((np.eye(1), np.array([[2.0]])), (np.zeros(1), np.zeros(1)))
+    >>> family = NetworkFamily(net, TableLayout.of(BoxDomain([-1.0], [1.0])), Squared())
+    >>> family.losses(np.array([[0.5]]), np.array([0.0]))
+    array([1.])
+    """
+
+    def __init__(self, net: ReluNetwork, layout: TableLayout, loss: Loss) -> None:
+        if net.n_inputs != layout.width:
+            raise InputError(
+                f"bounds: the network takes {net.n_inputs} columns, the domain encodes {layout.width}. "
+                "Pass the domain whose encoding the network was trained on."
+            )
+        self.net, self.layout = net, layout
+        # Two scores are one: their difference.
+        outputs = 1 if net.n_outputs == 2 else net.n_outputs
+        self._head = np.array([[-1.0, 1.0]]) if net.n_outputs == 2 else np.eye(outputs)
+        self.parts = Components.of(loss, outputs, probabilities=False)
+        self._convex = outputs == 1 and isinstance(loss, (CrossEntropy, Hinge, Squared))
+        lower, upper = _whole_box(layout)
+        error = net.rounding(np.maximum(np.abs(lower), np.abs(upper))) * float(
+            np.abs(self._head).sum(axis=1).max()
+        )
+        if not np.isfinite(error):
+            raise InputError(
+                "bounds: a network is bounded over a bounded domain only. Give every number a range."
+            )
+        # One component is a difference of at most two outputs.
+        error *= float(np.abs(self.parts.mixing).sum(axis=1).max())
+        smooth = isinstance(loss, (CrossEntropy, Hinge))
+        self.slack, self._within = (error, 0.0) if smooth else (0.0, error)
+        self._units = sum(len(weight) for weight in net.weights[:-1])
+        # Behind many wide layers the lines of large regions say little about which column matters.
+        self._loose = self._units > 100 and len(net.weights) > 4
+
+    def state(self, n: int) -> FloatArray:
+        """Nothing is known of any hidden unit, (n, 2, U)."""
+        bounds = np.empty((n, 2, self._units))
+        bounds[:, 0], bounds[:, 1] = -np.inf, np.inf
+        return bounds
+
+    def bound(self, regions: Regions, origin: FloatArray, targets: Any, state: FloatArray) -> LossBound:
+        """Line above the loss over each region, and bounds of all hidden units there."""
+        lower, upper = encoded_box(self.layout, regions)
+        hidden = hidden_bounds(self.net, lower, upper, self.layout.blocks, state)
+        if not self._convex:
+            return self._flat(targets, hidden, lower, upper)
+        head = np.concatenate([self._head, -self._head])
+        lines = output_lines(self.net, head, np.zeros(2), hidden, lower, upper, self.layout.blocks)
+        top = lines.highest[:, 0] + self._within
+        bottom = np.minimum(-lines.highest[:, 1] - self._within, top)
+        ends = [self._unclipped(f, targets) for f in (bottom, top)]
+        width = top - bottom
+        # Where the loss is clipped a constant lies lower than any chord.
+        clipped = np.maximum(*ends) > self.parts.loss.upper_bound
+        ends = [np.minimum(end, self.parts.loss.upper_bound) for end in ends]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rise = np.where((width > 1e-12) & ~clipped, (ends[1] - ends[0]) / width, 0.0)
+        # A falling chord takes the line below f, which is minus the line above −f.
+        at = np.where(rise >= 0, 0, 1)
+        sign = np.where(rise >= 0, 1.0, -1.0)
+        rows = np.arange(len(regions))
+        slope = (rise * sign)[:, None] * lines.slope[rows, at]
+        offset = sign * lines.offset[rows, at] + np.where(at == 0, self._within, -self._within)
+        base = np.where((width > 1e-12) & ~clipped, ends[0] + rise * (offset - bottom), np.maximum(*ends))
+        upper_value = base + (slope * origin).sum(axis=1)
+        effect = np.abs(lines.effect).sum(axis=1)
+        weight = np.abs(lines.slope).sum(axis=1)
+        return LossBound(upper_value, slope, hidden, (slope, base, effect, weight))
+
+    def _flat(self, targets: Any, hidden: FloatArray, lower: FloatArray, upper: FloatArray) -> LossBound:
+        """A constant above the loss, from upper bounds of its components."""
+        label = self.parts.labels(targets)
+        n, count = len(lower), self.parts.n_components
+        highest = np.empty((n, count))
+        effect, weight = np.zeros((n, len(self.net.weights[0]))), np.zeros((n, self.layout.width))
+        for y in np.unique(label):
+            rows = np.flatnonzero(label == y)
+            lines = self._lines(self.parts.mixing[y].T @ self._head, hidden[rows], lower[rows], upper[rows])
+            highest[rows] = lines.highest + self._within
+            weight[rows] = np.abs(lines.slope).sum(axis=1)
+            if len(self.net.weights) > 1:
+                effect[rows] = np.abs(lines.effect).sum(axis=1)
+        zero = np.zeros((n, self.layout.width))
+        value = self.parts.losses(highest, targets)
+        return LossBound(value, None, hidden, (zero, value, effect, weight))
+
+    def _lines(self, head: FloatArray, hidden: FloatArray, lower: FloatArray, upper: FloatArray) -> Lines:
+        return output_lines(self.net, head, np.zeros(len(head)), hidden, lower, upper, self.layout.blocks)
+
+    def decide(self, regions: Regions, state: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
+        """The one decision of all rows of each region or −1, how much each column matters, and the state.
+
+        Parameters
+        ----------
+        regions : Regions
+        state : float array
+            Of larger regions, or from `state`.
+
+        Returns
+        -------
+        label : int array of shape (n,)
+        importance : float array of shape (n, P)
+        state : float array
+        """
+        lower, upper = encoded_box(self.layout, regions)
+        hidden = hidden_bounds(self.net, lower, upper, self.layout.blocks, state)
+        label = np.full(len(regions), -1)
+        effect, weight = np.zeros((len(regions), len(self.net.weights[0]))), np.zeros_like(lower)
+        n_labels = len(self.parts.mixing)
+        heads = np.concatenate([self.parts.mixing[y].T @ self._head for y in range(n_labels)])
+        lines = self._lines(heads, hidden, lower, upper)
+        highest = lines.highest.reshape(len(regions), n_labels, -1) + max(self.slack, self._within)
+        for y in range(n_labels):
+            sure = (highest[:, y] < 0).all(axis=1)
+            label[sure] = y
+        weight = np.abs(lines.slope).max(axis=1)
+        if len(self.net.weights) > 1:
+            effect = np.abs(lines.effect).max(axis=1)
+        return label, self._importance(lower, upper, hidden, effect, weight), hidden
+
+    def decisions(self, values: FloatArray) -> Any:
+        """The decision of rows of values, (n,); −1 where the model's rounding leaves it open."""
+        outputs = self.net.outputs(self.layout.encode(values)) @ self._head.T
+        return sure_decisions(outputs, self.parts, max(self.slack, self._within))
+
+    def cuts(self, regions: Regions, column: Any, values: FloatArray) -> Split:
+        """Cut numbers in the middle."""
+        return halves(self.layout, regions, column, values)
+
+    def losses(self, values: FloatArray, targets: Any) -> FloatArray:
+        """Exact loss of rows of values."""
+        outputs = self.net.outputs(self.layout.encode(values)) @ self._head.T
+        mixing = self.parts.mixing[self.parts.labels(targets)]
+        return self.parts.losses(np.einsum("nc,nck->nk", outputs, mixing), targets)
+
+    def look(
+        self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray
+    ) -> tuple[FloatArray, FloatArray, Split]:
+        """Loss at a row of each region, how far the line lies above it there, and where to cut."""
+        losses = self.losses(values, targets)
+        slope, base, effect, weight = bound.extra
+        line = base + (slope * self.layout.encode(values)).sum(axis=1)
+        lower, upper = encoded_box(self.layout, regions)
+        importance = self._importance(lower, upper, bound.state, effect, weight)
+        column = importance.argmax(axis=1)
+        rows = np.arange(len(column))
+        column = np.where(importance[rows, column] > 0, column, -1)
+        return losses, line - losses, halves(self.layout, regions, column, values)
+
+    def _unclipped(self, f: FloatArray, targets: Any) -> FloatArray:
+        """The loss as a convex function of f: cross-entropy that is clipped at its bound would be none."""
+        components = f[:, None] * self.parts.mixing[self.parts.labels(targets)][:, 0]
+        if isinstance(self.parts.loss, CrossEntropy):
+            return np.logaddexp(0.0, components[:, 0])
+        return self.parts.losses(components, targets)
+
+    def _importance(
+        self, lower: FloatArray, upper: FloatArray, hidden: FloatArray, effect: FloatArray, weight: FloatArray
+    ) -> FloatArray:
+        """How much of what is open each column is responsible for, (n, P); 0 where it is one value already."""
+        spread = upper - lower
+        score = weight * spread
+        if len(self.net.weights) > 1:
+            first = len(self.net.weights[0])
+            low, high = hidden[:, 0, :first], hidden[:, 1, :first]
+            # Units that may well be on or off count most.
+            with np.errstate(invalid="ignore"):
+                even = np.minimum(-low, high) / (high - low)
+            even = np.where((low < 0) & (high > 0), even, 0.0)
+            score = score + ((effect * even) @ np.abs(self.net.weights[0])) * spread
+            if self._loose:
+                plain = (even @ np.abs(self.net.weights[0])) * spread
+                score = _shares(score) + _shares(plain)
+        score = np.maximum(score, 1e-12 * (spread > 0))
+        return np.asarray(np.add.reduceat(score, self.layout.start, axis=1))
+
+
+def _whole_box(layout: TableLayout) -> tuple[FloatArray, FloatArray]:
+    """Encoded ends of the whole domain."""
+    low = np.array([[0.0 if c.categories else c.lower for c in layout.columns]])
+    high = np.array([[0.0 if c.categories else c.upper for c in layout.columns]])
+    lower, upper = encoded_box(layout, Regions(low, high, np.ones((1, layout.n_categories), dtype=np.uint8)))
+    return lower[0], upper[0]
+
+
+def _shares(score: FloatArray) -> FloatArray:
+    """Each row divided by its sum."""
+    return np.asarray(score / np.maximum(score.sum(axis=1, keepdims=True), 1e-300))

@@ -1,0 +1,145 @@
+"""The worst loss that scores can have when only upper bounds of them are known.
+
+For a label y a loss is a function of a few *components* that it never falls in: z_j − z_y of every other class for
+scores, −p_y (or p_j − p_y) for probabilities, (f, −f) for a regression. Upper bounds of the components give an upper
+bound of the loss; exact components give the loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likewise.auditing.bounds.table_layout import IntArray
+from likewise.core.arrays import FloatArray
+from likewise.core.errors import InputError
+from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared, ZeroOne
+
+__all__ = ["Components", "sure_decisions"]
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """How outputs become components for every label, and components a loss.
+
+    Parameters
+    ----------
+    mixing : float array of shape (L, C, K)
+        For label l: component k = Σ_c mixing[l, c, k] · output c.
+    loss : Loss
+    probabilities : bool
+        Whether outputs are class probabilities.
+    ties : bool array of shape (L, K)
+        Whether a component of exactly 0 already is a wrong decision.
+    """
+
+    mixing: FloatArray
+    loss: Loss
+    probabilities: bool
+    ties: np.ndarray[Any, np.dtype[np.bool_]]
+
+    @classmethod
+    def of(cls, loss: Loss, n_outputs: int, *, probabilities: bool) -> Components:
+        """Work out the components of a loss.
+
+        Parameters
+        ----------
+        loss : Loss
+            Cross-entropy, hinge, zero-one or squared.
+        n_outputs : int
+            1 for two classes by one score or a regression.
+        probabilities : bool
+
+        Examples
+        --------
+        >>> parts = Components.of(CrossEntropy(), 1, probabilities=False)
+        >>> parts.losses(np.array([[0.0]]), np.array([1])).round(3)
+        array([0.693])
+        """
+        if isinstance(loss, Squared):
+            return cls(np.array([[[1.0, -1.0]]]), loss, False, np.zeros((1, 2), dtype=bool))
+        if not isinstance(loss, (CrossEntropy, Hinge, ZeroOne)):
+            raise InputError(
+                f"bounds: the loss {loss.name!r} is not known to rise with the scores of the other classes. "
+                "Use 'cross_entropy', 'hinge', 'zero_one' or 'squared'."
+            )
+        if n_outputs == 1 and not probabilities:
+            mixing = np.array([[[1.0]], [[-1.0]]])
+            return cls(mixing, loss, False, np.array([[False], [True]]))
+        if probabilities and isinstance(loss, CrossEntropy):
+            mixing = -np.eye(n_outputs)[:, :, None]
+            return cls(mixing, loss, True, np.zeros((n_outputs, 1), dtype=bool))
+        if probabilities and isinstance(loss, Hinge):
+            raise InputError("bounds: hinge needs class scores, and this model gives probabilities.")
+        mixing = np.zeros((n_outputs, n_outputs, n_outputs - 1))
+        ties = np.zeros((n_outputs, n_outputs - 1), dtype=bool)
+        for y in range(n_outputs):
+            for k, other in enumerate(j for j in range(n_outputs) if j != y):
+                mixing[y, other, k], mixing[y, y, k] = 1.0, -1.0
+                ties[y, k] = other < y
+        return cls(mixing, loss, probabilities, ties)
+
+    @property
+    def n_components(self) -> int:
+        """Number of components K."""
+        return int(self.mixing.shape[2])
+
+    def labels(self, targets: Any) -> IntArray:
+        """Return which label's components each target uses."""
+        if isinstance(self.loss, Squared):
+            return np.zeros(len(targets), dtype=np.int64)
+        return np.asarray(targets, dtype=np.int64)
+
+    def losses(self, components: FloatArray, targets: Any) -> FloatArray:
+        """Loss of components (n, K); it never falls when one of them rises."""
+        if isinstance(self.loss, Squared):
+            y = np.asarray(targets, dtype=np.float64)
+            over = np.maximum(components[:, 0] - y, components[:, 1] + y)
+            return np.asarray(np.maximum(over, 0.0) ** 2)
+        if isinstance(self.loss, CrossEntropy):
+            if self.probabilities:
+                with np.errstate(divide="ignore"):
+                    table = -np.log(np.maximum(-components[:, 0], self.loss.floor))
+            else:
+                top = np.maximum(components.max(axis=1), 0.0)
+                rest = np.exp(components - top[:, None]).sum(axis=1) + np.exp(-top)
+                table = top + np.log(rest)
+            return np.asarray(np.clip(table, 0.0, self.loss.upper_bound))
+        if isinstance(self.loss, Hinge):
+            return np.asarray(np.maximum(0.0, 1.0 + components.max(axis=1)))
+        ties = self.ties[self.labels(targets)]
+        wrong = (components > 0.0) | (ties & (components == 0.0))
+        return np.asarray(wrong.any(axis=1), dtype=np.float64)
+
+    def weights(self, components: FloatArray, targets: Any) -> FloatArray:
+        """How much each component counts at these values, (n, K), for choosing where to split."""
+        if self.n_components == 1:
+            return np.ones_like(components)
+        if isinstance(self.loss, Squared):
+            y = np.asarray(targets, dtype=np.float64)
+            return np.maximum(np.stack([components[:, 0] - y, components[:, 1] + y], axis=1), 0.0) + 1e-9
+        raised = np.exp(components - components.max(axis=1, keepdims=True))
+        return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def sure_decisions(outputs: FloatArray, parts: Components, slack: float) -> IntArray:
+    """Return the class whose every component is below 0 by more than the slack, (n,); −1 where there is none.
+
+    Parameters
+    ----------
+    outputs : float array of shape (n, C)
+    parts : Components
+        Of the zero-one loss.
+    slack : float
+
+    Examples
+    --------
+    >>> sure_decisions(np.array([[2.0], [-1.0], [0.0]]), Components.of(ZeroOne(), 1, probabilities=False), 1e-6)
+    array([ 1,  0, -1])
+    """
+    label = np.full(len(outputs), -1, dtype=np.int64)
+    for y, mixing in enumerate(parts.mixing):
+        label[(outputs @ mixing < -slack).all(axis=1)] = y
+    return label

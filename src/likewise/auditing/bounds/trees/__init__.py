@@ -1,0 +1,1 @@
+"""Tree ensembles: the sum of the highest leaves that a region can reach."""

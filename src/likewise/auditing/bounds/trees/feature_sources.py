@@ -1,0 +1,109 @@
+"""How a model's features come from the columns of a domain: what each value of a column becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likewise.auditing.bounds.table_layout import TableLayout
+from likewise.core.arrays import FloatArray
+from likewise.core.errors import InputError
+from likewise.models.tree_ensemble import TreeEnsemble
+
+__all__ = ["FeatureSource", "encoded_sources", "raw_sources"]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSource:
+    """One feature of a model as a function of one column.
+
+    Parameters
+    ----------
+    column : int
+        Which column of the layout.
+    mean, scale : float
+        A number v becomes (v − mean) / scale.
+    table : float array, optional
+        Of a categorical column: what each category becomes; NaN is missing.
+    """
+
+    column: int
+    mean: float = 0.0
+    scale: float = 1.0
+    table: FloatArray | None = None
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Return the feature for values of the column."""
+        if self.table is not None:
+            return np.asarray(self.table[np.asarray(values, dtype=np.int64)])
+        if self.mean == 0.0 and self.scale == 1.0:
+            return np.asarray(values, dtype=np.float64)
+        return np.asarray((values - self.mean) / self.scale)
+
+
+def encoded_sources(layout: TableLayout) -> tuple[FeatureSource, ...]:
+    """Sources of a model that sees encoded rows: feature j is the encoded column j.
+
+    Examples
+    --------
+    >>> from likewise.domains import BoxDomain
+    >>> [source.column for source in encoded_sources(TableLayout.of(BoxDomain([0.0, 0.0], [1.0, 1.0])))]
+    [0, 1]
+    """
+    sources: list[FeatureSource] = []
+    for i, column in enumerate(layout.columns):
+        if column.kind != "categorical":
+            sources.append(FeatureSource(i, column.mean, column.scale))
+        elif column.is_binary:
+            sources.append(FeatureSource(i, table=np.array([0.0, 1.0])))
+        else:
+            sources += [FeatureSource(i, table=row) for row in np.eye(len(column.categories))]
+    return tuple(sources)
+
+
+def raw_sources(
+    layout: TableLayout, trees: TreeEnsemble, names: Sequence[str] | None = None
+) -> tuple[FeatureSource, ...]:
+    """Sources of a model that sees the table itself, its categories by their own codes.
+
+    Parameters
+    ----------
+    layout : TableLayout
+    trees : TreeEnsemble
+        Knows the codes of its categories.
+    names : sequence of str, optional
+        The model's columns in order; its own by default.
+    """
+    known = {column.name: i for i, column in enumerate(layout.columns)}
+    wanted = names if names is not None else trees.feature_names
+    if wanted is None:
+        raise InputError("bounds: the model does not know the names of its columns. Pass them as 'names'.")
+    sources = []
+    for j, name in enumerate(wanted):
+        if name not in known:
+            raise InputError(
+                f"bounds: the model's column {name!r} is none of the domain's: {list(known)[:12]}."
+            )
+        column = layout.columns[known[name]]
+        if column.kind != "categorical":
+            sources.append(FeatureSource(known[name]))
+            continue
+        sources.append(
+            FeatureSource(known[name], table=_codes(column.categories, trees.categories.get(j), name))
+        )
+    return tuple(sources)
+
+
+def _codes(categories: Sequence[Any], codes: Sequence[Any] | None, name: str) -> FloatArray:
+    if codes is not None:
+        places = {value: float(code) for code, value in enumerate(codes)}
+        return np.array([places.get(category, np.nan) for category in categories])
+    try:
+        return np.array([float(category) for category in categories])
+    except (TypeError, ValueError):
+        raise InputError(
+            f"bounds: the domain's column {name!r} has categories, and the model does not say their codes."
+        ) from None

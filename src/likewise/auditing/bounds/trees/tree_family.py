@@ -1,0 +1,185 @@
+"""Tree ensembles for the branch and bound: loss at the sum of the highest leaves, cuts at the trees' own splits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from likewise.auditing.bounds.family import LossBound
+from likewise.auditing.bounds.regions import Regions, Split, halves
+from likewise.auditing.bounds.score_losses import Components
+from likewise.auditing.bounds.table_layout import IntArray, TableLayout
+from likewise.auditing.bounds.trees.feature_sources import FeatureSource
+from likewise.auditing.bounds.trees.highest_leaves import highest_leaves, leaves_of_rows, packed
+from likewise.auditing.bounds.trees.table_trees import TableTrees
+from likewise.core.arrays import FloatArray
+from likewise.models.losses import CrossEntropy, Hinge, Loss
+from likewise.models.tree_ensemble import TreeEnsemble
+
+__all__ = ["TreeFamily"]
+
+
+class TreeFamily:
+    """Bounds of a tree ensemble's loss over regions of a table.
+
+    Parameters
+    ----------
+    trees : TreeEnsemble
+    layout : TableLayout
+    sources : sequence of FeatureSource
+        How the trees' features come from the columns: `raw_sources` or `encoded_sources`.
+    loss : Loss
+
+    Examples
+    --------
+    >>> from likewise.auditing.bounds.trees.feature_sources import encoded_sources
+    >>> from likewise.domains import BoxDomain
+    >>> from likewise.models.losses import ZeroOne
+    >>> stump = TreeEnsemble.from_nodes(
+    ...     roots=[0], left=[1, -1, -1], right=[2, -1, -1], feature=[0, 0, 0], threshold=[0.5, 0.0, 0.0],
+    ...     values=[[0.0], [-1.0], [2.0]], base=[0.0], kind="scores", n_features=1,
+    ... )
+    >>> layout = TableLayout.of(BoxDomain([0.0], [1.0]))
+    >>> family = TreeFamily(stump, layout, encoded_sources(layout), ZeroOne())
+    >>> family.losses(np.array([[0.2], [0.7]]), np.array([0, 0]))
+    array([0., 1.])
+    """
+
+    def __init__(
+        self, trees: TreeEnsemble, layout: TableLayout, sources: Sequence[FeatureSource], loss: Loss
+    ) -> None:
+        self.layout = layout
+        self.parts = Components.of(loss, trees.values.shape[1], probabilities=trees.kind == "probabilities")
+        self.trees = TableTrees.of(trees, layout, sources, self.parts)
+        # Cross-entropy and hinge of scores rise no faster than their components; elsewhere the slack goes into them.
+        smooth = isinstance(loss, (CrossEntropy, Hinge)) and not self.parts.probabilities
+        self.slack, self._within = (self.trees.slack, 0.0) if smooth else (0.0, self.trees.slack)
+        t = self.trees
+        offset, count = layout.offset, layout.count
+        first_word = np.append(0, np.cumsum((count + 63) // 64))
+        self._bits = (offset, count, first_word, packed(t.goes_left, offset, count, first_word))
+        self._walk = (t.left, t.right, t.column, t.cut, t.group, t.goes_left, t.values, t.peak)
+
+    def state(self, n: int) -> IntArray:
+        """Every tree at its root, (n, T)."""
+        return np.tile(self.trees.roots.astype(np.int32), (n, 1))
+
+    def bound(self, regions: Regions, origin: FloatArray, targets: Any, state: Any) -> LossBound:
+        """Upper bound of the loss over each region, and where each tree stands there."""
+        label = self.parts.labels(targets)
+        reached = np.empty_like(state)
+        top = np.empty((*state.shape, self.parts.n_components))
+        highest_leaves(
+            self._walk,
+            self._bits,
+            regions.low,
+            regions.high,
+            regions.allowed,
+            label,
+            state,
+            reached,
+            top,
+        )
+        highest = top.sum(axis=1) + self.trees.base[label] + self._within
+        return LossBound(self.parts.losses(highest, targets), None, reached, (top, highest))
+
+    def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
+        """The one decision of all rows of each region or −1, how much each column matters, and the state.
+
+        Parameters
+        ----------
+        regions : Regions
+        state : int array
+            Of larger regions, or from `state`.
+
+        Returns
+        -------
+        label : int array of shape (n,)
+        importance : float array of shape (n, P)
+        state : int array
+        """
+        label = np.full(len(regions), -1, dtype=np.int64)
+        spread = np.zeros(state.shape)
+        for y in range(len(self.trees.base)):
+            bound = self.bound(regions, np.zeros(0), np.full(len(regions), y), state)
+            top, highest = bound.extra
+            label[(highest + self.slack < 0).all(axis=1)] = y
+            state = bound.state
+            # Highest leaf of one label minus that of another: what the tree leaves open.
+            spread += top.sum(axis=2)
+        undecided = self.trees.left[state] >= 0
+        column = self.trees.column[state]
+        importance = np.zeros((len(regions), self.layout.n_columns))
+        rows = np.arange(len(regions))[:, None]
+        np.add.at(importance, (rows, column), np.where(undecided, np.maximum(spread, 1e-12), 0.0))
+        return label, importance, state
+
+    def decisions(self, values: FloatArray) -> Any:
+        """The decision of rows of values, (n,); −1 where the model's rounding leaves it open."""
+        leaf = self._leaves(values, self.state(len(values)))
+        label = np.full(len(values), -1, dtype=np.int64)
+        for y in range(len(self.trees.base)):
+            components = self.trees.values[y, leaf].sum(axis=1) + self.trees.base[y]
+            label[(components < -self.trees.slack).all(axis=1)] = y
+        return label
+
+    def cuts(self, regions: Regions, column: Any, values: FloatArray) -> Split:
+        """Cut a column where the first tree that waits for it does, else in the middle."""
+        state = self.bound(regions, np.zeros(0), np.zeros(len(regions)), self.state(len(regions))).state
+        waits = (self.trees.left[state] >= 0) & (self.trees.column[state] == np.asarray(column)[:, None])
+        tree = waits.argmax(axis=1)
+        rows = np.arange(len(regions))
+        node, found = state[rows, tree], waits[rows, tree]
+        split = halves(self.layout, regions, np.asarray(column), values)
+        split.cut[found] = self.trees.cut[node[found]]
+        among = found & (self.trees.group[node] >= 0)
+        split.left[among] = self.trees.goes_left[self.trees.group[node[among]]]
+        return split
+
+    def losses(self, values: FloatArray, targets: Any) -> FloatArray:
+        """Exact loss of rows of values."""
+        return self._losses_at(self._leaves(values, self.state(len(values))), targets)
+
+    def look(
+        self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray
+    ) -> tuple[FloatArray, FloatArray, Split]:
+        """Loss at a row of each region, how much the trees leave open there, and where to cut.
+
+        Of the trees whose first open split is on one column, the one whose highest reachable leaf is furthest above
+        its leaf at the row says where.
+        """
+        leaf = self._leaves(values, bound.state)
+        label = self.parts.labels(targets)
+        top, highest = bound.extra
+        weights = self.parts.weights(highest, targets)
+        at = self.trees.values[label[:, None], leaf]
+        gap = ((top - at) * weights[:, None, :]).sum(axis=2)
+        rows = np.arange(len(leaf))
+        # Trees that wait for the same column are decided together: cut the column that they leave most open.
+        column = self.trees.column[bound.state]
+        undecided = self.trees.left[bound.state] >= 0
+        waiting = np.zeros((len(leaf), self.layout.n_columns))
+        np.add.at(waiting, (rows[:, None], column), np.where(undecided, gap, 0.0))
+        wanted = undecided & (column == waiting.argmax(axis=1)[:, None])
+        tree = np.where(wanted, gap, -1.0).argmax(axis=1)
+        node = bound.state[rows, tree]
+        cuttable = self.trees.left[node] >= 0
+        chosen = np.where(cuttable, self.trees.column[node], -1)
+        group = self.trees.group[node]
+        left = np.zeros((len(leaf), self.layout.n_categories), dtype=np.uint8)
+        among = cuttable & (group >= 0)
+        left[among] = self.trees.goes_left[group[among]]
+        losses = self._losses_at(leaf, targets)
+        return losses, np.asarray(bound.upper - losses), Split(chosen, self.trees.cut[node], left)
+
+    def _leaves(self, values: FloatArray, state: Any) -> IntArray:
+        leaf = np.empty(state.shape, dtype=np.int64)
+        leaves_of_rows(self._walk, self.layout.offset, values, state, leaf)
+        return leaf
+
+    def _losses_at(self, leaf: IntArray, targets: Any) -> FloatArray:
+        label = self.parts.labels(targets)
+        components = self.trees.values[label[:, None], leaf].sum(axis=1) + self.trees.base[label]
+        return self.parts.losses(components, targets)

@@ -1,0 +1,112 @@
+"""CatBoost's symmetric trees as plain arrays, from its own JSON."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.core.errors import InputError
+from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
+
+__all__ = ["read_catboost"]
+
+
+def read_catboost(model: Any) -> TreeEnsemble:
+    """Read a `CatBoost`, `CatBoostClassifier` or `CatBoostRegressor` with symmetric trees on numbers.
+
+    Parameters
+    ----------
+    model : catboost.CatBoost or a subclass
+        Categorical columns that CatBoost hashes or turns into target statistics are refused.
+
+    Returns
+    -------
+    TreeEnsemble
+        Of raw formula values.
+    """
+    loss = str(model.get_all_params()["loss_function"])
+    kind: TreeOutput
+    if loss in ("Logloss", "CrossEntropy", "MultiClass"):
+        kind = "scores"
+    elif loss in ("RMSE", "MAE", "Quantile"):
+        kind = "values"
+    else:
+        raise InputError(
+            f"read_trees: CatBoost's {loss} transforms the sum of its trees in a way that is not read."
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        model.save_model(str(path), format="json")
+        document = json.loads(path.read_text())
+    if "oblivious_trees" not in document:
+        raise InputError(
+            "read_trees: only CatBoost's symmetric trees are read. Train with grow_policy='SymmetricTree'."
+        )
+    scale, bias = document["scale_and_bias"]
+    base = np.atleast_1d(np.asarray(bias, dtype=np.float64))
+    floats = document["features_info"].get("float_features", [])
+    nodes = _SymmetricNodes(
+        [int(info["flat_feature_index"]) for info in floats],
+        [info["nan_value_treatment"] != "AsTrue" for info in floats],
+        len(base),
+    )
+    for tree in document["oblivious_trees"]:
+        nodes.add(tree, float(scale))
+    return TreeEnsemble.from_nodes(
+        roots=nodes.roots,
+        left=nodes.left,
+        right=nodes.right,
+        feature=nodes.feature,
+        threshold=nodes.threshold,
+        missing_left=nodes.missing_left,
+        values=nodes.values,
+        base=base,
+        kind=kind,
+        single=True,
+        n_features=len(model.feature_names_),
+        feature_names=model.feature_names_,
+    )
+
+
+class _SymmetricNodes:
+    """Symmetric trees written out: every level asks one question, and the answers are the bits of the leaf."""
+
+    def __init__(self, columns: list[int], nan_left: list[bool], width: int) -> None:
+        self.columns, self.nan_left, self.width = columns, nan_left, width
+        self.roots: list[int] = []
+        self.left: list[int] = []
+        self.right: list[int] = []
+        self.feature: list[int] = []
+        self.threshold: list[float] = []
+        self.missing_left: list[bool] = []
+        self.values: list[Any] = []
+
+    def add(self, tree: Any, scale: float) -> None:
+        """Write one tree out; the first split is the lowest bit of the leaf's number."""
+        splits = tree.get("splits") or []
+        if any(split["split_type"] != "FloatFeature" for split in splits):
+            raise InputError(
+                "read_trees: this CatBoost model splits on categories by their hash or by target statistics, "
+                "which cannot be read. Encode the categories before training."
+            )
+        leaves = np.asarray(tree["leaf_values"], dtype=np.float64).reshape(-1, self.width) * scale
+        offset, depth = len(self.left), len(splits)
+        self.roots.append(offset)
+        for level in range(depth + 1):
+            first, below = offset + 2**level - 1, offset + 2 ** (level + 1) - 1
+            for k in range(2**level):
+                inner = level < depth
+                split = splits[level] if inner else None
+                self.left.append(below + 2 * k if inner else -1)
+                self.right.append(below + 2 * k + 1 if inner else -1)
+                column = int(split["float_feature_index"]) if split else 0
+                self.feature.append(self.columns[column] if split else 0)
+                self.threshold.append(float(split["border"]) if split else 0.0)
+                self.missing_left.append(self.nan_left[column] if split else False)
+                number = sum(((k >> (depth - 1 - bit)) & 1) << bit for bit in range(depth))
+                self.values.append(np.zeros(self.width) if inner else leaves[number])
+            assert len(self.left) == first + 2**level

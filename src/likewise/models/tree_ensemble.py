@@ -1,0 +1,253 @@
+"""Tree ensembles of every library as one set of plain arrays: what is summed, and where each split sends a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from likewise.core.arrays import FloatArray
+from likewise.core.errors import InputError
+from likewise.models.model import Model
+
+__all__ = ["TreeEnsemble", "TreeOutput", "read_trees"]
+
+TreeOutput: TypeAlias = Literal["scores", "probabilities", "values"]
+IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+BoolArray: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeEnsemble:
+    """A sum of trees over the model's own features.
+
+    Nodes of all trees stand one after the other. A split on a number sends x to the left where x ≤ threshold
+    (x < threshold when `strict`); a split on a category where its code is among ``codes[first:last]``, or is
+    not, by `listed_left`. A missing value goes where `missing_left` says.
+
+    Parameters
+    ----------
+    roots : int array of shape (T,)
+        First node of each tree.
+    left, right : int arrays of shape (N,)
+        Children; −1 at a leaf.
+    feature : int array of shape (N,)
+    threshold : float array of shape (N,)
+    missing_left : bool array of shape (N,)
+    first, last : int arrays of shape (N,)
+        Place of a split's category codes in `codes`; both 0 for a split on a number.
+    codes : int array
+    listed_left : bool array of shape (N,)
+    values : float array of shape (N, C)
+        What a leaf adds to each output; 0 at inner nodes.
+    base : float array of shape (C,)
+        What is added besides.
+    kind : {"scores", "probabilities", "values"}
+        What the sum is: class scores (one number f stands for (−f/2, f/2)), class probabilities, or a number.
+    strict : bool
+        Whether a number equal to the threshold goes right.
+    single : bool
+        Whether the library compares numbers in single precision.
+    roundoff : float
+        Unit roundoff of the library's own sum of leaves.
+    n_features : int
+    feature_names : tuple of str, optional
+    categories : mapping of int to tuple
+        For categorical features the categories by code.
+
+    Examples
+    --------
+    >>> stump = TreeEnsemble.from_nodes(
+    ...     roots=[0], left=[1, -1, -1], right=[2, -1, -1], feature=[0, 0, 0], threshold=[0.5, 0.0, 0.0],
+    ...     values=[[0.0], [-1.0], [2.0]], base=[0.0], kind="scores", n_features=1,
+    ... )
+    >>> stump.outputs(np.array([[0.5], [0.6]])).ravel()
+    array([-1.,  2.])
+    """
+
+    roots: IntArray
+    left: IntArray
+    right: IntArray
+    feature: IntArray
+    threshold: FloatArray
+    missing_left: BoolArray
+    first: IntArray
+    last: IntArray
+    codes: IntArray
+    listed_left: BoolArray
+    values: FloatArray
+    base: FloatArray
+    kind: TreeOutput
+    strict: bool
+    single: bool
+    roundoff: float
+    n_features: int
+    feature_names: tuple[str, ...] | None = None
+    categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def from_nodes(
+        cls,
+        *,
+        roots: Any,
+        left: Any,
+        right: Any,
+        feature: Any,
+        threshold: Any,
+        values: Any,
+        base: Any,
+        kind: TreeOutput,
+        n_features: int,
+        missing_left: Any = None,
+        sets: Mapping[int, Any] | None = None,
+        listed_left: bool = True,
+        strict: bool = False,
+        single: bool = False,
+        roundoff: float = 2.0**-53,
+        feature_names: Any = None,
+        categories: Mapping[int, tuple[Any, ...]] | None = None,
+    ) -> TreeEnsemble:
+        """Make one from lists; `sets` maps a node that splits on a category to its codes."""
+        n = len(left)
+        first, last = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        codes: list[int] = []
+        for node, members in (sets or {}).items():
+            first[node] = len(codes)
+            # A set may be empty; −1 is nobody's code and keeps the node one on categories.
+            codes += [int(code) for code in members] or [-1]
+            last[node] = len(codes)
+        missing = np.zeros(n, dtype=bool) if missing_left is None else np.asarray(missing_left, dtype=bool)
+        leaves = np.asarray(left) < 0
+        table = np.asarray(values, dtype=np.float64).reshape(n, -1)
+        return cls(
+            roots=np.asarray(roots, dtype=np.int64),
+            left=np.asarray(left, dtype=np.int64),
+            right=np.asarray(right, dtype=np.int64),
+            feature=np.where(leaves, 0, np.asarray(feature, dtype=np.int64)),
+            threshold=np.asarray(threshold, dtype=np.float64),
+            missing_left=missing,
+            first=first,
+            last=last,
+            codes=np.asarray(codes, dtype=np.int64),
+            listed_left=np.full(n, listed_left),
+            values=np.where(leaves[:, None], table, 0.0),
+            base=np.asarray(base, dtype=np.float64).reshape(-1),
+            kind=kind,
+            strict=strict,
+            single=single,
+            roundoff=roundoff,
+            n_features=n_features,
+            feature_names=None if feature_names is None else tuple(map(str, feature_names)),
+            categories=dict(categories or {}),
+        )
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.roots)
+
+    @property
+    def slack(self) -> float:
+        """How far the library's own sum may lie from the exact one, by the rounding of every addition."""
+        highest = np.abs(self.values).max(axis=1)
+        ends = np.append(self.roots[1:], len(self.left))
+        peaks = [highest[start:end].max() for start, end in zip(self.roots, ends, strict=True)]
+        partial = float(np.abs(self.base).max(initial=0.0)) + np.cumsum(peaks)
+        # Each addition errs by its result times the roundoff, to first order; the base is a logarithm of two roundings.
+        base = 4.0 * (1.0 + float(np.abs(self.base).max(initial=0.0)))
+        return float(1.01 * self.roundoff * (partial.sum() + base))
+
+    def goes_left(self, node: int, values: Any) -> BoolArray:
+        """Whether a node sends values of its feature to the left.
+
+        Parameters
+        ----------
+        node : int
+            An inner node.
+        values : float array
+            Numbers, or category codes; NaN is missing.
+        """
+        return self._goes_left(np.full(np.shape(values), node), np.asarray(values, dtype=np.float64))
+
+    def outputs(self, X: FloatArray) -> FloatArray:
+        """Return the exact sums, (n, C).
+
+        Parameters
+        ----------
+        X : float array of shape (n, n_features)
+            Numbers as they are, categories as codes, NaN for missing.
+        """
+        X = np.asarray(X, dtype=np.float64)
+        rows = np.arange(len(X))
+        total = np.tile(self.base, (len(X), 1))
+        for root in self.roots:
+            node = np.full(len(X), root)
+            inner = self.left[node] >= 0
+            while inner.any():
+                at = node[inner]
+                goes = self._goes_left(at, X[rows[inner], self.feature[at]])
+                node[inner] = np.where(goes, self.left[at], self.right[at])
+                inner = self.left[node] >= 0
+            total += self.values[node]
+        return total
+
+    def _goes_left(self, node: IntArray, x: FloatArray) -> BoolArray:
+        by_category = self.last[node] > self.first[node]
+        with np.errstate(over="ignore"):
+            seen = x.astype(np.float32).astype(np.float64) if self.single else x
+        below = seen < self.threshold[node] if self.strict else seen <= self.threshold[node]
+        for i in np.flatnonzero(by_category):
+            members = self.codes[self.first[node[i]] : self.last[node[i]]]
+            below[i] = bool((members == x[i]).any()) == bool(self.listed_left[node[i]])
+        return np.asarray(np.where(np.isnan(x), self.missing_left[node], below))
+
+
+def read_trees(model: Any) -> TreeEnsemble:
+    """Read the trees of a fitted model.
+
+    Parameters
+    ----------
+    model : Model, or a fitted XGBoost, LightGBM, CatBoost or scikit-learn tree model
+        The adapters of `as_model`, or what they wrap.
+
+    Returns
+    -------
+    TreeEnsemble
+
+    Raises
+    ------
+    InputError
+        Where the model is no ensemble of trees, or one whose splits cannot be read; it says why.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    >>> read_trees(tree).outputs(np.array([[0.2], [0.9]]))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    inner = model.estimator if isinstance(model, Model) and hasattr(model, "estimator") else model
+    roots = {kind.__module__.split(".")[0] for kind in type(inner).__mro__}
+    if "xgboost" in roots:
+        from likewise.models.xgboost_trees import read_xgboost
+
+        return read_xgboost(inner)
+    if "lightgbm" in roots:
+        from likewise.models.lightgbm_trees import read_lightgbm
+
+        return read_lightgbm(inner)
+    if "catboost" in roots:
+        from likewise.models.catboost_trees import read_catboost
+
+        return read_catboost(inner)
+    if "sklearn" in roots:
+        from likewise.models.sklearn_trees import read_sklearn
+
+        return read_sklearn(inner)
+    raise InputError(
+        f"read_trees: {type(inner).__name__} is no ensemble of trees that can be read. "
+        "Pass an XGBoost, LightGBM, CatBoost or scikit-learn tree model."
+    )

@@ -1,0 +1,126 @@
+"""Shares of the domain that are proved, flip and stay open, against the enumeration of every row."""
+
+import importlib.util
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from likewise.auditing.bounds.networks.network_family import NetworkFamily
+from likewise.auditing.bounds.table_layout import TableLayout
+from likewise.auditing.bounds.trees.feature_sources import encoded_sources
+from likewise.auditing.bounds.trees.tree_family import TreeFamily
+from likewise.auditing.bounds.verification import verify, verify_family
+from likewise.core.errors import InputError
+from likewise.domains import TabularDomain
+from likewise.domains.column import Column
+from likewise.domains.dtypes import Dtype
+from likewise.models.losses import ZeroOne
+from likewise.models.relu_network import ReluNetwork
+
+_spec = importlib.util.spec_from_file_location(
+    "random_ensembles", Path(__file__).with_name("random_ensembles.py")
+)
+made = importlib.util.module_from_spec(_spec)
+sys.modules["random_ensembles"] = made
+_spec.loader.exec_module(made)
+
+
+def random_family(seed):
+    rng = np.random.default_rng(seed)
+    columns = made.random_columns(rng)
+    layout = TableLayout(columns)
+    outputs = int(rng.choice([1, 2, 3]))
+    if seed % 2:
+        trees = made.random_trees(rng, columns, encoded_sources(layout), 1 if outputs == 2 else outputs)
+        return TreeFamily(trees, layout, encoded_sources(layout), ZeroOne())
+    sizes = [layout.width, 5, 4, outputs]
+    weights = tuple(rng.normal(size=(b, a)) for a, b in pairwise(sizes))
+    return NetworkFamily(
+        ReluNetwork(weights, tuple(rng.normal(size=len(w)) for w in weights)), layout, ZeroOne()
+    )
+
+
+def enumerated(family, sensitive):
+    """Share of the other columns' combinations whose decision is the same for all sensitive values."""
+    columns = family.layout.columns
+    rows = made.every_row(columns)
+    # Loss 0 under a label is that decision: nothing of the regions is asked.
+    labels = np.array(
+        [[family.losses(rows, np.full(len(rows), y)) == 0.0] for y in range(len(family.parts.mixing))]
+    )[:, 0].argmax(axis=0)
+    frame = pd.DataFrame(rows, columns=[c.name for c in columns]).assign(decision=labels)
+    others = [c.name for c in columns if c.name not in sensitive]
+    if not others:
+        return float(labels.min() == labels.max())
+    each = frame.groupby(others)["decision"]
+    return float((each.min() == each.max()).mean())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
+    if seed % 4 < 2:  # cut all the way down instead of looking row by row
+        monkeypatch.setattr("likewise.auditing.bounds.verification._FEW_ROWS", 0)
+    family = random_family(seed)
+    names = [c.name for c in family.layout.columns]
+    sensitive = names[: 1 + seed % 2]
+    found = verify_family(family, sensitive, seconds=20)
+    truth = enumerated(family, sensitive)
+    assert found.undecided == pytest.approx(0.0, abs=1e-9)
+    assert found.proved == pytest.approx(truth, abs=1e-9)
+    assert found.flips == pytest.approx(1 - truth, abs=1e-9)
+    for flip in found.examples:
+        pair = family.layout.values(np.stack([flip.first, flip.second]))
+        assert tuple(family.decisions(pair)) == flip.decisions
+        assert flip.decisions[0] != flip.decisions[1]
+        differs = {names[i] for i in np.flatnonzero(pair[0] != pair[1])}
+        assert differs <= set(sensitive)
+    assert bool(found.examples) == (truth < 1)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_stopped_run_claims_less_and_nothing_wrong(seed, monkeypatch):
+    monkeypatch.setattr("likewise.auditing.bounds.verification._FEW_ROWS", 0)
+    family = random_family(seed)
+    sensitive = [family.layout.columns[0].name]
+    truth = enumerated(family, sensitive)
+    found = verify_family(family, sensitive, max_regions=4)
+    assert found.proved <= truth + 1e-9
+    assert found.flips <= 1 - truth + 1e-9
+    assert found.proved + found.flips + found.undecided == pytest.approx(1.0)
+
+
+def test_people_and_rules_of_a_blunt_rule():
+    from sklearn.tree import DecisionTreeClassifier
+
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"age": rng.integers(20, 60, 300), "sex": rng.choice(["f", "m"], 300)})
+    y = ((people.age > 40) & (people.sex == "m")).astype(int)
+    domain = TabularDomain.from_frame(people)
+    X = domain.encode(people)
+    tree = DecisionTreeClassifier(max_depth=2).fit(X, y)
+    found = verify(tree, domain, ["sex"], X=X.to_numpy(), encoded=True)
+    older = float((people.age > 40).mean())
+    assert found.people == pytest.approx((1 - older, older, 0.0))
+    assert found.rules[0][1].startswith("age >= 41")
+    assert found.flips == pytest.approx(19 / 40)
+
+
+def test_wide_numbers_are_looked_at_in_pieces():
+    age = Column("age", "integer", Dtype("int64"), lower=0, upper=99, start=0, stop=1)
+    job = Column("job", "integer", Dtype("int64"), lower=0, upper=9, start=1, stop=2)
+    layout = TableLayout((age, job))
+    # 1 where job >= 5 whatever the age; below, where age >= 50.
+    weights = (np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 100.0]]))
+    net = ReluNetwork(weights, (np.array([-49.0, -4.0]), np.array([-0.5])))
+    found = verify_family(NetworkFamily(net, layout, ZeroOne()), ["age"])
+    assert (found.proved, found.flips) == (pytest.approx(0.5), pytest.approx(0.5))
+
+
+def test_unknown_columns_are_named():
+    family = random_family(0)
+    with pytest.raises(InputError, match="sensitive_features"):
+        verify_family(family, ["nobody"])
