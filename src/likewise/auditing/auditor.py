@@ -67,8 +67,9 @@ def audit(
         The gap V(ε) − mean loss that is still called fair.
     search : {"auto", "candidates", "gradient", "exact"}, Search, or list of them, default="auto"
         Candidates: the people, and their twins with sensitive columns edited, for any model. Gradient: adds rows
-        found by following the model's gradient. Exact: adds the worst case of linear models and proves it. Auto: all
-        that the model allows; ``result.left_out`` says what it did not. A search object carries its own choices:
+        found by following the model's gradient. Exact: adds the worst case of linear models and proves it, and brackets
+        that of tree ensembles and ReLU networks by branch and bound. Auto: all that the model allows, branch and bound
+        where `budget_seconds` gives it time; ``result.left_out`` says what it did not. A search object carries its own choices:
         ``[CandidateSearch(proxies=None), GradientSearch(restarts=4)]``.
     loss : str or Loss, default="cross_entropy"
         What a prediction costs.
@@ -118,7 +119,7 @@ def audit(
     if renamed:
         search, edits = _with_old_names(search, edits, renamed)
     questions = Questions(eps, delta, tau, confidence)
-    searches, required = read_searches(search)
+    searches, required = read_searches(search, timed=budget_seconds is not None)
     asked = Asked(
         model,
         metric,

@@ -68,7 +68,7 @@ def maximise(
     >>> from likewise.auditing.bounds.trees.feature_sources import encoded_sources
     >>> from likewise.auditing.bounds.trees.tree_family import TreeFamily
     >>> from likewise.domains import BoxDomain
-    >>> from likewise.fair_metrics import Euclidean
+    >>> from likewise.fair_metrics import euclidean
     >>> from likewise.models.losses import ZeroOne
     >>> from likewise.models.tree_ensemble import TreeEnsemble
     >>> stump = TreeEnsemble.from_nodes(
@@ -77,7 +77,7 @@ def maximise(
     ... )
     >>> layout = TableLayout.of(BoxDomain([0.0], [1.0]))
     >>> family = TreeFamily(stump, layout, encoded_sources(layout), ZeroOne())
-    >>> found = maximise(family, Euclidean(1), np.array([[0.2]]), np.array([0]), 1.0)
+    >>> found = maximise(family, euclidean(1), np.array([[0.2]]), np.array([0]), 1.0)
     >>> found.lower.round(3), found.rows.round(3)
     (array([0.91]), array([[0.5]]))
     """

@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from likewise.auditing.bounds.brackets import Brackets
-from likewise.auditing.support.finite_dual import DualCurve, dual_curve
+from likewise.auditing.support.dual_curve import DualCurve
+from likewise.auditing.support.finite_dual import dual_curve
 from likewise.auditing.support.frontier import Frontier
 from likewise.core.arrays import FloatArray
 from likewise.core.checks import check_number

@@ -16,7 +16,7 @@ __all__ = ["NAMES", "choose_searches", "read_searches"]
 NAMES = ("auto", "candidates", "gradient", "exact")
 
 
-def read_searches(search: Any) -> tuple[tuple[Search, ...], bool]:
+def read_searches(search: Any, *, timed: bool = False) -> tuple[tuple[Search, ...], bool]:
     """Return the searches that were asked for, and whether all of them must serve ("auto" takes what fits).
 
     Parameters
@@ -24,6 +24,9 @@ def read_searches(search: Any) -> tuple[tuple[Search, ...], bool]:
     search : str, Search, or sequence of them
         "auto": candidates, then gradient and exact where the model allows it. "candidates", "gradient", "exact":
         that one, with the people's own edits for a start.
+    timed : bool, default=False
+        Whether the user set a time: "auto" then tries to prove what it can of trees and networks, too, which takes all
+        the time there is.
 
     Examples
     --------
@@ -38,7 +41,7 @@ def read_searches(search: Any) -> tuple[tuple[Search, ...], bool]:
                 allowed=f"one of {', '.join(NAMES)}, a Search, or a list of them",
                 got=search,
             )
-        return tuple(_named(search)), search != "auto"
+        return tuple(_named(search, timed)), search != "auto"
     parts = [search] if isinstance(search, Search) else search
     if not isinstance(parts, Sequence) or not parts:
         raise bad_parameter(
@@ -84,7 +87,7 @@ def choose_searches(
     return tuple(chosen), tuple(left_out)
 
 
-def _named(name: str) -> list[Search]:
+def _named(name: str, timed: bool) -> list[Search]:
     from likewise.auditing.search.candidates.candidate_search import CandidateSearch
 
     found: list[Search] = [CandidateSearch(use_rows=name not in ("gradient",))]
@@ -92,7 +95,11 @@ def _named(name: str) -> list[Search]:
         from likewise.auditing.search.gradient.gradient_search import GradientSearch
 
         found.append(GradientSearch())
-    if name in ("auto", "exact"):
+    if name == "exact" or (name == "auto" and timed):
+        from likewise.auditing.bounds.exact_search import ExactSearch
+
+        found.append(ExactSearch())
+    elif name == "auto":
         from likewise.auditing.bounds.linear.linear_search import LinearSearch
 
         found.append(LinearSearch())

@@ -111,9 +111,9 @@ def search_domain(
     Examples
     --------
     >>> from likewise.domains import BoxDomain
-    >>> from likewise.fair_metrics import Euclidean
+    >>> from likewise.fair_metrics import euclidean
     >>> found = search_domain(
-    ...     lambda X, y: (X[:, 0] > 0.5) * 1.0, BoxDomain([0.0], [1.0]), Euclidean(1),
+    ...     lambda X, y: (X[:, 0] > 0.5) * 1.0, BoxDomain([0.0], [1.0]), euclidean(1),
     ...     np.array([[0.4]]), np.array([0]), [1.0],
     ...     moves=DomainMoves(cuts={"x0": [0.5]}),
     ... )

@@ -1,0 +1,117 @@
+"""What can be proved about a model, as a search: linear models solved, trees and ReLU networks by branch and bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from likewise.auditing.bounds.linear.linear_search import LinearSearch
+from likewise.auditing.claims.certificate import Bound
+from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.core.errors import InputError
+
+if TYPE_CHECKING:
+    from likewise.auditing.problem.audit_problem import AuditProblem
+    from likewise.auditing.support.supporting_rows import Support
+    from likewise.core.arrays import FloatArray
+
+__all__ = ["BranchAndBoundSearch", "ExactSearch"]
+
+
+@dataclass(frozen=True)
+class BranchAndBoundSearch(Search):
+    """Tree ensembles and ReLU networks over the regions of a table: a bound of V(ε), and the rows that come nearest.
+
+    Parameters
+    ----------
+    nodes : int, default=2000
+        Regions that are looked at for each person and λ, at most; more of them make the bracket narrower.
+    rtol : float, default=0.01
+        The bracket of V(ε) counts as closed when it is narrower than this share of it.
+    """
+
+    name: ClassVar[str] = "branch and bound"
+
+    nodes: int = 2_000
+    rtol: float = 0.01
+
+    def why_not(self, problem: AuditProblem) -> str | None:
+        """Say why no bound is known for the model, where none is."""
+        place = problem.coordinates
+        if place.metric.feature_map is not None:
+            return "the metric measures a feature map of its own"
+        if place.takes == "own" and (place.own is None or not place.own.is_identity):
+            return "the model's own encoding of the table is not the domain's"
+        try:
+            _family(problem)
+        except InputError as error:
+            return str(error)
+        return None
+
+    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        """Bracket V(ε): rows from below, a `Bound` from above, as narrow as nodes and time allow."""
+        from likewise.auditing.bounds.brackets import Brackets
+        from likewise.auditing.bounds.brackets import Budget as Regions
+        from likewise.auditing.bounds.branch_and_bound import maximise
+        from likewise.auditing.bounds.dual_bracket import bracket_value
+
+        family, place = _family(problem), problem.coordinates
+
+        def solve(lam: float, starts: FloatArray | None, seconds: float | None) -> Brackets:
+            limit = Regions(nodes=self.nodes, seconds=seconds)
+            return maximise(family, place.metric, problem.X, problem.target, lam, starts=starts, budget=limit)
+
+        seconds = None if budget.seconds is None else max(budget.left, 0.0)
+        found = bracket_value(solve, problem.base_loss, eps, rtol=self.rtol, seconds=seconds)
+        moved = np.flatnonzero((found.rows != problem.X[found.person]).any(axis=1))
+        rows = np.asarray(found.rows[moved], dtype=np.float64)
+        support = support.with_rows(rows, found.person[moved])
+        bound = Bound(
+            value=found.upper,
+            gap=found.upper - found.base_loss,
+            eps=eps,
+            n=problem.n,
+            method="dual with suprema over-estimated by branch and bound",
+            lambda_=found.lambda_,
+            assumptions=("the worst case may be any person that can exist in the domain",),
+        )
+        return Found(support, reasons=found.reasons, bound=bound)
+
+
+@dataclass(frozen=True)
+class ExactSearch(Search):
+    """The first of the exact audits that fits the model: linear, else branch and bound.
+
+    Parameters
+    ----------
+    choices : tuple of Search
+        In the order in which they are tried.
+
+    Examples
+    --------
+    >>> [search.name for search in ExactSearch().choices]
+    ['exact', 'branch and bound']
+    """
+
+    name: ClassVar[str] = "exact"
+
+    choices: tuple[Search, ...] = (LinearSearch(), BranchAndBoundSearch())
+
+    def why_not(self, problem: AuditProblem) -> str | None:
+        """Say why none of them fits."""
+        reasons = [search.why_not(problem) for search in self.choices]
+        return None if None in reasons else "; ".join(str(reason) for reason in reasons)
+
+    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        """Ask the first that fits."""
+        fitting = next(search for search in self.choices if search.why_not(problem) is None)
+        return fitting.improve(problem, support, eps, budget)
+
+
+def _family(problem: AuditProblem) -> Any:
+    from likewise.auditing.bounds.families import family_of
+
+    place = problem.coordinates
+    return family_of(place.model, place.domain, encoded=place.takes in ("encoded", "own"))
