@@ -1,6 +1,7 @@
 """V(ε) between two numbers against a linear program; the search of the domain against brute force."""
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
@@ -140,6 +141,51 @@ def test_brackets_of_a_person_do_not_depend_on_the_others():
     for i in (0, 33, 59):
         alone = maximise(family, metric, X[[i]], y[[i]], 0.5, budget=Budget(nodes=20))
         assert (alone.upper[0], alone.lower[0]) == (together.upper[i], together.lower[i])
+
+
+WITHOUT_NUMBA = """
+import sys
+sys.modules["numba"] = None
+import numpy as np
+from likewise.auditing.bounds.branch_and_bound import maximise
+from likewise.auditing.bounds.table_layout import TableLayout
+from likewise.auditing.bounds.trees.feature_sources import encoded_sources
+from likewise.auditing.bounds.trees.tree_family import TreeFamily
+from likewise.core.compiled import is_compiled
+from likewise.domains import BoxDomain
+from likewise.fair_metrics import Euclidean
+from likewise.models.losses import CrossEntropy
+from likewise.models.tree_ensemble import TreeEnsemble
+"""
+
+TWO_STUMPS = """
+trees = TreeEnsemble.from_nodes(
+    roots=[0, 3], left=[1, -1, -1, 4, -1, -1], right=[2, -1, -1, 5, -1, -1], feature=[0, 0, 0, 1, 0, 0],
+    threshold=[0.5, 0, 0, 0.3, 0, 0], values=[[0.0], [-1.0], [2.0], [0.0], [0.7], [-0.2]],
+    base=[0.1], kind="scores", n_features=2,
+)
+layout = TableLayout.of(BoxDomain([0.0, 0.0], [1.0, 1.0]))
+family = TreeFamily(trees, layout, encoded_sources(layout), CrossEntropy())
+X = np.random.default_rng(0).uniform(size=(5, 2))
+found = maximise(family, Euclidean(2), X, np.array([0, 1, 0, 1, 0]), 2.0)
+print(is_compiled(), found.lower.tolist(), found.upper.tolist(), found.rows.tolist())
+"""
+
+
+def test_without_numba_the_answers_are_the_same():
+    pytest.importorskip("numba")
+    plain = subprocess.run(
+        [sys.executable, "-c", WITHOUT_NUMBA + TWO_STUMPS], capture_output=True, text=True, check=True
+    )
+    compiled = subprocess.run(
+        [sys.executable, "-c", WITHOUT_NUMBA.replace('sys.modules["numba"] = None', "") + TWO_STUMPS],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert plain.stdout.startswith("False")
+    assert compiled.stdout.startswith("True")
+    assert plain.stdout.split(" ", 1)[1] == compiled.stdout.split(" ", 1)[1]
 
 
 def test_given_rows_outside_the_domain_are_not_taken():
