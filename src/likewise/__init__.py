@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test keeps it equal t
         GradientSearch,
         Search,
         audit,
+        verify,
     )
     from likewise.core.errors import (
         FormatError,

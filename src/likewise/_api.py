@@ -23,6 +23,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "GradientSearch",
         "Search",
         "audit",
+        "verify",
     ),
     "domains": ("BoxDomain", "DataRangeDomain", "TabularDomain", "Unbounded"),
     "estimators": (
