@@ -58,6 +58,7 @@ __all__ = [
     "share_interval",
     "solve_dual",
     "split_interval",
+    "verify",
 ]
 
 _HOMES = {
