@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 from likewise.auditing.audit_result import AuditResult
 from likewise.auditing.claims.conclusion import Clock, Questions, write_up
@@ -17,10 +19,48 @@ from likewise.auditing.parts.reduction import Reduction
 from likewise.auditing.search.choosing import read_searches
 from likewise.auditing.search.contract import Budget
 from likewise.core.errors import InputError
+from likewise.evaluation.edits import read_edits
 
 __all__ = ["audit", "audit_asked"]
 
+P = ParamSpec("P")
 
+
+_OLD = ("sensitive", "candidates", "gradient")
+
+
+def _understands_old_keywords(function: Callable[P, AuditResult]) -> Callable[P, AuditResult]:
+    """Take the keywords of the last release for one more, with a warning that says the new ones."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **given: P.kwargs) -> AuditResult:
+        renamed = {name: given.pop(name) for name in _OLD if name in given}
+        if renamed:
+            warnings.warn(
+                f"audit: {', '.join(renamed)} will go in the next release; write edits=[…] for the columns that twins "
+                "exchange, and search=[CandidateSearch(…), GradientSearch(…)] for the choices of a search.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            given.update(_new_keywords(given, renamed))
+        return function(*args, **given)
+
+    return call
+
+
+def _new_keywords(given: Mapping[str, Any], renamed: Mapping[str, Any]) -> dict[str, Any]:
+    edits, search = given.get("edits"), given.get("search", "auto")
+    if renamed.get("sensitive") is not None:
+        edits = [*renamed["sensitive"], *(() if edits is None else read_edits(edits, owner="audit"))]
+    chosen = [renamed[name] for name in _OLD[1:] if renamed.get(name) is not None]
+    if chosen:
+        kinds = tuple(type(one) for one in chosen)
+        standard, _ = read_searches(search)
+        search = [*chosen, *(one for one in standard if not isinstance(one, kinds))]
+    return {"edits": edits, "search": search}
+
+
+@_understands_old_keywords
 def audit(
     model: Any,
     X: Any,
@@ -41,7 +81,6 @@ def audit(
     engine: Engine | None = None,
     map_folder: str | Path | None = None,
     progress: bool = False,
-    **renamed: Any,
 ) -> AuditResult:
     """Solve the auditor's problem (paper, equations 2–6) for any model.
 
@@ -96,8 +135,6 @@ def audit(
         holds the thousand most harmed people.
     progress : bool, default=False
         Show a bar with the time left while Parquet files stream.
-    **renamed
-        ``sensitive`` (now `edits`), ``candidates`` and ``gradient`` (now `search`), for one more release.
 
     Returns
     -------
@@ -116,8 +153,6 @@ def audit(
     >>> round(result.pure_gap, 3), result.pure_map.top(1)["changed"].item()
     (0.243, 'sex')
     """
-    if renamed:
-        search, edits = _with_old_names(search, edits, renamed)
     questions = Questions(eps, delta, tau, confidence)
     searches, required = read_searches(search, timed=budget_seconds is not None)
     asked = Asked(
@@ -186,31 +221,6 @@ def audit_asked(
         where = {"engine": runner.describe(), "parts": len(prepared.parts)}
     evidence = replace(prepared.evidence, settings=prepared.evidence.settings | where)
     return write_up(answer, evidence, questions, clock)
-
-
-def _with_old_names(search: Any, edits: Any, renamed: dict[str, Any]) -> tuple[Any, Any]:
-    """Understand the keywords of the last release, with a warning that says the new ones."""
-    unknown = [name for name in renamed if name not in ("sensitive", "candidates", "gradient")]
-    if unknown:
-        raise TypeError(f"audit() got an unexpected keyword argument {unknown[0]!r}")
-    warnings.warn(
-        f"audit: {', '.join(renamed)} will go in the next release; write edits=[…] for the columns that twins "
-        "exchange, and search=[CandidateSearch(…), GradientSearch(…)] for the choices of a search.",
-        DeprecationWarning,
-        stacklevel=3,
-    )
-    if renamed.get("sensitive") is not None:
-        more = [] if edits is None else [edits] if not isinstance(edits, (list, tuple, dict)) else edits
-        named = list(more.items()) if isinstance(more, dict) else []
-        from likewise.evaluation.edits import Edit
-
-        edits = [*renamed["sensitive"], *(Edit(c, v) for c, v in named), *([] if named else more)]
-    chosen = [renamed[name] for name in ("candidates", "gradient") if renamed.get(name) is not None]
-    if not chosen:
-        return search, edits
-    standard, _ = read_searches(search)
-    kinds = tuple(type(one) for one in chosen)
-    return [*chosen, *(one for one in standard if not isinstance(one, kinds))], edits
 
 
 def _say(line: str) -> None:
