@@ -91,7 +91,7 @@ class World:
     def search(self, X: Any, y: Any, pool: Any = None) -> Frontier:
         """The library's own search; with a pool nobody is moved to a row of the audited."""
         chosen = CandidateSearch(
-            sensitive=[0], edits={0: [-1.0, 1.0]}, proxies=None, use_rows=True if pool is None else "pool"
+            edits={0: [-1.0, 1.0]}, proxies=None, use_rows=True if pool is None else "pool"
         )
         metric = FairMetric.from_subspace(Subspace.from_directions(np.eye(self.d)[:1]))
         return chosen.run(

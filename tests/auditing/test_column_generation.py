@@ -120,7 +120,13 @@ def test_the_last_round_is_at_the_lambda_of_the_support(boxed_model, monkeypatch
     monkeypatch.setattr("likewise.auditing.search.column_generation.solve_dual", noting)
     _Watched.asked = []
     result = lw.audit(
-        network_of(model), X, y, metric=metric, domain=box, eps=0.1, search="gradient", gradient=_Watched()
+        network_of(model),
+        X,
+        y,
+        metric=metric,
+        domain=box,
+        eps=0.1,
+        search=[lw.CandidateSearch(use_rows=False), _Watched()],
     )
     assert result.status == "converged"
     # The support that the last round was given was solved just before it.

@@ -324,7 +324,6 @@ OPTIONS = [
     (["--confidence", "1"], "1"),
     (["--sample", "1"], "1"),
     (["--search", "luck"], "luck"),
-    (["--search", "exact"], "linear classifier"),
     (["--metric", "nothing.safetensors"], "there is no file"),
     (["--metric", "people.csv"], "no readable safetensors file"),
     (["--metric", "other.safetensors"], "no column 'size'"),

@@ -16,7 +16,11 @@ from likewise.estimators.fields_as_parameters import parameters_from_fields, wit
 from likewise.estimators.network_classifier import NetworkClassifier
 from likewise.fair_metrics import ExpertSubspace
 
-CLASSES = [getattr(estimators, name) for name in estimators.__all__ if name.endswith("Classifier")]
+CLASSES = [
+    cls
+    for name in estimators.__all__
+    if name.endswith("Classifier") and issubclass(cls := getattr(estimators, name), NetworkClassifier)
+]
 SHARED = {
     "hidden_layer_sizes", "activation", "module", "domain", "n_steps", "batch_size", "lr", "optimizer", "sampling",
     "validation", "patience", "checkpoint", "resume", "progress", "device", "threads", "random_state",

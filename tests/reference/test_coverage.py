@@ -59,7 +59,7 @@ class World:
         return max(self.losses(rows, label).max() for rows in (X, self.twins(X)) for label in (0, 1))
 
     def search(self, X, y, pool=None):
-        chosen = CandidateSearch([0], {0: [-1.0, 1.0]}, None, use_rows=True if pool is None else "pool")
+        chosen = CandidateSearch({0: [-1.0, 1.0]}, None, use_rows=True if pool is None else "pool")
         metric = FairMetric.from_subspace(Subspace.from_directions(np.eye(self.d)[:1]))
         model = as_model(lambda rows: expit(self.logit(rows)))
         return chosen.run(model, X, y, metric=metric, pool=pool).frontier

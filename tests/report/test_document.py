@@ -90,7 +90,7 @@ def test_numbers_are_those_of_the_result(samples):
     assert free["changed_decisions"] == int(result.pure_map.flipped.sum())
     assert budget["harmed"] == int((result.unfair_map.harm > 0).sum())
     assert document["verdict"]["kind"] == result.verdict() == "unfair"
-    for words in (f"{result.n:,} people", "95%", "δ = 0.05", "assuming the fair metric", "race and sex"):
+    for words in (f"{result.n:,} people", "95%", "δ = 0.05", "assuming the fair metric", "sex and race"):
         assert words in document["verdict"]["sentence"]
 
 

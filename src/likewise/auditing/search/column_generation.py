@@ -266,6 +266,8 @@ def _one_round(
     relaxed = to_numpy(found.x).astype(np.float64)
     known.add(relaxed, to_numpy(found.loss), to_numpy(found.squared_distance))
     rows = np.flatnonzero(~failed & np.isfinite(relaxed).all(axis=1))
+    if not len(rows):
+        return support, failed, 0
     # Single precision leaves a crumb outside the domain.
     inside = to_numpy(place.domain.project(relaxed[rows], origin[rows]))
     candidates = inside if refine is None else refine(inside, rows, lam)

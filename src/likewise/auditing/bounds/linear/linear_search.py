@@ -88,6 +88,8 @@ def _with_attained(problem: AuditProblem, support: Support, solved: Any) -> Supp
     finite = np.flatnonzero(np.isfinite(solved.result.x).all(axis=1))
     found = [(part.row, part.x) for part in attaining_rows(solved)]
     for rows, x in (*found, (finite, solved.result.x[finite])):
+        if not len(rows):
+            continue
         origin = problem.X[rows]
         valid = np.asarray(to_numpy(domain.nearest_valid(x, origin)), dtype=np.float64)
         moved = np.flatnonzero((valid != origin).any(axis=1))
