@@ -60,7 +60,7 @@ class TestOldNames:
         with pytest.warns(DeprecationWarning, match=r"clt_interval\(lam="):
             found = clt_interval([0.1, 0.2], lam=1.0, eps=0.1)
         assert found == clt_interval([0.1, 0.2], lambda_=1.0, eps=0.1)
-        with pytest.warns(DeprecationWarning, match="finite_sample_bound: 'lam'"):
+        with pytest.warns(DeprecationWarning, match=r"finite_sample_bound\(lam="):
             finite_sample_bound([0.1, 0.2], lam=1.0, eps=0.1, upper=1.0)
 
     def test_both_names_are_refused(self):
