@@ -10,7 +10,7 @@ import time
 import psutil
 import pytest
 
-TOY = ("reproduce", "toy", "--quick", "--seeds", "4")
+TOY = ("reproduce", "toy", "--quick", "--seeds", "3")
 
 
 def start(folder, *arguments):
@@ -72,10 +72,10 @@ def test_a_stopped_and_a_killed_run_go_on_to_the_same_csv(tmp_path):
     assert "are kept. Run the same command to go on." in err
     assert "Traceback" not in err
     kept = finished(broken)
-    assert 1 <= len(kept) < 8
+    assert 1 <= len(kept) < 6
 
     killed = start(broken, *TOY, "--jobs", "2")
-    wait_for_cells(killed, broken, len(kept) + 1 + os.getpid() % 3)
+    wait_for_cells(killed, broken, len(kept) + 1 + os.getpid() % 2)
     workers = psutil.Process(killed.pid).children(recursive=True)
     killed.kill()
     killed.communicate()
@@ -83,7 +83,7 @@ def test_a_stopped_and_a_killed_run_go_on_to_the_same_csv(tmp_path):
     assert not alive  # a worker whose starter was killed does not compute on
     assert not list((broken / "toy-quick").glob("*.csv"))
     # The file of a cell that was being written when the machine went down.
-    (broken / "toy-quick" / "cells" / "sensr-03.json").write_text('{"kind": "likewise.experiments.cell", "se')
+    (broken / "toy-quick" / "cells" / "sensr-02.json").write_text('{"kind": "likewise.experiments.cell", "se')
 
     resumed = start(broken, *TOY, "--jobs", "2")
     _, err = resumed.communicate()

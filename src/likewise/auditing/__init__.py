@@ -1,4 +1,9 @@
-"""The auditor's problem: worst case, unfair map, certificate and test, for any model."""
+"""The auditor's problem: worst case, unfair map, certificate and test, for any model.
+
+`auditor` has the verb and `audit_result` what it returns. Its rooms: `problem` (model, metric, domain and people in one
+coordinate system), `search` (rows that treat people worse), `bounds` (what no row can exceed), `support` (what was found,
+and V(ε) on it), `parts` (tables in parts, and the one reduction), `claims` (what may be said) and `people` (what is read).
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,16 @@ from likewise.auditing.support.moments import Moments
 from likewise.auditing.support.supporting_rows import Support
 from likewise.core.files import atomic_path
 
-__all__ = ["Job", "narrow_part", "pick_part", "search_part", "search_people", "settle_part"]
+__all__ = [
+    "Job",
+    "clipped_corners",
+    "narrow_part",
+    "pick_part",
+    "search_part",
+    "search_people",
+    "settle_part",
+    "support_of",
+]
 
 
 @dataclass(frozen=True, eq=False)

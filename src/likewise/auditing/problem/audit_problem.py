@@ -22,7 +22,7 @@ from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.fitted_metric import ready_metric
 from likewise.models import CallableModel, Model, as_model
 
-__all__ = ["AuditProblem"]
+__all__ = ["AuditProblem", "rows_of"]
 
 
 @dataclass(frozen=True, eq=False)
