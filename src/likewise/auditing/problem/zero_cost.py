@@ -12,7 +12,9 @@ from likewise.fair_metrics.metric import COSTS_NOTHING
 __all__ = ["priced_distance"]
 
 
-def priced_distance(metric: Any, first: Floats, second: Floats, *, resolution: float = 2.3e-16) -> Floats:
+def priced_distance(
+    metric: Any, first: Floats, second: Floats, *, resolution: float = 2.3e-16, alone: bool = True
+) -> Floats:
     """Squared fair distance of paired rows, exactly 0 where it is rounding.
 
     Parameters
@@ -23,11 +25,13 @@ def priced_distance(metric: Any, first: Floats, second: Floats, *, resolution: f
         The rows.
     resolution : float
         Of the numbers that the rows were computed in; their rounding costs nothing either.
+    alone : bool, default=True
+        Whether each distance must depend on its own two rows alone, to the last bit, which costs time: a matrix
+        product rounds a row by where it stands among the others.
 
     Returns
     -------
     float array of shape (n,)
-        Each depends on its own two rows alone, to the last bit.
 
     Examples
     --------
@@ -36,7 +40,7 @@ def priced_distance(metric: Any, first: Floats, second: Floats, *, resolution: f
     array([2.])
     """
     delta = first - second
-    distance = np.maximum(_squared_norm(metric, delta), 0.0)
+    distance = np.maximum(_squared_norm(metric, delta) if alone else metric.squared_norm(delta), 0.0)
     largest = max(metric.scale, float((metric.scale + metric.values).max(initial=0.0)))
     noise = (4 * resolution) ** 2 * (_lengths(first) + _lengths(second))
     free = largest * (COSTS_NOTHING * _lengths(delta) + noise)
@@ -48,7 +52,7 @@ def _lengths(rows: Floats) -> Floats:
 
 
 def _squared_norm(metric: Any, delta: Floats) -> Floats:
-    """δᵀΣδ row by row: a matrix product rounds a row by where it stands among the others, a sum does not."""
+    """δᵀΣδ, each row by itself."""
     Q = metric.basis if metric.n_features else np.zeros((delta.shape[1], 0))
     inside = np.einsum("ij,jk->ik", delta, Q)
     total = (inside**2 * (metric.scale + metric.values)).sum(axis=1)

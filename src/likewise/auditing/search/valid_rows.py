@@ -100,7 +100,7 @@ class _Goal:
 
     def __call__(self, rows: Floats, origin: Floats, labels: Any) -> Floats:
         loss = np.asarray(self.losses(rows, labels), dtype=np.float64)
-        distance = priced_distance(self.metric, origin, rows)
+        distance = priced_distance(self.metric, origin, rows, alone=False)
         if np.isinf(self.lam):
             return np.where(distance == 0, loss, -np.inf)
         return np.asarray(loss - self.lam * distance)
@@ -114,7 +114,7 @@ class _Goal:
         loss = np.asarray(self.losses(rows, labels[person]), dtype=np.float64)
         worth = np.flatnonzero(loss > floor[person])
         value = np.full(len(rows), -np.inf)
-        distance = priced_distance(self.metric, origin[person[worth]], rows[worth])
+        distance = priced_distance(self.metric, origin[person[worth]], rows[worth], alone=False)
         if np.isinf(self.lam):
             value[worth] = np.where(distance == 0, loss[worth], -np.inf)
         else:
