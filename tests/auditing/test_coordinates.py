@@ -289,6 +289,27 @@ def test_a_metric_from_a_table_of_ten_times_the_spread_makes_no_false_certificat
     assert result.certificate.bound.gap >= result.gap - 1e-9
 
 
+def test_what_a_metric_of_the_young_says_of_everybody_is_kept_to():
+    """Broke once: a mean d² of .0998 was reported at ε = .1 where the metric itself says .289."""
+    data = lw.datasets.load_german()
+    # Everybody's categories, the numbers of the young: another mean and another scale in every column.
+    words = {
+        name: sorted(data.frame[name].unique())
+        for name in data.frame
+        if data.frame[name].dtype.kind not in "biuf"
+    }
+    young = data.frame_train[data.frame_train["age"] < 30]
+    metric = lw.AttributeSubspace(["sex"], domain=TabularDomain(categories=words)).fit(young).metric_
+    model = LogisticRegression(max_iter=500).fit(data.X_train.to_numpy(), data.y_train)
+    result = lw.audit(
+        model, data.X_test, data.y_test, metric=metric, domain=data.domain, eps=0.1, search="candidates"
+    )
+    spent = metric.squared_distance(result.unfair_map.people, result.unfair_map.twins)
+    np.testing.assert_allclose(result.unfair_map.outcomes["squared_distance"], spent, rtol=1e-9, atol=1e-9)
+    assert float(spent.mean()) <= 0.1 + 1e-9
+    assert result.verdict(0.3) == result.certificate.verdict(0.3)
+
+
 def test_what_cannot_be_brought_together_is_refused(people, labels):
     domain = TabularDomain.from_frame(people)
     model = as_model(LogisticRegression().fit(domain.encode_array(people), labels))
