@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.bounds.brackets import Budget
+from likewise.auditing.bounds.brackets import RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.dual_bracket import bracket_value
 from likewise.auditing.bounds.table_layout import TableLayout
@@ -122,8 +122,8 @@ def main():
     chosen = np.random.default_rng(0).choice(data.test_index, asked.people, replace=False)
     X, y = data.X.to_numpy()[chosen], data.y[chosen]
     targets = model.targets(y)
-    budget = Budget(nodes=asked.nodes)
-    maximise(family, metric, X[:2], targets[:2], 20.0, budget=Budget(nodes=20))  # compile
+    budget = RegionBudget(nodes=asked.nodes)
+    maximise(family, metric, X[:2], targets[:2], 20.0, budget=RegionBudget(nodes=20))  # compile
     moves = moves_of(family)
 
     def search(lam):

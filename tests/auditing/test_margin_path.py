@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 
 from likewise.auditing.bounds.linear import LinearModel, attaining_rows, exact_dual, exact_supremum
 from likewise.auditing.bounds.linear.box_response import CostForm
-from likewise.auditing.bounds.linear.branch_and_bound import maximise_cross_entropy
+from likewise.auditing.bounds.linear.class_weight_branching import maximise_cross_entropy
 from likewise.auditing.bounds.linear.linear_problem import Problem
 from likewise.auditing.bounds.linear.margin_path import follow_margins
 from likewise.auditing.bounds.linear.margin_supremum import MarginSupremum

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from likewise.auditing.bounds.brackets import Budget
+from likewise.auditing.bounds.brackets import RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.dual_bracket import bracket_value
-from likewise.auditing.bounds.evaluation import FREE
+from likewise.auditing.bounds.region_evaluation import FREE
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.auditing.bounds.trees.feature_sources import encoded_sources
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
@@ -89,7 +89,9 @@ def test_a_small_budget_still_gives_a_bracket():
     truth = transport(*tables(family, layout, rows, own, y, metric), 0.1)
 
     def solve(lam, starts, seconds):
-        return maximise(family, metric, X, y, lam, starts=starts, budget=Budget(nodes=1, stop=lambda: True))
+        return maximise(
+            family, metric, X, y, lam, starts=starts, budget=RegionBudget(nodes=1, stop=lambda: True)
+        )
 
     found = bracket_value(solve, family.losses(own, y), 0.1, rounds=2)
     assert found.lower <= truth <= found.upper
@@ -137,9 +139,9 @@ def test_search_for_a_person_does_not_depend_on_the_others():
 def test_brackets_of_a_person_do_not_depend_on_the_others():
     family, layout, _, own, y, metric = problem(8, people=60)
     X = layout.encode(own)
-    together = maximise(family, metric, X, y, 0.5, budget=Budget(nodes=20))
+    together = maximise(family, metric, X, y, 0.5, budget=RegionBudget(nodes=20))
     for i in (0, 33, 59):
-        alone = maximise(family, metric, X[[i]], y[[i]], 0.5, budget=Budget(nodes=20))
+        alone = maximise(family, metric, X[[i]], y[[i]], 0.5, budget=RegionBudget(nodes=20))
         assert (alone.upper[0], alone.lower[0]) == (together.upper[i], together.lower[i])
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from likewise.auditing.bounds.brackets import Budget
+from likewise.auditing.bounds.brackets import RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
-from likewise.auditing.bounds.evaluation import FREE
 from likewise.auditing.bounds.networks.linear_bounds import hidden_bounds, output_lines
 from likewise.auditing.bounds.networks.network_family import NetworkFamily
+from likewise.auditing.bounds.region_evaluation import FREE
 from likewise.auditing.bounds.regions import Regions, encoded_box
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.core.errors import InputError
@@ -66,7 +66,9 @@ def test_bracket_holds_the_brute_force_value(seed):
     held = [i for i, column in enumerate(columns) if column.immutable]
     for lam in (0.0, 0.3, 3.0, np.inf):
         found = maximise(family, metric, layout.encode(own), targets, lam, tol=TOL)
-        small = maximise(family, metric, layout.encode(own), targets, lam, tol=TOL, budget=Budget(nodes=3))
+        small = maximise(
+            family, metric, layout.encode(own), targets, lam, tol=TOL, budget=RegionBudget(nodes=3)
+        )
         for i, person in enumerate(own):
             losses = losses_by_formula(net, loss, encoded, targets[i])
             delta = encoded - layout.encode(person[None])

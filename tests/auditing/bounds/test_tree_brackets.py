@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from likewise.auditing.bounds.brackets import Budget
+from likewise.auditing.bounds.brackets import RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
-from likewise.auditing.bounds.evaluation import FREE
+from likewise.auditing.bounds.region_evaluation import FREE
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.auditing.bounds.trees.feature_sources import FeatureSource, encoded_sources
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
@@ -93,7 +93,7 @@ def test_bracket_holds_the_brute_force_value(seed):
     X = layout.encode(own)
     for lam in LAMBDAS:
         found = maximise(family, metric, X, targets, lam, tol=TOL)
-        small = maximise(family, metric, X, targets, lam, tol=TOL, budget=Budget(nodes=3))
+        small = maximise(family, metric, X, targets, lam, tol=TOL, budget=RegionBudget(nodes=3))
         for i in range(len(own)):
             losses = losses_by_library(layout, sources, trees, loss, kind, rows, targets[i])
             truth = brute_force(layout, metric, rows, own[i], losses, lam)

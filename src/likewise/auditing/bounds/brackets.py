@@ -11,11 +11,11 @@ import numpy as np
 from likewise.auditing.bounds.table_layout import IntArray
 from likewise.core.arrays import FloatArray
 
-__all__ = ["Brackets", "Budget"]
+__all__ = ["Brackets", "RegionBudget"]
 
 
 @dataclass(frozen=True)
-class Budget:
+class RegionBudget:
     """What a branch and bound may spend.
 
     Parameters

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.bounds.brackets import Brackets, Budget
-from likewise.auditing.bounds.evaluation import Evaluated, Evaluation
+from likewise.auditing.bounds.brackets import Brackets, RegionBudget
 from likewise.auditing.bounds.family import Family
 from likewise.auditing.bounds.node_pool import NodePool
+from likewise.auditing.bounds.region_evaluation import Evaluated, RegionEvaluation
 from likewise.auditing.bounds.regions import divide
 from likewise.core.arrays import FloatArray
 
@@ -35,7 +35,7 @@ def maximise(
     lambda_: float,
     *,
     starts: FloatArray | None = None,
-    budget: Budget | None = None,
+    budget: RegionBudget | None = None,
     tol: float = 1e-4,
 ) -> Brackets:
     """Bracket sup over rows x that can exist of loss(x, y_i) − λ d²(x, x_i), for each person.
@@ -54,7 +54,7 @@ def maximise(
         λ ≥ 0; inf allows only moves that cost nothing.
     starts : float array of shape (n, s, d), optional
         Encoded valid rows to begin from, such as what a search found; NaN where a person has none.
-    budget : Budget, optional
+    budget : RegionBudget, optional
     tol : float, default=1e-4
         Width at which a person's bracket counts as closed.
 
@@ -81,12 +81,12 @@ def maximise(
     >>> found.lower.round(3), found.rows.round(3)
     (array([0.91]), array([[0.5]]))
     """
-    work = Evaluation(
+    work = RegionEvaluation(
         family, metric, np.asarray(X, dtype=np.float64), np.asarray(targets), float(lambda_), tol
     )
     if starts is not None:
         work.offer_starts(starts)
-    limit = budget or Budget()
+    limit = budget or RegionBudget()
     clock = time.perf_counter()
     opened = _Open(work)
     waiting = list(range(work.n - 1, -1, -1))
@@ -107,7 +107,7 @@ def maximise(
 class _Open:
     """Open regions of everybody: a heap per person, highest bound first."""
 
-    def __init__(self, work: Evaluation) -> None:
+    def __init__(self, work: RegionEvaluation) -> None:
         self.work, regions = work, work.domains()
         self.settled = np.full(work.n, -np.inf)  # the highest bound among regions that are done
         self.nodes = np.zeros(work.n, dtype=np.int64)

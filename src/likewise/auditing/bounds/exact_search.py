@@ -52,15 +52,14 @@ class BranchAndBoundSearch(Search):
 
     def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Bracket V(ε): rows from below, a `Bound` from above, as narrow as nodes and time allow."""
-        from likewise.auditing.bounds.brackets import Brackets
-        from likewise.auditing.bounds.brackets import Budget as Regions
+        from likewise.auditing.bounds.brackets import Brackets, RegionBudget
         from likewise.auditing.bounds.branch_and_bound import maximise
         from likewise.auditing.bounds.dual_bracket import bracket_value
 
         family, place = _family(problem), problem.coordinates
 
         def solve(lam: float, starts: FloatArray | None, seconds: float | None) -> Brackets:
-            limit = Regions(nodes=self.nodes, seconds=seconds)
+            limit = RegionBudget(nodes=self.nodes, seconds=seconds)
             return maximise(family, place.metric, problem.X, problem.target, lam, starts=starts, budget=limit)
 
         seconds = None if budget.seconds is None else max(budget.left, 0.0)

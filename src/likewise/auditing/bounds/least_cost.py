@@ -17,11 +17,11 @@ from likewise.auditing.bounds.regions import Regions, encoded_box
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.core.arrays import FloatArray, to_numpy
 
-__all__ = ["LeastCost", "Quadratic"]
+__all__ = ["LeastCost", "LeastCostForm"]
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic:
+class LeastCostForm:
     """Σ of a fair metric as plain arrays: scale, basis (d, k) and values (k,)."""
 
     scale: float
@@ -29,7 +29,7 @@ class Quadratic:
     values: FloatArray
 
     @classmethod
-    def of(cls, metric: Any, width: int) -> Quadratic:
+    def of(cls, metric: Any, width: int) -> LeastCostForm:
         """Take them from a `FairMetric` on encoded rows of d = width columns."""
         if metric.n_features is None:
             return cls(float(metric.scale), np.zeros((width, 0)), np.zeros(0))
@@ -63,7 +63,7 @@ class LeastCost:
     @staticmethod
     def over(
         layout: TableLayout,
-        form: Quadratic,
+        form: LeastCostForm,
         regions: Regions,
         origin: FloatArray,
         warm: FloatArray,
@@ -75,7 +75,7 @@ class LeastCost:
         Parameters
         ----------
         layout : TableLayout
-        form : Quadratic
+        form : LeastCostForm
         regions : Regions
             n of them.
         origin, warm : float arrays of shape (n, d)

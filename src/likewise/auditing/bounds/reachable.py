@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.auditing.bounds.cost_descent import begin, project, sweep, tangent
-from likewise.auditing.bounds.least_cost import Quadratic
+from likewise.auditing.bounds.least_cost import LeastCostForm
 from likewise.auditing.bounds.regions import Regions, encoded_box
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.core.arrays import FloatArray
@@ -23,7 +23,7 @@ _SWEEPS = 20
 
 def within_reach(
     layout: TableLayout,
-    form: Quadratic,
+    form: LeastCostForm,
     regions: Regions,
     origin: FloatArray,
     warm: FloatArray,
@@ -34,7 +34,7 @@ def within_reach(
     Parameters
     ----------
     layout : TableLayout
-    form : Quadratic
+    form : LeastCostForm
         Σ of the metric.
     regions : Regions
         n of them.
@@ -53,7 +53,7 @@ def within_reach(
     >>> from likewise.domains import BoxDomain
     >>> layout = TableLayout.of(BoxDomain([-8.0], [8.0]))
     >>> whole = Regions(np.array([[-8.0]]), np.array([[8.0]]), np.zeros((1, 0), dtype=np.uint8))
-    >>> form = Quadratic(1.0, np.zeros((1, 0)), np.zeros(0))
+    >>> form = LeastCostForm(1.0, np.zeros((1, 0)), np.zeros(0))
     >>> near = within_reach(layout, form, whole, np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1))
     >>> bool(near.high[0, 0] >= 1.0), bool(near.high[0, 0] < 1.1)
     (True, True)

@@ -15,7 +15,7 @@ import numpy as np
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray
 
-__all__ = ["DomainMoves", "FoundRows", "search_domain"]
+__all__ = ["DomainMoves", "DomainRows", "search_domain"]
 
 _STEPS = (1.0, 2.0, 5.0, 10.0, 25.0)
 _SHARES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
@@ -55,7 +55,7 @@ class DomainMoves:
 
 
 @dataclass(frozen=True, eq=False)
-class FoundRows:
+class DomainRows:
     """The best row found for each person and λ.
 
     Parameters
@@ -84,7 +84,7 @@ def search_domain(
     *,
     starts: FloatArray | None = None,
     moves: DomainMoves | None = None,
-) -> FoundRows:
+) -> DomainRows:
     """Search valid rows for the largest loss − λ d², for each person and each λ.
 
     Parameters
@@ -106,7 +106,7 @@ def search_domain(
 
     Returns
     -------
-    FoundRows
+    DomainRows
 
     Examples
     --------
@@ -130,7 +130,7 @@ def search_domain(
         search = _Search(losses, layout, metric, X[at], targets[at], price, choices)
         parts.append(search.run(None if starts is None else starts[at]))
     rows, loss, cost = (np.concatenate([part[k] for part in parts]) for k in range(3))
-    return FoundRows(rows, loss, cost, sum(part[3] for part in parts))
+    return DomainRows(rows, loss, cost, sum(part[3] for part in parts))
 
 
 class _Search:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.bounds.linear.branch_and_bound import maximise_cross_entropy
+from likewise.auditing.bounds.linear.class_weight_branching import maximise_cross_entropy
 from likewise.auditing.bounds.linear.closed_form import logistic_supremum
 from likewise.auditing.bounds.linear.decision_crossing import crossing_costs
 from likewise.auditing.bounds.linear.linear_problem import IntArray, Problem, penalised

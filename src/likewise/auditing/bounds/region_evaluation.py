@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.bounds.family import Family, LossBound
-from likewise.auditing.bounds.free_moves import free_regions
-from likewise.auditing.bounds.least_cost import LeastCost, Quadratic
+from likewise.auditing.bounds.least_cost import LeastCost, LeastCostForm
+from likewise.auditing.bounds.moves_at_no_cost import free_regions
 from likewise.auditing.bounds.reachable import within_reach
 from likewise.auditing.bounds.regions import Regions, Split, encoded_box, whole_domain
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray
 
-__all__ = ["FREE", "Evaluated", "Evaluation"]
+__all__ = ["FREE", "Evaluated", "RegionEvaluation"]
 
 # A region that reaches less than this share of what it did is looked over again for what is out of reach.
 _NEARER = 0.95
@@ -39,7 +39,7 @@ class Evaluated:
 
 
 @dataclass(eq=False)
-class Evaluation:
+class RegionEvaluation:
     """The people, their incumbents, and the evaluation of regions."""
 
     family: Family
@@ -52,7 +52,7 @@ class Evaluation:
 
     def __post_init__(self) -> None:
         self.layout, self.n = self.family.layout, len(self.X)
-        self.form = Quadratic.of(self.metric, self.layout.width)
+        self.form = LeastCostForm.of(self.metric, self.layout.width)
         self.own = self.layout.values(self.X)
         # Encoded anew: a person's distance to themself is exactly 0.
         self.origin = self.layout.encode(self.own)
