@@ -14,7 +14,7 @@ import numpy as np
 
 from likewise.auditing.bounds.networks.network_family import NetworkFamily
 from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.verification import verify_family
+from likewise.auditing.bounds.verifying.verification import verify_family
 from likewise.domains.column import Column
 from likewise.domains.dtypes import Dtype
 from likewise.models.losses import ZeroOne

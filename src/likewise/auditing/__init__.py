@@ -14,7 +14,7 @@ from likewise.core.lazy import lazy_names
 if TYPE_CHECKING:
     from likewise.auditing.audit_result import AuditResult
     from likewise.auditing.auditor import audit
-    from likewise.auditing.bounds.verification import verify
+    from likewise.auditing.bounds.verifying.verification import verify
     from likewise.auditing.claims.certificate import (
         Bound,
         Certificate,
@@ -93,7 +93,7 @@ _HOMES = {
     "share_interval": "claims.intervals",
     "solve_dual": "support.finite_dual",
     "split_interval": "claims.sample_splitting",
-    "verify": "bounds.verification",
+    "verify": "bounds.verifying.verification",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -13,7 +13,7 @@ from likewise.auditing.bounds.networks.network_family import NetworkFamily
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.auditing.bounds.trees.feature_sources import encoded_sources
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
-from likewise.auditing.bounds.verification import verify, verify_family
+from likewise.auditing.bounds.verifying.verification import verify, verify_family
 from likewise.core.errors import InputError
 from likewise.domains import TabularDomain
 from likewise.domains.column import Column
@@ -63,7 +63,7 @@ def enumerated(family, sensitive):
 @pytest.mark.parametrize("seed", range(40))
 def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
     if seed % 4 < 2:  # cut all the way down instead of looking row by row
-        monkeypatch.setattr("likewise.auditing.bounds.verification._FEW_ROWS", 0)
+        monkeypatch.setattr("likewise.auditing.bounds.verifying.verification._FEW_ROWS", 0)
     family = random_family(seed)
     names = [c.name for c in family.layout.columns]
     sensitive = names[: 1 + seed % 2]
@@ -83,7 +83,7 @@ def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_stopped_run_claims_less_and_nothing_wrong(seed, monkeypatch):
-    monkeypatch.setattr("likewise.auditing.bounds.verification._FEW_ROWS", 0)
+    monkeypatch.setattr("likewise.auditing.bounds.verifying.verification._FEW_ROWS", 0)
     family = random_family(seed)
     sensitive = [family.layout.columns[0].name]
     truth = enumerated(family, sensitive)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from likewise.auditing.bounds.cost_descent import begin, project, sweep, tangent
-from likewise.auditing.bounds.least_cost import LeastCostForm
+from likewise.auditing.bounds.region_costs.cost_descent import begin, project, sweep, tangent
+from likewise.auditing.bounds.region_costs.least_cost import LeastCostForm
 from likewise.auditing.bounds.regions import Regions, encoded_box
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.core.arrays import FloatArray

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.bounds.family import Family, LossBound
-from likewise.auditing.bounds.least_cost import LeastCost, LeastCostForm
-from likewise.auditing.bounds.moves_at_no_cost import free_regions
 from likewise.auditing.bounds.reachable import within_reach
+from likewise.auditing.bounds.region_costs.least_cost import LeastCost, LeastCostForm
+from likewise.auditing.bounds.region_costs.moves_at_no_cost import free_regions
 from likewise.auditing.bounds.regions import Regions, Split, encoded_box, whole_domain
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray

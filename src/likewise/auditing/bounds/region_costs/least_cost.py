@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.bounds.cost_descent import least_cost
+from likewise.auditing.bounds.region_costs.cost_descent import least_cost
 from likewise.auditing.bounds.regions import Regions, encoded_box
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.core.arrays import FloatArray, to_numpy

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from likewise.auditing.bounds.families import family_of
-from likewise.auditing.bounds.region_rules import count_points, describe, points_of, volumes
 from likewise.auditing.bounds.regions import Regions, Split, divide, whole_domain
-from likewise.auditing.bounds.sensitive_values import SensitiveValues
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
+from likewise.auditing.bounds.verifying.region_rules import count_points, describe, points_of, volumes
+from likewise.auditing.bounds.verifying.sensitive_values import SensitiveValues
 from likewise.core.arrays import FloatArray
 from likewise.models.losses import ZeroOne
 

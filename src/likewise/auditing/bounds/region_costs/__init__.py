@@ -1,0 +1,1 @@
+"""The least fair distance from a person into a region."""
