@@ -1,5 +1,6 @@
 """The verb `audit` end to end: kinds of input, invariances, failures that must never read as fair, files."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -19,7 +20,9 @@ from likewise.core.errors import FormatError, InputError, ModelError, NotConverg
 
 @pytest.fixture(scope="module")
 def data():
-    return lw.datasets.load_german()
+    """Eighty people to audit say what two hundred do, in a third of the time."""
+    german = lw.datasets.load_german()
+    return dataclasses.replace(german, test_index=german.test_index[:80])
 
 
 @pytest.fixture(scope="module")

@@ -74,6 +74,11 @@ def ready_metric(
 
 def _learn(learner: Any, X: Any, *, owner: str, sensitive_features: Any, encoder: Any) -> FairMetric:
     fresh = clone(learner)
+    # A clone of an encoder forgets the people it was fitted on; the one that was given is meant.
+    given = learner.get_params(deep=False)
+    fresh.set_params(
+        **{name: given[name] for name in ("domain", "feature_map") if is_encoder(given.get(name))}
+    )
     choices = fresh.get_params(deep=False)
     unset = choices.get("feature_map") is None and choices.get("domain") is None
     if is_encoder(encoder) and "domain" in choices and unset:

@@ -81,7 +81,7 @@ class AuditProblem:
         labels = check_labels(y, owner="audit", min_classes=1)
         check_same_length("audit", X=X, y=labels)
         adapter = model if isinstance(model, Model) else _adapter(model, X, loss)
-        ready = _ready_metric(metric, X, adapter.encoder)
+        ready = _ready_metric(metric, X, tabular(domain) or adapter.encoder)
         domain, said = _ready_domain(domain, X, ready, adapter.encoder, encoded=encoded)
         coordinates = Coordinates.build(X, model=adapter, metric=ready, domain=domain, encoded=encoded)
         made = cls(
