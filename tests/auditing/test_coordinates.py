@@ -385,3 +385,21 @@ def test_the_old_keywords_still_work_with_a_word(people, labels):
     assert old.value == new.value
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         lw.audit(model, people, labels, metric=euclidean(2), domain=domain, colour=3)
+
+
+def test_none_seen_leaves_room_for_as_much_as_a_wrong_label_costs():
+    """A model that is right about all twenty may be very wrong about a twin that none of them has."""
+    frame = pd.DataFrame({"skill": np.linspace(-3, 3, 20), "sex": ["F", "M"] * 10})
+    y = (frame["skill"] > 0).to_numpy().astype(int)
+    metric = lw.ExpertSubspace(["sex"]).fit(frame).metric_
+    result = lw.audit(lambda f: 1 / (1 + np.exp(-3 * f["skill"])), frame, y, metric=metric, eps=0.0)
+    worst = float(np.log1p(np.exp(9.0)))
+    none_of_twenty = 1 - 0.025 ** (1 / 20)
+    assert result.sensitive.gap == 0.0
+    for low, high in (
+        result.sensitive.gap_interval,
+        result.test.interval,
+        (result.interval.low, result.interval.high),
+    ):
+        assert low == 0.0
+        assert high == pytest.approx(none_of_twenty * worst, rel=1e-6)

@@ -140,7 +140,7 @@ def _added_up(
         changed=int(support.changed.sum()),
         sensitive=sensitive,
         steps=BinnedSteps.of(steps, bits=job.bits),
-        largest=float(frontier.loss.max()),
+        largest=max(float(frontier.loss.max()), support.problem.largest_loss),
         worst=Worst.of(gain, person, moved, top=job.top),
         ending=ending,
         cpu=cpu,

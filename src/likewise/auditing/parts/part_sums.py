@@ -139,7 +139,7 @@ class FoundSums:
     steps : BinnedSteps
         The steps that cost something.
     largest : float
-        The largest loss of anybody at any candidate.
+        The largest loss of anybody, under any label, or at any candidate.
     worst : Worst
         The most harmed at no fair distance.
     ending : Ending

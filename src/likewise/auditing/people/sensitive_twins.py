@@ -33,7 +33,7 @@ class SensitiveTwins:
     harm : float array of shape (n,)
         Increase of the loss at the worst such twin, 0 where none is worse.
     largest : float
-        The largest loss of anybody or of any such twin.
+        The largest loss of anybody, under any label, or of any such twin.
     changed : bool array of shape (n,)
         Whether any such twin is decided differently; all False for a regression, which decides nothing.
     """
@@ -78,4 +78,5 @@ def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
             differs = place.model.predict(shown) != problem.decisions[person]
             changed[person[possible[differs[possible]]]] = True
     names = tuple(str(name) for name in edited_columns(problem.edits))
-    return SensitiveTwins(names, harm, float((problem.base_loss + harm).max()), changed)
+    largest = max(problem.largest_loss, float((problem.base_loss + harm).max()))
+    return SensitiveTwins(names, harm, largest, changed)

@@ -156,6 +156,14 @@ class AuditProblem:
         """The model's decision about each person."""
         return self.coordinates.model.predict(self.coordinates.for_model(self.rows))
 
+    @cached_property
+    def largest_loss(self) -> float:
+        """The largest loss of anybody under any label: a gain that nobody here shows may still be as large."""
+        place = self.coordinates
+        if not self.decides:
+            return float(self.base_loss.max())
+        return float(place.model.loss_table(place.for_model(self.rows)).max())
+
     @property
     def decides(self) -> bool:
         """Whether the model decides at all: a regression predicts numbers, of which no two are the same decision."""
