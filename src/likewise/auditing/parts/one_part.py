@@ -162,7 +162,7 @@ def settle_part(
     harm = frontier.loss[frontier.indptr[:-1] + taken] - frontier.base_loss
     written = 0
     if folder is not None:
-        written = _write_map(job, part, frontier, taken, Path(folder))
+        written = _write_map(job, part, taken, Path(folder))
     return SettledSums(
         gains={price: Moments.of(frontier_gains(frontier, price)) for price in prices},
         worst=Worst.of(harm, part.first + np.arange(frontier.n_rows), taken, top=job.top),
@@ -218,7 +218,7 @@ def _kept(job: Job, part: Part) -> Frontier:
         return Frontier(**{name: arrays[name] for name in arrays.files})
 
 
-def _write_map(job: Job, part: Part, frontier: Frontier, taken: Ints, folder: Path) -> int:
+def _write_map(job: Job, part: Part, taken: Ints, folder: Path) -> int:
     """Write the unfair map of a part's people as one file, whole, over one that an earlier try left."""
     import pyarrow.parquet as pq
 
