@@ -22,8 +22,8 @@ def read_searches(search: Any, *, timed: bool = False) -> tuple[tuple[Search, ..
     Parameters
     ----------
     search : str, Search, or sequence of them
-        "auto": candidates, then gradient and exact where the model allows it. "candidates", "gradient", "exact":
-        that one, with the people's own edits for a start.
+        "auto": candidates, then everybody at no distance where they can be listed, gradient and exact where the model
+        allows it. "candidates", "gradient", "exact": that one, with the people's own edits for a start.
     timed : bool, default=False
         Whether the user set a time: "auto" then tries to prove what it can of trees and networks, too, which takes all
         the time there is.
@@ -31,7 +31,7 @@ def read_searches(search: Any, *, timed: bool = False) -> tuple[tuple[Search, ..
     Examples
     --------
     >>> [type(one).__name__ for one in read_searches("auto")[0]], read_searches("auto")[1]
-    (['CandidateSearch', 'GradientSearch', 'LinearSearch'], False)
+    (['CandidateSearch', 'EnumerationSearch', 'GradientSearch', 'LinearSearch'], False)
     """
     if isinstance(search, str):
         if search not in NAMES:
@@ -57,7 +57,12 @@ def read_searches(search: Any, *, timed: bool = False) -> tuple[tuple[Search, ..
 
 
 def choose_searches(
-    searches: Sequence[Search], problem: AuditProblem, *, required: bool, in_parts: bool
+    searches: Sequence[Search],
+    problem: AuditProblem,
+    *,
+    required: bool,
+    in_parts: bool,
+    eps: float | None = None,
 ) -> tuple[tuple[Search, ...], tuple[str, ...]]:
     """Return the searches that can serve a problem, and in words which were left out and why.
 
@@ -69,15 +74,19 @@ def choose_searches(
         Whether one that cannot serve is an error.
     in_parts : bool
         Whether people are searched part by part.
+    eps : float, optional
+        What the audit asks about: where one search settles that, those after it are left out unless required.
     """
     chosen: list[Search] = []
     left_out: list[str] = []
     for search in searches:
         one = search.for_parts() if in_parts else search
         why = "it cannot work on a part of a table" if one is None else one.why_not(problem)
+        if why is None and not required and eps is not None and any(known.settles(eps) for known in chosen):
+            why = f"nothing is left to find at ε = {eps:g}, everybody there was asked about"
         if one is not None and why is None:
             chosen.append(one)
-        elif required:
+        elif required and not search.optional:
             raise InputError(
                 f"audit: search={search.name!r} cannot be used: {why}. Use search='auto', which takes what the "
                 "model and the table allow; search='candidates' always serves."
@@ -91,6 +100,10 @@ def _named(name: str, timed: bool) -> list[Search]:
     from likewise.auditing.search.candidates.candidate_search import CandidateSearch
 
     found: list[Search] = [CandidateSearch(use_rows=name not in ("gradient",))]
+    if name in ("auto", "exact"):
+        from likewise.auditing.bounds.enumeration import EnumerationSearch
+
+        found.append(EnumerationSearch())
     if name in ("auto", "gradient"):
         from likewise.auditing.search.gradient.gradient_search import GradientSearch
 
