@@ -16,7 +16,9 @@ __all__ = ["NAMES", "choose_searches", "read_searches"]
 NAMES = ("auto", "candidates", "gradient", "exact")
 
 
-def read_searches(search: Any, *, timed: bool = False) -> tuple[tuple[Search, ...], bool]:
+def read_searches(
+    search: Any, *, timed: bool = False, confidence: float = 0.95
+) -> tuple[tuple[Search, ...], bool]:
     """Return the searches that were asked for, and whether all of them must serve ("auto" takes what fits).
 
     Parameters
@@ -27,11 +29,13 @@ def read_searches(search: Any, *, timed: bool = False) -> tuple[tuple[Search, ..
     timed : bool, default=False
         Whether the user set a time: "auto" then tries to prove what it can of trees and networks, too, which takes all
         the time there is.
+    confidence : float, default=0.95
+        Of bounds that rest on a sample.
 
     Examples
     --------
     >>> [type(one).__name__ for one in read_searches("auto")[0]], read_searches("auto")[1]
-    (['CandidateSearch', 'EnumerationSearch', 'GradientSearch', 'LinearSearch'], False)
+    (['CandidateSearch', 'EnumerationSearch', 'GradientSearch', 'ProofSearch'], False)
     """
     if isinstance(search, str):
         if search not in NAMES:
@@ -41,7 +45,7 @@ def read_searches(search: Any, *, timed: bool = False) -> tuple[tuple[Search, ..
                 allowed=f"one of {', '.join(NAMES)}, a Search, or a list of them",
                 got=search,
             )
-        return tuple(_named(search, timed)), search != "auto"
+        return tuple(_named(search, timed, confidence)), search != "auto"
     parts = [search] if isinstance(search, Search) else search
     if not isinstance(parts, Sequence) or not parts:
         raise bad_parameter(
@@ -52,7 +56,7 @@ def read_searches(search: Any, *, timed: bool = False) -> tuple[tuple[Search, ..
         if isinstance(part, Search):
             found.append(part)
         else:
-            found += read_searches(part)[0]
+            found += read_searches(part, timed=timed, confidence=confidence)[0]
     return tuple(found), True
 
 
@@ -96,7 +100,7 @@ def choose_searches(
     return tuple(chosen), tuple(left_out)
 
 
-def _named(name: str, timed: bool) -> list[Search]:
+def _named(name: str, timed: bool, confidence: float) -> list[Search]:
     from likewise.auditing.search.candidates.candidate_search import CandidateSearch
 
     found: list[Search] = [CandidateSearch(use_rows=name not in ("gradient",))]
@@ -108,12 +112,8 @@ def _named(name: str, timed: bool) -> list[Search]:
         from likewise.auditing.search.gradient.gradient_search import GradientSearch
 
         found.append(GradientSearch())
-    if name == "exact" or (name == "auto" and timed):
-        from likewise.auditing.bounds.exact_search import ExactSearch
+    if name in ("auto", "exact"):
+        from likewise.auditing.bounds.proof_search import ProofSearch
 
-        found.append(ExactSearch())
-    elif name == "auto":
-        from likewise.auditing.bounds.linear.linear_search import LinearSearch
-
-        found.append(LinearSearch())
+        found.append(ProofSearch.within(timed=timed or name == "exact", confidence=confidence))
     return found
