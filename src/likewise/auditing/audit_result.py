@@ -223,6 +223,7 @@ class AuditResult:
             ["free under the metric: decided differently", _share(self.flipped)],
             ["gap at ε = 0 (pure unfairness)", f"{self.pure_gap:.4f}"],
             [f"gap at ε = {self.eps:g}", f"{self.gap:.4f}"],
+            *([f"proved: {one.name}", str(one)] for one in self.brackets if one.upper is not None),
             ["λ*", f"{self.lambda_:.4g}"],
             ["searched by", self.search],
             ["status", self.status],

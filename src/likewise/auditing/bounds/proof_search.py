@@ -113,7 +113,7 @@ class ProofSearch(Search):
             nodes = BranchAndBoundSearch().nodes
             proof = prove_by_sample(problem, eps, budget, nodes=nodes, confidence=self.confidence)
             if proof is not None:
-                support = support.with_rows(proof.rows, proof.person)
+                support = support.with_rows(np.asarray(proof.rows, dtype=np.float64), proof.person)
                 return Found(support, bound=proof.bound, population_bound=proof.population_bound)
         return self.exact.improve(problem, support, eps, budget)
 
@@ -132,7 +132,7 @@ def _joined(ended: Found, found: Found, question: _Question, problem: AuditProbl
         corner = np.flatnonzero(frontier.candidate >= 0)
         support = ended.support
         if len(corner):
-            x = problem.coordinates.encoded(found.support.twins(corner))
+            x = np.asarray(problem.coordinates.encoded(found.support.twins(corner)), dtype=np.float64)
             support = support.with_rows(x, frontier.row[corner])
     bounds = [bound for bound in (found.bound, found.population_bound, *found.more) if bound is not None]
     if question.decisions:

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from likewise.auditing.claims.certificate import Bound
 from likewise.core.checks import check_number
 from likewise.core.errors import bad_parameter
+from likewise.core.text import short_number
 
 __all__ = ["Bracket", "Bracketed", "brackets_of"]
 
@@ -41,7 +42,7 @@ class Bracket:
     Examples
     --------
     >>> print(Bracket("gap", 0.0, 0.01, 0.02)), print(Bracket("changed", 0.1, 0.25, None))
-    0.0100 to 0.0200
+    0.010 to 0.020
     at least 25.0%
     (None, None)
     >>> Bracket("gap", 0.0, 0.01, 0.01).closed
@@ -75,12 +76,18 @@ class Bracket:
         if self.upper is None:
             return f"at least {low}"
         sure = "" if self.confidence == 1 else f" ({self.confidence:.0%} confidence)"
-        if self.closed:
-            return f"exactly {low}{sure}"
-        return f"{low} to {self._number(self.upper)}{sure}"
+        return f"exactly {low}{sure}" if self.closed else f"{low} to {self._number(self.upper)}{sure}"
+
+    @property
+    def name(self) -> str:
+        """What it is about, in words."""
+        at = f"ε = {self.eps:g}"
+        if self.quantity == "changed":
+            return f"decided differently at {at}"
+        return f"gap at {at}" if self.quantity == "gap" else f"worst mean loss at {at}"
 
     def _number(self, number: float) -> str:
-        return f"{number:.1%}" if self.quantity == "changed" else f"{number:.4f}"
+        return f"{number:.1%}" if self.quantity == "changed" else short_number(number)
 
 
 def brackets_of(

@@ -86,7 +86,7 @@ def choose_searches(
     for search in searches:
         one = search.for_parts() if in_parts else search
         why = "it cannot work on a part of a table" if one is None else one.why_not(problem)
-        if why is None and not required and eps is not None and any(known.settles(eps) for known in chosen):
+        if not required and eps is not None and any(known.settles(eps) for known in chosen):
             why = f"nothing is left to find at ε = {eps:g}, everybody there was asked about"
         if one is not None and why is None:
             chosen.append(one)
