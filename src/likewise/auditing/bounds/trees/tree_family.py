@@ -83,7 +83,8 @@ class TreeFamily:
             top,
         )
         highest = top.sum(axis=1) + self.trees.base[label] + self._within
-        return LossBound(self.parts.losses(highest, targets), None, reached, (top, highest))
+        same = (self.trees.left[reached] < 0).all(axis=1)
+        return LossBound(self.parts.losses(highest, targets), None, reached, (top, highest), same)
 
     def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
         """The one decision of all rows of each region or −1, how much each column matters, and the state.
@@ -142,6 +143,10 @@ class TreeFamily:
         """Exact loss of rows of values."""
         return self._losses_at(self._leaves(values, self.state(len(values))), targets)
 
+    def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
+        """Loss of rows of values by components that lie as low as the model's rounding allows."""
+        return self._losses_at(self._leaves(values, self.state(len(values))), targets, self.trees.slack)
+
     def look(
         self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray
     ) -> tuple[FloatArray, FloatArray, Split]:
@@ -179,7 +184,7 @@ class TreeFamily:
         leaves_of_rows(self._walk, self.layout.offset, values, state, leaf)
         return leaf
 
-    def _losses_at(self, leaf: IntArray, targets: Any) -> FloatArray:
+    def _losses_at(self, leaf: IntArray, targets: Any, slack: float = 0.0) -> FloatArray:
         label = self.parts.labels(targets)
         components = self.trees.values[label[:, None], leaf].sum(axis=1) + self.trees.base[label]
-        return self.parts.losses(components, targets)
+        return self.parts.losses(components - slack, targets)
