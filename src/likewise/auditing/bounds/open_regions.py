@@ -114,7 +114,8 @@ class OpenRegions:
         return going
 
     def _goes_on(self, person: int, max_nodes: int) -> bool:
-        return -self.heaps[person][0][0] > self.work.lower[person] and self.nodes[person] < max_nodes
+        promising = -self.heaps[person][0][0] > self.work.lower[person]
+        return bool(promising and self.nodes[person] < max_nodes)
 
     def _finish(self, person: int) -> None:
         """Settle what a person has left, and free it."""

@@ -20,6 +20,8 @@ from likewise.models.tree_ensemble import TreeEnsemble
 
 __all__ = ["TreeFamily"]
 
+_HARDLY = 1e-300
+
 
 class TreeFamily:
     """Bounds of a tree ensemble's loss over regions of a table.
@@ -166,7 +168,8 @@ class TreeFamily:
         column = self.trees.column[bound.state]
         undecided = self.trees.left[bound.state] >= 0
         waiting = np.zeros((len(leaf), self.layout.n_columns))
-        np.add.at(waiting, (rows[:, None], column), np.where(undecided, gap, 0.0))
+        # A tree whose leaves are equally high still rounds its sum one way or another.
+        np.add.at(waiting, (rows[:, None], column), np.where(undecided, np.maximum(gap, _HARDLY), 0.0))
         wanted = undecided & (column == waiting.argmax(axis=1)[:, None])
         tree = np.where(wanted, gap, -1.0).argmax(axis=1)
         node = bound.state[rows, tree]
