@@ -25,20 +25,25 @@ class DecisionLines:
     slope : float array of shape (n, L, K, d)
         By the encoded row.
     offset : float array of shape (n, L, K)
+    off : bool array of shape (n, U)
+        What the family wants back with the parts of a region: hidden units that are off all over it.
     """
 
     label: IntArray
     importance: FloatArray
     slope: FloatArray
     offset: FloatArray
+    off: Any
 
 
 @runtime_checkable
 class LineDecider(Protocol):
     """A family that also says where in a region a decision is certain."""
 
-    def decide_by_lines(self, regions: Regions) -> DecisionLines:
-        """Decide regions as far as lines do."""
+    n_units: int
+
+    def decide_by_lines(self, regions: Regions, off: Any) -> DecisionLines:
+        """Decide regions as far as lines do; (n, U) units are known to be off."""
 
     def decisions(self, values: FloatArray) -> Any:
         """The decision of rows, −1 where rounding leaves it open."""

@@ -45,9 +45,7 @@ def column_importance(
     if loose.shape[1]:
         first = len(net.weights[0])
         score += loose[:, :first] @ np.abs(net.weights[0])
-        for part in hidden.reach:
-            width = part.shape[1]
-            score += (loose[:, None, first : first + width] @ part)[:, 0]
-            first += width
+        if hidden.reach.shape[1]:
+            score += (loose[:, None, first:] @ hidden.reach)[:, 0]
     score = np.maximum(score * spread, 1e-12 * (spread > 0))
     return np.asarray(np.add.reduceat(score, layout.start, axis=1))

@@ -17,9 +17,11 @@ from typing import Literal
 
 import numpy as np
 
-from likewise.auditing.bounds.networks.relaxed_units import pass_through, relaxed_units
+from likewise.auditing.bounds.networks.live_units import live_bounds
+from likewise.auditing.bounds.networks.relaxed_units import lower_slopes, pass_through, upper_lines
 from likewise.auditing.bounds.table_layout import IntArray
 from likewise.core.arrays import FloatArray
+from likewise.core.compiled import is_compiled
 from likewise.models.relu_network import ReluNetwork
 
 __all__ = ["Hidden", "Lines", "extremes", "hidden_bounds", "output_lines"]
@@ -55,14 +57,15 @@ class Hidden:
     ----------
     bounds : float array of shape (n, 2, U)
         Lower and upper of what enters each unit.
-    reach : tuple of float arrays of shape (n, H_k, d)
-        For the hidden layers after the first: how much each input moves what enters each unit, by its upper line.
+    reach : float array of shape (n, U − H, d)
+        For the hidden layers after the first: how much each input moves what enters each unit that may be on or off,
+        by its upper line.
     size : float array of shape (n, H)
         Bound of the size of everything that is added up for a unit of the last hidden layer, or of the inputs.
     """
 
     bounds: FloatArray
-    reach: tuple[FloatArray, ...]
+    reach: FloatArray
     size: FloatArray
 
 
@@ -104,26 +107,48 @@ def hidden_bounds(
     Hidden
         Never wider than what was known.
     """
-    found, reach = known.copy(), []
-    size = np.maximum(np.abs(lower), np.abs(upper))
-    at = 0
-    before = lower, upper
+    found = known.copy()
+    errors, size = [], np.maximum(np.abs(lower), np.abs(upper))
     for k, (weight, bias) in enumerate(zip(net.weights[:-1], net.biases[:-1], strict=True)):
         size = size @ np.abs(weight).T + np.abs(bias)
-        error = _rounding(net, k) * size
+        errors.append(_rounding(net, k) * size)
+    if not errors:
+        return Hidden(found, np.zeros((len(lower), 0, net.n_inputs)), size)
+    error = np.concatenate(errors, axis=1)
+    reach = np.zeros((len(lower), error.shape[1] - errors[0].shape[1], net.n_inputs))
+    fill = live_bounds if is_compiled() else _all_bounds
+    fill(net, lower, upper, blocks, found, error, reach)
+    return Hidden(found, reach, size)
+
+
+def _all_bounds(
+    net: ReluNetwork,
+    lower: FloatArray,
+    upper: FloatArray,
+    blocks: IntArray,
+    bounds: FloatArray,
+    error: FloatArray,
+    reach: FloatArray,
+) -> None:
+    """What `live_bounds` does, for all units and without being compiled."""
+    before = lower, upper
+    first, at = len(net.weights[0]), 0
+    for k, (weight, bias) in enumerate(zip(net.weights[:-1], net.biases[:-1], strict=True)):
+        width = len(weight)
+        part, off = bounds[:, :, at : at + width], error[:, at : at + width]
         both = np.concatenate([-weight, weight]), np.concatenate([-bias, bias])
-        lines = _back(net, k, *both, found, lower, upper, blocks, None)
-        part = found[:, :, at : at + len(weight)]
-        _narrow(part, -lines.highest[:, : len(weight)] - error, lines.highest[:, len(weight) :] + error)
+        rise, lift = upper_lines(bounds[:, 0], bounds[:, 1])
+        least = lower_slopes(bounds[:, 0], bounds[:, 1], rise, None)
+        lines = _back(net, k, *both, (rise, lift, least), lower, upper, blocks)
+        _narrow(part, -lines.highest[:, :width] - off, lines.highest[:, width:] + off)
         if k > 0:
             # Intervals alone are sometimes narrower than lines; after them no bound exceeds its size.
             centre, radius = (before[0] + before[1]) / 2.0, (before[1] - before[0]) / 2.0
-            middle, around = centre @ weight.T + bias, radius @ np.abs(weight).T + error
+            middle, around = centre @ weight.T + bias, radius @ np.abs(weight).T + off
             _narrow(part, middle - around, middle + around)
-            reach.append(np.abs(lines.slope[:, len(weight) :]))
+            reach[:, at - first : at - first + width] = np.abs(lines.slope[:, width:])
         before = np.maximum(part[:, 0], 0.0), np.maximum(part[:, 1], 0.0)
-        at += len(weight)
-    return Hidden(found, tuple(reach), size)
+        at += width
 
 
 def _narrow(part: FloatArray, low: FloatArray, high: FloatArray) -> None:
@@ -162,7 +187,10 @@ def output_lines(
     size = np.asarray(hidden.size) @ (np.abs(head) @ np.abs(net.weights[-1])).T
     error = _rounding(net, last) * (size + np.abs(head) @ np.abs(net.biases[-1]))
     choices = (None,) if last == 0 else (None, "none", "all", "parallel")
-    tried = [_back(net, last, weight, bias, hidden.bounds, lower, upper, blocks, alpha) for alpha in choices]
+    low, high = hidden.bounds[:, 0], hidden.bounds[:, 1]
+    rise, lift = upper_lines(low, high)
+    relaxed = [(rise, lift, lower_slopes(low, high, rise, alpha)) for alpha in choices]
+    tried = [_back(net, last, weight, bias, units, lower, upper, blocks) for units in relaxed]
     best, rank = tried[0], _rank(tried[0], lower, upper, best_at)
     for other in tried[1:]:
         own = _rank(other, lower, upper, best_at)
@@ -194,26 +222,29 @@ def _back(
     layer: int,
     weight: FloatArray,
     bias: FloatArray,
-    bounds: FloatArray,
+    units: tuple[FloatArray, FloatArray, FloatArray],
     lower: FloatArray,
     upper: FloatArray,
     blocks: IntArray,
-    alpha: str | None,
 ) -> Lines:
     """Upper lines of weight · (what enters layer `layer`) + bias, put in back to the input; rounding is not added."""
     n = len(lower)
     widths = [len(w) for w in net.weights[:-1]]
-    slope: FloatArray = np.broadcast_to(weight, (n, *weight.shape))
+    # The same for all regions until it has passed the first units.
+    slope: FloatArray = weight[None]
     offset = np.broadcast_to(bias, (n, len(bias))).copy()
     effects: list[FloatArray] = []
+    wanted = layer == len(net.weights) - 1
     for k in range(layer - 1, -1, -1):
         first = sum(widths[:k])
-        low, high = bounds[:, 0, first : first + widths[k]], bounds[:, 1, first : first + widths[k]]
-        effects.append(slope)
-        mixed, lifted = pass_through(slope, *relaxed_units(low, high, alpha))
+        its = [part[:, first : first + widths[k]] for part in units]
+        if wanted:
+            effects.append(np.broadcast_to(slope, (n, *slope.shape[1:])))
+        mixed, lifted = pass_through(slope, *its)
         offset += lifted + mixed @ net.biases[k]
         # One product of two matrices is faster than n small ones.
         slope = (mixed.reshape(-1, widths[k]) @ net.weights[k]).reshape(n, len(bias), -1)
+    slope = np.broadcast_to(slope, (n, *slope.shape[1:]))
     highest = extremes(slope, lower, upper, blocks) + offset
     # From the first hidden layer to the last.
     effect = np.concatenate(effects[::-1], axis=2) if effects else np.zeros((n, len(bias), 0))

@@ -70,11 +70,11 @@ class NetworkFamily:
         error *= float(np.abs(self.parts.mixing).sum(axis=1).max())
         smooth = isinstance(loss, (CrossEntropy, Hinge))
         self.slack, self._within = (error, 0.0) if smooth else (0.0, error)
-        self._units = sum(len(weight) for weight in net.weights[:-1])
+        self.n_units = sum(len(weight) for weight in net.weights[:-1])
 
     def state(self, n: int) -> FloatArray:
         """Nothing is known of any hidden unit, (n, 2, U)."""
-        bounds = np.empty((n, 2, self._units))
+        bounds = np.empty((n, 2, self.n_units))
         bounds[:, 0], bounds[:, 1] = -np.inf, np.inf
         return bounds
 
@@ -132,10 +132,19 @@ class NetworkFamily:
         effect = np.abs(lines.effect).sum(axis=1)
         return column_importance(self.net, self.layout, hidden, effect, spread, straight)
 
-    def decide_by_lines(self, regions: Regions) -> DecisionLines:
-        """Decide regions as far as lines do: what is straight is decided on both sides of where it crosses 0."""
+    def decide_by_lines(self, regions: Regions, off: Any) -> DecisionLines:
+        """Decide regions as far as lines do: what is straight is decided on both sides of where it crosses 0.
+
+        Parameters
+        ----------
+        regions : Regions
+        off : bool array of shape (n, U)
+            Hidden units that are known to be off, as they are in a larger region.
+        """
         lower, upper = encoded_box(self.layout, regions)
-        hidden = hidden_bounds(self.net, lower, upper, self.layout.blocks, self.state(len(regions)))
+        state = self.state(len(regions))
+        state[:, 1][off] = 0.0
+        hidden = hidden_bounds(self.net, lower, upper, self.layout.blocks, state)
         n, labels = len(regions), len(self.parts.mixing)
         heads = np.concatenate([self.parts.mixing[y].T @ self._head for y in range(labels)])
         lines = self._lines(heads, hidden, lower, upper, best_at="centre")
@@ -145,11 +154,12 @@ class NetworkFamily:
         straight = _STRAIGHT * np.abs(lines.slope).max(axis=1)
         importance = self._importance(lines, hidden, upper - lower, straight)
         slope = lines.slope.reshape(n, labels, -1, self.layout.width)
-        return DecisionLines(label, importance, slope, lines.offset.reshape(n, labels, -1) + error)
+        offset = lines.offset.reshape(n, labels, -1) + error
+        return DecisionLines(label, importance, slope, offset, hidden.bounds[:, 1] <= 0.0)
 
     def decide(self, regions: Regions, state: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
         """The one decision of all rows of each region or −1, how much each column matters, and the state."""
-        found = self.decide_by_lines(regions)
+        found = self.decide_by_lines(regions, np.zeros((len(regions), self.n_units), dtype=bool))
         return found.label, found.importance, state
 
     def decisions(self, values: FloatArray) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -43,14 +43,14 @@ class Decider(Protocol):
         """Where to cut a column of each region."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Node:
+class _Node(NamedTuple):
     """An open region: where it will be cut, and what was settled of it."""
 
     low: FloatArray
     high: FloatArray
     allowed: Any
     labels: IntArray
+    off: Any
     column: int
     cut: float
     left: Any
@@ -84,7 +84,10 @@ class OpenRegions:
         self.looked = 0
         self._counter = 0
         self._by_rows_at_all = bool(values.single[values.covers].all())
-        self._look(self._whole(), np.full((1, len(values.low)), -1, dtype=np.int64), np.ones(1), [()])
+        self._units = family.n_units if isinstance(family, LineDecider) else 0
+        labels = np.full((1, len(values.low)), -1, dtype=np.int64)
+        nothing = np.packbits(np.zeros((1, len(values.low), self._units), dtype=bool), axis=2)
+        self._look(self._whole(), labels, nothing, np.ones(1), [()])
 
     def _whole(self) -> Regions:
         """All rows; nothing is immutable here."""
@@ -117,10 +120,11 @@ class OpenRegions:
         halves = divide(self.layout, regions, split)
         volume = volumes(self.layout, halves, self.values.columns)
         labels = np.stack([node.labels for node in taken] * 2)
-        self._look(halves, labels, volume, [node.branch for node in taken] * 2)
+        off = np.stack([node.off for node in taken] * 2)
+        self._look(halves, labels, off, volume, [node.branch for node in taken] * 2)
 
     def _look(
-        self, regions: Regions, labels: IntArray, volume: FloatArray, parents: list[tuple[int, ...]]
+        self, regions: Regions, labels: IntArray, off: Any, volume: FloatArray, parents: list[tuple[int, ...]]
     ) -> None:
         """Settle regions as far as possible, and file what is open."""
         self.looked += len(regions)
@@ -130,11 +134,12 @@ class OpenRegions:
             at = np.flatnonzero(few)
             self._by_rows(regions.take(at), volume[at], [branches[i] for i in at])
             rest = np.flatnonzero(~few)
-            regions, labels, volume = regions.take(rest), labels[rest], volume[rest]
+            regions, labels, off, volume = regions.take(rest), labels[rest], off[rest], volume[rest]
             branches = [branches[i] for i in rest]
         if not len(regions):
             return
-        labels, importance, proved, flips = self._decide(regions, labels.copy())
+        off, labels = off.copy(), labels.copy()
+        importance, proved, flips = self._decide(regions, labels, off)
         proved, flips = proved * volume, flips * volume
         self.proved += float(proved.sum())
         self.flips += float(flips.sum())
@@ -143,19 +148,21 @@ class OpenRegions:
         for branch, p, f in zip(branches, proved, flips, strict=True):
             self.tree.add(branch, float(p), float(f))
         is_open = np.flatnonzero(volume - proved - flips > 1e-12 * volume)
-        self._file(regions, labels, volume, importance, middle, proved, flips, branches, is_open)
+        self._file(regions, labels, off, volume, importance, middle, proved, flips, branches, is_open)
 
     def _decide(
-        self, regions: Regions, labels: IntArray
-    ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        """Labels under each sensitive value, importance of columns, and the shares that are proved and flip."""
+        self, regions: Regions, labels: IntArray, off: Any
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Importance of columns, and the shares that are proved and flip; labels and units that are off are noted."""
         row, part = np.nonzero(labels < 0)
         importance = np.zeros((len(regions), self.layout.n_columns))
         lines = None
         if len(row):
             there = self.values.put(self.layout, regions.take(row), part)
             if isinstance(self.family, LineDecider):
-                found = self.family.decide_by_lines(there)
+                known = np.unpackbits(off[row, part], axis=1, count=self._units).astype(bool)
+                found = self.family.decide_by_lines(there, known)
+                off[row, part] = np.packbits(found.off, axis=1)
                 label, weight = found.label, found.importance
                 n_labels, n_lines, width = found.slope.shape[1:]
                 labels[row, part] = label
@@ -181,12 +188,13 @@ class OpenRegions:
             same[at], flips[at] = shares_by_lines(
                 self.layout, regions.take(at), self.values.columns, some, self.values.covers
             )
-        return labels, importance, same, flips
+        return importance, same, flips
 
     def _file(
         self,
         regions: Regions,
         labels: IntArray,
+        off: Any,
         volume: FloatArray,
         importance: FloatArray,
         middle: FloatArray,
@@ -217,6 +225,7 @@ class OpenRegions:
                 part.high[k],
                 part.allowed[k],
                 labels[i],
+                off[i],
                 int(split.column[k]),
                 float(split.cut[k]),
                 split.left[k],
