@@ -148,6 +148,7 @@ class EnumerationSearch(Search):
                     "(budget_seconds=…, --budget)"
                 )
                 return Found(support, "not_converged", (reason,))
+            budget.tell(first / len(twins))
             number = np.arange(first, min(first + _ROWS_AT_ONCE, len(twins)))
             parts.append(_ask(problem, twins, twins.at_no_distance(problem, number)))
         if parts:

@@ -12,7 +12,7 @@ from likewise.auditing.bounds.enumeration import EnumerationSearch
 from likewise.auditing.bounds.exact_search import BranchAndBoundSearch, ExactSearch
 from likewise.auditing.bounds.linear.linear_search import LinearSearch
 from likewise.auditing.claims.certificate import Bound
-from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.auditing.search.contract import Budget, Found, Search, Status
 from likewise.auditing.support.supporting_rows import Support
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ class ProofSearch(Search):
     def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Answer the questions one after the other; the rows found for any of them serve all."""
         ended = Found(support)
-        for question in self._questions(problem, eps):
+        questions = list(self._questions(problem, eps))
+        for done, question in enumerate(questions):
+            budget.tell(done / len(questions))
             time = budget
             if budget.seconds is not None:
                 if budget.spent:
@@ -88,6 +90,8 @@ class ProofSearch(Search):
             known = Support.start(question.problem) if question.decisions else ended.support
             found = self._answer(question.problem, known, question.eps, time)
             ended = _joined(ended, found, question, problem)
+            if found.status != "converged":  # broken off: what is known so far is what was wanted
+                break
         return ended
 
     def _questions(self, problem: AuditProblem, eps: float) -> Iterator[_Question]:
@@ -114,7 +118,9 @@ class ProofSearch(Search):
             proof = prove_by_sample(problem, eps, budget, nodes=nodes, confidence=self.confidence)
             if proof is not None:
                 support = support.with_rows(np.asarray(proof.rows, dtype=np.float64), proof.person)
-                return Found(support, bound=proof.bound, population_bound=proof.population_bound)
+                status: Status = "not_converged" if proof.interrupted else "converged"
+                reasons = ("broken off: what was proved so far is kept",) if proof.interrupted else ()
+                return Found(support, status, reasons, proof.bound, proof.population_bound)
         return self.exact.improve(problem, support, eps, budget)
 
 

@@ -50,6 +50,8 @@ class SampledProof:
         Whose they are.
     people : int
         How many people were bracketed.
+    interrupted : bool
+        Whether the work was broken off (Ctrl-C): the bounds hold all the same, and are wider.
     """
 
     bound: Bound
@@ -57,6 +59,7 @@ class SampledProof:
     rows: FloatArray
     person: IntArray
     people: int
+    interrupted: bool
 
 
 def prove_by_sample(
@@ -98,7 +101,8 @@ def prove_by_sample(
     claims = _claims(problem, eps, lam, ceiling, (pilot, known), (drawn, found), confidence)
     moved = [part.moved(brackets) for part, brackets in ((pilot, known), (drawn, found))]
     rows, person = (np.concatenate(part) for part in zip(*moved, strict=True))
-    return SampledProof(*claims, rows, person, _PILOT + count)
+    broken = settled.interrupted or known.interrupted or found.interrupted
+    return SampledProof(*claims, rows, person, _PILOT + count, broken)
 
 
 class _Sample:
@@ -109,10 +113,16 @@ class _Sample:
         self.base, self.X, self.target = problem.base_loss[at], problem.X[at], problem.target[at]
         self.family = _family(problem)
 
+    def _ask(self, rows: FloatArray, targets: Any) -> FloatArray:
+        place = self.problem.coordinates
+        labels = targets if place.model.classes_ is None else place.model.classes_[targets]
+        return place.losses_encoded(np.asarray(rows, dtype=np.float64), labels)
+
     def solve(self, lam: float, starts: FloatArray | None, seconds: float | None) -> Brackets:
         limit = RegionBudget(nodes=self.nodes, seconds=seconds)
         metric = self.problem.coordinates.metric
-        return maximise(self.family, metric, self.X, self.target, lam, starts=starts, budget=limit)
+        people = self.X, self.target
+        return maximise(self.family, metric, *people, lam, starts=starts, budget=limit, ask=self._ask)
 
     def moved(self, found: Brackets) -> tuple[FloatArray, IntArray]:
         away = np.flatnonzero((found.rows != self.X).any(axis=1))
