@@ -214,8 +214,10 @@ def audit_asked(
         prepared = prepare_parquet(asked, table, runner, sizes)
         clock.lap("prepare")
         try:
+            proved = prepared.proved()
+            clock.lap("proof from a sample")
             reduction = Reduction(runner, prepared.job, prepared.parts, progress)
-            answer = reduction.answer(questions, folder, clock)
+            answer = reduction.answer(questions, folder, clock).with_bounds(proved)
         finally:
             runner.forget(prepared.job.scratch)
             if folder is not None:

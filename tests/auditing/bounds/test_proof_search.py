@@ -234,3 +234,27 @@ def test_a_bound_with_a_confidence_may_fall_short_of_what_was_found():
     assert Certificate(low, high).verdict(0.15) == "unfair (shown)"
     with pytest.raises(InputError, match="above the bound"):
         Certificate(low, replace(high, confidence=1.0))
+
+
+def test_a_table_in_parts_is_bounded_from_a_sample(tmp_path):
+    model, domain, metric, X, y = setting("forest", n=600)
+    frame, _ = table(600)
+    frame.assign(y=y).to_parquet(tmp_path / "people.parquet", row_group_size=200)
+    encoded = lambda f: model.predict_proba(domain.encode_array(f))  # noqa: E731 (only asked at ε = 0)
+    path = str(tmp_path / "people.parquet")
+    given = {"metric": metric, "domain": domain, "eps": 0.1}
+    parts = lw.audit(model, path, "y", budget_seconds=20, **given)
+    whole = lw.audit(model, X, y, search="exact", **given)
+    for quantity in ("gap", "value", "changed"):
+        assert parts.bracket(quantity, eps=0).upper == pytest.approx(whole.bracket(quantity, eps=0).upper)
+        assert parts.bracket(quantity, eps=0).confidence == 1
+        found = parts.bracket(quantity)
+        assert found.confidence == 0.95
+        assert whole.bracket(quantity).lower <= found.upper
+    assert parts.population_bound is not None
+    assert any("drawn at random" in said for said in parts.assumptions)
+    untimed = lw.audit(model, path, "y", **given)
+    assert untimed.bracket("gap").upper is None
+    assert any("budget_seconds" in line for line in untimed.left_out)
+    asked = lw.audit(lw.as_model(encoded, takes_frame=True), path, "y", budget_seconds=20, **given)
+    assert asked.bracket("gap", eps=0).closed

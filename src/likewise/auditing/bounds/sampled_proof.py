@@ -63,7 +63,13 @@ class SampledProof:
 
 
 def prove_by_sample(
-    problem: AuditProblem, eps: float, budget: Budget, *, nodes: int, confidence: float = 0.95
+    problem: AuditProblem,
+    eps: float,
+    budget: Budget,
+    *,
+    nodes: int,
+    confidence: float = 0.95,
+    table: int | None = None,
 ) -> SampledProof | None:
     """Bound V(ε) of a table from a random sample of its people.
 
@@ -77,6 +83,8 @@ def prove_by_sample(
     nodes : int
         Regions per person, at most.
     confidence : float, default=0.95
+    table : int, optional
+        How many people the table has of which the problem's are a sample, drawn at random. Default: they are all.
 
     Returns
     -------
@@ -87,7 +95,8 @@ def prove_by_sample(
     pilot = _Sample(problem, order[:_PILOT], nodes)
     clock = time.perf_counter()
     settled = bracket_value(pilot.solve, pilot.base, eps, seconds=0.2 * budget.left)
-    if (time.perf_counter() - clock) / _PILOT * problem.n <= 0.7 * budget.left:
+    enough = (time.perf_counter() - clock) / _PILOT * problem.n <= 0.7 * budget.left
+    if enough and table is None:
         return None
     clock = time.perf_counter()
     lam = settled.lambda_
@@ -98,7 +107,8 @@ def prove_by_sample(
     count = int(np.clip(0.7 * budget.left / each, _PILOT, problem.n - _PILOT))
     drawn = _Sample(problem, order[_PILOT : _PILOT + count], nodes)
     found = drawn.solve(lam, None, 0.9 * max(budget.left, 0.0))
-    claims = _claims(problem, eps, lam, ceiling, (pilot, known), (drawn, found), confidence)
+    everybody = problem.n if table is None else table
+    claims = _claims(problem, everybody, eps, lam, ceiling, (pilot, known), (drawn, found), confidence)
     moved = [part.moved(brackets) for part, brackets in ((pilot, known), (drawn, found))]
     rows, person = (np.concatenate(part) for part in zip(*moved, strict=True))
     broken = settled.interrupted or known.interrupted or found.interrupted
@@ -131,6 +141,7 @@ class _Sample:
 
 def _claims(
     problem: AuditProblem,
+    n: int,
     eps: float,
     lam: float,
     ceiling: float,
@@ -142,7 +153,7 @@ def _claims(
     uppers = [np.minimum(found.upper, ceiling) for _, found in (pilot, drawn)]
     gains = [np.maximum(up - part.base, 0.0) for up, (part, _) in zip(uppers, (pilot, drawn), strict=True)]
     rest = betting_upper_limit(gains[1], ceiling, pilot=gains[0], level=confidence)
-    n, first = problem.n, len(gains[0])
+    first = len(gains[0])
     gap = min(price + (first * float(gains[0].mean()) + (n - first) * rest) / n, ceiling)
     shared: dict[str, Any] = {"eps": eps, "lambda_": lam, "confidence": confidence}
     people = f"{first + len(gains[1]):,} of {n:,} people, drawn at random"
