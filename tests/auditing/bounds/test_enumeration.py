@@ -58,6 +58,7 @@ METRICS = {
     "two columns": ["sex", "job"],
     "whole numbers": ["age", "sex"],
     "contrast": ["job: a − b", "sex"],
+    "contrast and whole numbers": ["job: a − b", "age", "sex"],
     "across columns": [np.array([0.0, 0.0, 1.0, -1.0, 0.0, 1.0])],
 }
 
@@ -81,6 +82,9 @@ def test_the_bracket_at_no_distance_is_the_brute_force(people, kind, eps):
         assert result.gap < 1e-9 or result.verdict(result.gap / 2) == "unfair (shown)"
     else:
         assert result.bracket("gap").upper is None
+    # Nothing that another search found may hide what the list left out.
+    alone = lw.audit(model, frame, y, metric=metric, domain=domain, eps=eps, search=EnumerationSearch())
+    assert alone.bracket("value", eps=0).lower == pytest.approx(value, abs=1e-12)
 
 
 def test_auto_needs_no_other_search_at_no_distance(people):
@@ -196,3 +200,19 @@ def test_parts_of_a_table_prove_together_what_memory_proves(people, tmp_path):
     for quantity in ("value", "gap", "changed"):
         assert parts.bracket(quantity, eps=0).closed
         assert parts.bracket(quantity, eps=0).upper == pytest.approx(whole.bracket(quantity, eps=0).upper)
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_encoded_rows_are_listed_like_the_table(people, kind):
+    frame, y = people
+    domain = lw.TabularDomain.from_frame(frame, ranges={"age": (20, 24)})
+    metric = lw.ExpertSubspace(METRICS[kind], domain=domain).fit(frame).metric_
+    model = answers_of_a_table(5)
+    given = {"metric": metric, "domain": domain, "eps": 0.0, "search": EnumerationSearch()}
+    raw = lw.audit(model, frame, y, **given)
+    # Rounded as a file of single precision rounds them: they are the same people.
+    encoded = domain.encode_array(frame).astype(np.float32).astype(np.float64)
+    coded = lw.audit(lambda x: model(domain.decode(x)), encoded, y, **given)
+    assert coded.value == pytest.approx(raw.value, abs=1e-12)
+    assert coded.flipped == raw.flipped
+    assert coded.bracket("gap").closed

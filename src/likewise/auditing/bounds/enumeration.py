@@ -204,49 +204,62 @@ class FreeTwins:
         Positions among these values.
     cells : tuple of (slice, float array of shape (v, w))
         Of each free column: where it stands in an encoded row, and what each of its values is there.
+    partial : tuple of bool
+        Whether only some of a column's categories come and go.
     """
 
     rows: EditableRows
     fields: tuple[Field, ...]
     combinations: IntArray
     cells: tuple[tuple[slice, FloatArray], ...]
+    partial: tuple[bool, ...]
 
     @classmethod
     def of(cls, problem: AuditProblem, columns: tuple[Column, ...] | None) -> FreeTwins:
         """Say who there is; nothing is asked of the model."""
-        rows, fields, cells = problem.editable(), [], []
+        rows, fields, cells, partial = problem.editable(), [], [], []
         values = {} if columns is None else free_values(columns, problem.coordinates.metric)
         for i, free in values.items():
             assert columns is not None and free is not None  # noqa: PT018 (why_not says so)
             column = columns[i]
             known = [column.categories[int(v)] for v in free] if column.categories else [int(v) for v in free]
             fields.append(rows.field(column.name, known, owner="audit"))
+            partial.append(len(known) < len(column.categories))
             # A column by itself begins at 0.
             alone = replace(column, start=0, stop=column.width)
             cells.append((column.slice, TableLayout((alone,)).encode(free[:, None])))
         counts = [range(len(field.values)) for field in fields]
         combinations = np.array(list(product(*counts)) if fields else [], dtype=np.int64)
-        return cls(rows, tuple(fields), combinations.reshape(-1, len(fields)), tuple(cells))
+        return cls(rows, tuple(fields), combinations.reshape(-1, len(fields)), tuple(cells), tuple(partial))
 
     def __len__(self) -> int:
         return self.rows.n_rows * len(self.combinations)
 
     def take(self, index: Any) -> Any:
         """Make some of them, as the kind of table that people come in."""
-        person, which = np.divmod(np.asarray(index, dtype=np.int64), len(self.combinations))
-        chosen = self.combinations[which]
+        person, chosen = self._chosen(np.asarray(index, dtype=np.int64))
         return self.rows.rewrite(person, [(field, chosen[:, f]) for f, field in enumerate(self.fields)])
 
     def at_no_distance(self, problem: AuditProblem, number: IntArray) -> IntArray:
         """Return those numbers whose row is another one, at no fair distance from the person."""
-        person, which = np.divmod(number, len(self.combinations))
-        chosen = self.combinations[which]
+        person, chosen = self._chosen(number)
         own = np.stack([field.codes[person] for field in self.fields], axis=1)
         other = np.flatnonzero((chosen != own).any(axis=1))
         x = problem.X[person[other]].copy()
         for f, (where, cells) in enumerate(self.cells):
-            x[:, where] = cells[chosen[other, f]]
+            moved = np.flatnonzero(chosen[other, f] >= 0)
+            x[moved, where] = cells[chosen[other[moved], f]]
         return np.asarray(number[other[problem.squared_distance(x, person[other]) == 0]])
+
+    def _chosen(self, number: IntArray) -> tuple[IntArray, IntArray]:
+        """Whose each row is, and the positions of its values; −1 leaves the person's own."""
+        person, which = np.divmod(number, len(self.combinations))
+        chosen = self.combinations[which]
+        for f, field in enumerate(self.fields):
+            # A category that does not come does not go either, whatever else changes.
+            if self.partial[f]:
+                chosen[field.codes[person] < 0, f] = -1
+        return person, chosen
 
 
 _Asked: TypeAlias = tuple[IntArray, IntArray, FloatArray, "np.ndarray[Any, np.dtype[np.bool_]]"]
