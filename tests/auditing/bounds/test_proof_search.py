@@ -258,3 +258,23 @@ def test_a_table_in_parts_is_bounded_from_a_sample(tmp_path):
     assert any("budget_seconds" in line for line in untimed.left_out)
     asked = lw.audit(lw.as_model(encoded, takes_frame=True), path, "y", budget_seconds=20, **given)
     assert asked.bracket("gap", eps=0).closed
+
+
+def test_searches_say_how_far_they_are(capsys):
+    from likewise.auditing.parts.search_bar import search_bar
+
+    model, domain, metric, X, y = setting("linear")
+    problem = AuditProblem.build(model, X, y, metric=metric, domain=domain)
+    for search in (ProofSearch(), EnumerationSearch(), lw.GradientSearch()):
+        told = []
+        search.improve(problem, Support.start(problem), 0.1, Budget(watch=told.append))
+        assert told
+        assert told == sorted(told)
+        assert 0.0 <= told[0] <= told[-1] <= 1.0
+    with search_bar(show=True) as watched:
+        budget = watched("exact", Budget(60.0))
+        budget.tell(0.5)
+        assert budget.seconds == 60.0
+    shown = lw.audit(model, X, y, metric=metric, domain=domain, eps=0.1, progress=True)
+    assert shown.value == lw.audit(model, X, y, metric=metric, domain=domain, eps=0.1).value
+    assert capsys.readouterr().out == ""
