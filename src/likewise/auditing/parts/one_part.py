@@ -95,14 +95,15 @@ def search_people(job: Job, problem: AuditProblem) -> tuple[Support, Ending, dic
     support, ending = Support.start(problem), Ending()
     cpu: dict[str, float] = {}
     with search_bar(show=job.progress) as watched:
-        for search in job.searches:
+        for number, search in enumerate(job.searches):
             start = time.process_time()
             if job.budget.spent:
                 reason = f"time was up before the {search.name} search; give the audit more (budget_seconds=…, --budget)"
                 ending = ending.then(Found(support, "not_converged", (reason,)))
                 continue
             try:
-                found = search.improve(problem, support, job.eps, watched(search.name, job.budget))
+                time_left = _share(job.budget, last=number + 1 == len(job.searches))
+                found = search.improve(problem, support, job.eps, watched(search.name, time_left))
             except KeyboardInterrupt:
                 if not cpu or not isinstance(job.table, MemoryTable):
                     raise
@@ -113,6 +114,11 @@ def search_people(job: Job, problem: AuditProblem) -> tuple[Support, Ending, dic
             ending = ending.then(found)
             cpu[search.name] = cpu.get(search.name, 0.0) + time.process_time() - start
     return support, ending, cpu
+
+
+def _share(budget: Budget, *, last: bool) -> Budget:
+    """Leave half of the time to the searches that come after, which is where bounds are proved."""
+    return budget if last or budget.seconds is None else Budget(max(0.5 * budget.left, 1e-3))
 
 
 def search_part(job: Job, part: Part) -> FoundSums:

@@ -215,7 +215,11 @@ def _prepared(
     ready = tuple(search.prepare(problem) for search in searches)
     said = [f"The loss is {problem.coordinates.model.loss.name.replace('_', ' ')}; labels are kept."]
     said += [line for search in ready for line in search.assumes(problem)]
-    said.append("The estimate is attained by listed people; a worse case may exist that was not found.")
+    said.append(
+        "The estimate is attained by listed people, and nobody else is at no distance."
+        if any(search.settles(asked.eps) for search in ready)
+        else "The estimate is attained by listed people; a worse case may exist that was not found."
+    )
     evidence = Evidence(
         search=", ".join(search.name for search in ready) + ("" if here else ", part by part"),
         assumptions=(*problem.assumptions, *said),
