@@ -216,3 +216,17 @@ def test_encoded_rows_are_listed_like_the_table(people, kind):
     assert coded.value == pytest.approx(raw.value, abs=1e-12)
     assert coded.flipped == raw.flipped
     assert coded.bracket("gap").closed
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.1])
+def test_where_nothing_is_free_nobody_moves_and_that_is_proved(people, eps):
+    from likewise.fair_metrics import euclidean
+
+    frame, y = people
+    costly = lw.ExpertSubspace(["sex"], weight=0.5).fit(frame).metric_
+    table = lw.audit(answers_of_a_table(0), frame, y, metric=costly, eps=eps)
+    X = np.random.default_rng(0).normal(size=(len(y), 2))
+    box = lw.audit(lambda x: 1 / (1 + np.exp(-x[:, 0])), X, y, metric=euclidean(2), eps=eps)
+    for found in (table, box):
+        assert found.bracket("gap", eps=0).upper == 0.0
+        assert found.bracket("changed", eps=0).upper == 0.0

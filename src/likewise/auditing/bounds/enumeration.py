@@ -111,7 +111,7 @@ class EnumerationSearch(Search):
             return "the metric measures a feature map of its own"
         columns = _columns(problem)
         if columns is None:
-            if place.metric.n_features is not None and not place.metric.null_space.dim:
+            if place.metric.n_features is None or not place.metric.null_space.dim:
                 return None
             return "the rows at no fair distance cannot be listed: the domain is no table"
         values = free_values(columns, place.metric)
@@ -229,8 +229,10 @@ class FreeTwins:
             alone = replace(column, start=0, stop=column.width)
             cells.append((column.slice, TableLayout((alone,)).encode(free[:, None])))
         counts = [range(len(field.values)) for field in fields]
-        combinations = np.array(list(product(*counts)) if fields else [], dtype=np.int64)
-        return cls(rows, tuple(fields), combinations.reshape(-1, len(fields)), tuple(cells), tuple(partial))
+        # Where nothing is free nobody has a twin, not even one that is the same.
+        listed = list(product(*counts)) if fields else []
+        combinations = np.array(listed, dtype=np.int64).reshape(len(listed), len(fields))
+        return cls(rows, tuple(fields), combinations, tuple(cells), tuple(partial))
 
     def __len__(self) -> int:
         return self.rows.n_rows * len(self.combinations)
