@@ -43,8 +43,6 @@ class BranchAndBoundSearch(Search):
         place = problem.coordinates
         if place.metric.feature_map is not None:
             return "the metric measures a feature map of its own"
-        if place.takes == "own" and (place.own is None or not place.own.is_identity):
-            return "the model's own encoding of the table is not the domain's"
         try:
             _family(problem)
         except InputError as error:
@@ -124,4 +122,4 @@ def _family(problem: AuditProblem) -> Any:
     from likewise.auditing.bounds.families import family_of
 
     place = problem.coordinates
-    return family_of(place.model, place.domain, encoded=place.takes in ("encoded", "own"))
+    return family_of(place.model, place.domain, encoded=place.takes in ("encoded", "own"), own=place.own)
