@@ -131,5 +131,7 @@ def test_features_are_what_the_pipeline_computes():
             if feature.answers is None:
                 mine = (values.to_numpy(dtype=float) - feature.mean) / feature.scale
             else:
-                mine = values.map(dict(zip({"job": JOBS, "sex": SEXES}[feature.column], feature.answers, strict=True)))
+                mine = values.map(
+                    dict(zip({"job": JOBS, "sex": SEXES}[feature.column], feature.answers, strict=True))
+                )
             assert (np.asarray(mine, dtype=float) == seen[:, j]).all()

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from likewise.auditing.bounds.brackets import Brackets
+from likewise.auditing.bounds.brackets import INTERRUPTED, Brackets
 from likewise.auditing.support.dual_curve import DualCurve
 from likewise.auditing.support.finite_dual import dual_curve
 from likewise.auditing.support.frontier import Frontier
@@ -221,7 +221,7 @@ def bracket_value(
 def _reasons(last: Brackets, lam: float, closed: bool, interrupted: bool) -> tuple[str, ...]:
     """Why a bracket is wider than was asked."""
     if interrupted:
-        return ("the proof was interrupted: the bracket holds, and would be narrower had it gone on",)
+        return (INTERRUPTED,)
     if closed:
         return ()
     count = int((~last.closed).sum())

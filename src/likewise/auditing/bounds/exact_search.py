@@ -60,7 +60,7 @@ class BranchAndBoundSearch(Search):
 
         def ask(rows: FloatArray, targets: Any) -> FloatArray:
             labels = targets if classes is None else np.asarray(classes)[targets]
-            return place.losses_encoded(rows, labels)
+            return place.losses_encoded(np.asarray(rows, dtype=np.float64), labels)
 
         def solve(lam: float, starts: FloatArray | None, seconds: float | None) -> Brackets:
             limit = RegionBudget(nodes=self.nodes, seconds=seconds)
@@ -119,7 +119,6 @@ class ExactSearch(Search):
 
 
 def _family(problem: AuditProblem) -> Any:
-    from likewise.auditing.bounds.families import family_of
+    from likewise.auditing.bounds.families import family_in
 
-    place = problem.coordinates
-    return family_of(place.model, place.domain, encoded=place.takes in ("encoded", "own"), own=place.own)
+    return family_in(problem.coordinates)

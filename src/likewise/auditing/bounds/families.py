@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.bounds.networks.network_family import NetworkFamily
 from likewise.auditing.bounds.table_layout import TableLayout
@@ -23,7 +23,10 @@ from likewise.models.sklearn_model import SklearnModel
 from likewise.models.table_features import is_table_pipeline, read_table_features
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
-__all__ = ["family_of"]
+if TYPE_CHECKING:
+    from likewise.auditing.problem.coordinates import Coordinates
+
+__all__ = ["family_in", "family_of"]
 
 
 def family_of(
@@ -94,6 +97,20 @@ def family_of(
     except InputError as error:
         reasons.append(str(error))
     raise InputError("family_of: no upper bound is known for this model. " + " ".join(reasons))
+
+
+def family_in(place: Coordinates, domain: Any = None) -> TreeFamily | NetworkFamily:
+    """Return the family of an audit's model, in the coordinates of the audit.
+
+    Parameters
+    ----------
+    place : Coordinates
+    domain : domain or TableLayout, optional
+        Another domain of the same encoding.
+    """
+    encoded = place.takes in ("encoded", "own")
+    given = place.domain if domain is None else domain
+    return family_of(place.model, given, encoded=encoded, own=place.own)
 
 
 def _behind_pipeline(

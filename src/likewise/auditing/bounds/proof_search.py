@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from likewise.auditing.bounds.brackets import INTERRUPTED
 from likewise.auditing.bounds.enumeration import EnumerationSearch
 from likewise.auditing.bounds.exact_search import BranchAndBoundSearch, ExactSearch
 from likewise.auditing.bounds.linear.linear_search import LinearSearch
 from likewise.auditing.claims.certificate import Bound
-from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.auditing.search.contract import Budget, Found, Search, Status
 from likewise.auditing.support.supporting_rows import Support
 
 if TYPE_CHECKING:
@@ -86,8 +87,14 @@ class ProofSearch(Search):
                     break
                 time = Budget(max(question.share * budget.left, 1e-3))
             known = Support.start(question.problem) if question.decisions else ended.support
-            found = self._answer(question.problem, known, question.eps, time)
+            try:
+                found = self._answer(question.problem, known, question.eps, time)
+            except KeyboardInterrupt:
+                # What was answered before stays.
+                return replace(ended, status="not_converged", reasons=(*ended.reasons, INTERRUPTED))
             ended = _joined(ended, found, question, problem)
+            if INTERRUPTED in found.reasons:
+                break
         return ended
 
     def _questions(self, problem: AuditProblem, eps: float) -> Iterator[_Question]:
@@ -114,7 +121,9 @@ class ProofSearch(Search):
             proof = prove_by_sample(problem, eps, budget, nodes=nodes, confidence=self.confidence)
             if proof is not None:
                 support = support.with_rows(np.asarray(proof.rows, dtype=np.float64), proof.person)
-                return Found(support, bound=proof.bound, population_bound=proof.population_bound)
+                reasons = (INTERRUPTED,) if proof.interrupted else ()
+                status: Status = "not_converged" if proof.interrupted else "converged"
+                return Found(support, status, reasons, proof.bound, proof.population_bound)
         return self.exact.improve(problem, support, eps, budget)
 
 
