@@ -139,7 +139,7 @@ def raised_by_answers(losses: FloatArray, error: float, loss: Loss) -> FloatArra
     Examples
     --------
     >>> raised_by_answers(np.array([1.0, 20.0]), 1e-8, CrossEntropy()).round(4)
-    array([ 1.    , 27.631 ])
+    array([ 1.   , 27.631])
     """
     left = np.maximum(np.exp(-losses) - error, np.exp(-loss.upper_bound))
     return np.asarray(np.maximum(-np.log(left), losses))
