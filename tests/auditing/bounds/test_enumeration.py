@@ -58,6 +58,7 @@ METRICS = {
     "two columns": ["sex", "job"],
     "whole numbers": ["age", "sex"],
     "contrast": ["job: a − b", "sex"],
+    "contrast and whole numbers": ["job: a − b", "age", "sex"],
     "across columns": [np.array([0.0, 0.0, 1.0, -1.0, 0.0, 1.0])],
 }
 
@@ -81,6 +82,9 @@ def test_the_bracket_at_no_distance_is_the_brute_force(people, kind, eps):
         assert result.gap < 1e-9 or result.verdict(result.gap / 2) == "unfair (shown)"
     else:
         assert result.bracket("gap").upper is None
+    # Nothing that another search found may hide what the list left out.
+    alone = lw.audit(model, frame, y, metric=metric, domain=domain, eps=eps, search=EnumerationSearch())
+    assert alone.bracket("value", eps=0).lower == pytest.approx(value, abs=1e-12)
 
 
 def test_auto_needs_no_other_search_at_no_distance(people):

@@ -187,7 +187,7 @@ def _free_rows(problem: AuditProblem) -> Any:
     step = max(1, _ROWS_AT_ONCE // len(combinations))
     for first in range(0, problem.n, step):
         people = np.arange(first, min(first + step, problem.n))
-        yield _at_no_distance(problem, layout, own, people, at, combinations)
+        yield _at_no_distance(problem, layout, own, people, at, finite, combinations)
 
 
 def _at_no_distance(
@@ -196,16 +196,21 @@ def _at_no_distance(
     own: FloatArray,
     people: IntArray,
     at: list[int],
+    finite: list[FloatArray],
     combinations: FloatArray,
 ) -> tuple[FloatArray, IntArray]:
     person = np.repeat(people, len(combinations))
     chosen = np.tile(combinations, (len(people), 1))
+    for k, (i, values) in enumerate(zip(at, finite, strict=True)):
+        # Somebody whose own category is not among those that come and go keeps it, whatever else changes.
+        keeps = ~np.isin(own[person, i], values)
+        chosen[keeps, k] = own[person[keeps], i]
     moved = (chosen != own[person][:, at]).any(axis=1)
     person, chosen = person[moved], chosen[moved]
-    values = own[person]
-    values[:, at] = chosen
+    moved_values = own[person]
+    moved_values[:, at] = chosen
     x = problem.X[person].copy()
-    encoded = layout.encode(values)
+    encoded = layout.encode(moved_values)
     for i in at:
         part = layout.columns[i].slice
         x[:, part] = encoded[:, part]
