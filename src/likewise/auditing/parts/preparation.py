@@ -150,6 +150,7 @@ def prepare_parquet(
     drawn, extent = survey(engine, table, parts, draws, extent=asked.domain is None)
     people, y = drawn[0]
     problem = asked.problem(people, y, extent.domain(people) if asked.domain is None else asked.domain)
+    problem = replace(problem, total=n)
     chosen, left_out = choose_searches(asked.searches, problem, required=asked.required, in_parts=True)
     if len(pool):
         problem = replace(problem, pool=rows_of(drawn[1][0], problem.coordinates))
