@@ -304,6 +304,20 @@ def test_a_domain_without_columns_cannot_be_searched(setting):
         )
 
 
+def test_a_table_with_more_columns_than_the_domain_is_left_to_the_people_in_it(setting):
+    table, y, domain, _, metric = setting
+    more = table.assign(note="a")
+    result = lw.audit(
+        lambda frame: np.where((frame["note"] == "a") & (frame["age"] > 40), 0.8, 0.3),
+        more.iloc[:30],
+        y[:30],
+        metric=metric,
+        domain=domain,
+    )
+    assert "domain" not in result.search
+    assert any("'note'" in line for line in result.left_out)
+
+
 def test_multiclass_and_immutable_columns():
     table, _ = people(150)
     y = np.digitize(table["age"], [35, 50])

@@ -150,6 +150,14 @@ class Coordinates:
             return self._named(x)
         return self.for_model(self.given(x))
 
+    def why_no_made_up_rows(self) -> str | None:
+        """Why the model cannot be asked about rows that only the encoding knows; None where it can."""
+        unknown = self.kind.unknown if self.kind is not None and self.takes == "table" else ()
+        names = self.model.feature_names
+        if self.kind is None or not unknown or (names is not None and set(names) <= set(self.kind.dtypes)):
+            return None
+        return f"the model takes the table, and the domain does not know its column {unknown[0]!r}"
+
     def _named(self, x: Floats) -> Any:
         assert self.encoding is not None
         if self.model.takes_frame or self.model.feature_names is not None:

@@ -21,6 +21,8 @@ class TableKind:
     ----------
     dtypes : mapping of str to dtype
         In the order of the table.
+    unknown : tuple of str, default=()
+        Columns of the table that the encoding does not know, so that no row can be made up with them.
 
     Examples
     --------
@@ -33,6 +35,7 @@ class TableKind:
     """
 
     dtypes: Mapping[str, Any]
+    unknown: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, frame: pd.DataFrame, encoding: Encoding) -> TableKind:
@@ -51,7 +54,8 @@ class TableKind:
                 str(name): _dtype(frame[name].dtype, known[str(name)])
                 for name in frame.columns
                 if str(name) in known
-            }
+            },
+            tuple(str(name) for name in frame.columns if str(name) not in known),
         )
 
     def like(self, frame: pd.DataFrame) -> pd.DataFrame:

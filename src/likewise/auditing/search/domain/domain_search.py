@@ -96,7 +96,7 @@ class DomainSearch(Search):
             TableLayout.of(place.domain)
         except InputError:
             return "the domain does not say column by column which rows can exist"
-        return None
+        return place.why_no_made_up_rows()
 
     def prepare(self, problem: AuditProblem) -> DomainSearch:
         """Return these choices with the cuts of the model, and with as many calls as there are people for."""
