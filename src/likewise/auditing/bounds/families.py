@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from likewise.auditing.bounds.networks.network_family import NetworkFamily
+from likewise.auditing.bounds.networks.raw_columns import of_encoded_rows
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.auditing.bounds.trees.feature_sources import encoded_sources, raw_sources
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
 from likewise.core.errors import InputError
 from likewise.models import Model, as_model
 from likewise.models.losses import LossLike, as_loss
-from likewise.models.relu_network import read_relu_network
+from likewise.models.model_rows import are_made_up
+from likewise.models.relu_network import ReluNetwork, read_relu_network
+from likewise.models.table_model import TableModel
 from likewise.models.tree_ensemble import read_trees
 
 __all__ = ["family_of"]
@@ -25,13 +28,13 @@ def family_of(
     Parameters
     ----------
     model : Model, or anything that `as_model` takes
-        A tree ensemble or a ReLU network.
+        A tree ensemble, a ReLU network or a linear model.
     domain : TabularDomain or BoxDomain
-        Whose encoding the network sees, or whose columns the trees see.
+        Whose encoding, or whose columns, the model sees.
     loss : str or Loss, optional
         The model's own by default.
     encoded : bool, optional
-        Whether a tree model was trained on encoded rows and not on the table; by default that is told from the number
+        Whether the model was trained on encoded rows and not on the table; by default that is told from the number
         and the names of its columns, and where both fit it must be said.
 
     Returns
@@ -67,10 +70,41 @@ def family_of(
         sources = raw_sources(layout, trees, adapter.feature_names) if raw else encoded_sources(layout)
         return TreeFamily(trees, layout, sources, objective)
     try:
-        return NetworkFamily(read_relu_network(adapter), layout, objective)
+        return NetworkFamily(_network(adapter, layout, encoded), layout, objective)
     except InputError as error:
         reasons.append(str(error))
     raise InputError("family_of: no upper bound is known for this model. " + " ".join(reasons))
+
+
+def _network(adapter: Model, layout: TableLayout, encoded: bool | None) -> ReluNetwork:
+    """The network of encoded rows that a model is."""
+    net = read_relu_network(adapter.inner if isinstance(adapter, TableModel) else adapter)
+    own = getattr(adapter, "encoder", None)
+    if encoded is None and own is not None:
+        _check_same_encoding(own, layout)
+        return net
+    if not _sees_table(adapter, layout, encoded):
+        return net
+    names = adapter.feature_names
+    return of_encoded_rows(net, layout, None if names is None or are_made_up(names) else names)
+
+
+def _check_same_encoding(own: Any, layout: TableLayout) -> None:
+    """Raise unless a model's own encoder writes rows as the domain does; ranges may differ."""
+    known = getattr(own, "columns_", ())
+    for mine, theirs in zip(known, layout.columns, strict=False):
+        same = (mine.name, mine.slice, tuple(mine.categories)) == (
+            theirs.name,
+            theirs.slice,
+            tuple(theirs.categories),
+        )
+        if not same or (not mine.categories and (mine.mean, mine.scale) != (theirs.mean, theirs.scale)):
+            raise InputError(
+                f"family_of: the model's own encoding of column {mine.name!r} is not the domain's. "
+                "Pass the domain that the model was trained with."
+            )
+    if len(known) != layout.n_columns:
+        raise InputError("family_of: the model's own encoding has other columns than the domain.")
 
 
 def _sees_table(adapter: Model, layout: TableLayout, encoded: bool | None) -> bool:

@@ -10,7 +10,17 @@ import numpy as np
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray
 
-__all__ = ["ByteArray", "Regions", "Split", "divide", "encoded_box", "halves", "keep_only", "whole_domain"]
+__all__ = [
+    "ByteArray",
+    "Regions",
+    "Split",
+    "box_means",
+    "divide",
+    "encoded_box",
+    "halves",
+    "keep_only",
+    "whole_domain",
+]
 
 ByteArray: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -165,3 +175,18 @@ def encoded_box(layout: TableLayout, regions: Regions) -> tuple[FloatArray, Floa
             upper[:, column.slice] = part
             lower[:, column.slice] = np.where(part.sum(axis=1, keepdims=True) == 1, part, 0.0)
     return lower, upper
+
+
+def box_means(lower: FloatArray, upper: FloatArray, blocks: IntArray) -> FloatArray:
+    """Mean of the rows of encoded boxes, (n, d): the middle of numbers, equal shares of the categories that are left.
+
+    Examples
+    --------
+    >>> box_means(np.zeros((1, 3)), np.array([[4.0, 1.0, 1.0]]), np.array([[1, 3, 0]]))
+    array([[2. , 0.5, 0.5]])
+    """
+    mean = (lower + upper) / 2.0
+    for first, last, _ in blocks:
+        part = upper[:, first:last]
+        mean[:, first:last] = part / np.maximum(part.sum(axis=1, keepdims=True), 1.0)
+    return mean
