@@ -23,7 +23,10 @@ def graph_of(nodes, constants, *, inputs=(("x", 4),), output="out", width=2):
         "net",
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, d]) for name, d in inputs],
         [helper.make_tensor_value_info(output, TensorProto.FLOAT, [None, width])],
-        [onnx.numpy_helper.from_array(np.asarray(value, dtype=np.float32), name) for name, value in constants.items()],
+        [
+            onnx.numpy_helper.from_array(np.asarray(value, dtype=np.float32), name)
+            for name, value in constants.items()
+        ],
     )
     return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
 
@@ -81,7 +84,9 @@ def test_onnx_of_a_scikit_learn_pipeline():
     X = rows(300)
     for classes in (2, 3):
         y = (X[:, 0] > 1).astype(int) + (classes - 2) * (X[:, 1] > 1)
-        pipe = make_pipeline(StandardScaler(), MLPClassifier((5, 4), max_iter=500, tol=1e-2, random_state=0)).fit(X, y)
+        pipe = make_pipeline(
+            StandardScaler(), MLPClassifier((5, 4), max_iter=500, tol=1e-2, random_state=0)
+        ).fit(X, y)
         exported = skl2onnx.to_onnx(pipe, X[:1].astype(np.float32), options={"zipmap": False})
         ours, theirs = read_relu_network(as_model(exported)), read_relu_network(as_model(pipe))
         np.testing.assert_allclose(ours.outputs(X), theirs.outputs(X), atol=1e-4)
@@ -151,7 +156,9 @@ def test_a_callable_is_refused():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_stated_rounding_holds_what_the_model_computes(dtype):
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(4, 50), nn.BatchNorm1d(50), nn.ReLU(), nn.Linear(50, 20), nn.ReLU(), nn.Linear(20, 1))
+    net = nn.Sequential(
+        nn.Linear(4, 50), nn.BatchNorm1d(50), nn.ReLU(), nn.Linear(50, 20), nn.ReLU(), nn.Linear(20, 1)
+    )
     net = net.to(dtype).eval()
     with torch.no_grad():
         net[1].running_mean += torch.randn(50, dtype=dtype) * 100

@@ -163,7 +163,13 @@ def _match(
     if people.labels is None:
         return matched
     labels = binary_labels(people.labels, positive)
-    return call_classes(matched, list(dict.fromkeys(labels.tolist())), positive)
+    try:
+        return call_classes(matched, list(dict.fromkeys(labels.tolist())), positive)
+    except InputError:
+        if positive is not None:
+            raise
+        # Whether two decisions differ does not depend on what they are called.
+        return matched
 
 
 def _verify(

@@ -60,9 +60,11 @@ def family_of(
     adapter = model if isinstance(model, Model) else as_model(model)
     objective = adapter.loss if loss is None else as_loss(loss, owner="family_of")
     layout = TableLayout.of(domain)
+    # A table's own numbers go through such a wrapper; what is read is inside it.
+    inner = adapter.inner if isinstance(adapter, TableModel) else adapter
     reasons = []
     try:
-        trees = read_trees(adapter)
+        trees = read_trees(inner)
     except InputError as error:
         reasons.append(str(error))
     else:
@@ -70,15 +72,15 @@ def family_of(
         sources = raw_sources(layout, trees, adapter.feature_names) if raw else encoded_sources(layout)
         return TreeFamily(trees, layout, sources, objective)
     try:
-        return NetworkFamily(_network(adapter, layout, encoded), layout, objective)
+        return NetworkFamily(_network(inner, adapter, layout, encoded), layout, objective)
     except InputError as error:
         reasons.append(str(error))
     raise InputError("family_of: no upper bound is known for this model. " + " ".join(reasons))
 
 
-def _network(adapter: Model, layout: TableLayout, encoded: bool | None) -> ReluNetwork:
+def _network(inner: Model, adapter: Model, layout: TableLayout, encoded: bool | None) -> ReluNetwork:
     """The network of encoded rows that a model is."""
-    net = read_relu_network(adapter.inner if isinstance(adapter, TableModel) else adapter)
+    net = read_relu_network(inner)
     own = getattr(adapter, "encoder", None)
     if encoded is None and own is not None:
         _check_same_encoding(own, layout)
