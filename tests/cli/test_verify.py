@@ -53,22 +53,22 @@ def test_delta_decides_the_exit_code(run, blunt, table, model):
 
 
 def test_undecided_is_exit_code_three(run, table, model, monkeypatch):
-    from likewise.auditing.bounds.verifying import open_regions
+    from likewise.auditing.bounds.verifying import undecided_regions
 
     # Nothing is cut: what the first look leaves open stays open.
-    monkeypatch.setattr(open_regions.OpenRegions, "advance", lambda self: self.heap.clear())
+    monkeypatch.setattr(undecided_regions.UndecidedRegions, "advance", lambda self: self.heap.clear())
     done = run("verify", model, table, *SEX, "--delta", "0.000001")
     assert done.code == 3
     assert "undecided" in done.err
 
 
 def test_ctrl_c_prints_what_is_proved(run, table, model, monkeypatch):
-    from likewise.auditing.bounds.verifying import open_regions
+    from likewise.auditing.bounds.verifying import undecided_regions
 
     def interrupted(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(open_regions.OpenRegions, "advance", interrupted)
+    monkeypatch.setattr(undecided_regions.UndecidedRegions, "advance", interrupted)
     done = run("verify", model, table, *SEX, "--delta", "0.000001")
     assert done.code == 130
     assert "what is proved so far stands" in done.out

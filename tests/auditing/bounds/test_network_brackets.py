@@ -216,3 +216,28 @@ def test_no_bound_lies_below_what_the_model_itself_computes(seed, single):
         assert (value <= line).all()
     assert not ((found.label == 1) & (own < 0)).any()
     assert not ((found.label == 0) & (own > 0)).any()
+
+
+def test_an_exact_audit_of_a_network_of_raw_numbers_is_about_that_network():
+    """Bounded in the domain's standardised units, the bound would lie below what the model attains."""
+    import pandas as pd
+    from sklearn.neural_network import MLPClassifier
+
+    import likewise as lw
+
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"age": rng.integers(20, 60, 60), "hours": rng.integers(10, 60, 60)})
+    y = (people.age + people.hours > 70).astype(int).to_numpy()
+    net = MLPClassifier((6,), max_iter=3000, tol=1e-3, random_state=0).fit(people, y)
+    domain = lw.TabularDomain.from_frame(people)
+    metric = lw.ExpertSubspace(["hours"], domain=domain).fit(people).metric_
+    result = lw.audit(net, people, y, metric=metric, domain=domain, eps=0.01, search="exact", random_state=0)
+    assert result.certificate.bound is not None
+    assert result.certificate.estimate.value <= result.certificate.bound.value + 1e-9
+    # Twins of the same age at every hour that exists are within reach of a budget that is large enough.
+    wide = lw.audit(net, people, y, metric=metric, domain=domain, eps=100.0, search="exact", random_state=0)
+    ages, hours = (np.arange(people[name].min(), people[name].max() + 1) for name in ("age", "hours"))
+    every = pd.DataFrame([(a, h) for a in ages for h in hours], columns=["age", "hours"])
+    losses = (-np.log(np.maximum(net.predict_proba(every), 1e-12))).max(axis=0)
+    assert np.mean(losses[y]) <= wide.certificate.bound.value + 1e-9
+    assert wide.certificate.estimate.value == pytest.approx(np.mean(losses[y]), rel=1e-3)

@@ -63,7 +63,7 @@ def enumerated(family, sensitive):
 @pytest.mark.parametrize("seed", range(40))
 def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
     if seed % 4 < 2:  # cut all the way down instead of looking row by row
-        monkeypatch.setattr("likewise.auditing.bounds.verifying.open_regions._FEW_ROWS", 0)
+        monkeypatch.setattr("likewise.auditing.bounds.verifying.undecided_regions._FEW_ROWS", 0)
     family = random_family(seed)
     names = [c.name for c in family.layout.columns]
     sensitive = names[: 1 + seed % 2]
@@ -83,7 +83,7 @@ def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_stopped_run_claims_less_and_nothing_wrong(seed, monkeypatch):
-    monkeypatch.setattr("likewise.auditing.bounds.verifying.open_regions._FEW_ROWS", 0)
+    monkeypatch.setattr("likewise.auditing.bounds.verifying.undecided_regions._FEW_ROWS", 0)
     family = random_family(seed)
     sensitive = [family.layout.columns[0].name]
     truth = enumerated(family, sensitive)
@@ -128,7 +128,7 @@ def test_unknown_columns_are_named():
 
 @pytest.mark.parametrize("seed", range(0, 24, 2))
 def test_lines_claim_no_more_than_there_is_however_early_it_stops(seed, monkeypatch):
-    monkeypatch.setattr("likewise.auditing.bounds.verifying.open_regions._FEW_ROWS", 0)
+    monkeypatch.setattr("likewise.auditing.bounds.verifying.undecided_regions._FEW_ROWS", 0)
     family = random_family(seed)
     sensitive = [family.layout.columns[-1].name]
     truth = enumerated(family, sensitive)
@@ -208,12 +208,12 @@ def test_a_model_with_an_encoding_of_its_own_needs_that_domain():
 
 
 def test_ctrl_c_keeps_what_is_proved(monkeypatch):
-    from likewise.auditing.bounds.verifying import open_regions
+    from likewise.auditing.bounds.verifying import undecided_regions
 
-    monkeypatch.setattr(open_regions, "_FEW_ROWS", 0)
+    monkeypatch.setattr(undecided_regions, "_FEW_ROWS", 0)
     family = random_family(1)
     calls = []
-    advance = open_regions.OpenRegions.advance
+    advance = undecided_regions.UndecidedRegions.advance
 
     def interrupted(self):
         calls.append(1)
@@ -221,7 +221,7 @@ def test_ctrl_c_keeps_what_is_proved(monkeypatch):
             raise KeyboardInterrupt
         advance(self)
 
-    monkeypatch.setattr(open_regions.OpenRegions, "advance", interrupted)
+    monkeypatch.setattr(undecided_regions.UndecidedRegions, "advance", interrupted)
     found = verify_family(family, [family.layout.columns[0].name])
     truth = enumerated(family, [family.layout.columns[0].name])
     assert found.stopped

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from likewise.auditing.bounds.networks.network_family import NetworkFamily
-from likewise.auditing.bounds.networks.raw_columns import of_encoded_rows
+from likewise.auditing.bounds.networks.raw_columns import behind, of_encoded_rows
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.auditing.bounds.trees.feature_sources import encoded_sources, raw_sources
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
 from likewise.core.errors import InputError
+from likewise.domains.encoding import AffineMap
 from likewise.models import Model, as_model
 from likewise.models.losses import LossLike, as_loss
 from likewise.models.model_rows import are_made_up
 from likewise.models.relu_network import ReluNetwork, read_relu_network
+from likewise.models.sklearn_model import SklearnModel
 from likewise.models.table_model import TableModel
 from likewise.models.tree_ensemble import read_trees
 
@@ -21,7 +23,12 @@ __all__ = ["family_of"]
 
 
 def family_of(
-    model: Any, domain: Any, *, loss: LossLike | None = None, encoded: bool | None = None
+    model: Any,
+    domain: Any,
+    *,
+    loss: LossLike | None = None,
+    encoded: bool | None = None,
+    numbers: AffineMap | None = None,
 ) -> TreeFamily | NetworkFamily:
     """Return the family that bounds a model over a domain.
 
@@ -36,6 +43,9 @@ def family_of(
     encoded : bool, optional
         Whether the model was trained on encoded rows and not on the table; by default that is told from the number
         and the names of its columns, and where both fit it must be said.
+
+    numbers : AffineMap, optional
+        From encoded rows to the numbers that a network takes, where that is known.
 
     Returns
     -------
@@ -72,15 +82,20 @@ def family_of(
         sources = raw_sources(layout, trees, adapter.feature_names) if raw else encoded_sources(layout)
         return TreeFamily(trees, layout, sources, objective)
     try:
-        return NetworkFamily(_network(inner, adapter, layout, encoded), layout, objective)
+        return NetworkFamily(_network(inner, adapter, layout, encoded, numbers), layout, objective)
     except InputError as error:
         reasons.append(str(error))
     raise InputError("family_of: no upper bound is known for this model. " + " ".join(reasons))
 
 
-def _network(inner: Model, adapter: Model, layout: TableLayout, encoded: bool | None) -> ReluNetwork:
+def _network(
+    inner: Model, adapter: Model, layout: TableLayout, encoded: bool | None, numbers: AffineMap | None
+) -> ReluNetwork:
     """The network of encoded rows that a model is."""
-    net = read_relu_network(inner)
+    # What a general adapter of scikit-learn wraps may be a network all the same.
+    net = read_relu_network(inner.estimator if isinstance(inner, SklearnModel) else inner)
+    if numbers is not None:
+        return behind(net, numbers)
     own = getattr(adapter, "encoder", None)
     if encoded is None and own is not None:
         _check_same_encoding(own, layout)

@@ -197,9 +197,16 @@ class NetworkFamily:
 
     def losses(self, values: FloatArray, targets: Any) -> FloatArray:
         """Exact loss of rows of values."""
+        return self._losses(values, targets, 0.0)
+
+    def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
+        """Loss of rows of values by components that lie as low as the model's rounding allows."""
+        return self._losses(values, targets, max(self.slack, self._within))
+
+    def _losses(self, values: FloatArray, targets: Any, slack: float) -> FloatArray:
         outputs = self.net.outputs(self.layout.encode(values)) @ self._head.T
         mixing = self.parts.mixing[self.parts.labels(targets)]
-        return self.parts.losses(np.einsum("nc,nck->nk", outputs, mixing), targets)
+        return self.parts.losses(np.einsum("nc,nck->nk", outputs, mixing) - slack, targets)
 
     def look(
         self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray

@@ -9,9 +9,10 @@ import numpy as np
 
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.core.errors import InputError
+from likewise.domains.encoding import AffineMap
 from likewise.models.relu_network import ReluNetwork
 
-__all__ = ["of_encoded_rows"]
+__all__ = ["behind", "of_encoded_rows"]
 
 
 def of_encoded_rows(net: ReluNetwork, layout: TableLayout, names: Sequence[str] | None) -> ReluNetwork:
@@ -59,11 +60,24 @@ def of_encoded_rows(net: ReluNetwork, layout: TableLayout, names: Sequence[str] 
             spread[row, column.start], centre[row] = values[1] - values[0], values[0]
         else:
             spread[row, column.slice] = values
-    weight = net.weights[0]
+    return behind(net, AffineMap(spread, centre))
+
+
+def behind(net: ReluNetwork, numbers: AffineMap) -> ReluNetwork:
+    """Put an affine map in front of a network.
+
+    Parameters
+    ----------
+    net : ReluNetwork
+    numbers : AffineMap
+        From encoded rows to what the network takes.
+    """
+    weight, bias = net.weights[0], net.biases[0]
+    size = np.abs(numbers.matrix).sum(axis=1) + np.abs(numbers.offset)
     return replace(
         net,
-        weights=(weight @ spread, *net.weights[1:]),
-        biases=(net.biases[0] + weight @ centre, *net.biases[1:]),
-        cancelled=2.0 * np.abs(weight) @ (np.abs(spread).sum(axis=1) + np.abs(centre))
-        + np.abs(net.biases[0]),
+        weights=(weight @ numbers.matrix, *net.weights[1:]),
+        biases=(bias + weight @ numbers.offset, *net.biases[1:]),
+        # What is taken off and added again on the way through the encoding.
+        cancelled=2.0 * np.abs(weight) @ size + np.abs(bias),
     )
