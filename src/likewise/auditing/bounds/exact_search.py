@@ -62,7 +62,7 @@ class BranchAndBoundSearch(Search):
 
         def ask(rows: FloatArray, targets: Any) -> FloatArray:
             labels = targets if classes is None else np.asarray(classes)[targets]
-            return place.losses_encoded(rows, labels)
+            return place.losses_encoded(np.asarray(rows, dtype=np.float64), labels)
 
         def solve(lam: float, starts: FloatArray | None, seconds: float | None) -> Brackets:
             limit = RegionBudget(nodes=self.nodes, seconds=seconds)
