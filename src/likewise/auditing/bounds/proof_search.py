@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from likewise.auditing.bounds.brackets import INTERRUPTED
 from likewise.auditing.bounds.enumeration import EnumerationSearch
 from likewise.auditing.bounds.exact_search import BranchAndBoundSearch, ExactSearch
 from likewise.auditing.bounds.linear.linear_search import LinearSearch
@@ -88,9 +89,13 @@ class ProofSearch(Search):
                     break
                 time = Budget(max(question.share * budget.left, 1e-3))
             known = Support.start(question.problem) if question.decisions else ended.support
-            found = self._answer(question.problem, known, question.eps, time)
+            try:
+                found = self._answer(question.problem, known, question.eps, time)
+            except KeyboardInterrupt:
+                # What was answered before stays.
+                return replace(ended, status="not_converged", reasons=(*ended.reasons, INTERRUPTED))
             ended = _joined(ended, found, question, problem)
-            if found.status != "converged":  # broken off: what is known so far is what was wanted
+            if INTERRUPTED in found.reasons:
                 break
         return ended
 
@@ -144,8 +149,8 @@ class ProofSearch(Search):
             proof = prove_by_sample(problem, eps, budget, nodes=nodes, confidence=self.confidence)
             if proof is not None:
                 support = support.with_rows(np.asarray(proof.rows, dtype=np.float64), proof.person)
+                reasons = (INTERRUPTED,) if proof.interrupted else ()
                 status: Status = "not_converged" if proof.interrupted else "converged"
-                reasons = ("broken off: what was proved so far is kept",) if proof.interrupted else ()
                 return Found(support, status, reasons, proof.bound, proof.population_bound)
         return self.exact.improve(problem, support, eps, budget)
 

@@ -16,7 +16,7 @@ import numpy as np
 from likewise.auditing.bounds.brackets import Brackets, RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.dual_bracket import bracket_value
-from likewise.auditing.bounds.families import family_of
+from likewise.auditing.bounds.families import family_in
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.auditing.claims.betting_limit import betting_upper_limit
 from likewise.auditing.claims.certificate import Bound
@@ -59,7 +59,7 @@ class SampledProof:
     rows: FloatArray
     person: IntArray
     people: int
-    interrupted: bool
+    interrupted: bool = False
 
 
 def prove_by_sample(
@@ -95,6 +95,9 @@ def prove_by_sample(
     pilot = _Sample(problem, order[:_PILOT], nodes)
     clock = time.perf_counter()
     settled = bracket_value(pilot.solve, pilot.base, eps, seconds=0.2 * budget.left)
+    if settled.interrupted:
+        # Nothing is known of the table yet.
+        raise KeyboardInterrupt
     enough = (time.perf_counter() - clock) / _PILOT * problem.n <= 0.7 * budget.left
     if enough and table is None:
         return None
@@ -111,8 +114,7 @@ def prove_by_sample(
     claims = _claims(problem, everybody, eps, lam, ceiling, (pilot, known), (drawn, found), confidence)
     moved = [part.moved(brackets) for part, brackets in ((pilot, known), (drawn, found))]
     rows, person = (np.concatenate(part) for part in zip(*moved, strict=True))
-    broken = settled.interrupted or known.interrupted or found.interrupted
-    return SampledProof(*claims, rows, person, _PILOT + count, broken)
+    return SampledProof(*claims, rows, person, _PILOT + count, known.interrupted or found.interrupted)
 
 
 class _Sample:
@@ -121,7 +123,7 @@ class _Sample:
     def __init__(self, problem: AuditProblem, at: Any, nodes: int) -> None:
         self.problem, self.at, self.nodes = problem, np.asarray(at, dtype=np.int64), nodes
         self.base, self.X, self.target = problem.base_loss[at], problem.X[at], problem.target[at]
-        self.family = _family(problem)
+        self.family = family_in(problem.coordinates)
 
     def _ask(self, rows: FloatArray, targets: Any) -> FloatArray:
         place = self.problem.coordinates
@@ -178,12 +180,6 @@ def _claims(
     return here, everywhere
 
 
-def _family(problem: AuditProblem, domain: Any = None) -> Any:
-    place = problem.coordinates
-    given = place.domain if domain is None else domain
-    return family_of(place.model, given, encoded=place.takes in ("encoded", "own"))
-
-
 def _ceiling(problem: AuditProblem, seconds: float) -> float:
     """The largest loss that anybody who can exist may have, under any label."""
     place = problem.coordinates
@@ -196,5 +192,5 @@ def _ceiling(problem: AuditProblem, seconds: float) -> float:
     labels = np.arange(len(place.model.classes_)) if place.model.classes_ is not None else np.zeros(0)
     rows = np.repeat(problem.X[:1], len(labels), axis=0)
     budget = RegionBudget(nodes=_CEILING_NODES, seconds=seconds)
-    found = maximise(_family(problem, anybody), place.metric, rows, labels, 0.0, budget=budget)
+    found = maximise(family_in(place, anybody), place.metric, rows, labels, 0.0, budget=budget)
     return float(min(limit, found.upper.max()))
