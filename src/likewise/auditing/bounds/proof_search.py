@@ -80,7 +80,9 @@ class ProofSearch(Search):
     def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Answer the questions one after the other; the rows found for any of them serve all."""
         ended = Found(support)
-        for question in self._questions(problem, eps):
+        questions = list(self._questions(problem, eps))
+        for done, question in enumerate(questions):
+            budget.tell(done / len(questions))
             time = budget
             if budget.seconds is not None:
                 if budget.spent:
@@ -96,6 +98,32 @@ class ProofSearch(Search):
             if INTERRUPTED in found.reasons:
                 break
         return ended
+
+    def prove_table(self, sample: AuditProblem, n: int, eps: float, budget: Budget) -> tuple[Bound, ...]:
+        """Say what a sample, drawn at random, proves about a table of n people that is read in parts.
+
+        Bounds of the loss are right in their `gap`; the table's mean loss is not known here.
+        """
+        if sample.n <= _FEW or not sample.decides or budget.seconds is None:
+            return ()
+        from likewise.auditing.bounds.sampled_proof import prove_by_sample
+
+        bounds: list[Bound] = []
+        for question in self._questions(sample, eps):
+            time = Budget(max(question.share * budget.left, 1e-3))
+            if LinearSearch().why_not(question.problem) is None:
+                solved = self.exact.improve(
+                    question.problem, Support.start(question.problem), question.eps, time
+                )
+                found = [] if solved.population_bound is None else [solved.population_bound]
+            else:
+                nodes = BranchAndBoundSearch().nodes
+                proof = prove_by_sample(
+                    question.problem, question.eps, time, nodes=nodes, confidence=self.confidence, table=n
+                )
+                found = [] if proof is None else [proof.bound, proof.population_bound]
+            bounds += [_share(bound) for bound in found] if question.decisions else found
+        return tuple(bounds)
 
     def _questions(self, problem: AuditProblem, eps: float) -> Iterator[_Question]:
         # Where everybody at no distance can be listed, that is exact already.
