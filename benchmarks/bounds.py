@@ -17,7 +17,8 @@ from likewise.auditing.bounds.dual_bracket import bracket_value
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.auditing.bounds.trees.feature_sources import encoded_sources, raw_sources
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
-from likewise.auditing.search.domain_search import DomainMoves, search_domain
+from likewise.auditing.search.domain.people_at_once import PeopleAtOnce
+from likewise.auditing.search.domain.proposals import Scale
 from likewise.datasets import load_adult
 from likewise.fair_metrics import AttributeSubspace
 from likewise.models import as_model
@@ -97,14 +98,6 @@ def own_losses(model, kind, data, rows, y):
     return model.losses(frame[list(data.frame.columns)], y)
 
 
-def moves_of(family):
-    """Thresholds of a tree model for the search of the domain."""
-    trees = getattr(family, "trees", None)
-    if trees is None:
-        return DomainMoves()
-    return DomainMoves(cuts=trees.thresholds(family.layout))
-
-
 def pure_unfairness(model, kind, data, chosen):
     """V(0) with sex and race free: brackets and CPU of listing, of branch and bound, and of the search of candidates."""
     import likewise as lw
@@ -156,7 +149,8 @@ def main():
     targets = model.targets(y)
     budget = RegionBudget(nodes=asked.nodes)
     maximise(family, metric, X[:2], targets[:2], 20.0, budget=RegionBudget(nodes=20))  # compile
-    moves = moves_of(family)
+    trees = getattr(family, "trees", None)
+    cuts = None if trees is None else trees.thresholds(family.layout)
     if asked.pure:
         pure_unfairness(model, kind, data, chosen)
 
@@ -165,7 +159,11 @@ def main():
         if np.isinf(lam):
             return None
         exact = lambda rows, t: family.losses(family.layout.values(rows), t)  # noqa: E731
-        return search_domain(exact, family.layout, metric, X, targets, [lam], moves=moves).rows
+        around = PeopleAtOnce(exact, family.layout, metric, [lam], cuts=cuts, scale=Scale.of(model.loss))
+        found = [
+            around.run(X[at], targets[at]) for at in np.array_split(np.arange(len(X)), len(X) // 100 + 1)
+        ]
+        return np.concatenate([part.rows[part.best(lam)] for part in found])[:, None]
 
     def ask(rows, t):
         return own_losses(model, kind, data, rows, np.asarray(model.classes_)[t])

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from likewise.auditing.people.unfair_map import UnfairMap
     from likewise.auditing.search.candidates.candidate_search import CandidateSearch
     from likewise.auditing.search.contract import Found, Search
+    from likewise.auditing.search.domain.domain_search import DomainSearch
     from likewise.auditing.search.gradient.gradient_search import GradientSearch
     from likewise.auditing.support.finite_dual import dual_curve, solve_dual
     from likewise.auditing.support.frontier import Frontier
@@ -45,6 +46,7 @@ __all__ = [
     "CandidateSearch",
     "Certificate",
     "ConfidenceInterval",
+    "DomainSearch",
     "EnumerationSearch",
     "Estimate",
     "Found",
@@ -77,6 +79,7 @@ _HOMES = {
     "CandidateSearch": "search.candidates.candidate_search",
     "Certificate": "claims.certificate",
     "ConfidenceInterval": "claims.confidence_interval",
+    "DomainSearch": "search.domain.domain_search",
     "EnumerationSearch": "bounds.enumeration",
     "Estimate": "claims.certificate",
     "Found": "search.contract",

@@ -104,12 +104,14 @@ def audit(
         Budget ε: mean squared fair distance. ``metric.budget(age=2)`` gives one in the table's own units.
     delta : float, optional
         The gap V(ε) − mean loss that is still called fair.
-    search : {"auto", "candidates", "gradient", "exact"}, Search, or list of them, default="auto"
+    search : {"auto", "candidates", "gradient", "domain", "exact"}, Search, or list of them, default="auto"
         Candidates: the people, and their twins with sensitive columns edited, for any model. Gradient: adds rows
-        found by following the model's gradient. Exact: adds the worst case of linear models and proves it, and brackets
-        that of tree ensembles and ReLU networks by branch and bound. Auto: all that the model allows, branch and bound
-        where `budget_seconds` gives it time; ``result.left_out`` says what it did not. A search object carries its own choices:
-        ``[CandidateSearch(proxies=None), GradientSearch(restarts=4)]``.
+        found by following the model's gradient. Domain: adds rows found by moving a person's columns over the whole
+        domain, for any model; what is found for a person does not depend on the others. Exact: adds the worst case of
+        linear models and proves it, and brackets that of tree ensembles and ReLU networks by branch and bound. Auto:
+        gradient where the model has gradients, else domain with everybody's own twins, and what can be proved, branch
+        and bound where `budget_seconds` gives it time; ``result.left_out`` says what was left out. A search object
+        carries its own choices: ``[CandidateSearch(proxies=None), GradientSearch(restarts=4)]``.
     loss : str or Loss, default="cross_entropy"
         What a prediction costs.
     edits : mapping, Edit, or sequence, optional

@@ -109,6 +109,9 @@ class EnumerationSearch(Search):
         place = problem.coordinates
         if place.metric.feature_map is not None:
             return "the metric measures a feature map of its own"
+        unknown = place.why_no_made_up_rows()
+        if unknown is not None:
+            return unknown
         columns = _columns(problem)
         if columns is None:
             if place.metric.n_features is None or not place.metric.null_space.dim:

@@ -176,6 +176,7 @@ def prepare_parquet(
     drawn, extent = survey(engine, table, parts, draws, extent=asked.domain is None)
     people, y = drawn[0]
     problem = asked.problem(people, y, extent.domain(people) if asked.domain is None else asked.domain)
+    problem = replace(problem, total=n)
     provers = tuple(
         search
         for search in asked.searches
