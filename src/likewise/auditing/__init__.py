@@ -14,7 +14,9 @@ from likewise.core.lazy import lazy_names
 if TYPE_CHECKING:
     from likewise.auditing.audit_result import AuditResult
     from likewise.auditing.auditor import audit
+    from likewise.auditing.bounds.enumeration import EnumerationSearch
     from likewise.auditing.bounds.verifying.verification import verify
+    from likewise.auditing.claims.bracket import Bracket
     from likewise.auditing.claims.certificate import (
         Bound,
         Certificate,
@@ -40,10 +42,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AuditResult",
     "Bound",
+    "Bracket",
     "CandidateSearch",
     "Certificate",
     "ConfidenceInterval",
     "DomainSearch",
+    "EnumerationSearch",
     "Estimate",
     "Found",
     "Frontier",
@@ -71,10 +75,12 @@ __all__ = [
 _HOMES = {
     "AuditResult": "audit_result",
     "Bound": "claims.certificate",
+    "Bracket": "claims.bracket",
     "CandidateSearch": "search.candidates.candidate_search",
     "Certificate": "claims.certificate",
     "ConfidenceInterval": "claims.confidence_interval",
     "DomainSearch": "search.domain.domain_search",
+    "EnumerationSearch": "bounds.enumeration",
     "Estimate": "claims.certificate",
     "Found": "search.contract",
     "Frontier": "support.frontier",

@@ -136,7 +136,7 @@ def audit(
         Of Parquet files: write the unfair map of everybody here, as a folder of Parquet files. The result itself
         holds the thousand most harmed people.
     progress : bool, default=False
-        Show a bar with the time left while Parquet files stream.
+        Show bars with the time left, on standard error: of each search, or of the parts while Parquet files stream.
 
     Returns
     -------
@@ -204,7 +204,8 @@ def audit_asked(
             )
         prepared = prepare_memory(asked, X, y, sizes)
         clock.lap("prepare")
-        answer = Reduction(LocalEngine(), prepared.job, prepared.parts).answer(questions, None, clock)
+        job = replace(prepared.job, progress=progress)
+        answer = Reduction(LocalEngine(), job, prepared.parts).answer(questions, None, clock)
         return write_up(answer, prepared.evidence, questions, clock)
     table = X if isinstance(X, ParquetTable) else ParquetTable.find(X, y)
     folder = None if map_folder is None else MapFolder(map_folder)
@@ -215,8 +216,10 @@ def audit_asked(
         prepared = prepare_parquet(asked, table, runner, sizes)
         clock.lap("prepare")
         try:
+            proved = prepared.proved()
+            clock.lap("proof from a sample")
             reduction = Reduction(runner, prepared.job, prepared.parts, progress)
-            answer = reduction.answer(questions, folder, clock)
+            answer = reduction.answer(questions, folder, clock).with_bounds(proved)
         finally:
             runner.forget(prepared.job.scratch)
             if folder is not None:

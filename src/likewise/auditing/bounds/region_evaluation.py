@@ -103,14 +103,15 @@ class RegionEvaluation:
         """How far above what is attained a region may stay, (n,)."""
         if not self.asks:
             return np.full(len(regions), self.tol)
-        finite = 0.0 if np.isinf(self.lam) else self.tol
         if bound.same is not None:
-            return np.full(len(regions), finite)
+            return np.full(len(regions), 0.0 if np.isinf(self.lam) else self.tol)
+        # Answers that change from row to row: rows of no distance are few, and all looked at where they can be counted;
+        # elsewhere the rounding, which lies between the two sides twice, is not worth looking at every row.
+        endless = np.full(len(regions), not np.isinf(self.lam))
         numbers = ~self.layout.is_category & ~self.layout.is_integer
-        endless = open_columns(self.layout, regions)[:, numbers].any(axis=1)
+        endless |= open_columns(self.layout, regions)[:, numbers].any(axis=1)
         self.ends = self.ends and not endless.any()
-        # No cut removes the rounding: it lies between the two sides twice.
-        return np.where(endless, self.tol + 2.0 * self.family.slack, finite)
+        return np.where(endless, self.tol + 2.0 * self.family.slack, 0.0)
 
     def costs(self, people: IntArray, values: FloatArray) -> FloatArray:
         """Squared fair distances; exactly 0 where it is rounding."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NAMES", "choose_searches", "read_searches"]
 
+_NO_PARTS = "it cannot work on a part of a table (budget_seconds=…, --budget has exact audits prove what a sample can)"
 NAMES = ("auto", "candidates", "gradient", "domain", "exact")
 
 
@@ -88,7 +89,7 @@ def choose_searches(
         searches, left_out = _settled(searches, problem)
     for search in searches:
         one = search.for_parts() if in_parts else search
-        why = "it cannot work on a part of a table" if one is None else one.why_not(problem)
+        why = _NO_PARTS if one is None else one.why_not(problem)
         if not required and eps is not None and any(known.settles(eps) for known in chosen):
             why = f"nothing is left to find at ε = {eps:g}, everybody there was asked about"
         if one is not None and why is None:

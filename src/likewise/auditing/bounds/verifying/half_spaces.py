@@ -93,7 +93,9 @@ def share_above(
         terms = np.zeros((len(at), layout.n_categories))
         for i in np.flatnonzero(layout.is_category):
             first, count = int(layout.offset[i]), int(layout.count[i])
-            terms[:, first : first + count] = _category_terms(layout, slope[at], i) - least[at, i][:, None]
+            terms[:, first : first + count] = (
+                _category_terms(layout, slope[at], int(i)) - least[at, i][:, None]
+            )
         kinds = np.where(layout.is_category, 2, np.where(layout.is_integer, 1, 0)).astype(np.int64)
         values = np.where(layout.is_integer[None, :], regions.high[at] - regions.low[at] + 1.0, 0.0)
         share[at] = _counted(
