@@ -118,7 +118,7 @@ def test_a_pipeline_on_raw_frames(data, metric):
         data.frame_train, data.y_train
     )
     found = audit(pipeline, data.frame_test, data.y_test, metric=metric, domain=data.domain)
-    assert found.search == "candidates"
+    assert found.search == "candidates, enumeration"
     assert found.gap >= found.pure_gap > 0
 
 

@@ -23,8 +23,9 @@ class ReluNetwork:
     biases : tuple of float arrays of shape (out,)
     roundoff : float
         Unit roundoff of the arithmetic that the model itself runs in.
-    cancelled : float array of shape (out,), optional
-        Size of numbers that the model adds up in its first layer beyond those seen here, where they cancel in its bias.
+    first_sizes : pair of float arrays of shapes (out, in) and (out,), optional
+        Sizes of the numbers that the model itself adds up in its first layer, per unit of an input and without any,
+        where an affine map was folded into that layer and they may cancel.
 
     Examples
     --------
@@ -36,7 +37,7 @@ class ReluNetwork:
     weights: tuple[FloatArray, ...]
     biases: tuple[FloatArray, ...]
     roundoff: float = 2.0**-53
-    cancelled: FloatArray | None = None
+    first_sizes: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def n_inputs(self) -> int:
@@ -65,9 +66,11 @@ class ReluNetwork:
         """
         size, error = np.abs(largest), self.roundoff * np.abs(largest)
         for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            total = np.abs(weight) @ (size + error) + np.abs(bias)
-            if k == 0 and self.cancelled is not None:
-                total = total + self.cancelled
+            if k == 0 and self.first_sizes is not None:
+                # Twice: the numbers are rounded on their way through the map as well.
+                total = 2.0 * (self.first_sizes[0] @ (size + error) + self.first_sizes[1])
+            else:
+                total = np.abs(weight) @ (size + error) + np.abs(bias)
             error = np.abs(weight) @ error + 1.01 * (weight.shape[1] + 2) * self.roundoff * total
             size = total
         return float(error.max())

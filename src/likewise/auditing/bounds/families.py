@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.bounds.networks.network_family import NetworkFamily
 from likewise.auditing.bounds.networks.raw_columns import behind, of_encoded_rows
 from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import encoded_sources, raw_sources
+from likewise.auditing.bounds.trees.feature_sources import (
+    affine_of,
+    encoded_sources,
+    pipeline_sources,
+    raw_sources,
+)
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
 from likewise.core.errors import InputError
 from likewise.domains.encoding import AffineMap
 from likewise.models import Model, as_model
-from likewise.models.losses import LossLike, as_loss
+from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model_rows import are_made_up
 from likewise.models.relu_network import ReluNetwork, read_relu_network
 from likewise.models.sklearn_model import SklearnModel
+from likewise.models.table_features import is_table_pipeline, read_table_features
 from likewise.models.table_model import TableModel
-from likewise.models.tree_ensemble import read_trees
+from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
-__all__ = ["family_of"]
+if TYPE_CHECKING:
+    from likewise.auditing.problem.coordinates import Coordinates
+
+__all__ = ["family_in", "family_of"]
 
 
 def family_of(
@@ -28,7 +37,7 @@ def family_of(
     *,
     loss: LossLike | None = None,
     encoded: bool | None = None,
-    numbers: AffineMap | None = None,
+    own: AffineMap | None = None,
 ) -> TreeFamily | NetworkFamily:
     """Return the family that bounds a model over a domain.
 
@@ -43,9 +52,8 @@ def family_of(
     encoded : bool, optional
         Whether the model was trained on encoded rows and not on the table; by default that is told from the number
         and the names of its columns, and where both fit it must be said.
-
-    numbers : AffineMap, optional
-        From encoded rows to the numbers that a network takes, where that is known.
+    own : AffineMap, optional
+        From encoded rows to the numbers that the model takes, where those are not the encoded rows themselves.
 
     Returns
     -------
@@ -72,6 +80,9 @@ def family_of(
     layout = TableLayout.of(domain)
     # A table's own numbers go through such a wrapper; what is read is inside it.
     inner = adapter.inner if isinstance(adapter, TableModel) else adapter
+    estimator = getattr(inner, "estimator", inner)
+    if encoded is not True and is_table_pipeline(estimator):
+        return _behind_pipeline(estimator, adapter, layout, objective)
     reasons = []
     try:
         trees = read_trees(inner)
@@ -79,26 +90,65 @@ def family_of(
         reasons.append(str(error))
     else:
         raw = _sees_table(adapter, layout, encoded)
+        if not raw and own is not None and not own.is_identity:
+            raise InputError("family_of: the trees' own encoding of the table is not the domain's.")
         sources = raw_sources(layout, trees, adapter.feature_names) if raw else encoded_sources(layout)
-        return TreeFamily(trees, layout, sources, objective)
+        return TreeFamily(trees, layout, sources, objective, _answered(adapter, trees))
     try:
-        return NetworkFamily(_network(inner, adapter, layout, encoded, numbers), layout, objective)
+        return NetworkFamily(_network(inner, adapter, layout, encoded, own), layout, objective)
     except InputError as error:
         reasons.append(str(error))
     raise InputError("family_of: no upper bound is known for this model. " + " ".join(reasons))
 
 
+def family_in(place: Coordinates, domain: Any = None) -> TreeFamily | NetworkFamily:
+    """Return the family of an audit's model, in the coordinates of the audit.
+
+    Parameters
+    ----------
+    place : Coordinates
+    domain : domain or TableLayout, optional
+        Another domain of the same encoding.
+    """
+    encoded = place.takes in ("encoded", "own")
+    given = place.domain if domain is None else domain
+    return family_of(place.model, given, encoded=encoded, own=place.own)
+
+
+def _behind_pipeline(
+    pipeline: Any, adapter: Model, layout: TableLayout, loss: Loss
+) -> TreeFamily | NetworkFamily:
+    """The family of the model at the end of a pipeline whose steps can be read."""
+    categories = {column.name: column.categories for column in layout.columns if column.categories}
+    model, features = read_table_features(pipeline, categories)
+    sources = pipeline_sources(layout, features)
+    try:
+        trees = read_trees(model)
+    except InputError as error:
+        if not hasattr(model, "coefs_"):
+            raise InputError(f"family_of: no upper bound is known for this model. {error}") from error
+        return NetworkFamily(
+            behind(read_relu_network(model), AffineMap(*affine_of(layout, sources))), layout, loss
+        )
+    return TreeFamily(trees, layout, sources, loss, _answered(adapter, trees))
+
+
+def _answered(adapter: Model, trees: TreeEnsemble) -> float:
+    """How far an answered probability may lie from that of the score: one of two is 1 minus the other, rounded."""
+    return 4.0 * trees.roundoff if adapter.gives_probabilities and trees.kind == "scores" else 0.0
+
+
 def _network(
-    inner: Model, adapter: Model, layout: TableLayout, encoded: bool | None, numbers: AffineMap | None
+    inner: Model, adapter: Model, layout: TableLayout, encoded: bool | None, own: AffineMap | None
 ) -> ReluNetwork:
     """The network of encoded rows that a model is."""
     # What a general adapter of scikit-learn wraps may be a network all the same.
     net = read_relu_network(inner.estimator if isinstance(inner, SklearnModel) else inner)
-    if numbers is not None:
-        return behind(net, numbers)
-    own = getattr(adapter, "encoder", None)
-    if encoded is None and own is not None:
-        _check_same_encoding(own, layout)
+    if own is not None:
+        return net if own.is_identity else behind(net, own)
+    encoder = getattr(adapter, "encoder", None)
+    if encoded is None and encoder is not None:
+        _check_same_encoding(encoder, layout)
         return net
     if not _sees_table(adapter, layout, encoded):
         return net

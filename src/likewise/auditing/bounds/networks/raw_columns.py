@@ -73,11 +73,12 @@ def behind(net: ReluNetwork, numbers: AffineMap) -> ReluNetwork:
         From encoded rows to what the network takes.
     """
     weight, bias = net.weights[0], net.biases[0]
-    size = np.abs(numbers.matrix).sum(axis=1) + np.abs(numbers.offset)
+    per_unit = np.abs(weight) @ np.abs(numbers.matrix)
+    without = np.abs(weight) @ np.abs(numbers.offset) + np.abs(bias)
     return replace(
         net,
         weights=(weight @ numbers.matrix, *net.weights[1:]),
         biases=(bias + weight @ numbers.offset, *net.biases[1:]),
         # What is taken off and added again on the way through the encoding.
-        cancelled=2.0 * np.abs(weight) @ size + np.abs(bias),
+        first_sizes=(per_unit, without),
     )
