@@ -80,6 +80,7 @@ def shares_by_lines(
     lower, upper = encoded_box(layout, regions)
     mean = box_means(lower, upper, layout.blocks)
     middle = (lines.slope.reshape(n, -1, width) @ mean[:, :, None]).reshape(lines.offset.shape) + lines.offset
+    largest = np.maximum(np.abs(lower), np.abs(upper))
     rows = np.arange(n)
     proved = np.zeros(n)
     for y in range(labels):
@@ -89,7 +90,9 @@ def shares_by_lines(
         own, base = slope[rows, first], offset[rows, first]
         above = extremes(slope - own[:, None], lower, upper, layout.blocks) + offset - base[:, None]
         lift = np.maximum(above.max(axis=1), 0.0)
-        lift += 1e-12 * (np.abs(offset).max(axis=1) + lift)
+        # For the rounding of these sums, however much of them cancels.
+        size = (np.abs(slope) @ largest[:, :, None])[:, :, 0] + np.abs(offset)
+        lift += 1e-12 * size.max(axis=1)
         proved += share_above(layout, regions, apart, -own, -(base + lift))
     flips = np.zeros(n)
     if labels == 2 and middle.shape[3] == 1:

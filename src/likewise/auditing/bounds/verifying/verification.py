@@ -163,8 +163,9 @@ def verify_family(
         raise bad_parameter("verify", "seconds", allowed="a number above 0", got=seconds)
     values = SensitiveValues.of(family.layout, sensitive_features)
     shares = None if people is None else shares_of_people(family, values, people)
-    clock = time.process_time()
-    work, stopped, told = UndecidedRegions(family, values), False, clock
+    work, stopped = UndecidedRegions(family, values), False
+    # What is compiled is compiled by now.
+    clock = told = time.process_time()
     try:
         while work.heap and time.process_time() - clock < seconds and work.looked < max_regions:
             work.advance()
