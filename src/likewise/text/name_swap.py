@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from likewise.core.errors import bad_parameter
 from likewise.text.edited import Change, Edited, edited_text
@@ -79,7 +80,8 @@ class NameSwap:
                 got=None,
                 remedy="Say who to become.",
             )
-        for name, values in (("names", self.names), ("source", self.source)):
+        given: dict[str, Any] = {"names": self.names, "source": self.source}
+        for name, values in given.items():
             if isinstance(values, str) or not all(isinstance(value, str) and value for value in values):
                 raise bad_parameter("NameSwap", name, allowed="a tuple of names", got=values)
 

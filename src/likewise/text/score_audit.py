@@ -1,0 +1,364 @@
+"""The paired audit of a table of scores: effects of edits above the floor that placebos make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.core.arrays import FloatArray
+from likewise.core.checks import check_number
+from likewise.core.errors import InputError, UnfairError, bad_parameter
+from likewise.core.frames import check_columns
+from likewise.core.randomness import RandomState, numpy_generator
+from likewise.evaluation.measures import Measure
+from likewise.text.cluster_inference import (
+    SignFlips,
+    equivalence_p_value,
+    holm,
+    mean_interval,
+    sign_flips,
+)
+from likewise.text.paired_scores import PairedScores, mean_of_known, pair_scores
+
+__all__ = ["EditEffect", "ScoreAudit", "ScoreAudits", "audit_paired", "audit_scores"]
+
+
+@dataclass(frozen=True)
+class EditEffect:
+    """What one edit, or all edits of a family, did to the scores.
+
+    Parameters
+    ----------
+    name : str
+        The variant; the family where it is one.
+    n_units, n_clusters : int
+    change : Measure
+        Mean of edit − baseline. Of a family: that of the value that shifts most, `worst`.
+    shift : Measure
+        Mean of edit − mean of the unit's placebos, the same way; equal to `change` without placebos.
+    size : float
+        Mean absolute change from the baseline.
+    floor : float
+        The same of the placebos; NaN without any.
+    excess : Measure
+        size − floor.
+    p_value, adjusted : float
+        By flipping signs of clusters: that the edit does no more than nothing, or no more than a placebo. Both
+        must be refused, in one direction (the larger p-value counts). Holm over all edits (or all families). A
+        family's is that of its strongest value, adjusted for having looked at all.
+    changed : Measure or None
+        Share of decisions that change, minus that of the placebos; None without decisions.
+    equivalence : float or None
+        p-value against a difference of `margin` or more, from the baseline and from the placebos (twice the
+        smaller of the two); the largest of a family's. None without a margin.
+    verdict : str
+        ``"shifted"``, ``"equivalent"`` (smaller than the margin) or ``"undecided"``.
+    worst : str
+        The value that shifts most; the variant itself where it is one.
+    """
+
+    name: str
+    n_units: int
+    n_clusters: int
+    change: Measure
+    shift: Measure
+    size: float
+    floor: float
+    excess: Measure
+    p_value: float
+    adjusted: float
+    changed: Measure | None
+    equivalence: float | None
+    verdict: str
+    worst: str
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreAudit:
+    """All effects in one table of scores.
+
+    Parameters
+    ----------
+    name : str
+        Of the part of the table (a model, a group of texts); empty for the whole.
+    families, edits : tuple of EditEffect
+    pairs : tuple of Measure
+        Mean score of one edit − another's, within a family, with intervals.
+    placebos : tuple of str
+    n_units, n_clusters, dropped : int
+    level : float
+    margin : float or None
+    """
+
+    name: str
+    families: tuple[EditEffect, ...]
+    edits: tuple[EditEffect, ...]
+    pairs: tuple[Measure, ...]
+    placebos: tuple[str, ...]
+    n_units: int
+    n_clusters: int
+    dropped: int
+    level: float
+    margin: float | None
+
+    @property
+    def shifted(self) -> tuple[EditEffect, ...]:
+        """Families whose effect is shown."""
+        return tuple(effect for effect in self.families if effect.verdict == "shifted")
+
+    @property
+    def least_p_value(self) -> float:
+        """The smallest p-value that so many clusters can give; above the level nothing can ever be shown."""
+        return float(2.0 ** (1 - self.n_clusters))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreAudits:
+    """One `ScoreAudit` per model or group; goes through them, and stops a build where one is unfair."""
+
+    parts: tuple[ScoreAudit, ...]
+
+    def __iter__(self) -> Iterator[ScoreAudit]:
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per part and family."""
+        return pd.DataFrame([_row(part, effect) for part in self.parts for effect in part.families])
+
+    def raise_if_unfair(self) -> None:
+        """Raise `UnfairError` where an effect is shown."""
+        shown = [f"{part.name} {one.name}".strip() for part in self.parts for one in part.shifted]
+        if shown:
+            more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
+            raise UnfairError(f"the score depends on {', '.join(shown[:3])}{more}, beyond the noise.")
+
+
+def audit_scores(
+    frame: pd.DataFrame,
+    *,
+    unit: str,
+    variant: str = "variant",
+    score: str = "score",
+    baseline: str = "baseline",
+    placebo: Sequence[str] = ("placebo_*",),
+    by: str | None = None,
+    cluster: str | None = None,
+    decision: str | None = None,
+    margin: float | None = None,
+    level: float = 0.05,
+    n_flips: int = 9999,
+    random_state: RandomState = 0,
+) -> ScoreAudits:
+    """Audit a table of scores that somebody already has.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row per score.
+    unit, variant, score, baseline, placebo, cluster, decision
+        As in `pair_scores`: columns, the variant that is no edit, and those that should change nothing.
+    by : str, optional
+        Column of models or groups to audit one by one; Holm's adjustment is made within each.
+    margin : float, optional
+        τ: a shift smaller than this does not matter. With it, "no effect larger than τ" can be shown.
+    level : float, default=0.05
+        Of the tests; intervals are at 1 − level.
+    n_flips : int, default=9999
+    random_state : int, Generator or None, default=0
+
+    Returns
+    -------
+    ScoreAudits
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = [(text, variant, shift + rng.normal(0, 0.1))
+    ...         for text in range(20)
+    ...         for variant, shift in [("baseline", 0), ("name_a", 0), ("name_b", -1), ("placebo_1", 0)]]
+    >>> result = audit_scores(pd.DataFrame(rows, columns=["text", "variant", "score"]), unit="text")
+    >>> [(effect.name, effect.verdict, effect.worst) for effect in result.parts[0].families]
+    [('name', 'shifted', 'name_b')]
+    """
+    owner = "audit_scores"
+    if by is not None:
+        check_columns(frame, [by], owner=owner)
+    if margin is not None:
+        margin = check_number(margin, owner=owner, name="margin", low=0.0)
+    if not 0.0 < level < 0.5:
+        raise bad_parameter(owner, "level", allowed="between 0 and 0.5", got=level)
+    groups = [("", frame)] if by is None else [(str(key), part) for key, part in frame.groupby(by)]
+    if not groups:
+        raise InputError(f"{owner}: the table has no rows. Pass one row per score.")
+    rng = numpy_generator(random_state)
+    columns: dict[str, Any] = {
+        "unit": unit,
+        "variant": variant,
+        "score": score,
+        "baseline": baseline,
+        "placebo": placebo,
+        "cluster": cluster,
+        "decision": decision,
+    }
+    return ScoreAudits(
+        tuple(
+            audit_paired(
+                pair_scores(part, **columns), name=name, margin=margin, level=level, n_flips=n_flips, rng=rng
+            )
+            for name, part in groups
+        )
+    )
+
+
+def audit_paired(
+    paired: PairedScores,
+    *,
+    name: str = "",
+    margin: float | None = None,
+    level: float = 0.05,
+    n_flips: int = 9999,
+    rng: np.random.Generator,
+) -> ScoreAudit:
+    """Audit paired scores; see `audit_scores`."""
+    n_edits = len(paired.edits)
+    changes = paired.changes[:, :n_edits]
+    shifts = changes - paired.floor[:, None]
+    members: dict[str, list[int]] = {}
+    for column, edit in enumerate(paired.edits):
+        members.setdefault(edit.split("_")[0], []).append(column)
+    edits: list[EditEffect] = []
+    families = []
+    for family, columns in members.items():
+        both = np.concatenate([changes[:, columns], shifts[:, columns]], axis=1)
+        flips = sign_flips(both, paired.clusters, n_flips=n_flips, rng=rng)
+        alone, together = _larger(flips.p_values, flips), _larger(flips.adjusted, flips)
+        for column, p_value in zip(columns, alone, strict=True):
+            edits.append(_effect(paired, shifts, [column], column, (float(p_value), margin, level)))
+        worst = columns[int(np.argmin(_larger(-np.abs(flips.statistics), flips)))]
+        test = (float(together.min()), margin, level)
+        families.append(replace(_effect(paired, shifts, columns, worst, test), name=family))
+    return ScoreAudit(
+        name,
+        _adjusted(families, level),
+        _adjusted(edits, level),
+        tuple(_pairs(paired, members, level)),
+        paired.placebos,
+        len(paired.units),
+        paired.n_clusters,
+        paired.dropped,
+        level,
+        margin,
+    )
+
+
+def _larger(values: FloatArray, flips: SignFlips) -> FloatArray:
+    """Return per edit the larger value of its two contrasts; 1 where they point in two directions."""
+    half = len(values) // 2
+    agree = flips.statistics[:half] * flips.statistics[half:] > 0.0
+    return np.where(agree, np.maximum(values[:half], values[half:]), 1.0)
+
+
+def _effect(
+    paired: PairedScores,
+    shifts: FloatArray,
+    columns: list[int],
+    worst: int,
+    test: tuple[float, float | None, float],
+) -> EditEffect:
+    p_value, margin, level = test
+    sizes = mean_of_known(np.abs(paired.changes[:, columns]))
+    floors = (
+        mean_of_known(np.abs(paired.changes[:, len(paired.edits) :]))
+        if paired.placebos
+        else np.full(len(sizes), np.nan)
+    )
+    return EditEffect(
+        paired.edits[worst],
+        int((~np.isnan(sizes)).sum()),
+        paired.n_clusters,
+        _measure("change", paired.changes[:, worst], paired, level),
+        _measure("shift", shifts[:, worst], paired, level),
+        _mean(sizes),
+        _mean(floors),
+        _measure("excess", sizes - floors, paired, level),
+        p_value,
+        1.0,
+        _changed(paired, columns, level),
+        None if margin is None else max(_equivalence(paired, shifts, column, margin) for column in columns),
+        "undecided",
+        paired.edits[worst],
+    )
+
+
+def _adjusted(effects: list[EditEffect], level: float) -> tuple[EditEffect, ...]:
+    adjusted = holm(np.array([effect.p_value for effect in effects]))
+    found = []
+    for effect, p_value in zip(effects, adjusted, strict=True):
+        # Shown to be smaller than what matters is fair, however surely it is not zero.
+        small = effect.equivalence is not None and effect.equivalence <= level
+        verdict = "equivalent" if small else "shifted" if p_value <= level else "undecided"
+        found.append(replace(effect, adjusted=float(p_value), verdict=verdict))
+    return tuple(found)
+
+
+def _pairs(paired: PairedScores, members: dict[str, list[int]], level: float) -> Iterator[Measure]:
+    for columns in members.values():
+        for place, first in enumerate(columns):
+            for second in columns[place + 1 :]:
+                difference = paired.changes[:, first] - paired.changes[:, second]
+                yield _measure(f"{paired.edits[first]} − {paired.edits[second]}", difference, paired, level)
+
+
+def _changed(paired: PairedScores, columns: list[int], level: float) -> Measure | None:
+    if paired.flips is None:
+        return None
+    flips = mean_of_known(paired.flips[:, columns])
+    if paired.placebos:
+        flips = flips - mean_of_known(paired.flips[:, len(paired.edits) :])
+    return _measure("changed decisions", flips, paired, level)
+
+
+def _measure(name: str, values: FloatArray, paired: PairedScores, level: float) -> Measure:
+    return Measure.of(name, _mean(values), mean_interval(values, paired.clusters, 1.0 - level))
+
+
+def _mean(values: FloatArray) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _equivalence(paired: PairedScores, shifts: FloatArray, column: int, margin: float) -> float:
+    """An edit is harmless where it does about nothing, or about what a placebo does; Bonferroni for the or."""
+    from_baseline = equivalence_p_value(paired.changes[:, column], paired.clusters, margin)
+    if not paired.placebos:
+        return from_baseline
+    from_placebos = equivalence_p_value(shifts[:, column], paired.clusters, margin)
+    return min(1.0, 2.0 * min(from_baseline, from_placebos))
+
+
+def _row(part: ScoreAudit, effect: EditEffect) -> dict[str, Any]:
+    return {
+        "part": part.name,
+        "family": effect.name,
+        "worst": effect.worst,
+        "change": effect.change.value,
+        "shift": effect.shift.value,
+        "low": effect.shift.low,
+        "high": effect.shift.high,
+        "size": effect.size,
+        "floor": effect.floor,
+        "excess": effect.excess.value,
+        "excess_low": effect.excess.low,
+        "excess_high": effect.excess.high,
+        "p_value": effect.p_value,
+        "adjusted": effect.adjusted,
+        "verdict": effect.verdict,
+    }
