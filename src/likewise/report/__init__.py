@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from likewise.report.document import audit_document, json_schema, write_json
     from likewise.report.html import render_html, write_html
     from likewise.report.plots import plot_box, plot_curve, plot_frontier, plot_unfair_map
+    from likewise.report.score_report import (
+        print_scores,
+        score_document,
+        write_scores_html,
+        write_scores_json,
+    )
     from likewise.report.terminal import print_audit, print_comparison
     from likewise.report.verification import (
         flip_table,
@@ -36,10 +42,14 @@ __all__ = [
     "print_audit",
     "print_comparison",
     "print_verification",
+    "print_scores",
     "render_html",
+    "score_document",
     "verification_document",
     "write_html",
     "write_json",
+    "write_scores_html",
+    "write_scores_json",
     "write_verification",
 ]
 
@@ -57,11 +67,15 @@ _HOMES = {
     "plot_unfair_map": "plots",
     "print_audit": "terminal",
     "print_comparison": "terminal",
+    "print_scores": "score_report",
     "print_verification": "verification",
     "render_html": "html",
+    "score_document": "score_report",
     "verification_document": "verification",
     "write_html": "html",
     "write_json": "document",
+    "write_scores_html": "score_report",
+    "write_scores_json": "score_report",
     "write_verification": "verification",
 }
 

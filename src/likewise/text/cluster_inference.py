@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,12 +51,11 @@ def mean_and_error(values: FloatArray, clusters: Codes) -> tuple[float, float, i
     known = ~np.isnan(values)
     if not known.any():
         return float("nan"), float("nan"), 0
-    own = np.unique(clusters[known], return_inverse=True)[1]
-    n_clusters, n = int(own.max()) + 1, int(known.sum())
+    n_clusters, n = int(np.count_nonzero(np.bincount(clusters[known]))), int(known.sum())
     mean = float(values[known].mean())
     if n_clusters < 2:
         return mean, float("nan"), n_clusters
-    sums = cluster_sums(values[known] - mean, own, n_clusters)
+    sums = np.bincount(clusters[known], weights=values[known] - mean)
     return mean, float(np.sqrt(n_clusters / (n_clusters - 1) * np.sum(sums**2)) / n), n_clusters
 
 
@@ -72,8 +72,13 @@ def mean_interval(values: FloatArray, clusters: Codes, confidence: float = 0.95)
     mean, error, n_clusters = mean_and_error(values, clusters)
     if not np.isfinite(error):
         return Interval(float("nan"), float("nan"), confidence, "cluster t")
-    reach = float(stats.t.ppf(0.5 + confidence / 2, n_clusters - 1)) * error
+    reach = _t_quantile(0.5 + confidence / 2, n_clusters - 1) * error
     return Interval(mean - reach, mean + reach, confidence, "cluster t")
+
+
+@cache
+def _t_quantile(share: float, freedom: int) -> float:
+    return float(stats.t.ppf(share, freedom))
 
 
 @dataclass(frozen=True, eq=False)
