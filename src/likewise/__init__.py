@@ -87,6 +87,12 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test keeps it equal t
         write_html,
         write_json,
     )
+    from likewise.text import (
+        NameSwap,
+        TermSwap,
+        audit_scores,
+        audit_texts,
+    )
     from likewise.training import (
         ERM,
         AdversarialDebiasing,

@@ -52,6 +52,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "postprocessing": ("GraphSmoothing", "TwinConsensus"),
     "preprocessing": ("HardDebias", "Project"),
     "report": ("Comparison", "write_html", "write_json"),
+    "text": ("NameSwap", "TermSwap", "audit_scores", "audit_texts"),
     "training": ("AdversarialDebiasing", "CoCL", "ERM", "SenSR", "SenSeI", "wasserstein_robust"),
 }
 
@@ -69,6 +70,7 @@ SUBPACKAGES = (
     "preprocessing",
     "report",
     "scale",
+    "text",
     "training",
 )
 

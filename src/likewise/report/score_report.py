@@ -77,7 +77,7 @@ def notes_of(result: ScoreAudits) -> list[str]:
     notes = []
     bare = [part.name or "the table" for part in result if not part.placebos]
     if bare:
-        notes.append(f"{join_words(bare)} {_NO_FLOOR}.")
+        notes.append(f"No placebos in {join_words(bare)}: {_NO_FLOOR}.")
     few = [part.name or "the table" for part in result if part.least_p_value > part.level]
     if few:
         notes.append(f"{join_words(few)}: too few clusters for a test to show anything at this level.")
@@ -154,11 +154,13 @@ def print_scores(result: ScoreAudits, console: Console | None = None) -> None:
     from likewise.report.terminal import _console, _table
 
     out = _console(console)
+    # A narrow terminal has no room for what can be read in the page and the JSON.
+    shown = range(len(_HEAD)) if out.width >= 130 else (0, 1, 3, 7, 8) if out.width >= 90 else (0, 3, 7, 8)
     for part in result:
-        table = _table(part.name or None, _HEAD)
+        table = _table(part.name or None, [_HEAD[place] for place in shown])
         for effect in part.families:
             style = {"shifted": "red", "equivalent": "green"}.get(effect.verdict, "")
-            *cells, verdict = _cells(effect)
+            *cells, verdict = (_cells(effect)[place] for place in shown)
             table.add_row(*map(Text, cells), Text(verdict, style=style))
         out.print(table)
     for note in notes_of(result):
@@ -192,7 +194,7 @@ def _section(part: ScoreAudit) -> str:
 def _cells(effect: EditEffect) -> list[str]:
     return [
         effect.name,
-        effect.worst,
+        effect.worst.partition("_")[2] or effect.worst,
         short_number(effect.change.value),
         _with_ends(effect.shift),
         short_number(effect.size),
