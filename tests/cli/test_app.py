@@ -35,6 +35,8 @@ def test_help_lists_the_verbs_without_torch():
     verbs = {
         "demo",
         "audit",
+        "audit-scores",
+        "audit-texts",
         "verify",
         "train",
         "learn-metric",

@@ -15,6 +15,7 @@ __all__ = ["command"]
 @click.command(
     "audit-scores",
     epilog=example(
+        "likewise datasets hiring -o scores.csv",
         'likewise audit-scores scores.csv --unit job --variant variant --baseline baseline --placebo "placebo_*" '
         "--score score --by model",
         after="Exit codes: 0 no effect shown, 1 an effect shown, 2 bad input.",

@@ -11,10 +11,11 @@ from likewise.core.files import atomic_path
 
 __all__ = ["command"]
 
-TABLES = {"adult": "load_adult", "german": "load_german"}
+TABLES = {"adult": "load_adult", "german": "load_german", "hiring": "load_hiring_scores"}
 LINES = {
     "adult": "UCI Adult: 45,222 people, income above $50k (the paper's Appendix D.1)",
     "german": "UCI German credit: 1,000 people, good or bad credit",
+    "hiring": "32,193 scores of one CV by eleven language models, for `likewise audit-scores`",
     "sentiment": "opinion words and names with GloVe vectors (Python: likewise.datasets.load_sentiment)",
     "toy": "the two groups of Figure 1 (Python: likewise.datasets.make_toy)",
 }
@@ -37,7 +38,8 @@ def command(name: str | None, out: Path | None, force: bool) -> None:
     from likewise import datasets
 
     data = getattr(datasets, TABLES[name])()
-    table = data.frame.assign(target=[data.target_names[label] for label in data.y])
+    people = hasattr(data, "target_names")
+    table = data.frame.assign(target=[data.target_names[label] for label in data.y]) if people else data
     if out is None:
         click.echo(f"{LINES[name]}\n\n{table.head(5).T.to_string(header=False)}\n\nWrite it with -o FILE.csv")
         return
@@ -46,4 +48,5 @@ def command(name: str | None, out: Path | None, force: bool) -> None:
             table.to_csv(temporary, index=False)
         else:
             table.to_parquet(temporary, index=False)
-    click.echo(f"Wrote {len(table):,} people to {out}; the target is the column 'target'.")
+    told = f"{len(table):,} people to {out}; the target is the column 'target'"
+    click.echo(f"Wrote {told if people else f'{len(table):,} scores to {out}'}.")

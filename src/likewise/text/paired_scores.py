@@ -63,7 +63,8 @@ def mean_of_known(values: FloatArray) -> FloatArray:
     known = ~np.isnan(values)
     counts = known.sum(axis=1)
     sums = np.where(known, values, 0.0).sum(axis=1)
-    return np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+    means: FloatArray = np.divide(sums, counts, out=np.full(len(values), np.nan), where=counts > 0)
+    return means
 
 
 def pair_scores(
