@@ -139,7 +139,7 @@ def test_more_seeds_and_tables_of_what_is_there(run, tmp_path, monkeypatch):
         (("adult", "--steps", "9"), "sentiment study"),
         (("sentiment", "--vectors", "absent.npz"), "absent.npz"),
         (("toy", "--seeds", "0"), "--seeds"),
-        (("toys",), "'toy', 'sentiment', 'adult', 'all'"),
+        (("toys",), "'toy', 'sentiment', 'adult', 'sentences', 'all'"),
         (("toy", "--out", "x.csv"), "is a file"),
     ],
     ids=["method", "vectors", "steps", "absent", "seeds", "study", "out"],

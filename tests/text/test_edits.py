@@ -9,6 +9,7 @@ import pytest
 from likewise.core.errors import InputError
 from likewise.text.edited import Change, edited_text
 from likewise.text.name_lists import names_of
+from likewise.text.name_places import names_in
 from likewise.text.name_swap import NameSwap
 from likewise.text.placebos import Greeting, ListOrder, WhiteSpace, default_placebos
 from likewise.text.pronouns import pronoun_changes
@@ -207,6 +208,14 @@ def test_templates():
 def test_bad_input(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "frame", ["The letter of {} was good.", "With {} it is well.", "We asked {}, who left."]
+)
+def test_every_evaluation_name_is_found_inside_a_sentence(frame):
+    missed = [name for name in names_of() if len(names_in(frame.format(name))) != 1]
+    assert missed == []
 
 
 def test_title_words_that_are_no_titles_stay():

@@ -36,7 +36,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
         after="Run the same command again after a stop: finished cells are kept, and only the missing ones are computed.",
     ),
 )
-@click.argument("study", type=click.Choice([*STUDIES, "all"]))
+@click.argument("study", type=click.Choice([*STUDIES, "sentences", "all"]))
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
@@ -84,6 +84,8 @@ def command(
 ) -> int:
     """Reproduce the paper's experiments: Figure 1 (toy), Table 1 (sentiment), Tables 2, 4 and 5 (adult).
 
+    `sentences` is beside the paper: sentiment of sentences with names in context; `all` leaves it out.
+
     Writes OUT/<study>/ with table.csv, cells.csv, results.json, table.md, index.html and figures, and keeps every
     finished (method, seed) in OUT/<study>/cells. The exit code is 3 where a cell could not be computed.
     """
@@ -129,6 +131,10 @@ def _studies(which: str, quick: bool, words: dict[str, Any]) -> list[Study]:
         from likewise.experiments.sentiment import SentimentStudy
 
         made.append(SentimentStudy(quick=quick, **words))
+    if "sentences" in wanted:
+        from likewise.experiments.sentences import SentencesStudy
+
+        made.append(SentencesStudy(quick=quick))
     if "adult" in wanted:
         from likewise.experiments.adult import AdultStudy
 

@@ -7,6 +7,7 @@ _HOMES = {
     "CellResult": "study",
     "Measure": "study",
     "Published": "study",
+    "SentencesStudy": "sentences",
     "SentimentStudy": "sentiment",
     "Store": "store",
     "Study": "study",

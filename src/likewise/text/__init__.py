@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from likewise.text.power import AuditDesign
     from likewise.text.reply_cache import ReplyCache
     from likewise.text.score_audit import EditEffect, ScoreAudit, ScoreAudits, audit_scores
+    from likewise.text.sentence_vectors import WordMean
+    from likewise.text.swap_consensus import SwapConsensus
     from likewise.text.templates import Template
     from likewise.text.term_swap import FunctionEdit, TermSwap
     from likewise.text.text_auditor import TextAudit, audit_texts
@@ -35,12 +37,14 @@ __all__ = [
     "ReplyCache",
     "ScoreAudit",
     "ScoreAudits",
+    "SwapConsensus",
     "Template",
     "TermSwap",
     "TextAudit",
     "TextEdit",
     "TextPlan",
     "WhiteSpace",
+    "WordMean",
     "audit_scores",
     "audit_texts",
     "default_edits",
@@ -64,12 +68,14 @@ _HOMES = {
     "ReplyCache": "reply_cache",
     "ScoreAudit": "score_audit",
     "ScoreAudits": "score_audit",
+    "SwapConsensus": "swap_consensus",
     "Template": "templates",
     "TermSwap": "term_swap",
     "TextAudit": "text_auditor",
     "TextEdit": "edited",
     "TextPlan": "text_plan",
     "WhiteSpace": "placebos",
+    "WordMean": "sentence_vectors",
     "audit_scores": "score_audit",
     "audit_texts": "text_auditor",
     "default_edits": "text_plan",

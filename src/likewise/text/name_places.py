@@ -19,7 +19,11 @@ _SAID_BEFORE = re.compile(
 _PLACE_BEFORE = re.compile(r"\b(?:St|Saint|San|Santa|Fort|Mount|Port|Lake|New|Los|El)\.?[ \u00a0]+$")
 _NAME_LINE = re.compile(r"\s*[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){1,3}\s*(?:\n|$)")
 
-_NOT_BEFORE_NAMES = frozenset({"the", "a", "an", "in", "at", "of", "this", "that"})
+_NOT_BEFORE_NAMES = frozenset({"the", "a", "an", "in", "at", "this", "that"})
+# Words that begin a sentence and are followed by no capital of their own.
+_BEGINNINGS = frozenset(
+    {"with", "for", "to", "by", "from", "when", "if", "about", "and", "but", "because", "like"}
+)
 
 
 def names_in(text: str, source: Collection[str] = ()) -> list[Word]:
@@ -145,7 +149,7 @@ def _must_be_name(text: str, words: list[Word], place: int) -> bool:
     return (
         previous is not None
         and _one_space(text, previous, word)
-        and previous.text.islower()
+        and (previous.text.islower() or folded(previous.text) in _BEGINNINGS)
         and previous.text not in _NOT_BEFORE_NAMES
     )
 
