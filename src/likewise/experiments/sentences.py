@@ -18,8 +18,10 @@ __all__ = ["SentencesStudy"]
 STEPS, QUICK_STEPS = 200, 60
 HIDDEN, QUICK_HIDDEN = 100, 50
 DIRECTIONS = 16
+# The root mean square of a coordinate is then about that of a word, which the search's step sizes and ε are about.
+SCALE = 1.56
 # Names drawn from those of the training sentences, over which TwinConsensus takes the mean.
-N_CONSENSUS = 16
+N_CONSENSUS, QUICK_CONSENSUS = 16, 4
 
 
 @dataclass(frozen=True)
@@ -80,18 +82,24 @@ class SentencesStudy(Study):
             "mean log odds by race and by gender, by size. Spread is the standard deviation of a name's mean.",
         )
 
+    @property
+    def n_consensus(self) -> int:
+        """Names that TwinConsensus takes the mean over."""
+        return QUICK_CONSENSUS if self.quick else N_CONSENSUS
+
     def settings(self, method: str) -> dict[str, Any]:
         """Every parameter of the estimator, and the rest that decides a cell."""
         return {
             "data": "sentences",
             "estimator": plain_settings(self.estimator(method)),
             "directions": DIRECTIONS,
-            "consensus": N_CONSENSUS if method == "TwinConsensus" else 0,
+            "scale": SCALE,
+            "consensus": self.n_consensus if method == "TwinConsensus" else 0,
         }
 
     def note(self, method: str) -> str:
         """What the method used and was told."""
-        return _NOTES[method].format(count=DIRECTIONS)
+        return _NOTES[method].format(count=DIRECTIONS, names=self.n_consensus)
 
     def cost(self, method: str) -> float:
         """CPU seconds, measured."""
@@ -130,7 +138,7 @@ class SentencesStudy(Study):
         from likewise.training.findings import TrainingWarning
 
         task = sentence_task(sentiment_words().data.with_split(seed), seed)
-        estimator, encoder = self.estimator(method, seed), WordMean().fit(task.train)
+        estimator, encoder = self.estimator(method, seed), WordMean(scale=SCALE).fit(task.train)
         if method in ("Project", "SenSR", "SenSeI"):
             learner = ComparableSubspace(n_components=DIRECTIONS)
             swapped = encoder.transform(task.comparable)
@@ -142,7 +150,7 @@ class SentencesStudy(Study):
             model.fit(task.train, task.y_train)
         extras = {"status": estimator.status_, "findings": [str(finding) for finding in estimator.findings_]}
         if method == "TwinConsensus":
-            swaps = [NameSwap(names=(name,), pronouns=False) for name in task.names[:N_CONSENSUS]]
+            swaps = [NameSwap(names=(name,), pronouns=False) for name in task.names[: self.n_consensus]]
             model = SwapConsensus(model, swaps, how="margin")
         return CellResult(_measured(model, task), extras)
 
@@ -167,5 +175,5 @@ _NOTES = {
     "Project": "Plain training after projecting off {count} directions learned from swapped training sentences.",
     "SenSR": "The same {count} directions, ε = 0.1, the search of the paper's Table 3.",
     "SenSeI": "The same {count} directions; predictions of a sentence and its worst comparable one kept near.",
-    "TwinConsensus": "The baseline, answering with the mean log odds over 16 swaps of the name, drawn from those trained on; nothing is trained again.",
+    "TwinConsensus": "The baseline, answering with the mean log odds over {names} swaps of the name, drawn from those trained on; nothing is trained again.",
 }

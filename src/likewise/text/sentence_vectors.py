@@ -25,6 +25,8 @@ class WordMean(TransformerMixin, BaseEstimator):
     ----------
     vectors : WordVectors, optional
         The bundled GloVe 6B by default, 100 numbers for opinion words and first names; most other words have none.
+    scale : float, default=1.0
+        What the means are multiplied by: a mean of words is shorter than a word.
 
     Attributes
     ----------
@@ -37,8 +39,9 @@ class WordMean(TransformerMixin, BaseEstimator):
     (2, 100)
     """
 
-    def __init__(self, vectors: WordVectors | None = None) -> None:
+    def __init__(self, vectors: WordVectors | None = None, scale: float = 1.0) -> None:
         self.vectors = vectors
+        self.scale = scale
 
     def fit(self, X: Iterable[str], y: Any = None) -> Self:
         """Load the vectors; the texts are not looked at."""
@@ -54,7 +57,7 @@ class WordMean(TransformerMixin, BaseEstimator):
         for row, text in zip(rows, texts, strict=True):
             known = [key for key in (folded(word.text) for word in words_of(text)) if key in self.vectors_]
             if known:
-                row[:] = self.vectors_.take(known).mean(axis=0)
+                row[:] = self.vectors_.take(known).mean(axis=0) * self.scale
         return rows
 
     def __sklearn_is_fitted__(self) -> bool:

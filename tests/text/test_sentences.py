@@ -1,0 +1,81 @@
+"""Classifiers of sentences, end to end: encoder, consensus over swaps, and a quick trial of the study."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from likewise.core.errors import InputError
+from likewise.datasets.vectors import WordVectors
+from likewise.experiments.sentence_data import sentence_task
+from likewise.experiments.sentences import SentencesStudy
+from likewise.experiments.sentiment_data import sentiment_words
+from likewise.text import NameSwap, SwapConsensus, WordMean, audit_texts
+from likewise.text.words_in_text import folded, words_of
+
+
+@pytest.fixture(scope="module")
+def cells():
+    study = SentencesStudy(quick=True)
+    return {method: study.run(method, 0).values for method in ("Baseline", "TwinConsensus")}
+
+
+def test_consensus_keeps_accuracy_and_closes_the_gaps(cells):
+    plain, mended = cells["Baseline"], cells["TwinConsensus"]
+    assert mended["accuracy"] >= plain["accuracy"] - 0.02
+    assert mended["race gap"] <= plain["race gap"] / 5
+    assert mended["gender gap"] <= plain["gender gap"] / 5
+    assert plain["race gap"] > 0.1
+
+
+def test_no_evaluation_name_and_no_test_word_is_trained_on():
+    data = sentiment_words().data.with_split(1)
+    task = sentence_task(data, 1)
+    trained = {folded(word.text) for text in (*task.train, *task.comparable) for word in words_of(text)}
+    assert not trained & set(data.evaluation_names["name"])
+    opinions = {folded(str(word)) for word in data.words[data.test_index]}
+    written = {folded(str(word)) for word in data.words[data.train_index]}
+    assert not (trained & opinions) - written - {folded(str(name)) for name in data.name_words}
+    assert len(set(task.groups)) * 10 == len(task.comparable)
+    same = sentence_task(data, 1)
+    assert same.train == task.train
+
+
+def test_word_means():
+    vectors = WordVectors(("emily", "good"), np.array([[2.0, 0.0], [0.0, 4.0]]))
+    encoder = WordMean(vectors).fit([])
+    np.testing.assert_allclose(
+        encoder.transform(["Emily: GOOD!", "nothing", "good"]), [[1, 2], [0, 0], [0, 4]]
+    )
+    np.testing.assert_allclose(WordMean(vectors, scale=2.0).fit([]).transform(["good"]), [[0, 8]])
+    with pytest.raises(InputError, match="a list of texts"):
+        encoder.transform("Emily")
+
+
+class Names:
+    """Gives everybody called Greg a better score."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def predict_proba(self, texts):
+        p = np.array([0.9 if "Greg" in text else 0.2 for text in texts])
+        return np.stack([1 - p, p], axis=1)
+
+
+@pytest.mark.parametrize("how", ["mean", "margin"])
+def test_consensus_answers_alike_and_an_audit_finds_nothing_left(how):
+    texts = [f"We asked {name} about number {n}." for n in range(8) for name in ("Greg", "Brad")]
+    edits = [NameSwap(names=("Greg",), source=("Brad", "Emily"), gender="male")]
+    assert audit_texts(Names(), texts, edits=edits).audits.parts[0].families[0].verdict == "shifted"
+    mended = SwapConsensus(Names(), [NameSwap(names=("Greg",)), NameSwap(names=("Emily",))], how=how)
+    assert len(np.unique(mended.predict_proba(texts)[:, 1])) == 1
+    left = audit_texts(mended, texts, edits=edits, margin=0.01).audits.parts[0].families[0]
+    assert left.verdict == "equivalent"
+    assert list(mended.predict(texts[:1])) in (["yes"], ["no"])
+
+
+def test_bad_consensus():
+    with pytest.raises(InputError, match="at least one edit"):
+        SwapConsensus(Names(), []).predict_proba(["a"])
+    with pytest.raises(InputError, match="'mean' or 'margin'"):
+        SwapConsensus(Names(), [NameSwap(names=("Emily",))], how="most").predict_proba(["a"])
