@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from likewise.core.arrays import FloatArray
 from likewise.datasets.sentiment import SentimentData
+from likewise.datasets.splits import IndexArray
 from likewise.datasets.words import capitalised
 from likewise.text.templates import Template
 
@@ -51,10 +51,10 @@ class SentenceTask:
 
     train: list[str]
     test: list[str]
-    y_train: FloatArray
-    y_test: FloatArray
+    y_train: IndexArray
+    y_test: IndexArray
     comparable: list[str]
-    groups: FloatArray
+    groups: IndexArray
     probes: list[str]
     names: tuple[str, ...]
     people: pd.DataFrame
@@ -80,7 +80,7 @@ def sentence_task(data: SentimentData, seed: int) -> SentenceTask:
     rng = np.random.default_rng(seed)
     names = [capitalised(str(name)) for name in data.name_words]
 
-    def written(index: FloatArray) -> list[str]:
+    def written(index: IndexArray) -> list[str]:
         return [
             TEMPLATES[rng.integers(len(TEMPLATES))].fill(
                 name=names[rng.integers(len(names))], word=str(data.words[row])
