@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["join_words", "short_number", "text_table"]
+__all__ = ["folded", "join_words", "short_number", "text_table"]
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -67,3 +67,22 @@ def join_words(words: Sequence[str], last: str = "and") -> str:
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def folded(words: Sequence[str], most: int = 8) -> str:
+    """Join words as a sentence does, and fold what would be too many.
+
+    Parameters
+    ----------
+    words : sequence of str
+    most : int, default=8
+        How many are shown.
+
+    Examples
+    --------
+    >>> folded(["a", "b"]), folded(list("abcdefg"), most=3)
+    ('a and b', 'a, b, c and 4 more')
+    """
+    if len(words) <= most + 1:
+        return join_words(words)
+    return f"{', '.join(words[:most])} and {len(words) - most:,} more"
