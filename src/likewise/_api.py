@@ -68,6 +68,7 @@ SUBPACKAGES = (
     "preprocessing",
     "report",
     "scale",
+    "tables",
     "training",
 )
 

@@ -14,6 +14,7 @@ import numpy as np
 from likewise.cli.methods import METHODS
 from likewise.cli.options import example, options, parse_budget, parse_edits
 from likewise.cli.outputs import check_outputs
+from likewise.cli.table_options import table_options
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,9 +70,9 @@ class Setting:
     help="Trained model to compare too. Repeatable.",
 )
 @options(
-    "target", "positive", "sensitive", "immutable", "edit", "ignore", "drop_missing", "eps", "confidence",
-    "metric", "search",
+    "target", "positive", "classes", "sensitive", "immutable", "edit", "eps", "confidence", "metric", "search",
 )  # fmt: skip
+@table_options
 @click.option("--steps", type=click.IntRange(min=1), default=2000, show_default=True, help="Training steps.")
 @options("json", "html", "seed", "sample", "allow_pickle", "trust", "quiet", "force", "config")
 def command(
@@ -103,7 +104,7 @@ def command(
         with progress.stage(f"Loading {source}"):
             ready[name] = read_model(source, allow_pickle=allow_pickle, trusted=trust)
     with progress.stage(f"Reading {table.name}"):
-        setting = _setting(table, given)
+        setting = _setting(table, given, progress)
     compared = {}
     chosen = methods or (() if models else DEFAULT)
     for name in dict.fromkeys(chosen):
@@ -120,34 +121,34 @@ def _named(text: str) -> tuple[str, str]:
     return (name, source) if equals and source and name else (Path(text).name, text)
 
 
-def _setting(table: Path, given: dict[str, Any]) -> Setting:
-    from likewise.cli.case import fit_metric, metric_columns, read_metric
-    from likewise.cli.people_of_table import People, as_column_values, binary_labels, read_people
-    from likewise.domains import TabularDomain
+def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
+    from likewise.cli.case import fit_metric, is_plain, metric_columns, plans_of, read_metric
+    from likewise.cli.people_of_table import as_column_values, read_people
+    from likewise.cli.table_columns import Asked
+    from likewise.cli.target_values import binary_labels, check_classes
 
     edits = parse_edits(given["edit"])
-    metric = None if given["metric"] is None else read_metric(given["metric"])
-    people = read_people(
-        table,
-        target=given["target"],
-        ignore=given["ignore"],
-        needed=(
-            *given["sensitive"],
-            *given["immutable"],
-            *edits,
-            *(metric_columns(metric) if metric else ()),
-        ),
-        drop_missing=given["drop_missing"],
+    metric = read_metric(given["metric"])
+    asked = Asked(
+        given["target"],
+        choices=given["reading"],
+        needed=(*given["sensitive"], *given["immutable"], *edits, *metric_columns(metric)),
+        plans={} if metric is None else plans_of(metric.feature_map),
         sample=given["sample"],
         seed=given["seed"],
     )
+    people = read_people(table, asked)
+    for note in people.notes:
+        progress.note(note)
     assert people.labels is not None
-    people = People(people.frame, binary_labels(people.labels, given["positive"]), people.dropped)
+    people = replace(people, labels=binary_labels(people.labels, given["positive"]))
+    check_classes(np.asarray(people.labels), given["target"], accepted=given["classes"])
     train, test = _split(people, given["seed"])
     # Of all people, so that nobody in the test part has a category never seen; no label is used.
-    domain: Any = TabularDomain.from_frame(people.frame, immutable=given["immutable"])
+    domain: Any = people.domain(immutable=given["immutable"])
     if metric is None:
-        metric = fit_metric(train.frame, given["sensitive"], domain).metric_
+        plain = is_plain(given["metric"])
+        metric = fit_metric(train.frame, given["sensitive"], domain, plain=plain).metric_
     return Setting(
         train,
         test,
@@ -202,7 +203,7 @@ def _train(name: str, setting: Setting, steps: int, progress: Progress) -> Match
 
 def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
     from likewise.cli.case import call_classes, metric_columns
-    from likewise.domains import TabularDomain
+    from likewise.cli.people_of_table import planned_domain
     from likewise.models.matching import match_model
 
     frame = setting.test.frame
@@ -212,8 +213,8 @@ def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
         make_domain=lambda used: (
             setting.domain
             if list(used) == list(frame.columns)
-            else TabularDomain.from_frame(
-                frame[list(used)], immutable=[name for name in given["immutable"] if name in used]
+            else planned_domain(
+                frame, setting.test.plans, used, [name for name in given["immutable"] if name in used]
             )
         ),
         widen=lambda domain: domain.widened(frame[[column.name for column in domain.columns_]]),
@@ -256,7 +257,7 @@ def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) 
             setting.seed,
         )
         result = solve_case(case)
-        evaluation = evaluate_case(
+        evaluation, unknown = evaluate_case(
             matched,
             people.frame,
             people.labels,
@@ -265,6 +266,10 @@ def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) 
             confidence=setting.confidence,
             seed=setting.seed,
         )
+    for why in unknown:
+        progress.note(f"{name}: {why}")
+    if evaluation is None:
+        raise InputError(f"{name} cannot be compared: {unknown[-1]}")
     return evaluation, result
 
 

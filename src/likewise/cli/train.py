@@ -12,12 +12,12 @@ from likewise.cli.launching import agreeing, grouped
 from likewise.cli.methods import METHODS
 from likewise.cli.options import example, options
 from likewise.cli.outputs import check_outputs
+from likewise.cli.table_options import TableChoices, table_options
 from likewise.core.errors import InputError, NotConvergedError
 from likewise.core.launch import launched
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from likewise.cli.people_of_table import People
     from likewise.fair_metrics import FairMetric
 
 __all__ = ["command"]
@@ -37,7 +37,8 @@ __all__ = ["command"]
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), required=True, help="File to write: .safetensors."
 )
-@options("target", "positive", "sensitive", "ignore", "drop_missing", "metric")
+@options("target", "positive", "classes", "sensitive", "metric")
+@table_options
 @click.option("--eps", type=click.FloatRange(min=0), help="Budget of robust methods.")
 @click.option("--steps", type=click.IntRange(min=1), default=2000, show_default=True, help="Training steps.")
 @click.option("--hidden", default="100", show_default=True, help="Units of the hidden layers: 100 or 64,32.")
@@ -49,8 +50,8 @@ def command(
     target: str,
     positive: str | None,
     sensitive: tuple[str, ...],
-    ignore: tuple[str, ...],
-    drop_missing: bool,
+    classes: bool,
+    reading: TableChoices,
     metric: Path | None,
     eps: float | None,
     steps: int,
@@ -71,16 +72,20 @@ def command(
             layers = parse_layers(hidden)
             _check(method, sensitive, metric, eps)
             from likewise.cli.methods import train_method
-            from likewise.cli.people_of_table import binary_labels
             from likewise.cli.stage_progress import Progress
+            from likewise.cli.target_values import binary_labels, check_classes
 
             progress = Progress(quiet)
             with progress.stage(f"Reading {table.name}"):
-                choices = {"ignore": ignore, "drop_missing": drop_missing, "sample": sample, "seed": seed}
-                people, given = _read(table, metric, sensitive, target=target, **choices)
+                people, given = _read(
+                    table, metric, sensitive, target=target, choices=reading, sample=sample, seed=seed
+                )
                 y = binary_labels(people.labels, positive)
+                check_classes(y, target, accepted=classes)
+            for note in people.notes:
+                progress.note(note)
             with progress.stage("Learning who is comparable"):
-                domain, found = _comparable(people.frame, given, sensitive, METHODS[method].needs)
+                domain, found = _comparable(people, given, metric, sensitive, METHODS[method].needs)
         with progress.stage(f"Training {METHODS[method].title}", spinner=False):
             estimator = train_method(
                 method,
@@ -108,12 +113,14 @@ def _read(
     table: Path, metric: Path | None, sensitive: Sequence[str], **choices: Any
 ) -> tuple[Any, FairMetric | None]:
     """Return the people, with every column that is needed, and the metric if one is given."""
-    from likewise.cli.case import metric_columns, read_metric
+    from likewise.cli.case import metric_columns, plans_of, read_metric
     from likewise.cli.people_of_table import read_people
+    from likewise.cli.table_columns import Asked
 
-    given = None if metric is None else read_metric(metric)
-    needed = (*sensitive, *(() if given is None else metric_columns(given)))
-    return read_people(table, needed=needed, **choices), given
+    given = read_metric(metric)
+    plans = {} if given is None else plans_of(given.feature_map)
+    needed = (*sensitive, *metric_columns(given))
+    return read_people(table, Asked(needed=needed, plans=plans, **choices)), given
 
 
 def _keep(estimator: Any, out: Path) -> None:
@@ -139,16 +146,17 @@ def _check(method: str, sensitive: Sequence[str], metric: Path | None, eps: floa
 
 
 def _comparable(
-    frame: pd.DataFrame, metric: FairMetric | None, sensitive: Sequence[str], needs: str
+    people: People, given: FairMetric | None, metric: Path | None, sensitive: Sequence[str], needs: str
 ) -> tuple[Any, FairMetric | None]:
     """Return what encodes the table, and the metric: the given one, or one learned where the method needs it."""
-    from likewise.cli.case import fit_metric
-    from likewise.domains import TabularDomain
+    from likewise.cli.case import fit_metric, is_plain
 
-    if metric is not None:
-        return metric.feature_map, metric
-    domain = TabularDomain.from_frame(frame)
-    return domain, fit_metric(frame, sensitive, domain).metric_ if needs == "metric" else None
+    if given is not None:
+        return given.feature_map, given
+    domain = people.domain()
+    if needs != "metric":
+        return domain, None
+    return domain, fit_metric(people.frame, sensitive, domain, plain=is_plain(metric)).metric_
 
 
 def parse_layers(text: str) -> tuple[int, ...]:

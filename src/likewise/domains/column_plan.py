@@ -91,14 +91,15 @@ def _plan(said: Any, where: str) -> ColumnPlan:
         return said
     fields = {"kind": said} if isinstance(said, str) else said
     if not isinstance(fields, Mapping) or "kind" not in fields:
-        raise InputError(f"{where} must say its kind: kind = \"number\", \"integer\", \"category\" or \"left out\".")
+        raise InputError(f'{where} must say its kind: kind = "number", "integer", "category" or "left out".')
     known = ("kind", "range", "values", "immutable")
     for key in fields:
         if key not in known:
             close = difflib.get_close_matches(str(key), known, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else f" Known: {', '.join(known)}."
             raise InputError(f"{where} has an unknown key {str(key)!r}.{hint}")
-    kind, values, immutable = fields["kind"], fields.get("values"), fields.get("immutable", False)
+    kind: Any = fields["kind"]
+    values, immutable = fields.get("values"), fields.get("immutable", False)
     if kind not in get_args(PlanKind):
         raise InputError(f"{where}: kind must be one of {', '.join(get_args(PlanKind))}, got {kind!r}.")
     if not isinstance(immutable, bool):
@@ -109,9 +110,13 @@ def _plan(said: Any, where: str) -> ColumnPlan:
         or not all(isinstance(v, _SCALARS) for v in values)
     ):
         raise InputError(f"{where}: values must be a list of words or numbers, got {values!r}.")
-    if (values is not None and kind != "category") or (fields.get("range") is not None and kind == "category"):
+    if (values is not None and kind != "category") or (
+        fields.get("range") is not None and kind == "category"
+    ):
         raise InputError(f"{where}: 'values' are for categories, 'range' is for numbers and integers.")
-    return ColumnPlan(kind, _range(fields.get("range"), where), None if values is None else tuple(values), immutable)
+    return ColumnPlan(
+        kind, _range(fields.get("range"), where), None if values is None else tuple(values), immutable
+    )
 
 
 def _range(pair: Any, where: str) -> tuple[float | None, float | None] | None:
@@ -120,7 +125,9 @@ def _range(pair: Any, where: str) -> tuple[float | None, float | None] | None:
     # TOML knows no null: an open end is an infinite one.
     usable = isinstance(pair, (list, tuple)) and len(pair) == 2
     if not usable or not all(end is None or (isinstance(end, (int, float)) and end == end) for end in pair):
-        raise InputError(f"{where}: range must be [lowest, highest], with -inf or inf for an open end, got {pair!r}.")
+        raise InputError(
+            f"{where}: range must be [lowest, highest], with -inf or inf for an open end, got {pair!r}."
+        )
     return pair[0], pair[1]
 
 
@@ -147,7 +154,9 @@ def apply_plans(
     """
     plans = read_plans(columns, owner=owner)
     table = to_pandas(frame, owner=owner)
-    check_columns(table, [name for name, plan in plans.items() if plan.kind not in APART], owner=f"{owner}, 'columns'")
+    check_columns(
+        table, [name for name, plan in plans.items() if plan.kind not in APART], owner=f"{owner}, 'columns'"
+    )
     apart = [name for name, plan in plans.items() if plan.kind in APART and name in table.columns]
     used = {name: plan for name, plan in plans.items() if plan.kind not in APART}
     for name, plan in used.items():

@@ -7,6 +7,7 @@ CatBoost, and skops with the types it lists. Pickle, joblib, torch's pickles, To
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import operator
 import os
@@ -14,6 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -149,11 +151,8 @@ def read_model(
 def _imported(source: str) -> Any:
     """Import ``package.module:attribute``, also from the current folder, as ``python -m`` would."""
     module_name, _, attribute = source.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module_name)
+        found: Any = _import_here(module_name)
     except ModuleNotFoundError as error:
         if error.name is not None and module_name.split(".")[0] == error.name.split(".")[0]:
             raise InputError(
@@ -173,6 +172,25 @@ def _imported(source: str) -> Any:
             raise InputError(f"load_model: {module_name!r} has no {attribute!r}. It has: {have}.")
         found = getattr(found, part)
     return found
+
+
+def _import_here(name: str) -> Any:
+    """Import a module, of the current folder if it is there; nothing else there hides an installed package."""
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        # What the module itself imports may stand beside it, but comes after what is installed.
+        sys.path.append(here)
+    first = name.partition(".")[0]
+    spec = PathFinder.find_spec(first, [here]) if first not in sys.modules else None
+    if spec is not None and spec.loader is not None:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[first] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[first]
+            raise
+    return importlib.import_module(name)
 
 
 def _own(data: bytes, path: Path, trusted: Sequence[str]) -> Any:

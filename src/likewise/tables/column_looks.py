@@ -30,11 +30,74 @@ LARGEST_CODE = 12
 LARGEST_WHOLE = 2.0**48
 _FEW = 30
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
-_ID_WORDS = frozenset("id ids uuid guid key ssn email mail phone name surname firstname lastname dob address".split())
+_ID_WORDS = frozenset(
+    [
+        "id",
+        "ids",
+        "uuid",
+        "guid",
+        "key",
+        "ssn",
+        "email",
+        "mail",
+        "phone",
+        "name",
+        "surname",
+        "firstname",
+        "lastname",
+        "dob",
+        "address",
+    ]
+)
 _ORDERED_WORDS = frozenset(
-    "age count counts number num n nr year years yr month months week weeks day days hour hours score scores rating "
-    "rank level grade decile quantile quartile tier size income inc amount total stars dependents children kids rooms "
-    "priors visits times degree stage step since duration".split()
+    [
+        "age",
+        "count",
+        "counts",
+        "number",
+        "num",
+        "n",
+        "nr",
+        "year",
+        "years",
+        "yr",
+        "month",
+        "months",
+        "week",
+        "weeks",
+        "day",
+        "days",
+        "hour",
+        "hours",
+        "score",
+        "scores",
+        "rating",
+        "rank",
+        "level",
+        "grade",
+        "decile",
+        "quantile",
+        "quartile",
+        "tier",
+        "size",
+        "income",
+        "inc",
+        "amount",
+        "total",
+        "stars",
+        "dependents",
+        "children",
+        "kids",
+        "rooms",
+        "priors",
+        "visits",
+        "times",
+        "degree",
+        "stage",
+        "step",
+        "since",
+        "duration",
+    ]
 )
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{1,2}:.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})([T ]\d{1,2}:.*)?"
@@ -127,9 +190,7 @@ def _made(name: str, kind: Any, why: str, series: pd.Series[Any], distinct: int,
 # ---------------------------------------------------------------------------------------------- numbers
 
 
-def _number(
-    name: str, known: pd.Series[Any], series: pd.Series[Any], distinct: int, rows: int
-) -> ColumnLook:
+def _number(name: str, known: pd.Series[Any], series: pd.Series[Any], distinct: int, rows: int) -> ColumnLook:
     values = known.to_numpy(dtype=float)
     finite = np.isfinite(values)
     if not finite.all():
@@ -140,9 +201,18 @@ def _number(
         return _made(name, "number", _tail(values), series, distinct, **ends)
     if max(abs(ends["low"]), abs(ends["high"])) > LARGEST_WHOLE:
         kind = "left out" if known.dtype.kind in "iu" else "number"
-        return _made(name, kind, "looks like an id: very large whole numbers" if kind == "left out" else "very large", series, distinct, **ends)
+        return _made(
+            name,
+            kind,
+            "looks like an id: very large whole numbers" if kind == "left out" else "very large",
+            series,
+            distinct,
+            **ends,
+        )
     if _counts_rows(name, values, distinct):
-        return _made(name, "left out", "looks like an id: every row has its own number", series, distinct, **ends)
+        return _made(
+            name, "left out", "looks like an id: every row has its own number", series, distinct, **ends
+        )
     if distinct == 2:
         shown = " and ".join(f"{value:g}" for value in sorted(set(values.tolist())))
         return _made(name, "category", f"two values: {shown}", series, distinct, **ends)
@@ -226,5 +296,8 @@ def shown_range(look: ColumnLook) -> str:
     """
     if look.plan.kind == "category" or look.low is None or look.high is None:
         return f"{look.distinct:,} values" if look.distinct != 1 else "1 value"
-    low, high = (f"{end:.0f}" if float(end).is_integer() and abs(end) < 1e7 else short_number(end) for end in (look.low, look.high))
+    low, high = (
+        f"{end:.0f}" if float(end).is_integer() and abs(end) < 1e7 else short_number(end)
+        for end in (look.low, look.high)
+    )
     return f"{low} to {high}"

@@ -33,7 +33,8 @@ def split_cells(line: str, separator: str) -> list[str]:
     >>> split_cells('a, "b, c" ,', ",")
     ['a', 'b, c', '']
     """
-    cells, start = [], 0
+    cells: list[str] = []
+    start = 0
     part = re.compile(rf'[ ]*(?:"((?:[^"]|"")*)"[^{re.escape(separator)}]*|([^{re.escape(separator)}]*))')
     while True:
         found = part.match(line, start)

@@ -64,7 +64,7 @@ class OpenedFile:
 
 
 def open_file(path: Path) -> OpenedFile:
-    """Find out what a file is.
+    r"""Find out what a file is.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def open_file(path: Path) -> OpenedFile:
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "people.txt"
-    >>> _ = path.write_text("age,sex\\n20,F\\n")
+    >>> _ = path.write_text("age,sex\n20,F\n")
     >>> open_file(path).kind
     'CSV'
     """

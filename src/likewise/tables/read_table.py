@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.core.errors import FormatError, InputError, LikewiseError
 from likewise.core.extras import require
+from likewise.core.frames import check_columns
 from likewise.core.text import folded
 from likewise.tables.choices_of_reading import Reading
 from likewise.tables.opening import OpenedFile, open_file
@@ -39,7 +40,7 @@ class ReadTable:
 
 
 def read_table(path: Path, reading: Reading | None = None, *, ignore: Sequence[str] = ()) -> ReadTable:
-    """Read a table of people.
+    r"""Read a table of people.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ def read_table(path: Path, reading: Reading | None = None, *, ignore: Sequence[s
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "people.csv"
-    >>> _ = path.write_text("age;height;age\\n20;1,5;20\\n30;1,75;30\\n")
+    >>> _ = path.write_text("age;height;age\n20;1,5;20\n30;1,75;30\n")
     >>> found = read_table(path)
     >>> found.frame.to_dict("list"), found.notes[1]
     ({'age': [20, 30], 'height': [1.5, 1.75]}, "dropped columns that repeat another of the same name and values: 'age'.")
@@ -80,6 +81,8 @@ def read_table(path: Path, reading: Reading | None = None, *, ignore: Sequence[s
         raise FormatError(f"{path.name} is no readable {file.kind} table: {_first_line(error)}.") from error
     frame.columns = [str(name) for name in frame.columns]
     if ignore:
+        known = frame.loc[:, ~frame.columns.duplicated()]
+        check_columns(known, ignore, owner=path.name, name="table")
         frame = frame.loc[:, ~frame.columns.isin(list(ignore))]
     frame = _without_row_numbers(_unique_names(frame, reading, path.name, notes), notes)
     if len(frame) == 0:
@@ -113,7 +116,8 @@ def _unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[
         notes.append(f"columns of the same name were numbered: {folded([repr(word) for word in changed])}.")
         return frame.set_axis(new, axis=1)
     first: dict[str, int] = {}
-    drop, differ = [], []
+    drop: list[int] = []
+    differ: list[int] = []
     for at, column in enumerate(names):
         if first.setdefault(column, at) == at:
             continue
@@ -127,7 +131,8 @@ def _unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[
         )
     shown = folded([repr(word) for word in dict.fromkeys(names[at] for at in drop)])
     notes.append(f"dropped columns that repeat another of the same name and values: {shown}.")
-    return frame.iloc[:, [at for at in range(len(names)) if at not in set(drop)]]
+    kept = [at not in set(drop) for at in range(len(names))]
+    return frame.loc[:, kept]
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
@@ -164,7 +169,9 @@ def _read_parquet(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, lis
 def _read_arrow(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
     from pyarrow import feather
 
-    return _from_arrow(feather.read_table(file.stream(), memory_map=isinstance(file.source, Path)), file.name), []
+    return _from_arrow(
+        feather.read_table(file.stream(), memory_map=isinstance(file.source, Path)), file.name
+    ), []
 
 
 def _read_json_lines(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
@@ -214,7 +221,7 @@ def _from_arrow(table: Any, name: str) -> pd.DataFrame:
     # The index that pandas once stored is no column of the table. Numbers stand in for names, which may be doubled.
     plain = table.rename_columns([str(at) for at in range(len(names))]).replace_schema_metadata(None)
     frame: pd.DataFrame = plain.to_pandas()
-    frame.columns = names  # type: ignore[assignment]
+    frame.columns = names
     return frame.loc[:, [not str(word).startswith("__index_level_") for word in names]]
 
 

@@ -100,7 +100,11 @@ def _header(file: OpenedFile, encoding: str, reading: Reading) -> tuple[str, lis
     blank = [at for at, name in enumerate(names) if not name.strip()]
     for at in blank:
         names[at] = f"column {at + 1}"
-    said = [] if not blank else [f"{_columns(blank)} of {file.name} has no name; called 'column {blank[0] + 1}'."]
+    said = (
+        []
+        if not blank
+        else [f"{_columns(blank)} of {file.name} has no name; called 'column {blank[0] + 1}'."]
+    )
     return separator, names, True, said
 
 
