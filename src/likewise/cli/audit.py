@@ -196,7 +196,9 @@ def make_case(
         matched = call_classes(matched, source.values, choices.positive)
     if metric is None:
         plain = is_plain(choices.metric)
-        metric = fit_metric(source.frame, choices.sensitive, matched.domain, plain=plain).metric_
+        metric = fit_metric(
+            source.filled, choices.sensitive, matched.domain, plain=plain, told=source.frame
+        ).metric_
     settled = settle_gaps(matched, source, choices.reading.policy, choices.immutable)
     for note in (*source.notes, matched.note, settled.note):
         if note:

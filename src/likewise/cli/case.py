@@ -142,19 +142,26 @@ def plans_of(encoder: Any) -> dict[str, Any]:
 
 
 def fit_metric(
-    frame: pd.DataFrame, sensitive: Sequence[str], domain: TabularDomain, *, plain: bool = False
+    frame: pd.DataFrame,
+    sensitive: Sequence[str],
+    domain: TabularDomain,
+    *,
+    plain: bool = False,
+    told: pd.DataFrame | None = None,
 ) -> AttributeSubspace | ExpertSubspace:
     """Learn the sensitive subspace of some columns; those that the domain lacks only through their proxies.
 
     Parameters
     ----------
     frame : DataFrame
-        With the domain's columns and the sensitive ones; people whose sensitive value is missing do not teach it.
+        With the domain's columns and the sensitive ones, without gaps.
     sensitive : sequence of str
     domain : TabularDomain
         Encodes the rows.
     plain : bool, default=False
         Free just the sensitive columns themselves, and learn nothing.
+    told : DataFrame, optional
+        The same people with gaps: who does not tell a sensitive value teaches nothing about it.
 
     Returns
     -------
@@ -172,15 +179,10 @@ def fit_metric(
                 f"--metric columns frees the columns of --sensitive, and {said}. Leave --metric out."
             )
         return ExpertSubspace(list(sensitive), domain=domain).fit(frame[known])
+    values = frame if told is None else told
+    apart = [name for name in sensitive if name in outside or values[name].isna().any()]
     learner = AttributeSubspace(list(sensitive), domain=domain)
-    rows = frame[known]
-    gaps = [name for name in sensitive if frame[name].isna().any()]
-    if rows.isna().to_numpy().any():
-        from likewise.tables import find_missing
-
-        rows = find_missing(rows).filled(rows)
-    apart = [*outside, *(name for name in gaps if name not in outside)]
-    return learner.fit(rows, sensitive_features=frame[apart] if apart else None)
+    return learner.fit(frame[known], sensitive_features=values[apart] if apart else None)
 
 
 def solve_case(
