@@ -43,7 +43,9 @@ def doubled(path: Path) -> None:
 def ids_and_dates(path: Path) -> None:
     frame = people()
     days = pd.date_range("2020-01-01", periods=len(frame), freq="D")
-    words = [f"on day {at} the {job} said that all was well and went home" for at, job in enumerate(frame["job"])]
+    words = [
+        f"on day {at} the {job} said that all was well and went home" for at, job in enumerate(frame["job"])
+    ]
     frame.assign(
         id=np.arange(5000, 5000 + len(frame)),
         key=[f"k{7919 * at % 1009:04d}-{at}" for at in range(len(frame))],

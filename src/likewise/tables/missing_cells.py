@@ -96,7 +96,7 @@ def find_missing(frame: pd.DataFrame) -> MissingCells:
     Parameters
     ----------
     frame : DataFrame
-        Columns without any value are an error.
+        A column without any value gets 0, or the word for a missing category.
     """
     taken = set(map(str, frame.columns))
     fills = {}
@@ -104,10 +104,6 @@ def find_missing(frame: pd.DataFrame) -> MissingCells:
         column = frame[name]
         if not column.isna().any():
             continue
-        if column.isna().all():
-            raise InputError(
-                f"column {str(name)!r} is empty: every cell is missing. Leave it out: --ignore {name}."
-            )
         if name + _MARK in taken:
             raise InputError(
                 f"the table has a column {name + _MARK!r} already. Rename it, or pass --missing impute."
@@ -159,6 +155,8 @@ def drop_missing(frame: pd.DataFrame, *, owner: str) -> pd.DataFrame:
 
 def _fill(column: pd.Series[Any]) -> Any:
     known = column.dropna()
+    if not len(known):
+        return 0.0 if column.dtype.kind in "iuf" else MISSING_WORD
     if column.dtype.kind not in "iuf":
         # The first of the most frequent ones, so that the order of rows does not matter.
         counts = known.astype(object).value_counts()

@@ -196,7 +196,7 @@ def _read_excel(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[
     require("openpyxl", extra="excel", why="Reading an Excel workbook")
     with pd.ExcelFile(file.stream(), engine="openpyxl") as book:
         sheets = book.sheet_names
-        cells = book.parse(sheets[0], header=None, keep_default_na=False, na_values=[""])
+        cells = pd.read_excel(book, sheet_name=sheets[0], header=None, keep_default_na=False, na_values=[""])
     if cells.empty:
         raise FormatError(f"{file.name} has nothing in its first sheet {sheets[0]!r}.")
     notes = [] if len(sheets) == 1 else [f"read the first of {len(sheets)} sheets, {sheets[0]!r}."]
