@@ -117,7 +117,7 @@ TRAIN = [
     ([*BASIC, "-o", "model.pkl"], ".safetensors"),
     ([*BASIC, "-o", "no/model.safetensors"], "does not exist"),
     ([*BASIC, "--ignore", "sex"], "left out (--ignore)"),
-    (["--target", "one", "--sensitive", "sex"], "class"),
+    (["--target", "one", "--sensitive", "sex"], "one value only"),
     (["--target", "paid", "--sensitive", "one"], "one"),
     ([*BASIC, "--metric", "other.safetensors"], "no column 'size'"),
 ]

@@ -23,7 +23,7 @@ def test_the_same_people_however_they_are_written(trouble, people, name):
 
 
 def test_other_encodings_by_choice(trouble, people):
-    with pytest.raises(FormatError, match=r"not utf-8 text.*--encoding latin-1"):
+    with pytest.raises(FormatError, match=r"not UTF-8 text.*--encoding latin-1"):
         read_table(trouble("latin"))
     found = read_table(trouble("latin"), Reading(encoding="latin-1")).frame
     assert set(found["job"]) == {"clerk", "Köchin", "nurse"}
@@ -142,7 +142,7 @@ def test_excel_without_its_extra_says_what_to_install(tmp_path, monkeypatch):
         (b'[{"a": 1}, 2]', "no list of records"),
         (b"<!DOCTYPE html><table>", "web page"),
         (b"\x80\x04pickle", "run code"),
-        (b"a,b\n\xff,2\n", "not utf-8"),
+        (b"a,b\n\xff,2\n", "not UTF-8"),
         (b"a\x00b\n1\n", "no text"),
     ],
 )

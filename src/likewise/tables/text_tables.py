@@ -128,7 +128,7 @@ def _decoded_head(file: OpenedFile, encoding: str) -> str:
 def _not_text(name: str, encoding: str, error: UnicodeError) -> FormatError:
     where = f" ({error.reason} at byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
     return FormatError(
-        f"{name} is not {encoding} text{where}. Say how it was written, such as --encoding latin-1 or --encoding "
+        f"{name} is not {encoding.upper().removesuffix('-SIG')} text{where}. Say how it was written, such as --encoding latin-1 or --encoding "
         "cp1252, or save it as UTF-8."
     )
 
