@@ -161,7 +161,7 @@ def make_case(
     from likewise.cli.gaps_of_people import settle_gaps
     from likewise.cli.people_of_table import as_column_values
     from likewise.cli.sources import open_people
-    from likewise.cli.table_columns import Asked
+    from likewise.cli.table_columns import WIDEST_AUDIT, Asked
     from likewise.models.matching import match_model, model_columns
 
     edits = parse_edits(choices.edit)
@@ -179,6 +179,7 @@ def make_case(
         plans=plans_of(encoder) | plans_of(None if metric is None else metric.feature_map),
         sample=choices.sample,
         seed=choices.seed,
+        widest=WIDEST_AUDIT,
     )
     source = open_people(table, asked, engine)
     matched = match_model(

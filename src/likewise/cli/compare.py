@@ -124,7 +124,7 @@ def _named(text: str) -> tuple[str, str]:
 def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
     from likewise.cli.case import fit_metric, is_plain, metric_columns, plans_of, read_metric
     from likewise.cli.people_of_table import as_column_values, read_people
-    from likewise.cli.table_columns import Asked
+    from likewise.cli.table_columns import WIDEST_AUDIT, Asked
     from likewise.cli.target_values import binary_labels, check_classes
 
     edits = parse_edits(given["edit"])
@@ -136,6 +136,7 @@ def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
         plans={} if metric is None else plans_of(metric.feature_map),
         sample=given["sample"],
         seed=given["seed"],
+        widest=WIDEST_AUDIT,
     )
     people = read_people(table, asked)
     for note in people.notes:

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from likewise.domains.column_plan import ColumnPlan
     from likewise.tables import ColumnLook
 
-__all__ = ["Asked", "choose_columns", "plain_plan", "planned_looks"]
+__all__ = ["WIDEST_AUDIT", "Asked", "choose_columns", "plain_plan", "planned_looks"]
 
+# Encoded columns of an audited table: model and metric meet in matrices of that many rows and columns.
+WIDEST_AUDIT = 4000
 # Encoded cells (rows × width) that a table may become: 1 GB of doubles.
 MOST_CELLS = 2**27
 
@@ -42,7 +44,9 @@ class Asked:
     plans : mapping
         What is known of columns from elsewhere.
     sample, seed
-        As in `read_people`.
+        Take so many rows at random.
+    widest : int or None
+        Encoded columns that a table may have.
     """
 
     target: str | None = None
@@ -54,6 +58,7 @@ class Asked:
     plans: Mapping[str, ColumnPlan] = field(default_factory=dict)
     sample: int | None = None
     seed: int = 0
+    widest: int | None = None
 
 
 def planned_looks(
@@ -139,7 +144,7 @@ def choose_columns(
         raise InputError(
             f"{owner} has no columns besides the target that could be used. `likewise inspect` shows why."
         )
-    _check_size(frame, kinds, owner, rows=min(len(frame), asked.sample or len(frame)))
+    _check_size(frame, kinds, owner, min(len(frame), asked.sample or len(frame)), asked.widest)
     return frame[list(kinds)], kinds
 
 
@@ -152,19 +157,26 @@ def plain_plan(series: pd.Series[Any]) -> ColumnPlan:
     return ColumnPlan("number" if series.dtype.kind == "f" else "category")
 
 
-def _check_size(frame: pd.DataFrame, kinds: Mapping[str, ColumnPlan], owner: str, *, rows: int) -> None:
+def _check_size(
+    frame: pd.DataFrame, kinds: Mapping[str, ColumnPlan], owner: str, rows: int, widest: int | None
+) -> None:
     """Raise where the encoded table would fill the memory: a category takes a column for each of its values."""
     width = {
         name: int(frame[name].nunique()) if plan.kind == "category" else 1 for name, plan in kinds.items()
     }
     total = sum(width.values())
-    if total * rows <= MOST_CELLS:
+    if total * rows <= MOST_CELLS and total <= (widest or total):
         return
-    widest = max(width, key=lambda name: width[name])
-    if width[widest] > 1:
-        what = f"column {widest!r} alone has {width[widest]:,} categories. Leave it out (--ignore {widest})"
+    most = max(width, key=lambda name: width[name])
+    if width[most] > 1000:
+        what = f"column {most!r} alone has {width[most]:,} categories. Leave it out (--ignore {most})"
     else:
         what = "take fewer columns (--only)"
+    if widest is not None and total > widest:
+        raise InputError(
+            f"{owner} has {total:,} encoded columns (one for each number and category), and an audit measures distances "
+            f"in at most {widest:,}; {what}."
+        )
     raise InputError(
         f"{owner}: {rows:,} people with {total:,} encoded columns would fill the memory; {what}, or take fewer people "
         "(--sample)."

@@ -72,7 +72,8 @@ class MissingCells:
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the table with its gaps filled, and marks where they were."""
         known = [name for name in self.fills if name in frame]
-        return self.filled(frame).assign(**{name + _MARK: frame[name].isna() for name in known})
+        marks = pd.DataFrame({name + _MARK: frame[name].isna() for name in known}, index=frame.index)
+        return pd.concat([self.filled(frame), marks], axis=1)
 
     def restored(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return a marked table with the gaps again, and without the marks."""

@@ -89,7 +89,8 @@ def read_table(path: Path, reading: Reading | None = None, *, ignore: Sequence[s
         raise InputError(f"{path.name} has no rows. Pass a table with people in it.")
     if frame.shape[1] == 0:
         raise InputError(f"{path.name} has no columns that are left. Pass a table with people in it.")
-    return ReadTable(frame, tuple(notes))
+    # A parser leaves every column apart, which makes each later change of a wide table slow.
+    return ReadTable(frame.copy(), tuple(notes))
 
 
 def table_rows(path: Path) -> int | None:
