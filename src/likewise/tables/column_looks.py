@@ -162,7 +162,10 @@ def look_at_column(series: pd.Series[Any]) -> ColumnLook:
     """
     import pandas as pd
 
-    name, rows = str(series.name), len(series)
+    name = str(series.name)
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf":
+        values = series.to_numpy(dtype=float)
+        return _number(name, values[~np.isnan(values)], series)
     known = series.dropna()
     try:
         distinct = int(known.nunique())
@@ -179,7 +182,7 @@ def look_at_column(series: pd.Series[Any]) -> ColumnLook:
     if known.dtype.kind == "b":
         return _made(name, "category", "", series, distinct)
     if known.dtype.kind in "iuf":
-        return _number(name, known, series, distinct, rows)
+        return _number(name, known.to_numpy(dtype=float), series)
     return _words(name, known, series, distinct)
 
 
@@ -190,8 +193,11 @@ def _made(name: str, kind: Any, why: str, series: pd.Series[Any], distinct: int,
 # ---------------------------------------------------------------------------------------------- numbers
 
 
-def _number(name: str, known: pd.Series[Any], series: pd.Series[Any], distinct: int, rows: int) -> ColumnLook:
-    values = known.to_numpy(dtype=float)
+def _number(name: str, values: np.ndarray[Any, Any], series: pd.Series[Any]) -> ColumnLook:
+    """Look at the values of a column of numbers, without its gaps."""
+    distinct = len(np.unique(values))
+    if not distinct:
+        return _made(name, "left out", "empty", series, 0)
     finite = np.isfinite(values)
     if not finite.all():
         return _made(name, "number", f"{int((~finite).sum()):,} infinite values", series, distinct)
@@ -200,7 +206,7 @@ def _number(name: str, known: pd.Series[Any], series: pd.Series[Any], distinct: 
     if not whole:
         return _made(name, "number", _tail(values), series, distinct, **ends)
     if max(abs(ends["low"]), abs(ends["high"])) > LARGEST_WHOLE:
-        kind = "left out" if known.dtype.kind in "iu" else "number"
+        kind = "left out" if series.dtype.kind in "iu" else "number"
         return _made(
             name,
             kind,

@@ -60,7 +60,8 @@ def shown_cell(value: Any) -> str:
     if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return "missing"
     if isinstance(value, (float, np.floating)):
-        return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.10g}"
+        number = float(value)
+        return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.10g}"
     return str(value)
 
 
