@@ -61,7 +61,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "search": click.option(
         "--search",
-        type=click.Choice(["auto", "candidates", "gradient", "exact"]),
+        type=click.Choice(["auto", "candidates", "gradient", "domain", "exact"]),
         default="auto",
         show_default=True,
         help="How worst cases are looked for.",
