@@ -81,6 +81,15 @@ def test_decimal_commas(tmp_path, cells, numbers):
     assert read_table(path).frame["x"].tolist() == numbers
 
 
+def test_marks_for_missing_numbers_and_the_same_marks_among_words(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("age,job\n40,?\n?,clerk\n35.5,cook\n")
+    found = read_table(path)
+    assert found.frame["age"].isna().tolist() == [False, True, False]
+    assert found.frame["job"].tolist() == ["?", "clerk", "cook"]
+    assert "'age'" in found.notes[0]
+
+
 def test_commas_that_group_thousands_and_commas_in_words(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('pay,town\n"1,234","Paris, France"\n"12,000.5","x, y"\n')

@@ -130,6 +130,11 @@ def command(
         for why in (*unknown, *hidden):
             progress.note(why)
     result = with_gaps(result, case.gaps, choices.tolerance)
+    if choices.tolerance and result.flipped is None:
+        apart = result.pure_map.flipped.sum() / result.n
+        progress.note(
+            f"{apart:.1%} of the people are predicted more than {choices.tolerance:g} from a free twin."
+        )
     extras = {"evaluation": evaluation, "diagnoses": found}
     _show(result, extras, json_file, html_file, name=model, quiet=quiet, force=force)
     if map_folder is not None and not quiet and json_file != "-":

@@ -139,11 +139,13 @@ def open_people(path: Path, asked: Asked, engine: Engine | None = None) -> Sourc
 
 def _spilled(people: People, labels: np.ndarray[Any, Any], asked: Asked) -> Source:
     """Return a large table that came as CSV or Arrow as one that is read part by part."""
+    notes = list(people.notes)
     if people.missing is not None:
-        raise InputError(
-            f"more than {STREAM_ROWS:,} people are read part by part, where missing values cannot be kept. Pass "
-            "--missing impute, --missing drop or --sample."
-        )
+        said = f"more than {STREAM_ROWS:,} people are read part by part, where missing values cannot be kept"
+        if asked.choices.policy == "keep":
+            raise InputError(f"{said}. Pass --missing impute, --missing drop or --sample.")
+        people = replace(people, frame=people.missing.filled(people.frame))
+        notes.append(f"{said}; they were filled with the median or the most frequent value.")
     codes = {
         name: replace(plan, values=tuple(people.frame[name].unique().tolist()))
         for name, plan in people.plans.items()
@@ -155,7 +157,7 @@ def _spilled(people: People, labels: np.ndarray[Any, Any], asked: Asked) -> Sour
     )
     again = replace(asked, choices=plain, plans={**people.plans, **codes})
     source = _stream(file, again, None)
-    return replace(source, notes=(*people.notes, *source.notes))
+    return replace(source, notes=(*notes, *source.notes))
 
 
 def _spill(frame: pd.DataFrame) -> Path:

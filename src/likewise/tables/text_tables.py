@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.core.errors import FormatError
 from likewise.tables.choices_of_reading import Reading
-from likewise.tables.csv_dialect import find_separator, first_line, looks_like_values, split_cells
+from likewise.tables.csv_dialect import find_separator, first_line, is_number, looks_like_values, split_cells
 from likewise.tables.opening import HEAD, OpenedFile
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "numbers_with_commas", "read_text"]
+__all__ = ["MISSING", "numbers_but_for_marks", "numbers_with_commas", "read_text"]
 
 # An empty cell and the common words for "nothing here". "None" is not among them: it is a category in many tables.
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>"]
+# Among numbers these mean that there is none; among words they are a category.
+_MARKED_MISSING = frozenset({"?", "-", "--", ".", "none", "unknown", "missing", "n.a.", "#n/a", "*"})
 # A header may be long, but not the whole of a large file.
 _LONGEST_HEADER = 64 * 2**20
 _BELOW = 50
@@ -134,26 +136,58 @@ def _not_text(name: str, encoding: str, error: UnicodeError) -> FormatError:
 
 
 def _numbers(frame: pd.DataFrame, decimal: str | None, separator: str, notes: list[str]) -> pd.DataFrame:
-    """Turn columns of numbers with commas into numbers."""
-    if decimal == ".":
-        return frame
-    found = {}
-    for at in range(frame.shape[1]):
-        column = frame.iloc[:, at]
-        if column.dtype.kind not in "biuf":
-            numbers = numbers_with_commas(column, decimals=separator != "," or decimal == ",")
-            if numbers is not None:
-                found[at] = numbers
-    if not found:
-        return frame
-    named = [str(frame.columns[at]) for at in found]
-    notes.append(f"read commas as part of numbers in {_listed(named)}.")
+    """Turn columns of numbers with commas, or with a word for a missing one, into numbers."""
     import pandas as pd
 
-    parts = [found.get(at, frame.iloc[:, at]) for at in range(frame.shape[1])]
-    whole = pd.concat(parts, axis=1)
+    commas: dict[int, pd.Series[Any]] = {}
+    marked: dict[int, pd.Series[Any]] = {}
+    for at in range(frame.shape[1]):
+        column = frame.iloc[:, at]
+        if column.dtype.kind in "biuf":
+            continue
+        numbers = numbers_but_for_marks(column)
+        if numbers is not None:
+            marked[at] = numbers
+        elif decimal != ".":
+            numbers = numbers_with_commas(column, decimals=separator != "," or decimal == ",")
+            if numbers is not None:
+                commas[at] = numbers
+    for found, said in (
+        (commas, "read commas as part of numbers in"),
+        (marked, "read words such as '?' as missing numbers in"),
+    ):
+        if found:
+            notes.append(f"{said} {_listed([repr(str(frame.columns[at])) for at in found])}.")
+    if not commas and not marked:
+        return frame
+    changed = commas | marked
+    whole = pd.concat([changed.get(at, frame.iloc[:, at]) for at in range(frame.shape[1])], axis=1)
     whole.columns = frame.columns
     return whole
+
+
+def numbers_but_for_marks(column: pd.Series[Any]) -> pd.Series[Any] | None:
+    """Return a column of text as numbers where all other cells are one of the marks for a missing value, else None.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> numbers_but_for_marks(pd.Series(["40", "?", "35.5"])).tolist()
+    [40.0, nan, 35.5]
+    >>> numbers_but_for_marks(pd.Series(["40", "old", "35"])) is None
+    True
+    """
+    import pandas as pd
+
+    cells = column.dropna()
+    if not len(cells) or not isinstance(cells.iloc[0], str):
+        return None
+    words = cells.astype(str).str.strip()
+    marks = words.str.lower().isin(_MARKED_MISSING)
+    if not marks.any() or marks.mean() > 0.9 or not words[~marks].head(200).map(is_number).all():
+        return None
+    numbers = pd.to_numeric(words[~marks], errors="coerce")
+    return None if numbers.isna().any() else numbers.reindex(column.index)
 
 
 def numbers_with_commas(column: pd.Series[Any], *, decimals: bool) -> pd.Series[Any] | None:
