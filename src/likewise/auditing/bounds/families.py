@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from likewise.auditing.bounds.networks.network_family import NetworkFamily
 from likewise.auditing.bounds.networks.raw_columns import behind, of_encoded_rows
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from likewise.auditing.problem.coordinates import Coordinates
 
 __all__ = ["family_in", "family_of"]
+
+# An audit asks for its family time and again, and to read a model takes longer than many a question.
+_KNOWN: WeakKeyDictionary[Coordinates, TreeFamily | NetworkFamily] = WeakKeyDictionary()
 
 
 def family_of(
@@ -111,8 +115,11 @@ def family_in(place: Coordinates, domain: Any = None) -> TreeFamily | NetworkFam
         Another domain of the same encoding.
     """
     encoded = place.takes in ("encoded", "own")
-    given = place.domain if domain is None else domain
-    return family_of(place.model, given, encoded=encoded, own=place.own)
+    if domain is not None:
+        return family_of(place.model, domain, encoded=encoded, own=place.own)
+    if place not in _KNOWN:
+        _KNOWN[place] = family_of(place.model, place.domain, encoded=encoded, own=place.own)
+    return _KNOWN[place]
 
 
 def _behind_pipeline(
