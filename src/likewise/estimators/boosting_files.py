@@ -14,7 +14,7 @@ from likewise.core.errors import FormatError
 from likewise.estimators.boosting_columns import TreeColumns
 from likewise.estimators.values import Arrays, CannotStoreError, decode, encode
 from likewise.evaluation.edits import Edit
-from likewise.models.model_files import read_model
+from likewise.models.model_files import read_model, read_tried
 from likewise.models.sidecars import plain_value, read_sidecar, sidecar_path, write_with_sidecar
 from likewise.postprocessing.consensus_files import described_factors, read_factors
 
@@ -54,7 +54,7 @@ def save_boosting(estimator: Any, path: str | os.PathLike[str]) -> None:
     write_with_sidecar(path, _trees(booster, Path(path)), _KIND, about)
 
 
-def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
+def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = (), trust: bool = False) -> Any:
     """Read an estimator that `save_boosting` wrote.
 
     Parameters
@@ -63,6 +63,8 @@ def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) 
         Of the trees' file.
     trusted : ignored
         There is nothing in these files that would need trust.
+    trust : bool, default=False
+        Whether to load the trees at once; else they are tried in a process of their own first.
 
     Returns
     -------
@@ -78,7 +80,7 @@ def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) 
         raise FormatError(
             f"{where.name} has no {sidecar_path(where).name} of a FairBoostingClassifier beside it."
         )
-    found = read_model(where, sidecar=False)
+    found = read_model(where, trust=True, sidecar=False) if trust else read_tried(where)
     if found.container not in ("xgboost", "lightgbm"):
         raise FormatError(f"{where.name} holds no trees of XGBoost or LightGBM. Save the model again.")
     try:

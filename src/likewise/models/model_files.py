@@ -1,7 +1,9 @@
 """Models from files, safely: what a file is comes from its content, and nothing in it runs unless allowed.
 
-Read without any risk of running code: the package's own files (safetensors and JSON), ONNX, XGBoost, LightGBM,
-CatBoost, and skops with the types it lists. Pickle, joblib, torch's pickles, TorchScript and .pt2 need permission.
+The package's own files (safetensors and JSON) are read here. ONNX, XGBoost, LightGBM, CatBoost and skops (with the
+types it lists) run no code, but their libraries believe what they read: they are loaded and asked in a process of
+their own (`likewise.models.isolated`) unless the user trusts the file. Pickle, joblib, torch's pickles, TorchScript
+and .pt2 are programs, need permission, and then run here: no limit would hold them.
 """
 
 from __future__ import annotations
@@ -26,10 +28,12 @@ from likewise.models.model import Model
 from likewise.models.pickles import check_allowed, load_unsafe
 from likewise.models.sidecars import read_sidecar
 
-__all__ = ["LoadedModel", "load_model", "read_model"]
+__all__ = ["LoadedModel", "load_model", "read_model", "read_tried"]
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _RUNS_CODE = ("pickle", "torch", "torchscript", "pt2")
+# A file is read whole.
+MAX_FILE = 4 * 2**30
 
 # The rooms above this one that write files of their own: kind in the file, and who reads it.
 _READERS = {"estimator": "likewise.estimators.network_classifier:NetworkClassifier.load"}
@@ -47,7 +51,8 @@ class LoadedModel:
     Parameters
     ----------
     native : object
-        What the file or the import path gave: an estimator, a booster, a session, a module, a function.
+        What the file or the import path gave: an estimator, a booster, a session, a module, a function; an
+        `IsolatedFile` where it runs in a process of its own.
     container : str
         What the file was; "import path" for one.
     """
@@ -64,6 +69,7 @@ def load_model(
     takes_frame: bool | None = None,
     allow_pickle: bool = False,
     trusted: Sequence[str] = (),
+    trust: bool = False,
 ) -> Model:
     """Load a model from a file or an import path.
 
@@ -79,6 +85,10 @@ def load_model(
         what that means.
     trusted : sequence of str, default=()
         Types in a skops file to trust beyond those that skops knows.
+    trust : bool, default=False
+        Whether to load the files of other libraries into this process, which is faster to start. A malformed file
+        can then crash it, fill the memory or never end. By default they run in a process of their own with limits on
+        memory, time and files, without network where the system allows that; answers are the same.
 
     Returns
     -------
@@ -98,7 +108,7 @@ def load_model(
     ...
     likewise.core.errors.InputError: load_model: there is no file 'model.onx'. Pass the path of a model file, or package.module:attribute.
     """
-    found = read_model(source, allow_pickle=allow_pickle, trusted=trusted)
+    found = read_model(source, allow_pickle=allow_pickle, trusted=trusted, trust=trust)
     return as_model(found.native, loss=loss, classes=classes, takes_frame=takes_frame)
 
 
@@ -107,13 +117,14 @@ def read_model(
     *,
     allow_pickle: bool = False,
     trusted: Sequence[str] = (),
+    trust: bool = False,
     sidecar: bool = True,
 ) -> LoadedModel:
     """Load what a file or an import path holds, without wrapping it; see `load_model`.
 
     Parameters
     ----------
-    source, allow_pickle, trusted
+    source, allow_pickle, trusted, trust
         As in `load_model`.
     sidecar : bool, default=True
         Whether a description beside the file (``model.ubj.likewise.json``) says what the file is part of.
@@ -134,16 +145,56 @@ def read_model(
         raise bad_parameter(
             "load_model", "source", allowed="one file", got=f"the folder or device {str(source)!r}"
         )
-    data = path.read_bytes()
+    data = _read_whole(path)
     about = read_sidecar(path, data) if sidecar else None
-    if about is not None:
-        reader = _reader(_SIDECAR_READERS, about["likewise"], path)
-        return LoadedModel(reader(path, trusted=trusted), "likewise")
+    reader = None if about is None else _reader(_SIDECAR_READERS, about["likewise"], path)
     kind = find_container(data, path.name)
     if kind in _RUNS_CODE:
+        if reader is not None:
+            raise FormatError(f"{path.name} is no file that likewise writes. Save the model again.")
         check_allowed(kind, path, allow_pickle=allow_pickle)
         return LoadedModel(load_unsafe(kind, data, path), kind)
+    if not trust and kind != "likewise":
+        from likewise.models.isolated.model_file import IsolatedFile
+
+        found = IsolatedFile(path, kind, trusted=trusted, sidecar=reader is not None)
+        return LoadedModel(found, kind if reader is None else "likewise")
+    if reader is not None:
+        return LoadedModel(reader(path, trusted=trusted, trust=True), "likewise")
     return LoadedModel(_LOADERS[kind](data, path, trusted), kind)
+
+
+def read_tried(source: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> LoadedModel:
+    """Load a file into this process, once a process of its own has loaded it without harm.
+
+    For who needs the library's own object, as the loaders of estimators do that are files of other libraries.
+
+    Parameters
+    ----------
+    source : path-like
+        A description beside it is not looked at.
+    trusted : sequence of str, default=()
+        As in `load_model`.
+
+    Returns
+    -------
+    LoadedModel
+    """
+    first = read_model(source, trusted=trusted, sidecar=False)
+    if first.container == "likewise":
+        return first
+    first.native.close()
+    return read_model(source, trusted=trusted, trust=True, sidecar=False)
+
+
+def _read_whole(path: Path) -> bytes:
+    size = path.stat().st_size
+    if size > MAX_FILE:
+        raise FormatError(
+            f"{path.name} has {size:,} bytes, and models of more than {MAX_FILE:,} are not read from a file. "
+            "Load it yourself, and pass it as package.module:attribute."
+        )
+    return path.read_bytes()
 
 
 def _imported(source: str) -> Any:
@@ -191,19 +242,16 @@ def _reader(readers: Mapping[str, str], kind: Any, path: Path) -> Callable[..., 
 
 def _onnx(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
     from likewise.models.onnx_model import open_session
-    from likewise.models.trial_process import try_model
 
     require("onnxruntime", extra="onnx", why="Reading an ONNX model")
-    try_model("onnx", path)
     return open_session(path)
 
 
 def _boosted(kind: str) -> Callable[[bytes, Path, Sequence[str]], Any]:
     def load(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
-        from likewise.models.trial_process import load_boosted, try_model
+        from likewise.models.boosted_files import load_boosted
 
-        try_model(kind, path)
-        return load_boosted(kind, data)
+        return load_boosted(kind, data, path.name)
 
     return load
 
@@ -218,7 +266,7 @@ def _skops(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
     if unknown:
         raise InputError(
             f"{path.name} contains types that skops does not know to be harmless: {', '.join(unknown)}. "
-            "Nothing was loaded. If you know them, name each: trusted=[...] (--trust TYPE)."
+            "Nothing was loaded. If you know them, name each: trusted=[...] (--trust-type TYPE)."
         )
     try:
         return io.loads(data, trusted=list(trusted))

@@ -13,7 +13,7 @@ import numpy as np
 from likewise.core.errors import FormatError, InputError
 from likewise.core.extras import require
 from likewise.evaluation.twins import TwinFactor
-from likewise.models.model_files import read_model
+from likewise.models.model_files import read_model, read_tried
 from likewise.models.sidecars import plain_value, read_sidecar, sidecar_path, write_with_sidecar
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def save_consensus(consensus: TwinConsensus, path: str | os.PathLike[str]) -> No
     write_with_sidecar(path, _model_bytes(consensus.model, Path(path)), _KIND, about)
 
 
-def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
+def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = (), trust: bool = False) -> Any:
     """Read a consensus that `save_consensus` wrote.
 
     Parameters
@@ -50,6 +50,8 @@ def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ())
         Of the model's file.
     trusted : sequence of str, default=()
         Types in a skops file to trust, as in `load_model`.
+    trust : bool, default=False
+        Whether to load the model at once; else it is tried in a process of its own first.
 
     Returns
     -------
@@ -63,11 +65,15 @@ def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ())
     about = read_sidecar(where)
     if about is None or about["likewise"] != _KIND:
         raise FormatError(f"{where.name} has no {sidecar_path(where).name} of a TwinConsensus beside it.")
-    native = read_model(where, trusted=trusted, sidecar=False).native
+    found = (
+        read_model(where, trusted=trusted, trust=True, sidecar=False)
+        if trust
+        else read_tried(where, trusted=trusted)
+    )
     try:
         factors = read_factors(about["factors"])
         loaded = TwinConsensus(
-            native,
+            found.native,
             sensitive_features={
                 f.columns[0]: [s[f.columns[0]] for s in f.settings]
                 for f in factors
