@@ -226,7 +226,7 @@ def test_a_skops_file_with_an_unknown_type_is_refused_by_name(people, tmp_path):
     with pytest.raises(InputError, match=r"types that skops does not know.*Unknown.*--trust") as refused:
         load_model(tmp_path / "model.skops")
     name = re.search(r"harmless: (\S+)\. ", str(refused.value)).group(1)
-    assert read_model(tmp_path / "model.skops", trusted=[name]).container == "skops"
+    assert read_model(tmp_path / "model.skops", trusted=[name], trust=True).container == "skops"
 
 
 # ------------------------------------------------------------------------------- what is no model

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+import numbers
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from likewise.core.errors import FormatError
 
-__all__ = ["Fields", "ListOf", "MapOf", "Maybe", "OneOf", "Whole", "check_form", "is_scalar"]
+__all__ = ["Fields", "ListOf", "MapOf", "Maybe", "OneOf", "Whole", "check_form", "is_scalar", "plain_dtype"]
+
+_DTYPE = re.compile(r"[<>|=]?[biufUO](\d{0,6})")
 
 _WORDS = {
     str: "text",
@@ -60,10 +66,11 @@ class MapOf:
 
 @dataclass(frozen=True)
 class Fields:
-    """Named things, each of its own form; those in `optional` may be absent, others may not come."""
+    """Named things, each of its own form; those in `optional` may be absent, others come only where `more` lets them."""
 
     required: Mapping[str, Any]
     optional: Mapping[str, Any] = field(default_factory=dict)
+    more: bool = False
 
 
 def check_form(value: Any, form: Any, where: str) -> Any:
@@ -133,6 +140,26 @@ def is_scalar(value: Any) -> bool:
     return value is None or isinstance(value, (str, bool, int, float))
 
 
+def plain_dtype(text: Any) -> np.dtype[Any]:
+    """Return the numpy dtype of numbers, text or objects that a file names; no other, and none of a senseless width.
+
+    Examples
+    --------
+    >>> plain_dtype("<U3"), plain_dtype("(1000000000,)f8")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.FormatError: a type of values must be one of numpy's for numbers or text, got '(1000000000,)f8'
+    """
+    if not isinstance(text, str) or _DTYPE.fullmatch(text) is None:
+        raise FormatError(f"a type of values must be one of numpy's for numbers or text, got {_shown(text)}")
+    try:
+        return np.dtype(text)
+    except TypeError as error:
+        raise FormatError(
+            f"a type of values must be one of numpy's for numbers or text, got {_shown(text)}"
+        ) from error
+
+
 def _check_fields(value: Any, form: Fields, where: str) -> None:
     _check_type(value, dict, where)
     for name in form.required:
@@ -140,6 +167,8 @@ def _check_fields(value: Any, form: Fields, where: str) -> None:
             raise FormatError(f"{where} has no {name!r}")
     for name, part in value.items():
         known = form.required.get(name, form.optional.get(name))
+        if known is None and form.more:
+            continue
         if known is None:
             raise FormatError(f"{where} has {name!r}, which is not known")
         check_form(part, known, f"{name!r} of {where}")
@@ -148,11 +177,11 @@ def _check_fields(value: Any, form: Fields, where: str) -> None:
 def _check_type(value: Any, kind: type[Any], where: str) -> None:
     fits = isinstance(value, kind)
     if kind is float:
-        fits = isinstance(value, (int, float)) and not isinstance(value, bool)
+        fits = isinstance(value, numbers.Real) and not isinstance(value, bool)
         # A whole number of a thousand digits is no float.
         fits = fits and (abs(value) < 2**1023 if isinstance(value, int) else math.isfinite(value))
     if kind is int:
-        fits = fits and not isinstance(value, bool)
+        fits = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not fits:
         raise FormatError(f"{where} must be {_WORDS.get(kind, kind.__name__)}, got {_shown(value)}")
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import FormatError
+from likewise.core.plain_forms import plain_dtype
 from likewise.estimators.boosting_columns import TreeColumns
 from likewise.estimators.values import Arrays, CannotStoreError, decode, encode
 from likewise.evaluation.edits import Edit
@@ -92,7 +93,7 @@ def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = (), 
             read_factors(columns["factors"]),
         )
         estimator._left_out = tuple(about["sensitive_columns"])
-        estimator.classes_ = np.array(list(about["classes"]), dtype=np.dtype(str(about["class_type"])))
+        estimator.classes_ = np.array(list(about["classes"]), dtype=plain_dtype(about["class_type"]))
         estimator.n_features_in_ = int(about["n_features_in"])
         if about["feature_names_in"] is not None:
             estimator.feature_names_in_ = np.asarray(about["feature_names_in"], dtype=object)
@@ -149,7 +150,7 @@ def _parameters(estimator: Any) -> tuple[dict[str, Any], list[str]]:
 def _read_parameters(stored: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for name, part in stored.items():
-        arrays = {k: np.array(a["values"], dtype=np.dtype(str(a["type"]))) for k, a in part["arrays"].items()}
+        arrays = {k: np.array(a["values"], dtype=plain_dtype(a["type"])) for k, a in part["arrays"].items()}
         found[name] = decode(part["value"], arrays)
     if isinstance(found.get("edits"), list):
         found["edits"] = [_edit(part) for part in found["edits"]]

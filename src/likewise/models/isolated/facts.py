@@ -15,8 +15,9 @@ from likewise.models.isolated.messages import Array
 from likewise.models.layered_model import Layers
 from likewise.models.losses import CrossEntropy, CustomLoss, Hinge, Loss, Squared, ZeroOne
 from likewise.models.model import Model
+from likewise.models.sidecars import plain_value
 
-__all__ = ["Facts", "class_labels", "describe", "loss_like", "read_facts", "written_loss"]
+__all__ = ["Facts", "class_labels", "describe", "loss_like", "plain_labels", "read_facts", "written_loss"]
 
 MAX_CLASSES = 10_000
 _LOSSES: dict[str, type[Loss]] = {
@@ -144,6 +145,21 @@ def class_labels(values: Any) -> Array | None:
     labels = np.empty(len(values), dtype=object)
     labels[:] = values
     return labels
+
+
+def plain_labels(labels: Any) -> list[Any] | None:
+    """Return class labels as JSON holds them.
+
+    Examples
+    --------
+    >>> plain_labels(np.array(["no", "yes"]))
+    ['no', 'yes']
+    """
+    if labels is None:
+        return None
+    return [
+        plain_value(label, owner="load_model", what="a class label") for label in np.asarray(labels).tolist()
+    ]
 
 
 def written_loss(loss: Loss) -> dict[str, Any]:

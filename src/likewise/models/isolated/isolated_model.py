@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from likewise.core.arrays import FloatArray
 from likewise.core.frames import is_frame, to_pandas
-from likewise.models.isolated.facts import Facts
+from likewise.models.isolated.facts import Facts, plain_labels
 from likewise.models.layered_model import LayeredModel
 from likewise.models.losses import Loss
 from likewise.models.model import Model, look_like_probabilities
@@ -56,8 +56,18 @@ class IsolatedModel(Model):
             batch_rows=facts.batch_rows,
         )
         self.file, self._choices = file, dict(choices)
+        self._named = facts.classes is not None
         self._adapter, self._decides = facts.adapter, facts.decides
         self._guesses, self._keeps_frames = facts.guesses, facts.keeps_frames
+
+    def with_classes(self, classes: Any) -> Self:
+        """Return the same model with other names for its classes; see `Model.with_classes`."""
+        renamed = super().with_classes(classes)
+        if not self._named:
+            # It could not tell its classes, so it is told.
+            labels = None if renamed._classes is None else renamed._classes.tolist()
+            renamed._choices = self._choices | {"classes": plain_labels(labels)}
+        return renamed
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the decision for each row, (n,), as the model itself decides."""

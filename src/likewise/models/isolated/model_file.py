@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
-from likewise.models.isolated.facts import Facts, class_labels, read_facts, written_loss
+from likewise.models.isolated.facts import Facts, class_labels, plain_labels, read_facts, written_loss
 from likewise.models.isolated.limits import Limits
 from likewise.models.isolated.messages import Array
 from likewise.models.isolated.process import Child
 from likewise.models.isolated.table_rows import pack_rows
 from likewise.models.losses import LossLike, as_loss
-from likewise.models.sidecars import plain_value, sidecar_path
+from likewise.models.sidecars import sidecar_path
 
 if TYPE_CHECKING:
     from likewise.models.isolated.isolated_model import IsolatedModel
@@ -97,14 +96,13 @@ class IsolatedFile:
         from likewise.models.isolated.isolated_model import make_model
 
         objective = as_loss(loss)
-        labels = None if classes is None else np.asarray(classes)
         choices = {
             "loss": written_loss(objective),
-            "classes": None if labels is None else [_label(label) for label in labels.tolist()],
+            "classes": plain_labels(classes),
             "takes_frame": takes_frame,
             "output": output,
         }
-        return make_model(self, choices, objective, labels)
+        return make_model(self, choices, objective, classes)
 
     def facts(self, choices: Mapping[str, Any]) -> Facts:
         """Return what is known of the model under some choices; it is made where it is not yet."""
@@ -173,7 +171,9 @@ class IsolatedFile:
         return arrays[0]
 
     def _started(self) -> Child:
-        child = Child(self.path.name, LABELS.get(self.container, self.container), self.limits)
+        # Types that the user named may be anywhere that this process finds modules.
+        paths = [path for path in sys.path if path] if self.trusted else []
+        child = Child(self.path.name, LABELS.get(self.container, self.container), self.limits, paths)
         question = {
             "ask": "load",
             "path": str(self.path),
@@ -212,10 +212,6 @@ class IsolatedFile:
             return FormatError(str(error))
         label = LABELS.get(self.container, self.container)
         return FormatError(f"{self.path.name} is a damaged {label} model: {reason}. Save the model again.")
-
-
-def _label(label: Any) -> Any:
-    return plain_value(label, owner="load_model", what="a class label")
 
 
 def _reopened(

@@ -41,7 +41,7 @@ class Handle(Protocol):
         """Wait for its end; the exit code, negative for a signal, or None where it goes on."""
 
 
-Starter = Callable[[Limits], tuple[Handle, BinaryIO, BinaryIO]]
+Starter = Callable[[Limits, Sequence[str]], tuple[Handle, BinaryIO, BinaryIO]]
 
 
 class _Started:
@@ -60,15 +60,22 @@ class _Started:
             return None
 
 
-def start_process(limits: Limits) -> tuple[Handle, BinaryIO, BinaryIO]:
-    """Start a confined process and return it with the pipes to write questions to and to read answers from."""
+def start_process(limits: Limits, paths: Sequence[str] = ()) -> tuple[Handle, BinaryIO, BinaryIO]:
+    """Start a confined process and return it with the pipes to write questions to and to read answers from.
+
+    Parameters
+    ----------
+    limits : Limits
+    paths : sequence of str
+        Where it finds modules besides those that are installed.
+    """
     # -P: nothing in the current folder may pose as a library.
     program = str(Path(__file__).with_name("confined.py"))
     command = [sys.executable, "-P", program, json.dumps({"memory": limits.memory})]
     package = str(Path(__file__).parents[3])
-    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    found = [package, *paths, *filter(None, [os.environ.get("PYTHONPATH")])]
     # Libraries must not start processes of their own there.
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "JOBLIB_MULTIPROCESSING": "0"}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(found), "JOBLIB_MULTIPROCESSING": "0"}
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     )
@@ -89,6 +96,8 @@ class Child:
     name, label : str
         Of the file, and whose kind of model it is, for messages.
     limits : Limits
+    paths : sequence of str
+        Where it finds modules besides those that are installed.
 
     Attributes
     ----------
@@ -98,9 +107,9 @@ class Child:
         Whether an answer failed for want of memory.
     """
 
-    def __init__(self, name: str, label: str, limits: Limits) -> None:
+    def __init__(self, name: str, label: str, limits: Limits, paths: Sequence[str] = ()) -> None:
         self.name, self.label, self.limits = name, label, limits
-        self.handle, self._questions, self._answers = starter[0](limits)
+        self.handle, self._questions, self._answers = starter[0](limits, paths)
         for pipe in (self._questions, self._answers):
             _widen(pipe)
         self._lock = threading.Lock()
