@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,6 +141,11 @@ class IsolatedFile:
         """Return the model's trees; see `read_trees`."""
         from likewise.models.isolated.tree_arrays import unpack_trees
 
+        if self.container == "catboost":
+            # CatBoost writes its trees to a file, and the process may write none.
+            raise InputError(
+                "read_trees: the trees of a CatBoost file are only read in this process: trust=True (--trust)."
+            )
         facts = self.facts(choices)
         said, arrays = self._ask(self._alive(), {"ask": "trees", "number": facts.number}, most=self._room())
         try:
@@ -217,10 +224,10 @@ class IsolatedFile:
 def _reopened(
     files: dict[str, bytes], name: str, container: str, trusted: Sequence[str], sidecar: bool, limits: Limits
 ) -> IsolatedFile:
-    folder = tempfile.TemporaryDirectory(prefix="likewise-")
+    folder = Path(tempfile.mkdtemp(prefix="likewise-"))
     for part, data in files.items():
-        (Path(folder.name) / part).write_bytes(data)
-    found = IsolatedFile(Path(folder.name) / name, container, trusted=trusted, sidecar=sidecar, limits=limits)
+        (folder / part).write_bytes(data)
+    found = IsolatedFile(folder / name, container, trusted=trusted, sidecar=sidecar, limits=limits)
     # The folder stays as long as the file, which may be sent on.
-    found._folder = folder  # type: ignore[attr-defined]
+    weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
     return found
