@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import pickle
@@ -205,7 +206,7 @@ def _with_other_leaf(document: Any, rng: np.random.Generator) -> Any:
         if isinstance(part, dict) and rng.random() < 0.2:
             del part[key]
         else:
-            part[key] = LEAVES[int(rng.integers(len(LEAVES)))]
+            part[key] = copy.deepcopy(LEAVES[int(rng.integers(len(LEAVES)))])
     return document
 
 

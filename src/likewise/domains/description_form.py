@@ -6,6 +6,8 @@ from likewise.core.plain_forms import Fields, ListOf, Maybe, OneOf, Whole
 
 __all__ = ["DESCRIPTION"]
 
+# Of narwhals, which makes tables in these; lazy ones are none.
+LIBRARIES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 _DTYPE = Fields(
     {"name": str},
     {
@@ -37,5 +39,6 @@ _COLUMN = Fields(
     more=True,
 )
 DESCRIPTION = Fields(
-    {"parameters": dict, "library": str, "names": ListOf(str), "columns": ListOf(_COLUMN)}, more=True
+    {"parameters": dict, "library": OneOf(LIBRARIES), "names": ListOf(str), "columns": ListOf(_COLUMN)},
+    more=True,
 )

@@ -19,6 +19,7 @@ from likewise.core.errors import FormatError, InputError
 from likewise.core.files import atomic_path
 from likewise.core.plain_forms import Fields, ListOf, MapOf, OneOf, Whole, check_form
 from likewise.core.tensor_files import read_description, read_tensors
+from likewise.estimators.learned_forms import check_learned
 from likewise.estimators.values import Arrays, CannotStoreError, decode, encode
 from likewise.training.checkpoint import flat_optimizer, load_optimizer
 from likewise.training.history import History
@@ -213,11 +214,11 @@ def _build(
             stacklevel=4,
         )
     estimator = cls(**parameters)
-    for name, item in description["learned"].items():
-        if not name.endswith("_") or name.startswith("_"):
-            raise FormatError(f"what was learned has {name!r}, which no estimator learns")
-        setattr(estimator, name, decode(item, arrays))
-    _check_learned(estimator, description["width"], _part(tensors, "network"))
+    learned = {name: decode(item, arrays) for name, item in description["learned"].items()}
+    check_learned(learned, description["width"])
+    for name, value in learned.items():
+        setattr(estimator, name, value)
+    _check_size(estimator, description["width"], _part(tensors, "network"))
     estimator._restore(description["width"])
     _load_weights(estimator.network_, _part(tensors, "network"), path)
     if "training" in description:
@@ -226,17 +227,14 @@ def _build(
     return estimator
 
 
-def _check_learned(estimator: Any, width: int, weights: Mapping[str, torch.Tensor]) -> None:
+def _check_size(estimator: Any, width: int, weights: Mapping[str, torch.Tensor]) -> None:
     """Check what the network's size comes from before a network of that size is made."""
-    classes = getattr(estimator, "classes_", None)
-    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
-        raise FormatError("its classes are no list of two or more labels")
     if estimator.module is not None:
         return
     hidden = estimator.hidden_layer_sizes
     sizes = [hidden] if isinstance(hidden, int) else list(hidden)
     check_form(sizes, ListOf(Whole(1, 2**31), most=1000), "'hidden_layer_sizes'")
-    widths = [width, *sizes, len(classes)]
+    widths = [width, *sizes, len(estimator.classes_)]
     needed = sum((n_in + 1) * n_out for n_in, n_out in itertools.pairwise(widths))
     stored = sum(tensor.numel() for tensor in weights.values())
     if needed != stored:

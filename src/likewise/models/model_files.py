@@ -9,7 +9,6 @@ and .pt2 are programs, need permission, and then run here: no limit would hold t
 from __future__ import annotations
 
 import importlib
-import json
 import operator
 import os
 import re
@@ -21,6 +20,7 @@ from typing import Any
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, bad_parameter
 from likewise.core.extras import require
+from likewise.core.tensor_files import check_header, read_description
 from likewise.models.containers import Container, check_archive, find_container
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
@@ -227,13 +227,16 @@ def _imported(source: str) -> Any:
 
 
 def _own(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
-    length = int.from_bytes(data[:8], "little")
-    about = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["likewise"])
+    try:
+        about = read_description(check_header(path), "likewise", path.name)
+    except FormatError as error:
+        reason = str(error).removeprefix(f"{path.name} is damaged: ").rstrip(".")
+        raise FormatError(f"{path.name} is damaged: {reason}. Save the model again.") from error
     return _reader(_READERS, about.get("kind"), path)(path)
 
 
 def _reader(readers: Mapping[str, str], kind: Any, path: Path) -> Callable[..., Any]:
-    if kind not in readers:
+    if not isinstance(kind, str) or kind not in readers:
         raise FormatError(f"{path.name} was written by likewise, but holds no model (kind {kind!r}).")
     module, _, names = readers[kind].partition(":")
     found: Callable[..., Any] = operator.attrgetter(names)(importlib.import_module(module))
