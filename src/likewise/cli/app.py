@@ -89,7 +89,7 @@ def _run(arguments: Sequence[str] | None, heard: TextIO) -> None:
         error.show()
         sys.exit(EXIT_BAD_INPUT)
     except UnfairError as error:
-        click.echo(f"Unfair: {error}", err=True)
+        click.echo(f"Unfair (shown): {error}", err=True)
         sys.exit(EXIT_UNFAIR)
     except NotConvergedError as error:
         click.echo(f"Not converged: {error}", err=True)

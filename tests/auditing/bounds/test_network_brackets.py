@@ -12,10 +12,10 @@ from likewise.auditing.bounds.brackets import RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.networks.linear_bounds import hidden_bounds, output_lines
 from likewise.auditing.bounds.networks.network_family import NetworkFamily
-from likewise.auditing.bounds.region_evaluation import FREE
 from likewise.auditing.bounds.regions import Regions, encoded_box
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.core.errors import InputError
+from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models.losses import CrossEntropy, Hinge, Squared, ZeroOne
 from likewise.models.relu_network import ReluNetwork, read_relu_network
 
@@ -76,7 +76,7 @@ def test_bracket_holds_the_brute_force_value(seed):
             there = (rows[:, held] == person[held]).all(axis=1)
             if np.isinf(lam):
                 largest = max(metric.scale, (metric.scale + metric.values).max(initial=0.0))
-                there &= cost <= FREE * largest * (delta**2).sum(axis=1)
+                there &= cost <= COSTS_NOTHING * largest * (delta**2).sum(axis=1)
                 truth = losses[there].max()
             else:
                 truth = (losses - lam * cost)[there].max()
@@ -97,7 +97,7 @@ def test_lines_lie_above_the_network_everywhere_in_a_box(seed):
     known = np.stack([np.full((5, units), -np.inf), np.full((5, units), np.inf)], axis=1)
     hidden = hidden_bounds(net, lower, upper, none, known)
     head = rng.normal(size=(3, 2))
-    lines = output_lines(net, head, np.zeros(3), hidden, lower, upper, none)
+    lines = output_lines(net, head, hidden, lower, upper, none)
     for i in range(5):
         x = rng.uniform(lower[i], upper[i], (500, 3))
         x[:8] = np.where(rng.random((8, 3)) < 0.5, lower[i], upper[i])

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.bounds.networks.network_family import NetworkFamily
 from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import encoded_sources, raw_sources
+from likewise.auditing.bounds.trees.feature_sources import (
+    affine_of,
+    encoded_sources,
+    pipeline_sources,
+    raw_sources,
+)
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
+from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
+from likewise.domains.encoding import AffineMap
 from likewise.models import Model, as_model
-from likewise.models.losses import LossLike, as_loss
-from likewise.models.relu_network import read_relu_network
-from likewise.models.tree_ensemble import read_trees
+from likewise.models.losses import Loss, LossLike, as_loss
+from likewise.models.relu_network import ReluNetwork, read_relu_network
+from likewise.models.sklearn_model import SklearnModel
+from likewise.models.table_features import is_table_pipeline, read_table_features
+from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
-__all__ = ["family_of"]
+if TYPE_CHECKING:
+    from likewise.auditing.problem.coordinates import Coordinates
+
+__all__ = ["family_in", "family_of"]
 
 
 def family_of(
-    model: Any, domain: Any, *, loss: LossLike | None = None, encoded: bool | None = None
+    model: Any,
+    domain: Any,
+    *,
+    loss: LossLike | None = None,
+    encoded: bool | None = None,
+    own: AffineMap | None = None,
 ) -> TreeFamily | NetworkFamily:
     """Return the family that bounds a model over a domain.
 
@@ -31,8 +48,10 @@ def family_of(
     loss : str or Loss, optional
         The model's own by default.
     encoded : bool, optional
-        Whether a tree model was trained on encoded rows and not on the table; by default that is told from the number
-        and the names of its columns, and where both fit it must be said.
+        Whether the model was trained on encoded rows and not on the table; by default that is told from the number and
+        the names of a tree model's columns, and where both fit it must be said.
+    own : AffineMap, optional
+        From encoded rows to the numbers that the model takes, where those are not the encoded rows themselves.
 
     Returns
     -------
@@ -57,6 +76,9 @@ def family_of(
     adapter = model if isinstance(model, Model) else as_model(model)
     objective = adapter.loss if loss is None else as_loss(loss, owner="family_of")
     layout = TableLayout.of(domain)
+    inner = getattr(adapter, "estimator", adapter)
+    if encoded is not True and is_table_pipeline(inner):
+        return _behind_pipeline(inner, adapter, layout, objective)
     reasons = []
     try:
         trees = read_trees(adapter)
@@ -64,13 +86,73 @@ def family_of(
         reasons.append(str(error))
     else:
         raw = _sees_table(adapter, layout, encoded)
+        if not raw and own is not None and not own.is_identity:
+            raise InputError("family_of: the trees' own encoding of the table is not the domain's.")
         sources = raw_sources(layout, trees, adapter.feature_names) if raw else encoded_sources(layout)
-        return TreeFamily(trees, layout, sources, objective)
+        return TreeFamily(trees, layout, sources, objective, _answered(adapter, trees))
     try:
-        return NetworkFamily(read_relu_network(adapter), layout, objective)
+        # What a general adapter of scikit-learn wraps may be a network all the same.
+        net = read_relu_network(inner if isinstance(adapter, SklearnModel) else adapter)
+        return NetworkFamily(_of_encoded_rows(net, layout, encoded, own), layout, objective)
     except InputError as error:
         reasons.append(str(error))
     raise InputError("family_of: no upper bound is known for this model. " + " ".join(reasons))
+
+
+def family_in(place: Coordinates, domain: Any = None) -> TreeFamily | NetworkFamily:
+    """Return the family of an audit's model, in the coordinates of the audit.
+
+    Parameters
+    ----------
+    place : Coordinates
+    domain : domain or TableLayout, optional
+        Another domain of the same encoding.
+    """
+    encoded = place.takes in ("encoded", "own")
+    given = place.domain if domain is None else domain
+    return family_of(place.model, given, encoded=encoded, own=place.own)
+
+
+def _behind_pipeline(
+    pipeline: Any, adapter: Model, layout: TableLayout, loss: Loss
+) -> TreeFamily | NetworkFamily:
+    """The family of the model at the end of a pipeline whose steps can be read."""
+    categories = {column.name: column.categories for column in layout.columns if column.categories}
+    model, features = read_table_features(pipeline, categories)
+    sources = pipeline_sources(layout, features)
+    try:
+        trees = read_trees(model)
+    except InputError as error:
+        if not hasattr(model, "coefs_"):
+            raise InputError(f"family_of: no upper bound is known for this model. {error}") from error
+        return NetworkFamily(_before(read_relu_network(model), *affine_of(layout, sources)), layout, loss)
+    return TreeFamily(trees, layout, sources, loss, _answered(adapter, trees))
+
+
+def _of_encoded_rows(
+    net: ReluNetwork, layout: TableLayout, encoded: bool | None, own: AffineMap | None
+) -> ReluNetwork:
+    """The network as one of encoded rows."""
+    if own is not None:
+        return net if own.is_identity else _before(net, own.matrix, own.offset)
+    plain = all(column.mean == 0.0 and column.scale == 1.0 for column in layout.columns)
+    if encoded is False and not plain:
+        raise InputError("the network takes numbers that do not follow from encoded rows.")
+    return net
+
+
+def _before(net: ReluNetwork, matrix: FloatArray, shift: FloatArray) -> ReluNetwork:
+    """The network of x ↦ net(A x + c): W(Ax + c) + b = (WA)x + (Wc + b)."""
+    first = net.weights[0]
+    weights = (first @ matrix, *net.weights[1:])
+    biases = (net.biases[0] + first @ shift, *net.biases[1:])
+    # Numbers are scaled and shifted once more than the folded layer says, with cancellation.
+    return ReluNetwork(weights, biases, 8.0 * net.roundoff)
+
+
+def _answered(adapter: Model, trees: TreeEnsemble) -> float:
+    """How far an answered probability may lie from that of the score: one of two is 1 minus the other, rounded."""
+    return 4.0 * trees.roundoff if adapter.gives_probabilities and trees.kind == "scores" else 0.0
 
 
 def _sees_table(adapter: Model, layout: TableLayout, encoded: bool | None) -> bool:
