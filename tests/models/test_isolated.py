@@ -158,6 +158,7 @@ def test_it_goes_to_another_process_and_into_a_fork(fuzz, sound, tmp_path):
     again = pickle.loads(sent)
     assert again.outputs(people).tobytes() == wanted
     assert copy.copy(again).outputs(people).tobytes() == wanted
+    assert pickle.loads(sent).file is again.file, "a process for each part of a table"
     again.file._child.owner = -1  # as it is after a fork
     assert again.outputs(people).tobytes() == wanted
 

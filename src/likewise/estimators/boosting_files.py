@@ -11,17 +11,35 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import FormatError
-from likewise.core.plain_forms import plain_dtype
+from likewise.core.plain_forms import Fields, ListOf, MapOf, Maybe, Whole, check_form, plain_dtype
 from likewise.estimators.boosting_columns import TreeColumns
 from likewise.estimators.values import Arrays, CannotStoreError, decode, encode
 from likewise.evaluation.edits import Edit
 from likewise.models.model_files import read_model, read_tried
 from likewise.models.sidecars import plain_value, read_sidecar, sidecar_path, write_with_sidecar
-from likewise.postprocessing.consensus_files import described_factors, read_factors
+from likewise.postprocessing.consensus_files import FACTORS, described_factors, read_factors
 
 __all__ = ["load_boosting", "save_boosting"]
 
 _KIND = "boosting"
+_FORM = Fields(
+    {
+        "parameters": MapOf(
+            Fields({"value": object, "arrays": MapOf(Fields({"type": str, "values": list}))})
+        ),
+        "left_out": ListOf(str),
+        "classes": ListOf(object),
+        "class_type": str,
+        "columns": Fields(
+            {"names": ListOf(str), "categories": ListOf(Maybe(ListOf(object))), "factors": FACTORS}
+        ),
+        "sensitive_columns": ListOf(str),
+        "n_features_in": Whole(1),
+        "feature_names_in": Maybe(ListOf(str)),
+        "n_iter": Whole(),
+    },
+    more=True,
+)
 
 
 def save_boosting(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -85,6 +103,7 @@ def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = (), 
     if found.container not in ("xgboost", "lightgbm"):
         raise FormatError(f"{where.name} holds no trees of XGBoost or LightGBM. Save the model again.")
     try:
+        check_form(about, _FORM, "it")
         estimator = FairBoostingClassifier(**_read_parameters(about["parameters"]))
         columns = about["columns"]
         estimator.columns_ = TreeColumns(

@@ -12,6 +12,7 @@ import numpy as np
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.extras import require
+from likewise.core.plain_forms import Fields, ListOf, MapOf, Maybe, check_form
 from likewise.evaluation.twins import TwinFactor
 from likewise.models.model_files import read_model, read_tried
 from likewise.models.sidecars import plain_value, read_sidecar, sidecar_path, write_with_sidecar
@@ -19,9 +20,20 @@ from likewise.models.sidecars import plain_value, read_sidecar, sidecar_path, wr
 if TYPE_CHECKING:
     from likewise.postprocessing.twin_consensus import TwinConsensus
 
-__all__ = ["described_factors", "load_consensus", "read_factors", "save_consensus"]
+__all__ = ["FACTORS", "described_factors", "load_consensus", "read_factors", "save_consensus"]
 
 _KIND = "twin_consensus"
+FACTORS = ListOf(Fields({"everybody": bool, "settings": ListOf(MapOf(object))}))
+_FORM = Fields(
+    {
+        "factors": FACTORS,
+        "how": str,
+        "favourable": object,
+        "takes_frame": Maybe(bool),
+        "classes": Maybe(ListOf(object)),
+    },
+    more=True,
+)
 _OWNER = "TwinConsensus.save"
 
 
@@ -71,6 +83,7 @@ def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = (),
         else read_tried(where, trusted=trusted)
     )
     try:
+        check_form(about, _FORM, "it")
         factors = read_factors(about["factors"])
         loaded = TwinConsensus(
             found.native,
