@@ -89,7 +89,15 @@ def fork_instead() -> None:
     from likewise.models.isolated import process
 
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*LIBRARIES, "likewise.models.isolated.child", "likewise.models.boosted"])
+    context.set_forkserver_preload(
+        [
+            *LIBRARIES,
+            "likewise.models.isolated.child",
+            "likewise.models.boosted",
+            "likewise.estimators.boosting_files",
+            "likewise.estimators.boosting",
+        ]
+    )
 
     def start(limits: Any, paths: Any = ()) -> Any:
         ask_there, ask_here = context.Pipe(duplex=False)
@@ -108,9 +116,10 @@ def fork_instead() -> None:
     process.starter[0] = start
 
 
-def all_files(count: int, seed: int, mark: Path) -> Iterator[tuple[int, str, dict[str, bytes]]]:
+def all_files(
+    count: int, seed: int, mark: Path, sound: dict[str, dict[str, bytes]]
+) -> Iterator[tuple[int, str, dict[str, bytes]]]:
     """Sound files first (number -1), then crafted ones, then mutations of every format in turn."""
-    sound = sound_files()
     number = 0
     for kind, files in sound.items():
         yield -1, kind, files
@@ -178,8 +187,9 @@ def work(options: argparse.Namespace, first: int) -> None:
         folder = Path(place)
         people(60, seed=1).to_csv(folder / "people.csv", index=False)
         mark, model = folder / "ran", folder / "sound.safetensors"
-        model.write_bytes(sound_files()["own"]["m.safetensors"])
-        for number, kind, files in all_files(options.files, options.seed, mark):
+        sound = sound_files()
+        model.write_bytes(sound["own"]["m.safetensors"])
+        for number, kind, files in all_files(options.files, options.seed, mark, sound):
             if 0 <= number < first:
                 continue
             print(json.dumps({"begin": number, "kind": kind}), flush=True)

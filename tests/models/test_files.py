@@ -26,6 +26,7 @@ from likewise.models.model_files import read_model
 from likewise.models.pickles import UnsafeFileWarning
 from likewise.models.tree_structure import check_lightgbm, check_xgboost
 
+pytestmark = pytest.mark.usefixtures("fuzz")
 RNG = np.random.default_rng(0)
 NUMBERS, WORDS = ["age", "hours"], ["job", "sex"]
 

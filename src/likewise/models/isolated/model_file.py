@@ -214,7 +214,7 @@ class IsolatedFile:
         return _ROOM + _SPREAD * self._size
 
     def _no_model(self, error: Exception) -> FormatError:
-        reason = str(error).rstrip(". ")
+        reason = str(error).removeprefix(f"{self.path.name}: ").rstrip(". ")
         if reason.startswith(self.path.name):
             return FormatError(str(error))
         label = LABELS.get(self.container, self.container)

@@ -176,7 +176,10 @@ class Child:
         if wrong == "MemoryError":
             self.exhausted = True
             raise ModelError(self._too_much())
-        raise _ERRORS.get(str(wrong), ModelError)(message)
+        kind = _ERRORS.get(str(wrong), ModelError)
+        if kind is ModelError and not message.startswith(self.name):
+            message = f"{self.name}: {message}"
+        raise kind(message)
 
     def _give_up(self, late: threading.Event, error: Exception) -> str:
         """End the process and return the sentence that says why; it is said again whenever it is asked."""
