@@ -108,7 +108,8 @@ def audit(
         Candidates: the people, and their twins with sensitive columns edited, for any model. Gradient: adds rows
         found by following the model's gradient. Domain: adds rows found by moving a person's columns over the whole
         domain, for any model; what is found for a person does not depend on the others. Exact: adds the worst case of
-        linear models and proves it, and brackets that of tree ensembles and ReLU networks by branch and bound. Auto:
+        linear models and proves it, and brackets that of tree ensembles and ReLU networks by branch and bound. At ε = 0
+        everybody at no distance is asked about where they can be listed, for any model. Auto:
         gradient where the model has gradients, else domain with everybody's own twins, and what can be proved, branch
         and bound where `budget_seconds` gives it time; ``result.left_out`` says what was left out. A search object
         carries its own choices: ``[CandidateSearch(proxies=None), GradientSearch(restarts=4)]``.
@@ -122,11 +123,11 @@ def audit(
         Whether the rows of `X` are encoded. By default arrays are, and frames are not unless they declare it, as what
         ``domain.encode`` returns does; the names of columns say nothing.
     budget_seconds : float, optional
-        How long to search.
+        How long to search. Where it is too short to bracket everybody, a random sample is, and bounds have a confidence.
     tau : float, default=0.01
         The test's null hypothesis: pure unfairness adds at most this to the mean loss.
     confidence : float, default=0.95
-        Of intervals, the test and bounds.
+        Of intervals, the test and bounds that rest on a sample.
     random_state : int, default=0
         For the gradient search and for samples. The same seed gives the same bytes.
     engine : Engine, optional

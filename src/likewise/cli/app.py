@@ -30,6 +30,7 @@ TRACEBACK = "LIKEWISE_TRACEBACK"
 VERBS = {
     "demo": ("likewise.cli.demo", "Adult: a plain network and SenSR, audited, on one page."),
     "audit": ("likewise.cli.audit", "Audit a model for unequal treatment of comparable people."),
+    "verify": ("likewise.cli.verify", "Prove for which people a decision cannot depend on a column."),
     "train": ("likewise.cli.train", "Train a model that treats comparable people alike."),
     "learn-metric": ("likewise.cli.learn_metric", "Learn who is comparable with whom."),
     "compare": ("likewise.cli.compare", "Train, audit and compare several models."),

@@ -25,7 +25,9 @@ __all__ = ["DualBracket", "Solver", "bracket_value"]
 
 # Where a time is set: at most so many values of λ are tried before one gets all that is left, each with this share of
 # it; and λ is near when it changes by less than this share.
-_TRIED, _TRIAL_SHARE, _NEAR = 3, 0.15, 0.1
+_TRIED, _TRIAL_SHARE, _NEAR = 3, 0.3, 0.1
+# Where fewer people than this are closed, what is attained says little of the slope; a larger λ closes more of them.
+_MOST, _UP = 0.5, 2.0
 
 # (λ, encoded rows (n, s, d) to begin from, seconds left or None) -> brackets of every person.
 Solver: TypeAlias = Callable[[float, "FloatArray | None", "float | None"], Brackets]
@@ -213,6 +215,9 @@ class _Known:
 
     def next_lambda(self, lam: float, found: Brackets) -> float:
         """The λ to ask for next: the slope of the dual at λ is ε − mean d²."""
+        if float(found.closed.mean()) < _MOST and np.isinf(self._high):
+            self._low = lam
+            return _UP * lam
         if float(found.cost.mean()) > self.budget:
             self._low = max(self._low, lam)
         else:

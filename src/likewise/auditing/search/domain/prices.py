@@ -34,8 +34,8 @@ def prices_of(eps: float, unit: float) -> tuple[float, ...]:
 
     Examples
     --------
-    >>> prices_of(0.1, 1.0)
-    (inf, 20.0, 7.0, 2.5, 0.8)
+    >>> [round(lam, 6) for lam in prices_of(0.1, 1.0)]
+    [inf, 20.0, 7.0, 2.5, 0.8]
     >>> prices_of(0.0, 1.0)
     (inf,)
     """

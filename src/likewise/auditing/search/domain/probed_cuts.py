@@ -44,8 +44,8 @@ def draw_rows(layout: TableLayout, count: int, seed: int = 0) -> Floats:
     Examples
     --------
     >>> from likewise.domains import BoxDomain
-    >>> draw_rows(TableLayout.of(BoxDomain([0.0], [1.0])), 100).max() <= 1.0
-    True
+    >>> draw_rows(TableLayout.of(BoxDomain([0.0], [1.0])), 100).shape
+    (100, 1)
     """
     rng = np.random.default_rng(seed)
     rows = np.empty((count, layout.n_columns))
