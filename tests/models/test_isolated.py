@@ -22,8 +22,10 @@ from likewise.models import DifferentiableModel, load_model
 from likewise.models.isolated import IsolatedFile, Limits, confined, process
 from likewise.models.isolated.facts import read_facts
 from likewise.models.isolated.messages import receive, send
+from likewise.models.isolated.network_arrays import pack_network
 from likewise.models.isolated.table_rows import pack_rows, unpack_rows
 from likewise.models.isolated.tree_arrays import pack_trees, unpack_trees
+from likewise.models.relu_network import read_relu_network
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
 pytest.importorskip("xgboost")
@@ -62,6 +64,19 @@ FORMATS = [
 ]
 
 
+def same(there, here, read, pack):
+    """Whether what is read of two models is the same to the bit, or refused alike."""
+    try:
+        wanted = pack(read(here))
+    except InputError as refused:
+        with pytest.raises(InputError, match=re.escape(str(refused)[:60])):
+            read(there)
+        return
+    found = pack(read(there))
+    assert json.dumps(found[0]) == json.dumps(wanted[0])
+    assert [a.tobytes() for a in found[1]] == [b.tobytes() for b in wanted[1]]
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_answers_trees_and_weights_are_those_of_this_process(kind, fuzz, sound, tmp_path):
     path = written(sound[kind], tmp_path)
@@ -76,19 +91,27 @@ def test_answers_trees_and_weights_are_those_of_this_process(kind, fuzz, sound, 
     for name in ("feature_names", "n_features", "takes_frame", "output_kind"):
         assert getattr(there, name) == getattr(here, name)
     assert isinstance(there, DifferentiableModel) == isinstance(here, DifferentiableModel)
-    if kind == "catboost":
+    if kind in ("catboost", "skops"):
         with pytest.raises(InputError, match="--trust"):
             read_trees(there)
-        return
-    try:
-        wanted = read_trees(here)
-    except InputError as refused:
-        with pytest.raises(InputError, match=re.escape(str(refused)[:60])):
-            read_trees(there)
     else:
-        found = pack_trees(read_trees(there))
-        assert json.dumps(found[0]) == json.dumps(pack_trees(wanted)[0])
-        assert all(a.tobytes() == b.tobytes() for a, b in zip(found[1], pack_trees(wanted)[1], strict=True))
+        same(there, here, read_trees, pack_trees)
+
+
+def test_the_network_in_an_onnx_file_is_read(fuzz, tmp_path):
+    from onnx import helper, numpy_helper
+
+    rng = np.random.default_rng(0)
+    shapes = {"v": (2, 3), "b": (3,), "w": (3, 2), "c": (2,)}
+    parts = [numpy_helper.from_array(rng.normal(size=s).astype(np.float32), n) for n, s in shapes.items()]
+    nodes = [
+        helper.make_node("Gemm", ["x", "v", "b"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("Gemm", ["r", "w", "c"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["probabilities"]),
+    ]
+    path = onnx_file(tmp_path / "m.onnx", nodes, parts)
+    same(load_model(path), load_model(path, trust=True), read_relu_network, pack_network)
 
 
 def test_a_linear_model_keeps_its_gradient_its_linear_form_and_its_network(fuzz, tmp_path):

@@ -94,6 +94,7 @@ class _Desk:
             "decisions": self.decisions,
             "whole": self.whole,
             "trees": self.trees,
+            "network": self.network,
         }
 
     def load(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
@@ -151,4 +152,25 @@ class _Desk:
         from likewise.models.isolated.tree_arrays import pack_trees
         from likewise.models.tree_ensemble import read_trees
 
-        return pack_trees(read_trees(self.models[text["number"]]))
+        model = self.models[text["number"]]
+        _check_no_pipeline(model, "read_trees")
+        return pack_trees(read_trees(model))
+
+    def network(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """The ReLU network that a model is."""
+        from likewise.models.isolated.network_arrays import pack_network
+        from likewise.models.relu_network import read_relu_network
+        from likewise.models.sklearn_model import SklearnModel
+
+        model = self.models[text["number"]]
+        _check_no_pipeline(model, "read_relu_network")
+        return pack_network(read_relu_network(model.estimator if isinstance(model, SklearnModel) else model))
+
+
+def _check_no_pipeline(model: Any, owner: str) -> None:
+    from likewise.models.table_features import is_table_pipeline
+
+    if is_table_pipeline(getattr(model, "estimator", None)):
+        raise InputError(
+            f"{owner}: the steps of a pipeline in a file are only read in this process: trust=True (--trust)."
+        )

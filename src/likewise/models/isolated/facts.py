@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from likewise.core.errors import FormatError
 from likewise.core.plain_forms import Fields, ListOf, Maybe, OneOf, Whole, check_form, is_scalar
 from likewise.models.isolated.messages import Array
+from likewise.models.isolated.network_arrays import check_layers
 from likewise.models.layered_model import Layers
 from likewise.models.losses import CrossEntropy, CustomLoss, Hinge, Loss, Squared, ZeroOne
 from likewise.models.model import Model
@@ -189,14 +189,7 @@ def _elsewhere(scores: Any, targets: Any) -> Any:
 
 
 def _layers(activation: str, arrays: Sequence[Array], width: int | None) -> Layers:
-    weights, biases = tuple(arrays[0::2]), tuple(arrays[1::2])
-    if not weights or len(weights) != len(biases):
-        raise FormatError("the model's layers are incomplete")
-    fits = all(
-        w.ndim == 2 and b.shape == (len(w),) and np.isfinite(w).all() and np.isfinite(b).all()
-        for w, b in zip(weights, biases, strict=True)
-    )
-    chained = fits and all(a.shape[0] == b.shape[1] for a, b in itertools.pairwise(weights))
-    if not chained or (width is not None and weights[0].shape[1] != width):
+    weights, biases = check_layers(arrays)
+    if width is not None and weights[0].shape[1] != width:
         raise FormatError("the model's layers do not fit together")
     return Layers(weights, biases, activation)

@@ -17,6 +17,7 @@ from likewise.models.model_rows import table_or_matrix
 
 if TYPE_CHECKING:
     from likewise.models.isolated.model_file import IsolatedFile
+    from likewise.models.relu_network import ReluNetwork
     from likewise.models.tree_ensemble import TreeEnsemble
 
 __all__ = ["IsolatedModel", "IsolatedNetwork", "make_model"]
@@ -86,6 +87,10 @@ class IsolatedModel(Model):
     def read_trees(self) -> TreeEnsemble:
         """Return the trees of the model, where it has some; see `likewise.models.tree_ensemble.read_trees`."""
         return self.file.trees(self._choices)
+
+    def read_network(self) -> ReluNetwork:
+        """Return the ReLU network that the model is, if so; see `likewise.models.relu_network.read_relu_network`."""
+        return self.file.network(self._choices)
 
     def _rows(self, X: Any) -> Any:
         if self._keeps_frames and is_frame(X):

@@ -23,6 +23,7 @@ from likewise.models.sidecars import sidecar_path
 
 if TYPE_CHECKING:
     from likewise.models.isolated.isolated_model import IsolatedModel
+    from likewise.models.relu_network import ReluNetwork
     from likewise.models.tree_ensemble import TreeEnsemble
 
 __all__ = ["IsolatedFile"]
@@ -150,6 +151,17 @@ class IsolatedFile:
         said, arrays = self._ask(self._alive(), {"ask": "trees", "number": facts.number}, most=self._room())
         try:
             return unpack_trees(said, arrays)
+        except FormatError as error:
+            raise self._no_model(error) from error
+
+    def network(self, choices: Mapping[str, Any]) -> ReluNetwork:
+        """Return the ReLU network that the model is; see `read_relu_network`."""
+        from likewise.models.isolated.network_arrays import unpack_network
+
+        facts = self.facts(choices)
+        said, arrays = self._ask(self._alive(), {"ask": "network", "number": facts.number}, most=self._room())
+        try:
+            return unpack_network(said, arrays)
         except FormatError as error:
             raise self._no_model(error) from error
 
