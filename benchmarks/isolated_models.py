@@ -1,6 +1,6 @@
 """What a process of its own costs: `likewise audit` of all of Adult with XGBoost, with and without --trust.
 
-    OMP_NUM_THREADS=1 python benchmarks/isolated_models.py [--repeat 5]
+    OMP_NUM_THREADS=1 python benchmarks/isolated_models.py [--repeat 5] [--search candidates] [--only table]
 
 Both audits are fresh processes and take turns. CPU counts every process of the command. The page they would print must
 be the same to the last digit.
@@ -75,18 +75,24 @@ def run(model: Path, *more: str) -> tuple[float, float, bytes]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeat", type=int, default=5)
-    repeat = parser.parse_args().repeat
+    parser.add_argument("--search", default="candidates")
+    parser.add_argument("--only", help="the first word of what the model takes")
+    chosen = parser.parse_args()
     print(
         "| model takes | | CPU s (median) | CPU s (range) | s (median) | CPU against --trust | time against --trust |"
     )
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as place:
         for name, model in make(Path(place)).items():
+            if chosen.only is not None and chosen.only not in name:
+                continue
             found: dict[str, list[tuple[float, float, bytes]]] = {"--trust": [], "a process of its own": []}
-            for turn in range(repeat):
+            for turn in range(chosen.repeat):
                 order = list(found)[:: 1 if turn % 2 else -1]
                 for way in order:
-                    found[way].append(run(model, *(["--trust"] if way == "--trust" else [])))
+                    found[way].append(
+                        run(model, "--search", chosen.search, *(["--trust"] if way == "--trust" else []))
+                    )
             if len({printed for runs in found.values() for *_, printed in runs}) != 1:
                 raise RuntimeError("the audits differ")
             base = [statistics.median(part) for part in list(zip(*found["--trust"], strict=True))[:2]]
