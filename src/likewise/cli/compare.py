@@ -74,7 +74,7 @@ class Setting:
 )  # fmt: skip
 @table_options
 @click.option("--steps", type=click.IntRange(min=1), default=2000, show_default=True, help="Training steps.")
-@options("json", "html", "seed", "sample", "allow_pickle", "trust", "quiet", "force", "config")
+@options("json", "html", "seed", "sample", "allow_pickle", "trust", "trust_type", "quiet", "force", "config")
 def command(
     table: Path,
     methods: tuple[str, ...],
@@ -83,7 +83,8 @@ def command(
     json_file: str | None,
     html_file: Path | None,
     allow_pickle: bool,
-    trust: Sequence[str],
+    trust: bool,
+    trust_type: Sequence[str],
     quiet: bool,
     force: bool,
     **given: Any,
@@ -102,7 +103,7 @@ def command(
     for text in models:
         name, source = _named(text)
         with progress.stage(f"Loading {source}"):
-            ready[name] = read_model(source, allow_pickle=allow_pickle, trusted=trust)
+            ready[name] = read_model(source, allow_pickle=allow_pickle, trusted=trust_type, trust=trust)
     with progress.stage(f"Reading {table.name}"):
         setting = _setting(table, given, progress)
     compared = {}

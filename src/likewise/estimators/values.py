@@ -12,6 +12,7 @@ import numpy as np
 
 from likewise.core.arrays import is_tensor, to_numpy
 from likewise.core.errors import FormatError
+from likewise.core.plain_forms import plain_dtype
 
 __all__ = ["Arrays", "CannotStoreError", "decode", "encode"]
 
@@ -120,7 +121,9 @@ def decode(stored: Any, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Any:
     if "array" in stored:
         return arrays[stored["array"]]
     if "labels" in stored:
-        return np.array([decode(item, arrays) for item in stored["labels"]], dtype=np.dtype(stored["dtype"]))
+        return np.array(
+            [decode(item, arrays) for item in stored["labels"]], dtype=plain_dtype(stored["dtype"])
+        )
     if "domain" in stored:
         from likewise.domains import TabularDomain
 

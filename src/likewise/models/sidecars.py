@@ -15,11 +15,14 @@ import numpy as np
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import atomic_path
+from likewise.core.plain_forms import Fields, Whole, check_form
 
 __all__ = ["plain_value", "read_sidecar", "sidecar_path", "write_with_sidecar"]
 
 SUFFIX = ".likewise.json"
+MAX_SIZE = 64 * 2**20
 _SCHEMA = 1
+_FORM = Fields({"likewise": str, "schema": Whole(), "sha256": str}, more=True)
 
 
 def sidecar_path(path: str | os.PathLike[str]) -> Path:
@@ -79,9 +82,10 @@ def read_sidecar(path: str | os.PathLike[str], data: bytes | None = None) -> dic
     if not where.is_file():
         return None
     try:
-        about = json.loads(where.read_text(encoding="utf-8"))
-        kind, schema, expected = str(about["likewise"]), int(about["schema"]), str(about["sha256"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        check_form(where.stat().st_size, Whole(0, MAX_SIZE), "its size")
+        about = check_form(json.loads(where.read_text(encoding="utf-8")), _FORM, "it")
+        kind, schema, expected = about["likewise"], about["schema"], about["sha256"]
+    except (ValueError, RecursionError) as error:
         raise FormatError(
             f"{where.name} is damaged ({type(error).__name__}: {error}). Save the model again."
         ) from error

@@ -12,16 +12,28 @@ import numpy as np
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.extras import require
+from likewise.core.plain_forms import Fields, ListOf, MapOf, Maybe, check_form
 from likewise.evaluation.twins import TwinFactor
-from likewise.models.model_files import read_model
+from likewise.models.model_files import read_model, read_tried
 from likewise.models.sidecars import plain_value, read_sidecar, sidecar_path, write_with_sidecar
 
 if TYPE_CHECKING:
     from likewise.postprocessing.twin_consensus import TwinConsensus
 
-__all__ = ["described_factors", "load_consensus", "read_factors", "save_consensus"]
+__all__ = ["FACTORS", "described_factors", "load_consensus", "read_factors", "save_consensus"]
 
 _KIND = "twin_consensus"
+FACTORS = ListOf(Fields({"everybody": bool, "settings": ListOf(MapOf(object))}))
+_FORM = Fields(
+    {
+        "factors": FACTORS,
+        "how": str,
+        "favourable": object,
+        "takes_frame": Maybe(bool),
+        "classes": Maybe(ListOf(object)),
+    },
+    more=True,
+)
 _OWNER = "TwinConsensus.save"
 
 
@@ -41,7 +53,7 @@ def save_consensus(consensus: TwinConsensus, path: str | os.PathLike[str]) -> No
     write_with_sidecar(path, _model_bytes(consensus.model, Path(path)), _KIND, about)
 
 
-def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
+def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = (), trust: bool = False) -> Any:
     """Read a consensus that `save_consensus` wrote.
 
     Parameters
@@ -50,6 +62,8 @@ def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ())
         Of the model's file.
     trusted : sequence of str, default=()
         Types in a skops file to trust, as in `load_model`.
+    trust : bool, default=False
+        Whether to load the model at once; else it is tried in a process of its own first.
 
     Returns
     -------
@@ -63,11 +77,16 @@ def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ())
     about = read_sidecar(where)
     if about is None or about["likewise"] != _KIND:
         raise FormatError(f"{where.name} has no {sidecar_path(where).name} of a TwinConsensus beside it.")
-    native = read_model(where, trusted=trusted, sidecar=False).native
+    found = (
+        read_model(where, trusted=trusted, trust=True, sidecar=False)
+        if trust
+        else read_tried(where, trusted=trusted)
+    )
     try:
+        check_form(about, _FORM, "it")
         factors = read_factors(about["factors"])
         loaded = TwinConsensus(
-            native,
+            found.native,
             sensitive_features={
                 f.columns[0]: [s[f.columns[0]] for s in f.settings]
                 for f in factors
