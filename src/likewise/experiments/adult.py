@@ -209,8 +209,11 @@ def _cocl() -> Any:
 
 def _sensei() -> Any:
     from likewise.estimators import SenSeIClassifier
+    from likewise.estimators.presets import AS_PUBLISHED
+    from likewise.estimators.sensei import SEARCH
 
-    return SenSeIClassifier(_paper_subspace())
+    choices = {"search": SEARCH, "search_domain": "data", "n_steps": 2000, "batch_size": 1000, "lr": 1e-3}
+    return SenSeIClassifier(_paper_subspace(), eps=1e-3, **{**AS_PUBLISHED, **choices})
 
 
 def _preset(name: str) -> Any:

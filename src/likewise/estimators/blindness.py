@@ -1,0 +1,131 @@
+"""What a network is not shown at all: the sensitive columns, or everything that costs nothing under the metric."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from likewise.core.arrays import FloatArray, to_numpy
+from likewise.core.errors import bad_parameter
+from likewise.core.subspace import Subspace
+from likewise.domains import TabularDomain
+from likewise.fair_metrics import FairMetric
+from likewise.fair_metrics.naming import ColumnPlaces
+
+__all__ = ["BlindTo", "blind_directions", "choose_blindness", "sensitive_coordinates", "variance_inside"]
+
+BlindTo: TypeAlias = Literal["subspace", "columns"]
+
+# Above this share of the variance a network that is blind to the free directions has too little left to learn from.
+MOST = 0.5
+
+
+def sensitive_coordinates(metric: FairMetric, encoder: TabularDomain | None, width: int) -> list[int]:
+    """Return the coordinates of the columns that the metric was told are sensitive.
+
+    Where the rows have no names, those of whole columns that cost nothing, as long as not all do.
+
+    Parameters
+    ----------
+    metric : FairMetric
+        Of encoded rows.
+    encoder : TabularDomain or None
+        What encoded them.
+    width : int
+        Number of coordinates.
+
+    Examples
+    --------
+    >>> named = FairMetric.from_subspace(
+    ...     Subspace.from_directions([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]),
+    ...     feature_names=["age", "sex_M", "pay"],
+    ...     sensitive_features=["sex"],
+    ... )
+    >>> sensitive_coordinates(named, None, 3)
+    [1]
+    """
+    if metric.sensitive_features:
+        where = ColumnPlaces("fit", width, metric.feature_names, encoder)
+        known = [name for name in metric.sensitive_features if where.has(name)]
+        return sorted({i for name in known for i in where.find(name)})
+    free = metric.null_space
+    if metric.feature_names is not None or free.dim >= width:
+        return []
+    inside = np.square(np.asarray(to_numpy(free.basis), dtype=float)).sum(axis=1)
+    return [int(i) for i in np.flatnonzero(inside > 1.0 - 1e-9)]
+
+
+def variance_inside(x: FloatArray, subspace: Subspace) -> float:
+    """Return the share of the variance of the rows that lies in a subspace.
+
+    Examples
+    --------
+    >>> x = np.array([[0.0, 0.0], [1.0, 1.0]])
+    >>> round(variance_inside(x, Subspace.from_directions([[1.0, 0.0]])), 6)
+    0.5
+    """
+    centred = x - x.mean(axis=0)
+    everything = float(np.square(centred).sum())
+    if not subspace.dim or everything == 0.0:
+        return 0.0
+    return float(np.square(centred @ np.asarray(to_numpy(subspace.basis), dtype=float)).sum()) / everything
+
+
+def choose_blindness(blind_to: Any, metric: FairMetric, x: FloatArray, *, owner: str) -> BlindTo | None:
+    """Return what "auto" means for these rows, and any other choice as it is.
+
+    Parameters
+    ----------
+    blind_to : "auto", "subspace", "columns" or None
+    metric : FairMetric
+    x : ndarray of shape (n, d)
+        Encoded rows.
+    owner : str
+
+    Examples
+    --------
+    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 0.0]]))
+    >>> x = np.random.default_rng(0).normal(size=(50, 2))
+    >>> choose_blindness("auto", metric, x * [0.5, 1.0], owner="fit")
+    'subspace'
+    >>> choose_blindness("auto", metric, x * [5.0, 1.0], owner="fit")
+    'columns'
+    """
+    if blind_to is None or (isinstance(blind_to, str) and blind_to in ("subspace", "columns")):
+        found: BlindTo | None = blind_to
+        return found
+    if not isinstance(blind_to, str) or blind_to != "auto":
+        raise bad_parameter(
+            owner, "blind_to", allowed="'auto', 'subspace', 'columns' or None", got=repr(blind_to)
+        )
+    return "subspace" if variance_inside(x, metric.null_space) <= MOST else "columns"
+
+
+def blind_directions(
+    blind_to: BlindTo | None, metric: FairMetric, sensitive: list[int], width: int
+) -> Subspace | None:
+    """Return what is projected off in front of the network; None for nothing.
+
+    Parameters
+    ----------
+    blind_to : "subspace", "columns" or None
+        As `choose_blindness` resolved it.
+    metric : FairMetric
+    sensitive : list of int
+        Coordinates of the sensitive columns.
+    width : int
+
+    Examples
+    --------
+    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 1.0, 0.0]]))
+    >>> blind_directions("columns", metric, [2], 3).basis.ravel().tolist()
+    [0.0, 0.0, 1.0]
+    >>> blind_directions("subspace", metric, [2], 3).dim
+    2
+    """
+    rows = [np.eye(width)[sensitive]] if blind_to is not None else []
+    if blind_to == "subspace" and metric.null_space.dim:
+        rows.append(np.asarray(to_numpy(metric.null_space.basis), dtype=float).T)
+    directions = np.concatenate([np.zeros((0, width)), *rows])
+    return Subspace.from_directions(directions) if len(directions) else None
