@@ -17,7 +17,11 @@ def test_what_train_writes_audit_reads(command, table, tmp_path):
         "train", table, *BASIC, "--method", "sensr", "--steps", "60", "--hidden", "8", "-o", "m.safetensors"
     )
     assert done.code == 0, done.err
-    assert re.fullmatch(r"Wrote m\.safetensors: SenSR on 240 people, accuracy 0\.\d+ on them\.\n", done.out)
+    assert re.fullmatch(
+        r"Wrote m\.safetensors: SenSR on 192 people\.\nOn 48 people held out: accuracy 0\.\d+, balanced accuracy "
+        r"0\.\d+; 0\.0% get another decision with other values of sex\.\n",
+        done.out,
+    )
     done = command("audit", "m.safetensors", table, *BASIC, "--search", "candidates", "--json", "-")
     assert done.code == 0, done.err
     assert json.loads(done.out)["numbers"]["people"] == 240

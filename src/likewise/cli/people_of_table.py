@@ -16,7 +16,7 @@ from likewise.core.frames import check_columns, check_no_missing
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["People", "as_column_values", "binary_labels", "find_value", "read_people"]
+__all__ = ["People", "as_column_values", "binary_labels", "chosen_by_class", "find_value", "read_people"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,22 @@ class People:
         """Return some of the people."""
         labels = None if self.labels is None else self.labels[rows]
         return People(self.frame.iloc[rows].reset_index(drop=True), labels, self.dropped)
+
+
+def chosen_by_class(labels: Any, share: float, seed: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which people a share of every class is, drawn with a seed; at least one of each.
+
+    Examples
+    --------
+    >>> chosen_by_class(np.array(["no"] * 8 + ["yes"] * 2), 0.25, 0).nonzero()[0].size
+    3
+    """
+    rng = np.random.default_rng(seed)
+    chosen = np.zeros(len(labels), dtype=bool)
+    for label in dict.fromkeys(np.asarray(labels).tolist()):
+        own = np.flatnonzero(labels == label)
+        chosen[rng.permutation(own)[: max(1, round(share * len(own)))]] = True
+    return chosen
 
 
 def read_people(

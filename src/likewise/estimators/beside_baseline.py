@@ -48,6 +48,11 @@ class BesideBaseline:
     robust_loss: float
     baseline_robust_loss: float
 
+    @property
+    def lost(self) -> float:
+        """What the method costs in balanced accuracy."""
+        return self.baseline_balanced_accuracy - self.balanced_accuracy
+
 
 def look_at(
     net: nn.Module, baseline: nn.Module, people: Batch, sensitive: list[int], losses: tuple[float, float]
@@ -101,7 +106,7 @@ def sayings(seen: BesideBaseline, *, owner: str) -> tuple[Finding, ...]:
     ['near_chance']
     """
     found: list[Finding] = []
-    lost = seen.baseline_balanced_accuracy - seen.balanced_accuracy
+    lost = seen.lost
     gained = seen.balanced_accuracy - seen.chance
     shown = (
         f"balanced accuracy {seen.balanced_accuracy:.3f} on {seen.n} people held out, a plain network "

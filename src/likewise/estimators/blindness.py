@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -12,13 +13,11 @@ from likewise.core.subspace import Subspace
 from likewise.domains import TabularDomain
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.naming import ColumnPlaces
+from likewise.fair_metrics.swallowed import MOST, share_swallowed
 
-__all__ = ["BlindTo", "blind_directions", "choose_blindness", "sensitive_coordinates", "variance_inside"]
+__all__ = ["BlindTo", "blind_directions", "choose_blindness", "sensitive_coordinates"]
 
 BlindTo: TypeAlias = Literal["subspace", "columns"]
-
-# Above this share of the variance a network that is blind to the free directions has too little left to learn from.
-MOST = 0.5
 
 
 def sensitive_coordinates(metric: FairMetric, encoder: TabularDomain | None, width: int) -> list[int]:
@@ -56,23 +55,9 @@ def sensitive_coordinates(metric: FairMetric, encoder: TabularDomain | None, wid
     return [int(i) for i in np.flatnonzero(inside > 1.0 - 1e-9)]
 
 
-def variance_inside(x: FloatArray, subspace: Subspace) -> float:
-    """Return the share of the variance of the rows that lies in a subspace.
-
-    Examples
-    --------
-    >>> x = np.array([[0.0, 0.0], [1.0, 1.0]])
-    >>> round(variance_inside(x, Subspace.from_directions([[1.0, 0.0]])), 6)
-    0.5
-    """
-    centred = x - x.mean(axis=0)
-    everything = float(np.square(centred).sum())
-    if not subspace.dim or everything == 0.0:
-        return 0.0
-    return float(np.square(centred @ np.asarray(to_numpy(subspace.basis), dtype=float)).sum()) / everything
-
-
-def choose_blindness(blind_to: Any, metric: FairMetric, x: FloatArray, *, owner: str) -> BlindTo | None:
+def choose_blindness(
+    blind_to: Any, metric: FairMetric, x: FloatArray, sensitive: Sequence[int] = (), *, owner: str
+) -> BlindTo | None:
     """Return what "auto" means for these rows, and any other choice as it is.
 
     Parameters
@@ -81,6 +66,8 @@ def choose_blindness(blind_to: Any, metric: FairMetric, x: FloatArray, *, owner:
     metric : FairMetric
     x : ndarray of shape (n, d)
         Encoded rows.
+    sensitive : sequence of int
+        Coordinates of the sensitive columns.
     owner : str
 
     Examples
@@ -99,7 +86,7 @@ def choose_blindness(blind_to: Any, metric: FairMetric, x: FloatArray, *, owner:
         raise bad_parameter(
             owner, "blind_to", allowed="'auto', 'subspace', 'columns' or None", got=repr(blind_to)
         )
-    return "subspace" if variance_inside(x, metric.null_space) <= MOST else "columns"
+    return "subspace" if share_swallowed(x, metric.null_space, sensitive) <= MOST else "columns"
 
 
 def blind_directions(

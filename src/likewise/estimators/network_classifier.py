@@ -6,7 +6,7 @@ import copy
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from likewise.core.randomness import RandomState, numpy_generator
 from likewise.core.subspace import Subspace
 from likewise.domains import TabularDomain
 from likewise.estimators.fields_as_parameters import parameters_from_fields
+from likewise.estimators.held_out import HeldOut, hold_out
 from likewise.estimators.network_rows import TrainingRows, read_labels, read_rows, warn_unscaled
 from likewise.estimators.networks import (
     behind_projection,
@@ -44,23 +45,7 @@ from likewise.training.sampling import ArrayBatches, Sampling
 from likewise.training.setup import OptimizerLike
 from likewise.training.training_result import TrainingResult
 
-__all__ = ["HeldOut", "NetworkClassifier"]
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOut:
-    """Who a network is trained on, and who is held out.
-
-    Parameters
-    ----------
-    rows : Tensor of int64
-        The row numbers to train on.
-    people : Batch
-        Those held out; their weights make classes count as in training.
-    """
-
-    rows: torch.Tensor
-    people: Batch
+__all__ = ["NetworkClassifier"]
 
 
 # What scikit-learn remembers of the columns: set while the rows are read.
@@ -203,7 +188,19 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         batch = self._batch(rows)
         held_out = self._split(batch, owner)
         part = batch if held_out is None else batch.take(held_out.rows)
-        result = train(
+        result = self._train(part, held_out, checkpoint=self.checkpoint, resume=self.resume)
+        self._finish(result)
+        if result.status in ("finished", "stopped_early"):
+            self.findings_ += self._look_back(part, held_out)
+        if current_ranks().first:
+            warn_about(self.findings_, stacklevel=4)
+        return self
+
+    def _train(
+        self, part: Batch, held_out: HeldOut | None, *, checkpoint: Any = None, resume: bool = False
+    ) -> TrainingResult:
+        """Train the network by the objective, from the weights that it has."""
+        return train(
             behind_projection(self.network_, self.removed_),
             part,
             self.objective_,
@@ -212,17 +209,11 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             validation=None if held_out is None else held_out.people,
             validate_every=self._validate_every(),
             patience=self.patience_,
-            checkpoint=self.checkpoint,
-            resume=self.resume,
+            checkpoint=checkpoint,
+            resume=resume,
             warn=False,
             **self._training_choices(self.optimizer),
         )
-        self._finish(result)
-        if result.status in ("finished", "stopped_early"):
-            self.findings_ += self._look_back(part, held_out)
-        if current_ranks().first:
-            warn_about(self.findings_, stacklevel=4)
-        return self
 
     def partial_fit(
         self,
@@ -418,20 +409,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         share = check_number(
             self.validation_, owner=owner, name="validation", low=0, high=1, open_low=True, open_high=True
         )
-        held: list[int] = []
-        codes = batch.y.numpy()
-        for code in np.unique(codes):
-            own = np.flatnonzero(codes == code)
-            count = min(max(1, round(share * len(own))), len(own) - 1)
-            held += self._random.permutation(own)[:count].tolist()
-        out = np.zeros(len(codes), dtype=bool)
-        out[held] = True
-        people = batch.take(torch.as_tensor(np.flatnonzero(out)))
-        if self.sampling == "balanced":
-            given = None if people.weight is None else people.weight.numpy().astype(float)
-            alike = torch.as_tensor(classes_alike(people.y.numpy(), given)).to(people.x)
-            people = replace(people, weight=alike)
-        return HeldOut(torch.as_tensor(np.flatnonzero(~out)), people)
+        return hold_out(batch, share, self._random, alike=self.sampling == "balanced")
 
     def _training_choices(self, optimizer: Any) -> dict[str, Any]:
         return {

@@ -10,16 +10,15 @@ import numpy as np
 from likewise.core.arrays import to_numpy
 from likewise.core.subspace import Subspace
 from likewise.domains import Domain, TabularDomain
-from likewise.estimators.beside_baseline import look_at, sayings
+from likewise.estimators.beside_baseline import BesideBaseline, look_at, sayings
 from likewise.estimators.blindness import (
-    MOST,
     BlindTo,
     blind_directions,
     choose_blindness,
     sensitive_coordinates,
-    variance_inside,
 )
 from likewise.estimators.fields_as_parameters import parameters_from_fields
+from likewise.estimators.held_out import HeldOut
 from likewise.estimators.metrics import (
     metric_encoder,
     metric_of_model,
@@ -28,11 +27,12 @@ from likewise.estimators.metrics import (
     searched_metric,
     trained_metric,
 )
-from likewise.estimators.network_classifier import HeldOut, NetworkClassifier
+from likewise.estimators.network_classifier import NetworkClassifier
 from likewise.estimators.network_rows import TrainingRows
 from likewise.estimators.networks import behind_projection
-from likewise.estimators.table_settings import Auto, auto_eps, auto_search
+from likewise.estimators.table_settings import TOLERATED, Auto, auto_eps, auto_search, smaller_eps
 from likewise.fair_metrics import FairMetric
+from likewise.fair_metrics.swallowed import MOST, share_swallowed
 from likewise.training.batch import Batch
 from likewise.training.erm import ERM
 from likewise.training.findings import Finding
@@ -58,12 +58,13 @@ class RobustClassifier(NetworkClassifier):
     eps : float or "auto", default="auto"
         The budget ε of mean squared fair distance, in the units of `likewise.audit`. A larger one gives a fairer and
         less accurate model; 0 allows only moves that cost nothing. "auto" is 1/10,000 of the mean squared
-        fair distance between two people of the table. It counts only where the search has a full phase.
+        fair distance between two people of the table, a tenth of that where it costs more than .02 of balanced
+        accuracy on people held out, and 0 where that still does. It counts only where the search has a full phase.
     blind_to : {"auto", "subspace", "columns"} or None, default="auto"
         What the network does not see at all, exactly and by construction, also in every file it is written to.
         "columns": the sensitive columns, so that they never change a decision. "subspace": everything that costs
         nothing under the metric, which solves the search along it. None: nothing, as in the paper. "auto" is
-        "subspace", or "columns" where that would take more than half of the variance.
+        "subspace", or "columns" where that would take more than half of the other columns' variance.
     search : {"auto", "fast", "paper"} or GradientSearch, default="auto"
         How the worst case is looked for. "auto": three steps of the damped fixed point, which have no length to
         choose, and before them five along free directions that the network sees, the first of half the data's
@@ -134,17 +135,18 @@ class RobustClassifier(NetworkClassifier):
         projected, told = removed_directions(self.project, rows, owner=owner)
         metric = trained_metric(self.metric, rows, owner=owner)
         sensitive = sensitive_coordinates(metric, rows.encoder, width)
-        self.blind_to_ = choose_blindness(self.blind_to, metric, rows.x, owner=owner)
+        self.blind_to_ = choose_blindness(self.blind_to, metric, rows.x, sensitive, owner=owner)
         blind = blind_directions(self.blind_to_, metric, sensitive, width)
         self.removed_ = _both(projected, blind)
         self.metric_ = metric_of_model(metric, self.removed_, told)
         searched = searched_metric(self.metric_, self.removed_)
         self.search_domain_ = search_region(self.search_domain, searched, rows, owner=owner)
         self._sensitive = sensitive
-        self._swallowed = variance_inside(rows.x, self.metric_.null_space)
+        self._swallowed = share_swallowed(rows.x, metric.null_space, sensitive)
         # Where a network that sees everything may be moved: for the comparison with a plain one.
         self._everywhere = search_region(self.search_domain, self.metric_, rows, owner=owner)
-        self.eps_ = auto_eps(self.metric_, rows.x, self._random) if self.eps == "auto" else self.eps
+        self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if self.eps == "auto" else self.eps
+        self._first_eps = self.eps_
         self.search_ = auto_search(searched, self.search_domain_) if self.search == "auto" else self.search
 
     def _objective(self) -> Objective:
@@ -177,14 +179,24 @@ class RobustClassifier(NetworkClassifier):
         if held_out is None or not self.baseline:
             return found
         plain = self._plain_network(batch, held_out)
+        self.beside_baseline_ = self._seen_beside(plain, held_out)
+        while self.eps == "auto" and self.eps_ > 0 and self.beside_baseline_.lost > TOLERATED:
+            self.eps_ = smaller_eps(self.eps_, self._first_eps)
+            self._restore(self._width)
+            again = self._train(batch, held_out)
+            self._finish(again)
+            if again.status not in ("finished", "stopped_early"):
+                return found
+            self.beside_baseline_ = self._seen_beside(plain, held_out)
+        return found + sayings(self.beside_baseline_, owner=owner)
+
+    def _seen_beside(self, plain: Any, held_out: HeldOut) -> BesideBaseline:
+        """The network beside a plain one, by the loss of one that sees everything and is moved everywhere."""
         objective = self._objective_of(self.metric_, self._everywhere)
         assert self._state is not None
         nets = (behind_projection(self.network_, self.removed_), plain)
         losses = [objective.robust_loss(net, held_out.people, self._state) for net in nets]
-        self.beside_baseline_ = look_at(
-            self.module_, plain, held_out.people, self._sensitive, (losses[0], losses[1])
-        )
-        return found + sayings(self.beside_baseline_, owner=owner)
+        return look_at(self.module_, plain, held_out.people, self._sensitive, (losses[0], losses[1]))
 
     def _plain_network(self, batch: Batch, held_out: HeldOut) -> Any:
         """A network of the same build that sees everything, trained for accuracy alone."""
@@ -218,7 +230,7 @@ def _swallows(share: float, metric: FairMetric, owner: str) -> Finding:
     named = f" (told: {', '.join(metric.sensitive_features)})" if metric.sensitive_features else ""
     return Finding(
         "subspace_swallows",
-        f"{owner}: {share:.0%} of the variance of the rows costs nothing under the metric{named}, "
+        f"{owner}: {share:.0%} of the variance of all other columns costs nothing under the metric{named}, "
         f"{metric.null_space.dim} of {metric.n_features} directions: people who differ in nearly everything count as "
         "comparable, and little may be learned. Name fewer attributes, merge rare categories, or make only the "
         "sensitive columns themselves free: metric=ExpertSubspace([...]).",

@@ -40,7 +40,7 @@ class SenSeIClassifier(RobustClassifier):
     >>> import numpy as np
     >>> from likewise.fair_metrics import ExpertSubspace
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> clf = SenSeIClassifier(ExpertSubspace([0]), n_steps=500, random_state=0)
+    >>> clf = SenSeIClassifier(ExpertSubspace([0]), baseline=False, random_state=0)
     >>> clf.fit(X, X.sum(axis=1) > 0).predict([[-1.5, 1.0], [1.5, 1.0]]).tolist()
     [True, True]
     """

@@ -45,7 +45,7 @@ class SenSRClassifier(RobustClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> y = X[:, 0] + X[:, 1] > 0
-    >>> clf = SenSRClassifier(ExpertSubspace([0]), n_steps=200, random_state=0).fit(X, y)
+    >>> clf = SenSRClassifier(ExpertSubspace([0]), baseline=False, random_state=0).fit(X, y)
     >>> clf.predict([[-3.0, 1.0], [3.0, 1.0], [3.0, -1.0]]).tolist()
     [True, True, False]
     """

@@ -13,6 +13,7 @@ from likewise.domains import DataRangeDomain, Domain
 from likewise.fair_metrics import FairMetric
 
 __all__ = [
+    "TOLERATED",
     "VALIDATE_EVERY",
     "Auto",
     "Schedule",
@@ -20,6 +21,7 @@ __all__ = [
     "auto_schedule",
     "auto_search",
     "held_out_people",
+    "smaller_eps",
 ]
 
 Auto: TypeAlias = Literal["auto"]
@@ -30,9 +32,10 @@ _HELD_OUT_SHARE = 0.2
 # A loss is known to a percent or two by so many people; more would only cost time.
 _HELD_OUT_MOST = 2000
 _SMALLEST_BATCH, _LARGEST_BATCH = 64, 512
-_PAIRS = 4000
 # Of the mean squared fair distance between two people.
 _EPS_SHARE = 1e-4
+# Balanced accuracy that a budget may cost on people held out.
+TOLERATED = 0.02
 _SUBSPACE_STEPS, _FULL_STEPS = 5, 3
 # Steps between two looks at the people held out.
 VALIDATE_EVERY = 25
@@ -96,11 +99,11 @@ def held_out_people(n: int) -> int:
     return min(round(_HELD_OUT_SHARE * n), _HELD_OUT_MOST)
 
 
-def auto_eps(metric: FairMetric, x: FloatArray, rng: np.random.Generator) -> float:
+def auto_eps(metric: FairMetric, x: FloatArray, weights: FloatArray | None = None) -> float:
     """Return the budget ε that "auto" means: a small share of the mean squared fair distance between two people.
 
     So it does not depend on the number of columns nor on their units: people may be moved, on average, by a
-    fixed share of how far apart people are.
+    fixed share of how far apart people are. That mean is twice the trace of the covariance of Σ^½ x.
 
     Parameters
     ----------
@@ -108,19 +111,31 @@ def auto_eps(metric: FairMetric, x: FloatArray, rng: np.random.Generator) -> flo
         Of encoded rows.
     x : ndarray of shape (n, d)
         Encoded rows.
-    rng : numpy Generator
+    weights : ndarray of shape (n,), optional
+        What each row counts for.
 
     Examples
     --------
     >>> from likewise.fair_metrics import euclidean
-    >>> x = np.random.default_rng(0).normal(size=(500, 3))
-    >>> small, large = (auto_eps(euclidean(3), x * scale, np.random.default_rng(0)) for scale in (1.0, 2.0))
-    >>> bool(np.isclose(4.0 * small, large))
-    True
+    >>> x = np.array([[0.0, 0.0], [2.0, 0.0]])
+    >>> round(10_000 * auto_eps(euclidean(2), x), 6)  # in half of all draws, two people are 2 apart
+    2.0
     """
-    first, second = rng.integers(len(x), size=(2, _PAIRS))
-    apart = metric.without_feature_map().squared_norm(x[first] - x[second])
-    return _EPS_SHARE * float(apart.mean())
+    places = metric.without_feature_map().embed(x)
+    centred = places - np.average(places, axis=0, weights=weights)
+    spread = np.average(np.square(centred), axis=0, weights=weights).sum()
+    return _EPS_SHARE * 2.0 * float(spread)
+
+
+def smaller_eps(eps: float, first: float) -> float:
+    """Return the budget to try after one that cost too much accuracy: a tenth of the first, then none.
+
+    Examples
+    --------
+    >>> smaller_eps(0.5, 0.5), smaller_eps(0.05, 0.5)
+    (0.05, 0.0)
+    """
+    return first / 10.0 if eps >= first else 0.0
 
 
 def auto_search(metric: FairMetric, domain: Domain | None) -> GradientSearch:
