@@ -210,9 +210,8 @@ def _cocl() -> Any:
 def _sensei() -> Any:
     from likewise.estimators import SenSeIClassifier
     from likewise.estimators.presets import AS_PUBLISHED
-    from likewise.estimators.sensei import SEARCH
 
-    choices = {"search": SEARCH, "search_domain": "data", "n_steps": 2000, "batch_size": 1000, "lr": 1e-3}
+    choices = {"search": None, "search_domain": "data", "n_steps": 2000, "batch_size": 1000, "lr": 1e-3}
     return SenSeIClassifier(_paper_subspace(), eps=1e-3, **{**AS_PUBLISHED, **choices})
 
 
