@@ -191,7 +191,9 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         result = self._train(part, held_out, checkpoint=self.checkpoint, resume=self.resume)
         self._finish(result)
         if result.status in ("finished", "stopped_early"):
-            self.findings_ += self._look_back(part, held_out)
+            # What it says comes after what the last training said, which may be another than this one.
+            more = self._look_back(part, held_out)
+            self.findings_ += more
         if current_ranks().first:
             warn_about(self.findings_, stacklevel=4)
         return self

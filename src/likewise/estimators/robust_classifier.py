@@ -168,7 +168,10 @@ class RobustClassifier(NetworkClassifier):
 
     def _finish(self, result: TrainingResult) -> Self:
         super()._finish(result)
-        if self.eps_ == 0 and not searched_metric(self.metric_, self.removed_).null_space.dim:
+        if (
+            getattr(self, "eps_", self.eps) == 0
+            and not searched_metric(self.metric_, self.removed_).null_space.dim
+        ):
             # Everything that costs nothing was taken away before: there was nothing to search for.
             self.findings_ = tuple(one for one in self.findings_ if one.code != "search_found_nothing")
         return self
@@ -182,7 +185,8 @@ class RobustClassifier(NetworkClassifier):
         self.beside_baseline_ = self._seen_beside(plain, held_out)
         while self.eps == "auto" and self.eps_ > 0 and self.beside_baseline_.lost > TOLERATED:
             self.eps_ = smaller_eps(self.eps_, self._first_eps)
-            self._restore(self._width)
+            # From the weights that the larger budget gave: most of the way is the same.
+            self.objective_ = self._objective()
             again = self._train(batch, held_out)
             self._finish(again)
             if again.status not in ("finished", "stopped_early"):
