@@ -189,6 +189,8 @@ class RobustClassifier(NetworkClassifier):
             self.objective_ = self._objective()
             again = self._train(batch, held_out)
             self._finish(again)
+            # It began where the training before had ended, so its loss had no way to fall.
+            self.findings_ = tuple(one for one in self.findings_ if one.code != "loss_flat")
             if again.status not in ("finished", "stopped_early"):
                 return found
             self.beside_baseline_ = self._seen_beside(plain, held_out)
