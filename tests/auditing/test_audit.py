@@ -118,7 +118,7 @@ def test_a_pipeline_on_raw_frames(data, metric):
         data.frame_train, data.y_train
     )
     found = audit(pipeline, data.frame_test, data.y_test, metric=metric, domain=data.domain)
-    assert found.search == "candidates"
+    assert found.search == "candidates, enumeration, domain"
     assert found.gap >= found.pure_gap > 0
 
 
@@ -168,7 +168,7 @@ def test_unfair_models_stop_a_build_and_fair_ones_do_not(result, data, metric):
     with pytest.raises(UnfairError, match=r"adds .* more than delta=0\.01"):
         result.raise_if_unfair(0.01)
     result.raise_if_unfair(100.0)
-    assert result.verdict(0.01) == "unfair"
+    assert result.verdict(0.01) == "unfair (shown)"
     constant = audit(
         lambda X: np.tile([0.3, 0.7], (len(X), 1)),
         data.frame_test,
@@ -211,7 +211,7 @@ def test_a_model_that_answers_in_the_wrong_shape(data, metric):
     ("change", "message"),
     [
         ({"eps": -1}, "'eps' must be a finite number >= 0"),
-        ({"search": "magic"}, "one of auto, candidates, gradient, exact"),
+        ({"search": "magic"}, "one of auto, candidates, gradient, domain, exact"),
         ({"metric": 3}, "FairMetric, or a learner"),
         ({"delta": "big"}, "'delta'"),
         ({"edits": ["gender"]}, "gender"),
@@ -298,5 +298,5 @@ def test_a_linear_model_gets_bounds_from_above(data, metric):
     assert population.about == "population"
     assert population.confidence == 0.95
     assert population.value > bound.value - 0.5
-    assert found.verdict(bound.gap + 1e-6) == "fair"
-    assert found.verdict(found.gap - 1e-6) == "unfair"
+    assert found.verdict(bound.gap + 1e-6) == "fair (proved)"
+    assert found.verdict(found.gap - 1e-6) == "unfair (shown)"

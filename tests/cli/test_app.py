@@ -32,9 +32,18 @@ def test_help_lists_the_verbs_without_torch():
     assert result["cpu"] < 0.5
     from likewise.cli.app import VERBS
 
-    assert {"demo", "audit", "train", "learn-metric", "compare", "reproduce", "datasets", "version"} == set(
-        VERBS
-    )
+    verbs = {
+        "demo",
+        "audit",
+        "verify",
+        "train",
+        "learn-metric",
+        "compare",
+        "reproduce",
+        "datasets",
+        "version",
+    }
+    assert verbs == set(VERBS)
     for verb in VERBS:
         assert any(line.strip().startswith(verb) for line in help_lines)
 

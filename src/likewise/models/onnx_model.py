@@ -17,7 +17,7 @@ from likewise.core.extras import require
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import Model, OutputKind, look_like_probabilities
 
-__all__ = ["OnnxModel", "empty_feeds", "open_session"]
+__all__ = ["OnnxModel", "empty_feeds", "graph_bytes", "open_session"]
 
 _NUMPY: dict[str, np.dtype[Any]] = {
     "tensor(float)": np.dtype(np.float32),
@@ -85,7 +85,7 @@ class OnnxModel(Model):
         _check_inputs(self._inputs)
         objective = as_loss(loss)
         chosen = _choose(list(self.session.get_outputs()), objective, output_name)
-        self._output: str = chosen.name
+        self.output_name: str = chosen.name
         kind = _kind(chosen, objective, output, self.session)
         self._guess = output == "auto" and kind == "scores"
         several = len(self._inputs) > 1
@@ -105,7 +105,7 @@ class OnnxModel(Model):
     def __getstate__(self) -> dict[str, Any]:
         # A session cannot be sent to another process; the graph that it runs can.
         state = {name: value for name, value in self.__dict__.items() if name not in ("session", "_inputs")}
-        return state | {"graph": _graph_bytes(self.session)}
+        return state | {"graph": graph_bytes(self.session)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.session = open_session(state["graph"])
@@ -119,7 +119,7 @@ class OnnxModel(Model):
             feeds = {
                 name: np.resize(values, (self._fixed, values.shape[1])) for name, values in feeds.items()
             }
-        wanted = [self._output] if self._label is None else [self._output, self._label]
+        wanted = [self.output_name] if self._label is None else [self.output_name, self._label]
         answer, *labels = self.session.run(wanted, feeds)
         if isinstance(answer, list):
             answer = self._from_maps(answer)
@@ -160,7 +160,7 @@ class OnnxModel(Model):
     def _check_whole(self, outputs: FloatArray) -> None:
         if self._guess and look_like_probabilities(outputs):
             raise ModelError(
-                f"OnnxModel: the output {self._output!r} looks like probabilities (every row sums to 1), and logits "
+                f"OnnxModel: the output {self.output_name!r} looks like probabilities (every row sums to 1), and logits "
                 "were expected. Pass output='probabilities' to as_model, or output='logits' if they are logits."
             )
 
@@ -193,7 +193,7 @@ def open_session(model: Any) -> Any:
         raise FormatError(f"as_model: this is no ONNX model that onnxruntime can run: {error}") from error
 
 
-def _graph_bytes(session: Any) -> bytes:
+def graph_bytes(session: Any) -> bytes:
     """Return the graph of a session, from memory or from its file."""
     raw, path = getattr(session, "_model_bytes", None), getattr(session, "_model_path", None)
     if raw:

@@ -11,7 +11,11 @@ import numpy as np
 from likewise.auditing.bounds.table_layout import IntArray
 from likewise.core.arrays import FloatArray
 
-__all__ = ["Brackets", "RegionBudget"]
+__all__ = ["INTERRUPTED", "Brackets", "RegionBudget"]
+
+INTERRUPTED = (
+    "the proof was interrupted: what is shown and proved holds, and would be narrower had it gone on"
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class Brackets:
         A person is closed when upper − lower ≤ tol + slack.
     slack : float
         The model's own rounding, within `upper`.
+    interrupted : bool
+        Whether the work was broken off (Ctrl-C): valid all the same, and wider.
     """
 
     lower: FloatArray
@@ -61,6 +67,7 @@ class Brackets:
     nodes: IntArray
     tol: float
     slack: float = 0.0
+    interrupted: bool = False
 
     @property
     def closed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -10,7 +10,18 @@ import numpy as np
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray
 
-__all__ = ["ByteArray", "Regions", "Split", "divide", "encoded_box", "halves", "keep_only", "whole_domain"]
+__all__ = [
+    "ByteArray",
+    "Regions",
+    "Split",
+    "box_means",
+    "divide",
+    "encoded_box",
+    "halves",
+    "keep_only",
+    "open_columns",
+    "whole_domain",
+]
 
 ByteArray: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -148,6 +159,24 @@ def halves(layout: TableLayout, regions: Regions, column: IntArray, values: Floa
     return Split(column, cut, left)
 
 
+def open_columns(layout: TableLayout, regions: Regions) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which columns have more than one value left in each region, (n, P).
+
+    Examples
+    --------
+    >>> from likewise.domains import BoxDomain
+    >>> layout = TableLayout.of(BoxDomain([0.0, 0.0], [1.0, 1.0]))
+    >>> part = Regions(np.array([[0.0, 0.5]]), np.array([[1.0, 0.5]]), np.zeros((1, 0), dtype=np.uint8))
+    >>> open_columns(layout, part)
+    array([[ True, False]])
+    """
+    found = regions.high > regions.low
+    first = np.append(layout.offset, layout.n_categories)
+    for i in np.flatnonzero(layout.is_category):
+        found[:, i] = regions.allowed[:, first[i] : first[i + 1]].sum(axis=1) > 1
+    return found
+
+
 def encoded_box(layout: TableLayout, regions: Regions) -> tuple[FloatArray, FloatArray]:
     """Return the box around each region in encoded units: lower and upper, (n, d)."""
     lower, upper = np.zeros((len(regions), layout.width)), np.ones((len(regions), layout.width))
@@ -165,3 +194,18 @@ def encoded_box(layout: TableLayout, regions: Regions) -> tuple[FloatArray, Floa
             upper[:, column.slice] = part
             lower[:, column.slice] = np.where(part.sum(axis=1, keepdims=True) == 1, part, 0.0)
     return lower, upper
+
+
+def box_means(lower: FloatArray, upper: FloatArray, blocks: IntArray) -> FloatArray:
+    """Mean of the rows of encoded boxes, (n, d): the middle of numbers, equal shares of the categories that are left.
+
+    Examples
+    --------
+    >>> box_means(np.zeros((1, 3)), np.array([[4.0, 1.0, 1.0]]), np.array([[1, 3, 0]]))
+    array([[2. , 0.5, 0.5]])
+    """
+    mean = (lower + upper) / 2.0
+    for first, last, _ in blocks:
+        part = upper[:, first:last]
+        mean[:, first:last] = part / np.maximum(part.sum(axis=1, keepdims=True), 1.0)
+    return mean

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,10 @@ from likewise.auditing.claims.intervals import frontier_gains
 from likewise.auditing.parts.memory_table import MemoryTable
 from likewise.auditing.parts.parquet_table import ParquetTable, Part
 from likewise.auditing.parts.part_sums import HARM_EDGES, Ending, FoundSums, SensitiveSums, SettledSums, Worst
+from likewise.auditing.parts.search_bar import search_bar
 from likewise.auditing.people.sensitive_twins import sensitive_twins
 from likewise.auditing.problem.audit_problem import AuditProblem
-from likewise.auditing.search.contract import Budget, Search
+from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.auditing.support.binned_steps import BinnedSteps
 from likewise.auditing.support.frontier import Floats, Frontier, Ints
 from likewise.auditing.support.frontier_steps import steps_of
@@ -65,6 +66,8 @@ class Job:
         Folder for frontiers.
     kept : dict
         The support of people who are in memory.
+    progress : bool
+        Show how far their searches are.
     """
 
     table: ParquetTable | MemoryTable
@@ -77,6 +80,7 @@ class Job:
     bits: int
     scratch: str
     kept: dict[int, Support] = field(default_factory=dict)
+    progress: bool = False
 
     def frontier_path(self, part: Part) -> Path:
         """Where the frontier of a part is kept."""
@@ -84,25 +88,37 @@ class Job:
 
 
 def search_people(job: Job, problem: AuditProblem) -> tuple[Support, Ending, dict[str, float]]:
-    """Run the searches on some people, one after the other, and say how they ended and what they cost."""
+    """Run the searches on some people, one after the other, and say how they ended and what they cost.
+
+    Ctrl-C ends those of people in memory with what was found and proved so far, if there is anything yet.
+    """
     support, ending = Support.start(problem), Ending()
     cpu: dict[str, float] = {}
-    for search in job.searches:
-        start = time.process_time()
-        if job.budget.spent:
-            reason = f"time was up before the {search.name} search; give the audit more (budget_seconds=…, --budget)"
-            ending = replace(ending.merge(Ending("not_converged", (reason,))), bound=ending.bound)
-            continue
-        found = search.improve(problem, support, job.eps, job.budget)
-        support = found.support
-        merged = ending.merge(Ending(found.status, found.reasons))
-        ending = replace(
-            merged,
-            bound=_lower(ending.bound, found.bound),
-            population_bound=_lower(ending.population_bound, found.population_bound),
-        )
-        cpu[search.name] = cpu.get(search.name, 0.0) + time.process_time() - start
+    with search_bar(show=job.progress) as watched:
+        for number, search in enumerate(job.searches):
+            start = time.process_time()
+            if job.budget.spent:
+                reason = f"time was up before the {search.name} search; give the audit more (budget_seconds=…, --budget)"
+                ending = ending.then(Found(support, "not_converged", (reason,)))
+                continue
+            try:
+                time_left = _share(job.budget, last=number + 1 == len(job.searches))
+                found = search.improve(problem, support, job.eps, watched(search.name, time_left))
+            except KeyboardInterrupt:
+                if not cpu or not isinstance(job.table, MemoryTable):
+                    raise
+                reason = f"the {search.name} search was broken off; what was found before it is kept"
+                ending = ending.then(Found(support, "not_converged", (reason,)))
+                break
+            support = found.support
+            ending = ending.then(found)
+            cpu[search.name] = cpu.get(search.name, 0.0) + time.process_time() - start
     return support, ending, cpu
+
+
+def _share(budget: Budget, *, last: bool) -> Budget:
+    """Leave half of the time to the searches that come after, which is where bounds are proved."""
+    return budget if last or budget.seconds is None else Budget(max(0.5 * budget.left, 1e-3))
 
 
 def search_part(job: Job, part: Part) -> FoundSums:
@@ -140,6 +156,7 @@ def _added_up(
         changed=int(support.changed.sum()),
         sensitive=sensitive,
         steps=BinnedSteps.of(steps, bits=job.bits),
+        changes=BinnedSteps.of(steps_of(support.change_frontier()), bits=job.bits),
         largest=max(float(frontier.loss.max()), support.problem.largest_loss),
         worst=Worst.of(gain, person, moved, top=job.top),
         ending=ending,
@@ -248,10 +265,3 @@ def _map_chunks(job: Job, part: Part, taken: Ints) -> Iterator[pa.Table]:
 def clipped_corners(frontier: Frontier, taken: Ints) -> Ints:
     """Return the corner of each row after so many steps; its last one where rounding took a step away."""
     return np.asarray(np.minimum(frontier.indptr[:-1] + taken, frontier.indptr[1:] - 1))
-
-
-def _lower(one: Any, other: Any) -> Any:
-    """The tighter of two bounds, either of which may be missing."""
-    if one is None or other is None:
-        return one or other
-    return one if one.value <= other.value else other

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -42,6 +43,8 @@ class Budget:
     ----------
     seconds : float, optional
         Of wall time, from when the budget was made; None for as long as it takes.
+    watch : callable, optional
+        Hears how far a search is: the share of its work that is done.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Budget:
 
     seconds: float | None = None
     _start: float = field(default_factory=time.time, repr=False)
+    watch: Callable[[float], None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.seconds is not None:
@@ -65,6 +69,11 @@ class Budget:
     def spent(self) -> bool:
         """Whether the time is up."""
         return self.left <= 0
+
+    def tell(self, share: float) -> None:
+        """Say that so much of a search is done, for whoever looks on."""
+        if self.watch is not None:
+            self.watch(min(max(share, 0.0), 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +92,8 @@ class Found:
         From above, about the people at hand.
     population_bound : Bound, optional
         From above, about the people they were drawn from.
+    more : tuple of Bound
+        Further bounds: at ε = 0 where the audit asks about another ε, and of the share of changed decisions.
     """
 
     support: Support
@@ -90,6 +101,7 @@ class Found:
     reasons: tuple[str, ...] = ()
     bound: Bound | None = None
     population_bound: Bound | None = None
+    more: tuple[Bound, ...] = ()
 
 
 class Search(ABC):
@@ -102,10 +114,13 @@ class Search(ABC):
     in_parts : bool
         Whether what is found for a person depends on that person alone (and on what `prepare` filled in), so that
         people can be searched part by part, anywhere, with the same result.
+    optional : bool
+        Whether it is left out without an error where it cannot serve, even when searches were asked for by name.
     """
 
     name: ClassVar[str]
     in_parts: ClassVar[bool] = False
+    optional: ClassVar[bool] = False
 
     @property
     def pool_size(self) -> int:
@@ -119,6 +134,10 @@ class Search(ABC):
     def why_not(self, problem: AuditProblem) -> str | None:
         """Say why this search cannot serve a problem; None where it can."""
         return None
+
+    def settles(self, eps: float) -> bool:
+        """Whether its answer at ε is exact, so that "auto" needs no search after it."""
+        return False
 
     def prepare(self, problem: AuditProblem) -> Search:
         """Return this search with everything filled in that is learned from people (of a sample, where in parts)."""
