@@ -79,13 +79,14 @@ def choose_blindness(
     >>> choose_blindness("auto", metric, x * [5.0, 1.0], owner="fit")
     'columns'
     """
-    if blind_to is None or (isinstance(blind_to, str) and blind_to in ("subspace", "columns")):
-        found: BlindTo | None = blind_to
-        return found
-    if not isinstance(blind_to, str) or blind_to != "auto":
+    if blind_to is None:
+        return None
+    if not isinstance(blind_to, str) or blind_to not in ("auto", "subspace", "columns"):
         raise bad_parameter(
             owner, "blind_to", allowed="'auto', 'subspace', 'columns' or None", got=repr(blind_to)
         )
+    if blind_to != "auto":
+        return "subspace" if blind_to == "subspace" else "columns"
     return "subspace" if share_swallowed(x, metric.null_space, sensitive) <= MOST else "columns"
 
 
