@@ -81,6 +81,7 @@ def twin_flips(net: nn.Module, x: FloatArray, sensitive: list[int]) -> float:
 
     Examples
     --------
+    >>> import torch
     >>> net = nn.Linear(2, 2, bias=False)
     >>> _ = net.weight.data.copy_(torch.tensor([[0.0, 0.0], [1.0, 2.0]]))
     >>> twin_flips(net, np.array([[1.0, -1.0], [3.0, 1.0]]), [1])

@@ -61,7 +61,7 @@ def who_swallows(
     >>> phi = np.random.default_rng(0).normal(size=(200, 4))
     >>> found = {"race": np.eye(4)[1:3], "sex": np.eye(4)[3:]}
     >>> print(who_swallows(phi, found, [0], Subspace.from_directions(np.eye(4)[1:])))
-    100% of the variance of the other columns is free, 63% by the 2 directions of 'race', 37% by the 1 of 'sex'
+    100% of the variance of the other columns is free, 64% by the 2 directions of 'race', 36% by the 1 of 'sex'
     >>> who_swallows(phi, {"sex": np.eye(4)[3:]}, [0], Subspace.from_directions(np.eye(4)[3:])) is None
     True
     """
