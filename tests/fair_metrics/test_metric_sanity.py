@@ -17,7 +17,7 @@ def people():
     n = 400
     region = rng.integers(6, size=n)
     columns = {f"c{i}": rng.normal(size=n) + 2.0 * (region == i) for i in range(6)}
-    columns |= {f"d{i}": rng.normal(size=n) for i in range(2)}
+    columns |= {f"d{i}": rng.normal(size=n) for i in range(1)}
     sex = np.where(columns["c0"] + rng.normal(size=n) > 0, "F", "M")
     gain = np.where(rng.random(n) < 0.9, 0, rng.integers(1, 10**5, n))
     return pd.DataFrame({**columns, "gain": gain, "sex": sex, "region": region.astype(str)})

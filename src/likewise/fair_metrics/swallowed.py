@@ -12,8 +12,12 @@ from likewise.core.subspace import Subspace
 
 __all__ = ["MOST", "share_swallowed", "who_swallows"]
 
-# A metric that makes more than this share free calls people comparable who differ in nearly everything.
+# A network that is blind to more than this share has too little left to learn from.
 MOST = 0.5
+# A metric that makes more than this share free calls people comparable who differ in nearly everything. One direction
+# alone does so only where there are hardly any columns.
+_NEARLY_ALL = 0.8
+_SEVERAL = 2
 # A share is known to a percent by so many rows.
 _ROWS = 10_000
 
@@ -43,7 +47,7 @@ def share_swallowed(x: FloatArray, free: Subspace, sensitive: Sequence[int] = ()
 def who_swallows(
     phi: FloatArray, directions: Mapping[Any, FloatArray], own: Sequence[int], whole: Subspace
 ) -> str | None:
-    """Return a sentence about attributes whose directions take most of the other columns' variance; None where none do.
+    """Return a sentence about attributes whose directions take nearly all of the other columns' variance; else None.
 
     Parameters
     ----------
@@ -67,7 +71,7 @@ def who_swallows(
     """
     some = np.asarray(phi[:: max(1, len(phi) // _ROWS)], dtype=float)
     share = share_swallowed(some, whole, own)
-    if share <= MOST:
+    if share <= _NEARLY_ALL or sum(len(rows) for rows in directions.values()) < _SEVERAL:
         return None
     parts = []
     for name, rows in directions.items():
