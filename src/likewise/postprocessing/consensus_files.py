@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,7 +40,9 @@ def save_consensus(consensus: TwinConsensus, path: str | os.PathLike[str]) -> No
         "takes_frame": consensus.takes_frame,
         "classes": labels,
     }
-    write_with_sidecar(path, _model_bytes(consensus.model, Path(path)), _KIND, about)
+    data, inner = _model_bytes(consensus.model, Path(path))
+    # A model that is a file and a description itself keeps its description inside of ours.
+    write_with_sidecar(path, data, _KIND, about if inner is None else about | {"inner": inner})
 
 
 def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
@@ -63,7 +67,7 @@ def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ())
     about = read_sidecar(where)
     if about is None or about["likewise"] != _KIND:
         raise FormatError(f"{where.name} has no {sidecar_path(where).name} of a TwinConsensus beside it.")
-    native = read_model(where, trusted=trusted, sidecar=False).native
+    native = _read_native(where, about.get("inner"), trusted)
     try:
         factors = read_factors(about["factors"])
         loaded = TwinConsensus(
@@ -117,9 +121,30 @@ def read_factors(stored: Sequence[Mapping[str, Any]]) -> tuple[TwinFactor, ...]:
     )
 
 
-def _model_bytes(model: Any, path: Path) -> bytes:
-    """The model in its library's own format."""
-    roots = {kind.__module__.split(".")[0] for kind in type(model).__mro__}
+def _read_native(path: Path, inner: Any, trusted: Sequence[str]) -> Any:
+    """The model inside; one with a description of its own is read beside it, in a folder that is gone afterwards."""
+    if inner is None:
+        return read_model(path, trusted=trusted, sidecar=False).native
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / path.name
+        shutil.copyfile(path, copy)
+        sidecar_path(copy).write_text(json.dumps(inner), encoding="utf-8")
+        return read_model(copy, trusted=trusted).native
+
+
+def _model_bytes(model: Any, path: Path) -> tuple[bytes, dict[str, Any] | None]:
+    """The model in its library's own format, and its own description where it has one."""
+    if "likewise" in _roots(model) and hasattr(model, "save"):
+        return _saved(model, path.suffix)
+    return _plain_bytes(model, path), None
+
+
+def _roots(model: Any) -> set[str]:
+    return {kind.__module__.split(".")[0] for kind in type(model).__mro__}
+
+
+def _plain_bytes(model: Any, path: Path) -> bytes:
+    roots = _roots(model)
     if isinstance(model, (bytes, bytearray)):
         return bytes(model)
     if isinstance(model, (str, os.PathLike)):
@@ -131,8 +156,8 @@ def _model_bytes(model: Any, path: Path) -> bytes:
         return bytes(booster.save_raw("json" if path.suffix == ".json" else "ubj"))
     if "lightgbm" in roots:
         return str(getattr(model, "booster_", model).model_to_string()).encode()
-    if "catboost" in roots or ("likewise" in roots and hasattr(model, "save")):
-        return _saved(model, ".cbm" if "catboost" in roots else ".safetensors")
+    if "catboost" in roots:
+        return _saved(model, ".cbm")[0]
     if "sklearn" in roots:
         io = require("skops.io", extra="skops", why="Writing a scikit-learn model without pickle")
         return bytes(io.dumps(model))
@@ -142,13 +167,8 @@ def _model_bytes(model: Any, path: Path) -> bytes:
     )
 
 
-def _saved(model: Any, suffix: str) -> bytes:
+def _saved(model: Any, suffix: str) -> tuple[bytes, dict[str, Any] | None]:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / f"model{suffix}"
         (model.save if hasattr(model, "save") else model.save_model)(str(target))
-        if sidecar_path(target).exists():
-            raise InputError(
-                f"{_OWNER}: a {type(model).__name__} is two files already. It needs no consensus for the columns that "
-                "it never looks at; name others at its training instead."
-            )
-        return target.read_bytes()
+        return target.read_bytes(), read_sidecar(target)
