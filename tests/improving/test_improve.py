@@ -37,7 +37,7 @@ def test_the_choice_follows_the_rule_and_is_trained_on_all_training_people(found
     values = {a.name: {key: a[key] for key in RULE_FIGURES} for a in found.alternatives}
     assert found.chosen == Rule(within=0.3).choose(values)
     assert found.chosen != "plain"
-    assert values["plain"]["changed decisions"] > 0.1
+    assert values["plain"]["changed decisions"] > 0.05
     assert values["twins"]["changed decisions"] == 0.0
     assert values["twins"]["pure gap"] < 0.2 * values["plain"]["pure gap"]
     assert found.n_train == 480

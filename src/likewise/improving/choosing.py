@@ -111,10 +111,12 @@ def improve(
     >>> import pandas as pd
     >>> from likewise.improving.families.boosting import BoostingCandidate
     >>> random = np.random.default_rng(0)
-    >>> people = pd.DataFrame({"sex": random.choice(["F", "M"], 400), "skill": random.normal(size=400)})
+    >>> people = pd.DataFrame(random.normal(size=(400, 3)), columns=["skill", "talk", "test"])
+    >>> people["sex"] = random.choice(["F", "M"], 400)
     >>> hired = (people["skill"] + 0.3 * (people["sex"] == "M") + 0.3 * random.normal(size=400) > 0).astype(int)
-    >>> two = [BoostingCandidate("plain", "", blind=False), BoostingCandidate("blind", "")]
-    >>> result = improve(people, hired, sensitive=["sex"], candidates=two, rule=Rule(within=0.1))
+    >>> few = {"n_estimators": 20, "max_depth": 2}
+    >>> two = [BoostingCandidate("plain", "", blind=False, choices=few), BoostingCandidate("blind", "", choices=few)]
+    >>> result = improve(people, hired, sensitive=["sex"], candidates=two, rule=Rule(within=0.1), folds=2)
     >>> result.chosen, result.unseen.surprises
     ('blind', ())
     """
@@ -208,10 +210,11 @@ def _search(
 def _chosen(
     ground: Ground, candidates: Sequence[Candidate], searched: _Searched, rule: Rule, confidence: float
 ) -> Improvement:
-    tallies = {
-        name: pooled([Tally.from_plain(cell.result.extras["tally"]) for cell in cells])
+    folds = {
+        name: [Tally.from_plain(cell.result.extras["tally"]) for cell in cells]
         for name, cells in searched.cells.items()
     }
+    tallies = {name: pooled(parts) for name, parts in folds.items()}
     values = {name: rule_figures(tally) for name, tally in tallies.items()}
     enough, name = rule.allowed(values), rule.choose(values)
     alternatives = tuple(
@@ -228,8 +231,10 @@ def _chosen(
     )
     chosen = next(candidate for candidate in candidates if candidate.name == name)
     reference = next(candidate for candidate in candidates if candidate.name in tallies)
-    model, unseen = _on_unseen(chosen, ground, tallies, confidence)
-    before = unseen if reference is chosen else _on_unseen(reference, ground, tallies, confidence)[1]
+    model, unseen = _on_unseen(chosen, ground, folds[name], confidence)
+    before = (
+        unseen if reference is chosen else _on_unseen(reference, ground, folds[reference.name], confidence)[1]
+    )
     return Improvement(
         alternatives=alternatives,
         rule=rule,
@@ -249,10 +254,10 @@ def _chosen(
 
 
 def _on_unseen(
-    candidate: Candidate, ground: Ground, tallies: dict[str, Tally], confidence: float
+    candidate: Candidate, ground: Ground, folds: Sequence[Tally], confidence: float
 ) -> tuple[Any, Unseen]:
     announced = expected_figures(
-        tallies[candidate.name],
+        folds,
         n_people=len(ground.test),
         n_audited=ground.n_audited,
         confidence=confidence,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from scipy import stats
@@ -12,7 +12,7 @@ from likewise.core.arrays import FloatArray
 from likewise.evaluation.bootstrap import bootstrap_counts
 from likewise.evaluation.measures import Interval, Measure
 from likewise.evaluation.proportions import proportion_interval
-from likewise.improving.tally import Spread, Tally
+from likewise.improving.tally import Spread, Tally, pooled
 
 __all__ = [
     "ACCURACY",
@@ -29,7 +29,7 @@ __all__ = [
 ACCURACY, CHANGED = "balanced accuracy", "changed decisions"
 PURE_GAP, GAP, GROUP_GAP = "pure gap", "gap at ε", "group gap"
 
-N_DRAWS = 4000
+N_DRAWS = 2000
 # Jeffreys' prior of a share: nothing is taken for impossible because it was not seen.
 _PRIOR = 0.5
 
@@ -59,7 +59,7 @@ def seen_figures(tally: Tally, *, confidence: float = 0.95, seed: int = 0) -> tu
     """
     found = []
     for number, (name, cells, statistic) in enumerate(_counted(tally)):
-        value = float(statistic(cells[None].astype(float))[0, 0])
+        value = _value(cells, statistic)
         if name == CHANGED:
             interval = proportion_interval(int(cells[1]), int(cells.sum()), confidence=confidence)
         else:
@@ -81,7 +81,7 @@ def rule_figures(tally: Tally) -> dict[str, float]:
     >>> rule_figures(tally)
     {'balanced accuracy': 0.75, 'changed decisions': 0.25, 'pure gap': 0.0, 'gap at ε': 0.1, 'group gap': 0}
     """
-    values = {name: float(f(cells[None].astype(float))[0, 0]) for name, cells, f in _counted(tally)}
+    values = {name: _value(cells, f) for name, cells, f in _counted(tally)}
     return {
         ACCURACY: values.pop(ACCURACY),
         CHANGED: values.pop(CHANGED),
@@ -92,19 +92,20 @@ def rule_figures(tally: Tally) -> dict[str, float]:
 
 
 def expected_figures(
-    tally: Tally, *, n_people: int, n_audited: int, confidence: float = 0.95, seed: int = 0
+    folds: Sequence[Tally], *, n_people: int, n_audited: int, confidence: float = 0.95, seed: int = 0
 ) -> tuple[Measure, ...]:
     """Return what the same figures of other people are expected to be: prediction intervals that hold together.
 
-    A figure of people not seen yet varies twice: by who was seen, and by who will be. With k figures each interval has
-    the level 1 − (1 − confidence)/k, so that all of them hold with `confidence` (Bonferroni). Counts are drawn from
-    their predictive distribution (Dirichlet-multinomial, Jeffreys' prior); gaps have Student's t with the variance
-    s²(1/n + 1/m).
+    A figure of people not seen yet varies by who was seen, by who will be, and by the training: no two trainings give
+    the same model. The first two come from the counts (Dirichlet-multinomial with Jeffreys' prior) and, for gaps, from
+    the variance s²(1/n + 1/m); the third is by how much the folds differ beyond that, τ²(1 + 1/k) with k − 1 degrees of
+    freedom. With q figures each interval has the level 1 − (1 − confidence)/q, so that all of them hold with
+    `confidence` (Bonferroni).
 
     Parameters
     ----------
-    tally : Tally
-        Of the people seen.
+    folds : sequence of Tally
+        Of the people of each fold, judged by a model of the others.
     n_people : int
         People not seen yet.
     n_audited : int
@@ -119,24 +120,65 @@ def expected_figures(
     Examples
     --------
     >>> tally = Tally(np.array([[10, 30], [20, 60]]), {}, np.array([120, 0]), Spread(120, 0, 0), Spread(120, 12, 3))
-    >>> wide = expected_figures(tally, n_people=30, n_audited=30)
+    >>> wide = expected_figures([tally, tally], n_people=30, n_audited=30)
     >>> [m.name for m in wide if m.high > 0.13]
     ['balanced accuracy', 'gap at ε']
     """
-    level = 1 - (1 - confidence) / (4 + _n_groups(tally))
+    whole = pooled(folds)
+    level = 1 - (1 - confidence) / (4 + _n_groups(whole))
     random = np.random.default_rng(seed)
     found = []
-    for name, cells, statistic in _counted(tally):
-        m = n_audited if name == CHANGED else n_people
-        shares = random.dirichlet(cells + _PRIOR, size=N_DRAWS)
-        draws = statistic(random.multinomial(m, shares).astype(float))[:, 0]
-        low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2])
-        value = float(statistic(cells[None].astype(float))[0, 0])
-        found.append(Measure(name, value, float(low), float(high), "predictive"))
-    for name, spread in ((PURE_GAP, tally.pure_gap), (GAP, tally.gap)):
-        part = _of_spread(name, spread, 1 / spread.n + 1 / n_audited, level)
-        found.insert(-_n_groups(tally) or len(found), part)
+    parts = [list(_counted(tally)) for tally in folds]
+    for number, (name, cells, statistic) in enumerate(_counted(whole)):
+        size = n_audited if name == CHANGED else n_people
+        draws = _predicted(cells, statistic, size, random)
+        values = [_value(part[number][1], statistic) for part in parts]
+        within = [
+            _predicted(part[number][1], statistic, int(part[number][1].sum()), random) for part in parts
+        ]
+        # Predictions of as many people as were seen vary twice as much as what was seen.
+        noise = float(np.mean([np.nanvar(draw) for draw in within])) / 2
+        found.append(_between(name, _value(cells, statistic), draws, values, noise, level, random))
+    for name, spread, own in (
+        (PURE_GAP, whole.pure_gap, [tally.pure_gap for tally in folds]),
+        (GAP, whole.gap, [tally.gap for tally in folds]),
+    ):
+        half = math.sqrt(spread.variance * (1 / spread.n + 1 / n_audited)) if spread.n > 1 else 0.0
+        draws = spread.mean + half * random.standard_t(max(spread.n - 1, 1), size=N_DRAWS)
+        noise = float(np.mean([s.variance / s.n if s.n > 1 else 0.0 for s in own]))
+        measure = _between(name, spread.mean, draws, [s.mean for s in own], noise, level, random)
+        found.insert(-_n_groups(whole) or len(found), measure)
     return tuple(found)
+
+
+def _between(
+    name: str,
+    value: float,
+    draws: FloatArray,
+    folds: Sequence[float],
+    noise: float,
+    level: float,
+    random: np.random.Generator,
+) -> Measure:
+    """Add to draws how trainings differ: the variance of the folds' values beyond that of their people."""
+    k = len(folds)
+    if k > 1:
+        between = max(float(np.var(folds, ddof=1)) - noise, 0.0)
+        draws = draws + math.sqrt(between * (1 + 1 / k)) * random.standard_t(k - 1, size=len(draws))
+    low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Measure(name, value, max(float(low), 0.0), float(high), "predictive")
+
+
+def _predicted(
+    cells: FloatArray, statistic: CountStatistic, size: int, random: np.random.Generator
+) -> FloatArray:
+    """Draws of a figure of other people."""
+    shares = random.dirichlet(cells + _PRIOR, size=N_DRAWS)
+    return np.asarray(statistic(random.multinomial(size, shares).astype(float))[:, 0])
+
+
+def _value(cells: FloatArray, statistic: CountStatistic) -> float:
+    return float(statistic(cells[None].astype(float))[0, 0])
 
 
 def group_gap(figures: tuple[Measure, ...]) -> float:

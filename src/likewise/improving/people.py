@@ -124,7 +124,7 @@ def prepare_ground(
 
     Examples
     --------
-    >>> people = pd.DataFrame({"sex": ["F", "M"] * 100, "pay": np.arange(200)})
+    >>> people = pd.DataFrame({"sex": ["F", "M"] * 100, "age": np.arange(200) % 7, "pay": np.arange(200)})
     >>> ground = prepare_ground(people, people["pay"] > 99, sensitive=["sex"])
     >>> len(ground.train), len(ground.test), [len(fold) for fold in ground.folds]
     (160, 40, [32, 32, 32, 32, 32])
