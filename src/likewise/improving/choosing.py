@@ -113,7 +113,7 @@ def improve(
     >>> random = np.random.default_rng(0)
     >>> people = pd.DataFrame(random.normal(size=(400, 3)), columns=["skill", "talk", "test"])
     >>> people["sex"] = random.choice(["F", "M"], 400)
-    >>> hired = (people["skill"] + 0.3 * (people["sex"] == "M") + 0.3 * random.normal(size=400) > 0).astype(int)
+    >>> hired = (people["skill"] + (people["sex"] == "M") + 0.3 * random.normal(size=400) > 0.5).astype(int)
     >>> few = {"n_estimators": 20, "max_depth": 2}
     >>> two = [BoostingCandidate("plain", "", blind=False, choices=few), BoostingCandidate("blind", "", choices=few)]
     >>> result = improve(people, hired, sensitive=["sex"], candidates=two, rule=Rule(within=0.1), folds=2)
