@@ -17,7 +17,7 @@ from likewise.core.extras import require
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import Model, OutputKind, look_like_probabilities
 
-__all__ = ["OnnxModel", "empty_feeds", "open_session"]
+__all__ = ["OnnxModel", "empty_feeds", "graph_bytes", "open_session"]
 
 _NUMPY: dict[str, np.dtype[Any]] = {
     "tensor(float)": np.dtype(np.float32),
@@ -105,7 +105,7 @@ class OnnxModel(Model):
     def __getstate__(self) -> dict[str, Any]:
         # A session cannot be sent to another process; the graph that it runs can.
         state = {name: value for name, value in self.__dict__.items() if name not in ("session", "_inputs")}
-        return state | {"graph": _graph_bytes(self.session)}
+        return state | {"graph": graph_bytes(self.session)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.session = open_session(state["graph"])
@@ -193,7 +193,7 @@ def open_session(model: Any) -> Any:
         raise FormatError(f"as_model: this is no ONNX model that onnxruntime can run: {error}") from error
 
 
-def _graph_bytes(session: Any) -> bytes:
+def graph_bytes(session: Any) -> bytes:
     """Return the graph of a session, from memory or from its file."""
     raw, path = getattr(session, "_model_bytes", None), getattr(session, "_model_path", None)
     if raw:
