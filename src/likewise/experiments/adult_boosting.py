@@ -95,7 +95,7 @@ class BoostingRow:
         from likewise.estimators import FairBoostingClassifier
         from likewise.evaluation import Edit
 
-        told = {"sensitive_features": list(SENSITIVE), "edits": [Edit("relationship", SPOUSES)]}
+        told: dict[str, Any] = {"sensitive_features": list(SENSITIVE), "edits": [Edit("relationship", SPOUSES)]}
         return FairBoostingClassifier(**(told if self.blind else {}), **self.choices)
 
     def settings(self) -> dict[str, Any]:

@@ -35,6 +35,7 @@ _RUNS_CODE = ("pickle", "torch", "torchscript", "pt2")
 _READERS = {"estimator": "likewise.estimators.network_classifier:NetworkClassifier.load"}
 # The same for kinds that a description beside a model file names.
 _SIDECAR_READERS = {
+    "graph_smoothing": "likewise.postprocessing.smoothing_files:load_smoothing",
     "boosting": "likewise.estimators.boosting_files:load_boosting",
     "twin_consensus": "likewise.postprocessing.consensus_files:load_consensus",
 }

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.core.errors import FormatError, InputError
-from likewise.core.extras import require
+from likewise.core.errors import FormatError
 from likewise.evaluation.twins import TwinFactor
-from likewise.models.model_files import read_model
 from likewise.models.sidecars import plain_value, read_sidecar, sidecar_path, write_with_sidecar
+from likewise.postprocessing.wrapped_models import model_bytes, read_wrapped
 
 if TYPE_CHECKING:
     from likewise.postprocessing.twin_consensus import TwinConsensus
@@ -40,7 +36,7 @@ def save_consensus(consensus: TwinConsensus, path: str | os.PathLike[str]) -> No
         "takes_frame": consensus.takes_frame,
         "classes": labels,
     }
-    data, inner = _model_bytes(consensus.model, Path(path))
+    data, inner = model_bytes(consensus.model, Path(path), owner=_OWNER)
     # A model that is a file and a description itself keeps its description inside of ours.
     write_with_sidecar(path, data, _KIND, about if inner is None else about | {"inner": inner})
 
@@ -67,7 +63,7 @@ def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ())
     about = read_sidecar(where)
     if about is None or about["likewise"] != _KIND:
         raise FormatError(f"{where.name} has no {sidecar_path(where).name} of a TwinConsensus beside it.")
-    native = _read_native(where, about.get("inner"), trusted)
+    native = read_wrapped(where, about.get("inner"), trusted)
     try:
         factors = read_factors(about["factors"])
         loaded = TwinConsensus(
@@ -119,56 +115,3 @@ def read_factors(stored: Sequence[Mapping[str, Any]]) -> tuple[TwinFactor, ...]:
         TwinFactor(tuple(dict(setting) for setting in part["settings"]), bool(part["everybody"]))
         for part in stored
     )
-
-
-def _read_native(path: Path, inner: Any, trusted: Sequence[str]) -> Any:
-    """The model inside; one with a description of its own is read beside it, in a folder that is gone afterwards."""
-    if inner is None:
-        return read_model(path, trusted=trusted, sidecar=False).native
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / path.name
-        shutil.copyfile(path, copy)
-        sidecar_path(copy).write_text(json.dumps(inner), encoding="utf-8")
-        return read_model(copy, trusted=trusted).native
-
-
-def _model_bytes(model: Any, path: Path) -> tuple[bytes, dict[str, Any] | None]:
-    """The model in its library's own format, and its own description where it has one."""
-    if "likewise" in _roots(model) and hasattr(model, "save"):
-        return _saved(model, path.suffix)
-    return _plain_bytes(model, path), None
-
-
-def _roots(model: Any) -> set[str]:
-    return {kind.__module__.split(".")[0] for kind in type(model).__mro__}
-
-
-def _plain_bytes(model: Any, path: Path) -> bytes:
-    roots = _roots(model)
-    if isinstance(model, (bytes, bytearray)):
-        return bytes(model)
-    if isinstance(model, (str, os.PathLike)):
-        return Path(model).read_bytes()
-    if "onnx" in roots:
-        return bytes(model.SerializeToString())
-    if "xgboost" in roots:
-        booster = model.get_booster() if hasattr(model, "get_booster") else model
-        return bytes(booster.save_raw("json" if path.suffix == ".json" else "ubj"))
-    if "lightgbm" in roots:
-        return str(getattr(model, "booster_", model).model_to_string()).encode()
-    if "catboost" in roots:
-        return _saved(model, ".cbm")[0]
-    if "sklearn" in roots:
-        io = require("skops.io", extra="skops", why="Writing a scikit-learn model without pickle")
-        return bytes(io.dumps(model))
-    raise InputError(
-        f"{_OWNER}: a model of type {type(model).__name__} cannot be written without pickle. Save it in its own way, "
-        "and wrap it again after loading."
-    )
-
-
-def _saved(model: Any, suffix: str) -> tuple[bytes, dict[str, Any] | None]:
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / f"model{suffix}"
-        (model.save if hasattr(model, "save") else model.save_model)(str(target))
-        return target.read_bytes(), read_sidecar(target)

@@ -52,7 +52,8 @@ def summed_trees(model: Any, factors: Sequence[TwinFactor]) -> Any:
     columns = _columns(factors, booster)
     trees, groups = kept_trees(ensemble, kept_rounds(model))
     twins = [dict(parts) for parts in itertools.product(*(_codes(f, columns) for f in factors))]
-    summed, info = [], []
+    summed: list[dict[str, Any]] = []
+    info: list[int] = []
     for tree, group in zip(trees, groups, strict=True):
         for twin in twins:
             summed.append(_settled(tree, twin, factors, columns, len(twins)) | {"id": len(summed)})
@@ -112,7 +113,7 @@ def _settled(
     n_twins: int,
 ) -> dict[str, Any]:
     """A tree as it is for one twin, its leaves divided by the number of twins."""
-    new = copy.deepcopy(tree)
+    new: dict[str, Any] = copy.deepcopy(tree)
     sets = {
         int(node): set(tree["categories"][int(start) : int(start) + int(size)])
         for node, start, size in zip(
