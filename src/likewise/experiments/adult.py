@@ -291,7 +291,7 @@ _METHODS: dict[str, _Method] = {
     "Fair boosting": _Method(
         BoostingRow(choice=PenaltyChoice(), choices=_FAIR_TREES),
         "Boosted trees that see neither gender nor race nor whether a spouse is a husband or a wife, with a penalty on "
-        "the groups' differences: the least of 1, 1.25, 1.5, 1.75, 2, 2.5 and 3 whose Gap RMS is at most .056 (gender) and "
+        "the groups' differences: the least of 1.25, 1.5, 1.75, 2, 2.5 and 3 whose Gap RMS is at most .056 (gender) and "
         ".046 (race) in a cross-validation of the split's own training people.",
         60,
     ),

@@ -35,7 +35,7 @@ class PenaltyChoice:
     folds : int
     """
 
-    penalties: tuple[float, ...] = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
+    penalties: tuple[float, ...] = (1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
     limits: Mapping[str, float] = field(default_factory=lambda: {"sex": 0.056, "race": 0.046})
     folds: int = 3
 
@@ -95,7 +95,10 @@ class BoostingRow:
         from likewise.estimators import FairBoostingClassifier
         from likewise.evaluation import Edit
 
-        told: dict[str, Any] = {"sensitive_features": list(SENSITIVE), "edits": [Edit("relationship", SPOUSES)]}
+        told: dict[str, Any] = {
+            "sensitive_features": list(SENSITIVE),
+            "edits": [Edit("relationship", SPOUSES)],
+        }
         return FairBoostingClassifier(**(told if self.blind else {}), **self.choices)
 
     def settings(self) -> dict[str, Any]:

@@ -98,9 +98,8 @@ def expected_figures(
 
     A figure of people not seen yet varies by who was seen, by who will be, and by the training: no two trainings give
     the same model. The first two come from the counts (Dirichlet-multinomial with Jeffreys' prior) and, for gaps, from
-    the variance s²(1/n + 1/m); the third is by how much the folds differ beyond that, τ²(1 + 1/k) with k − 1 degrees of
-    freedom. With q figures each interval has the level 1 − (1 − confidence)/q, so that all of them hold with
-    `confidence` (Bonferroni).
+    the variance s²(1/n + 1/m); the third is by how much the k folds differ beyond that, τ²(1 + 1/k). With q figures
+    each interval has the level 1 − (1 − confidence)/q, so that all of them hold with `confidence` (Bonferroni).
 
     Parameters
     ----------
@@ -164,7 +163,7 @@ def _between(
     k = len(folds)
     if k > 1:
         between = max(float(np.var(folds, ddof=1)) - noise, 0.0)
-        draws = draws + math.sqrt(between * (1 + 1 / k)) * random.standard_t(k - 1, size=len(draws))
+        draws = draws + math.sqrt(between * (1 + 1 / k)) * random.normal(size=len(draws))
     low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return Measure(name, value, max(float(low), 0.0), float(high), "predictive")
 

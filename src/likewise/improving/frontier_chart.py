@@ -45,10 +45,15 @@ def frontier_svg(improvement: Improvement, unfairness: str, title: str) -> str:
     by_name = {one.name: (across.place(m.value), up.place(a.value)) for one, m, a in points}
     steps = " ".join(f"{x:.1f},{y:.1f}" for x, y in (by_name[name] for name in order))
     parts.append(f'<polyline class="frontier-line" points="{steps}"/>')
-    parts += [
-        _point(number, one, m, a, across, up, one.name == improvement.chosen)
+    drawn = [
+        (
+            one.name == improvement.chosen,
+            _point(number, one, m, a, across, up, one.name == improvement.chosen),
+        )
         for number, (one, m, a) in enumerate(points, start=1)
     ]
+    # The chosen one last, so that no other hides it.
+    parts += [svg for _, svg in sorted(drawn, key=lambda pair: pair[0])]
     said = escape(f"Balanced accuracy against {title}; the chosen model is {improvement.chosen}.")
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{said}">{"".join(parts)}</svg>'
 
