@@ -32,9 +32,17 @@ def test_help_lists_the_verbs_without_torch():
     assert result["cpu"] < 0.5
     from likewise.cli.app import VERBS
 
-    assert {"demo", "audit", "train", "learn-metric", "compare", "reproduce", "datasets", "version"} == set(
-        VERBS
-    )
+    assert {
+        "demo",
+        "audit",
+        "train",
+        "improve",
+        "learn-metric",
+        "compare",
+        "reproduce",
+        "datasets",
+        "version",
+    } == set(VERBS)
     for verb in VERBS:
         assert any(line.strip().startswith(verb) for line in help_lines)
 
