@@ -168,7 +168,7 @@ def test_unfair_models_stop_a_build_and_fair_ones_do_not(result, data, metric):
     with pytest.raises(UnfairError, match=r"adds .* more than delta=0\.01"):
         result.raise_if_unfair(0.01)
     result.raise_if_unfair(100.0)
-    assert result.verdict(0.01) == "unfair"
+    assert result.verdict(0.01) == "unfair (shown)"
     constant = audit(
         lambda X: np.tile([0.3, 0.7], (len(X), 1)),
         data.frame_test,
@@ -298,5 +298,5 @@ def test_a_linear_model_gets_bounds_from_above(data, metric):
     assert population.about == "population"
     assert population.confidence == 0.95
     assert population.value > bound.value - 0.5
-    assert found.verdict(bound.gap + 1e-6) == "fair"
-    assert found.verdict(found.gap - 1e-6) == "unfair"
+    assert found.verdict(bound.gap + 1e-6) == "fair (proved)"
+    assert found.verdict(found.gap - 1e-6) == "unfair (shown)"

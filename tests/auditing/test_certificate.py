@@ -22,15 +22,15 @@ HIGH = Bound(value=0.7, gap=0.2, eps=0.1, n=50, method="exact dual")
 
 
 def test_an_estimate_can_refute_but_never_certify():
-    assert {LOW.verdict(delta) for delta in (0.0, 0.09, 0.1, 1.0, 1e9)} == {"unfair", "not refuted"}
-    assert LOW.verdict(0.09) == "unfair"
+    assert {LOW.verdict(delta) for delta in (0.0, 0.09, 0.1, 1.0, 1e9)} == {"unfair (shown)", "not refuted"}
+    assert LOW.verdict(0.09) == "unfair (shown)"
     assert LOW.verdict(0.1) == "not refuted"
     assert Certificate(LOW).verdict(1e9) == "undecided"
 
 
 def test_a_bound_can_certify_but_never_refute():
-    assert {HIGH.verdict(delta) for delta in (0.0, 0.19, 0.2, 1.0)} == {"fair", "not certified"}
-    assert HIGH.verdict(0.2) == "fair"
+    assert {HIGH.verdict(delta) for delta in (0.0, 0.19, 0.2, 1.0)} == {"fair (proved)", "not certified"}
+    assert HIGH.verdict(0.2) == "fair (proved)"
     assert HIGH.verdict(0.19) == "not certified"
 
 
@@ -41,8 +41,8 @@ def test_verdicts_are_by_gap_unless_asked_otherwise():
         for claim in (LOW, HIGH, both):
             assert claim.verdict(delta) == claim.verdict(delta, of="gap")
         assert both.sentence(delta) == both.sentence(delta, of="gap")
-    assert (LOW.verdict(0.5), LOW.verdict(0.5, of="value")) == ("not refuted", "unfair")
-    assert (HIGH.verdict(0.25), HIGH.verdict(0.25, of="value")) == ("fair", "not certified")
+    assert (LOW.verdict(0.5), LOW.verdict(0.5, of="value")) == ("not refuted", "unfair (shown)")
+    assert (HIGH.verdict(0.25), HIGH.verdict(0.25, of="value")) == ("fair (proved)", "not certified")
 
 
 class TestOldNames:
@@ -71,9 +71,9 @@ class TestOldNames:
 @pytest.mark.parametrize(
     ("delta", "of", "expected"),
     [
-        (0.5, "value", "unfair"),
+        (0.5, "value", "unfair (shown)"),
         (0.65, "value", "undecided"),
-        (0.7, "value", "fair"),
+        (0.7, "value", "fair (proved)"),
         (0.15, "gap", "undecided"),
     ],
 )
@@ -86,7 +86,7 @@ def test_both_together_decide_outside_of_what_lies_between(delta, of, expected):
 def test_sentences_for_people():
     certificate = Certificate(LOW, dataclasses.replace(HIGH, confidence=0.95, about="population"))
     assert certificate.sentence(0.75, of="value") == (
-        "Fair: moving people to comparable places within a budget of 0.1 brings their mean loss to at most 0.7 "
+        "Fair (proved): moving people to comparable places within a budget of 0.1 brings their mean loss to at most 0.7 "
         "(95% confidence), within the 0.75 allowed."
     )
     assert certificate.sentence(0.15) == (

@@ -1,6 +1,6 @@
 """Coverage of the intervals an audit prints, by simulation: few people, rare gains, candidates from the sample.
 
-The full tables are made by benchmarks/coverage.py; here a few of its worst cells with fewer simulations.
+The full tables are made by benchmarks/interval_coverage.py; here a few of its worst cells with fewer simulations.
 """
 
 import numpy as np

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from likewise.auditing.claims.bracket import Bracket, Bracketed
 from likewise.auditing.claims.certificate import Bound, Certificate
 from likewise.auditing.claims.confidence_interval import ConfidenceInterval
 from likewise.auditing.claims.significance import TestResult
@@ -15,7 +16,7 @@ from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.auditing.search.contract import Status
 from likewise.auditing.support.dual_curve import DualCurve
 from likewise.core.checks import check_number
-from likewise.core.errors import NotConvergedError, UnfairError
+from likewise.core.errors import NotConvergedError, UnfairError, bad_parameter
 from likewise.core.text import join_words, text_table
 
 __all__ = ["AuditResult", "SensitiveAnswer"]
@@ -78,6 +79,9 @@ class AuditResult:
         Each person beside their worst twin at no fair distance.
     certificate : Certificate
         What is proven: an `Estimate` (lower bound) and, where one holds, a `Bound` (upper bound).
+    brackets : tuple of Bracket
+        V, the gap and the share of changed decisions at 0 and at ε, each between what is attained and what is proved;
+        see `bracket`.
     population_bound : Bound or None
         Upper bound of the population's V(ε) at the asked confidence, for any sample size, where the inner problem
         is exact: λ is chosen on one half of the people and evaluated on the other.
@@ -116,6 +120,7 @@ class AuditResult:
     unfair_map: UnfairMap
     pure_map: UnfairMap
     certificate: Certificate
+    brackets: tuple[Bracket, ...]
     population_bound: Bound | None
     interval: ConfidenceInterval
     test: TestResult
@@ -132,8 +137,30 @@ class AuditResult:
         """V(ε) − mean loss, the excess that (ε, δ)-DRF bounds: the certificate of the paper's section 3."""
         return self.value - self.base_loss
 
+    def bracket(self, quantity: Bracketed = "gap", *, eps: float | None = None) -> Bracket:
+        """Return one of the brackets.
+
+        Parameters
+        ----------
+        quantity : {"gap", "value", "changed"}, default="gap"
+            V(ε) − mean loss, V(ε), or the share of people whose decision changes within the budget.
+        eps : float, optional
+            0, or the audit's own (the default).
+        """
+        at = self.eps if eps is None else float(eps)
+        for one in self.brackets:
+            if one.quantity == quantity and one.eps == at:
+                return one
+        known = ", ".join(f"{one.quantity!r} at {one.eps:g}" for one in self.brackets)
+        raise bad_parameter(
+            "AuditResult.bracket", "quantity, eps", allowed=f"one of {known}", got=f"{quantity!r} at {at:g}"
+        )
+
     def verdict(self, delta: float | None = None) -> str:
-        """Return "unfair" where rows show it, "fair" where a bound proves it, else "undecided" or "not converged".
+        """Say whether the gap is at most δ.
+
+        "unfair (shown)" where listed rows exceed it, "fair (proved)" where a bound does not, else "undecided", or "not
+        converged" where the search did not end well besides.
 
         Parameters
         ----------
@@ -196,6 +223,7 @@ class AuditResult:
             ["free under the metric: decided differently", _share(self.flipped)],
             ["gap at ε = 0 (pure unfairness)", f"{self.pure_gap:.4f}"],
             [f"gap at ε = {self.eps:g}", f"{self.gap:.4f}"],
+            *([f"proved: {one.name}", str(one)] for one in self.brackets if one.upper is not None),
             ["λ*", f"{self.lambda_:.4g}"],
             ["searched by", self.search],
             ["status", self.status],

@@ -154,7 +154,8 @@ def audit(
     (0.243, 'sex')
     """
     questions = Questions(eps, delta, tau, confidence)
-    searches, required = read_searches(search, timed=budget_seconds is not None)
+    timed = budget_seconds is not None
+    searches, required = read_searches(search, timed=timed, confidence=questions.confidence)
     asked = Asked(
         model,
         metric,

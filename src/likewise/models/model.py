@@ -14,7 +14,7 @@ from scipy.special import softmax
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, LikewiseError, ModelError, bad_parameter
-from likewise.models.losses import Loss
+from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model_rows import table_or_matrix
 
 if TYPE_CHECKING:
@@ -133,6 +133,20 @@ class Model(ABC):
         renamed = copy.copy(self)
         renamed._classes = labels
         return renamed
+
+    def with_loss(self, loss: LossLike) -> Self:
+        """Return the same model under another loss of the same kind of target.
+
+        Parameters
+        ----------
+        loss : str or Loss
+        """
+        chosen = as_loss(loss, owner=type(self).__name__)
+        if chosen.regression != self.loss.regression:
+            raise _loss_does_not_fit(chosen, self.output_kind)
+        changed = copy.copy(self)
+        changed.loss = chosen
+        return changed
 
     def outputs(self, X: Any) -> FloatArray:
         """Return what the model says about each row.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.auditing.audit_result import AuditResult
+from likewise.auditing.claims.bracket import Bracket
 from likewise.auditing.claims.certificate import Bound, Estimate
 from likewise.auditing.claims.verdict import give_verdict
 from likewise.auditing.support.dual_curve import DualCurve
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA_VERSION", "audit_document", "check_target", "document_of", "json_schema", "write_json"]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 KINDS = ("audit", "comparison")
 
 
@@ -95,6 +96,7 @@ def audit_document(
             "title": verdict.title,
             "sentence": verdict.sentence,
             "delta": plain_number(result.delta),
+            "words": None if verdict.kind == "no limit" else result.verdict(),
         },
         "numbers": _numbers(result),
         "test": _test(result),
@@ -102,6 +104,7 @@ def audit_document(
             "estimate": _claim(result.certificate.estimate),
             "bound": None if bound is None else _claim(bound),
             "population_bound": None if result.population_bound is None else _claim(result.population_bound),
+            "brackets": [_bracket(bracket) for bracket in result.brackets],
         },
         "assumptions": [str(said) for said in result.assumptions],
         "maps": [
@@ -289,6 +292,12 @@ def _claim(claim: Estimate | Bound) -> dict[str, Any]:
         "gap": plain_number(claim.gap),
         "lambda": plain_number(claim.lambda_),
         "people": claim.n,
+    }
+
+
+def _bracket(bracket: Bracket) -> dict[str, Any]:
+    return dataclasses.asdict(bracket) | {
+        name: plain_number(getattr(bracket, name)) for name in ("eps", "lower", "upper")
     }
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from likewise.auditing.claims.bracket import Bracket
 from likewise.core.text import join_words, short_number
 
 __all__ = ["FILTERS", "compared_measures"]
@@ -134,6 +135,15 @@ def _with_best(cells: list[dict[str, Any] | None], *, small: bool) -> list[dict[
     ]
 
 
+def _bracket_words(bracket: dict[str, Any]) -> str:
+    return str(Bracket(**bracket))
+
+
+def _bracket_name(bracket: dict[str, Any]) -> str:
+    name = Bracket(**bracket).name
+    return name[:1].upper() + name[1:]
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "number": short_number,
     "general": _general,
@@ -151,4 +161,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "words": _words,
     "setting": _setting,
     "compared": compared_measures,
+    "bracket_words": _bracket_words,
+    "bracket_name": _bracket_name,
 }

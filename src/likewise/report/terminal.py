@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.auditing.audit_result import AuditResult
+from likewise.auditing.claims.bracket import Bracket
 from likewise.auditing.claims.verdict import Kind, give_verdict
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.core.text import join_words, short_number
@@ -29,6 +30,8 @@ _STYLES: dict[Kind, str] = {
     "not converged": "bold yellow",
     "no limit": "bold blue",
 }
+# Columns of a drawn bracket.
+_SCALE = 24
 _GOOD_WHEN_SMALL = ("gap", "Gap")
 
 
@@ -75,6 +78,8 @@ def print_audit(
     out.print(Text.assemble((verdict.title, _STYLES[verdict.kind]), ": ", verdict.sentence))
     out.print()
     out.print(_numbers(result))
+    out.print()
+    out.print(_brackets(result))
     shown, where = (
         (result.pure_map, "at no distance") if result.pure_gap > 0 else (result.unfair_map, "within ε")
     )
@@ -175,13 +180,36 @@ def _numbers(result: AuditResult) -> Table:
             short_number(result.gap),
             f"{short_number(found.low)} to {short_number(found.high)}",
         )
-    bound = result.certificate.bound
-    if bound is not None and bound.gap is not None:
-        table.add_row(f"gap at ε = {result.eps:g}, at most", short_number(bound.gap), "proven")
     flipped = "n/a" if result.flipped is None else f"{result.flipped:.1%}"
     table.add_row("free under the metric: decided differently", flipped, "")
     table.add_row("mean loss of the people as they are", short_number(result.base_loss), "")
     return table
+
+
+def _brackets(result: AuditResult) -> Table:
+    """What is attained and what is proved, drawn to scale: ├──┤ where both are known, ├╌╌▸ where nothing is proved."""
+    from rich.text import Text
+
+    table = _table("shown ├──┤ proved", ["", "0" + " " * (_SCALE - 1), "the truth is"])
+    table.columns[1].justify = table.columns[2].justify = "left"
+    for bracket in result.brackets:
+        ends = [end for one in result.brackets if one.quantity == bracket.quantity for end in _ends(one)]
+        # A little room beyond the largest, so that an end that nothing bounds is seen to be open.
+        most = 1.0 if bracket.quantity == "changed" else 1.1 * max(*ends, 1e-12)
+        style = "green" if bracket.upper is not None else "yellow"
+        table.add_row(Text(bracket.name), Text(_drawn(bracket, most), style=style), str(bracket))
+    return table
+
+
+def _ends(bracket: Bracket) -> tuple[float, ...]:
+    return (bracket.lower,) if bracket.upper is None else (bracket.lower, bracket.upper)
+
+
+def _drawn(bracket: Bracket, most: float) -> str:
+    low, *high = (round((_SCALE - 1) * min(max(end / most, 0.0), 1.0)) for end in _ends(bracket))
+    if not high:
+        return " " * low + "├" + "╌" * (_SCALE - 2 - low) + "▸" * (low < _SCALE - 1)
+    return " " * low + ("┃" if high[0] == low else "├" + "─" * (high[0] - low - 1) + "┤")
 
 
 def _rules(unfair: UnfairMap, where: str) -> Table:

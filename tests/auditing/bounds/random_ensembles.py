@@ -73,7 +73,7 @@ def random_metric(rng, width):
     return FairMetric(0.0, basis, rng.uniform(0.2, 3.0, rank))
 
 
-def random_trees(rng, columns, sources, n_outputs=1, kind="scores"):
+def random_trees(rng, columns, sources, n_outputs=1, kind="scores", roundoff=2.0**-53):
     """Trees of depth up to three over the given features; some splits by category codes, where a feature has them."""
     nodes = {name: [] for name in ("left", "right", "feature", "threshold", "values", "missing_left")}
     roots, sets = [], {}
@@ -118,5 +118,6 @@ def random_trees(rng, columns, sources, n_outputs=1, kind="scores"):
         sets=sets,
         listed_left=bool(rng.random() < 0.5),
         strict=bool(rng.random() < 0.5),
+        roundoff=roundoff,
         **nodes,
     )

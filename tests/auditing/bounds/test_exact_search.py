@@ -76,8 +76,8 @@ def test_the_bracket_holds_the_truth_and_decides(people, kind, eps):
     assert bound.value >= exact - 1e-3
     assert bound.value >= result.value
     assert bound.value - result.value <= 0.02 * bound.value + 1e-6
-    assert result.verdict(bound.gap + 0.01) == "fair"
-    assert result.verdict(result.gap - 0.01) == "unfair"
+    assert result.verdict(bound.gap + 0.01) == "fair (proved)"
+    assert result.verdict(result.gap - 0.01) == "unfair (shown)"
     assert domain.validate(result.unfair_map.twins) == ()
 
 

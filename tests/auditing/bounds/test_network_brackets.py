@@ -97,7 +97,7 @@ def test_lines_lie_above_the_network_everywhere_in_a_box(seed):
     known = np.stack([np.full((5, units), -np.inf), np.full((5, units), np.inf)], axis=1)
     hidden = hidden_bounds(net, lower, upper, none, known)
     head = rng.normal(size=(3, 2))
-    lines = output_lines(net, head, np.zeros(3), hidden, lower, upper, none)
+    lines = output_lines(net, head, hidden, lower, upper, none)
     for i in range(5):
         x = rng.uniform(lower[i], upper[i], (500, 3))
         x[:8] = np.where(rng.random((8, 3)) < 0.5, lower[i], upper[i])

@@ -63,7 +63,7 @@ def enumerated(family, sensitive):
 @pytest.mark.parametrize("seed", range(40))
 def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
     if seed % 4 < 2:  # cut all the way down instead of looking row by row
-        monkeypatch.setattr("likewise.auditing.bounds.verifying.verification._FEW_ROWS", 0)
+        monkeypatch.setattr("likewise.auditing.bounds.verifying.open_regions._FEW_ROWS", 0)
     family = random_family(seed)
     names = [c.name for c in family.layout.columns]
     sensitive = names[: 1 + seed % 2]
@@ -83,7 +83,7 @@ def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_stopped_run_claims_less_and_nothing_wrong(seed, monkeypatch):
-    monkeypatch.setattr("likewise.auditing.bounds.verifying.verification._FEW_ROWS", 0)
+    monkeypatch.setattr("likewise.auditing.bounds.verifying.open_regions._FEW_ROWS", 0)
     family = random_family(seed)
     sensitive = [family.layout.columns[0].name]
     truth = enumerated(family, sensitive)
@@ -102,10 +102,10 @@ def test_people_and_rules_of_a_blunt_rule():
     domain = TabularDomain.from_frame(people)
     X = domain.encode(people)
     tree = DecisionTreeClassifier(max_depth=2).fit(X, y)
-    found = verify(tree, domain, ["sex"], X=X.to_numpy(), encoded=True)
+    found = verify(tree, domain, ["sex"], people=people, encoded=True)
     older = float((people.age > 40).mean())
     assert found.people == pytest.approx((1 - older, older, 0.0))
-    assert found.rules[0][1].startswith("age >= 41")
+    assert found.rules[0].rows.startswith("age >= 41")
     assert found.flips == pytest.approx(19 / 40)
 
 

@@ -51,6 +51,8 @@ class Brackets:
         A person is closed when upper − lower ≤ tol + slack.
     slack : float
         The model's own rounding, within `upper`.
+    interrupted : bool
+        Whether the work was broken off (Ctrl-C): valid all the same, and wider.
     """
 
     lower: FloatArray
@@ -61,6 +63,7 @@ class Brackets:
     nodes: IntArray
     tol: float
     slack: float = 0.0
+    interrupted: bool = False
 
     @property
     def closed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -1,30 +1,33 @@
 """Best-first branch and bound for sup over x of loss(x, y) − λ d²(x, x₀), person by person, at any time a bracket.
 
-A family of models says how high the loss can be over a region and where to cut it; everything else is here and in
-`evaluation`. People are worked on in batches, each with open regions of their own: what is found for one does not depend
-on the others.
+A family of models says how high the loss can be over a region and where to cut it; everything else is here, in
+`open_regions` and in `region_evaluation`. People are worked on in batches, each with open regions of their own: what is
+found for one does not depend on the others. Whatever ends the work, time or an interrupt, the brackets so far hold.
 """
 
 from __future__ import annotations
 
-import heapq
 import time
 from typing import Any
 
 import numpy as np
 
 from likewise.auditing.bounds.brackets import Brackets, RegionBudget
+from likewise.auditing.bounds.contenders import Ask
 from likewise.auditing.bounds.family import Family
-from likewise.auditing.bounds.node_pool import NodePool
-from likewise.auditing.bounds.region_evaluation import Evaluated, RegionEvaluation
-from likewise.auditing.bounds.regions import divide
+from likewise.auditing.bounds.open_regions import OpenRegions
+from likewise.auditing.bounds.region_evaluation import RegionEvaluation
 from likewise.core.arrays import FloatArray
 
 __all__ = ["maximise"]
 
-# People worked on at the same time, and open regions of each that are cut at once.
+# People worked on at the same time, where no time is set.
 _TOGETHER = 48
-_AT_ONCE = 4
+# Whole domains that are looked at together, at most.
+_WHOLE = 512
+# Where a time is set, everybody gets so many regions before anybody gets more, and a step takes this share of it.
+_FIRST_PASS = 32
+_STEP_SHARE = 0.04
 
 
 def maximise(
@@ -37,6 +40,7 @@ def maximise(
     starts: FloatArray | None = None,
     budget: RegionBudget | None = None,
     tol: float = 1e-4,
+    ask: Ask | None = None,
 ) -> Brackets:
     """Bracket sup over rows x that can exist of loss(x, y_i) − λ d²(x, x_i), for each person.
 
@@ -57,6 +61,9 @@ def maximise(
     budget : RegionBudget, optional
     tol : float, default=1e-4
         Width at which a person's bracket counts as closed.
+    ask : callable (rows (m, d), targets (m,)) -> losses (m,), optional
+        The model itself, on encoded rows. Regions in which it gives one answer then carry that answer and no slack for
+        rounding, and with λ = inf people whose free moves have finitely many answers get brackets of width 0.
 
     Returns
     -------
@@ -82,120 +89,69 @@ def maximise(
     (array([0.91]), array([[0.5]]))
     """
     work = RegionEvaluation(
-        family, metric, np.asarray(X, dtype=np.float64), np.asarray(targets), float(lambda_), tol
+        family,
+        metric,
+        np.asarray(X, dtype=np.float64),
+        np.asarray(targets),
+        float(lambda_),
+        tol,
+        asks=ask is not None,
     )
     if starts is not None:
         work.offer_starts(starts)
-    limit = budget or RegionBudget()
-    clock = time.perf_counter()
-    opened = _Open(work)
-    waiting = list(range(work.n - 1, -1, -1))
-    active: list[int] = []
-    while waiting or active:
-        if limit.stop is not None and limit.stop():
-            break
-        if limit.seconds is not None and time.perf_counter() - clock > limit.seconds:
-            break
-        while waiting and len(active) < _TOGETHER:
-            person = waiting.pop()
-            if opened.begin(person):
-                active.append(person)
-        active = opened.advance(active, limit.nodes)
-    return opened.brackets()
+    opened = OpenRegions(work)
+    interrupted = False
+    try:
+        _run(opened, work.n, budget or RegionBudget())
+    except KeyboardInterrupt:
+        interrupted = True
+    return opened.brackets(ask, interrupted=interrupted)
 
 
-class _Open:
-    """Open regions of everybody: a heap per person, highest bound first."""
+def _run(opened: OpenRegions, n: int, limit: RegionBudget) -> None:
+    """Look at everybody's whole domain, then cut, until all is closed or the budget is spent."""
+    pace = _Pace(limit)
+    first = 0
+    while first < n:
+        if pace.over():
+            return
+        people = np.arange(first, min(first + min(8 * pace.together, _WHOLE), n))
+        opened.begin(people)
+        first += len(people)
+        pace.step()
+    for nodes in (limit.nodes,) if limit.seconds is None else (min(_FIRST_PASS, limit.nodes), limit.nodes):
+        waiting = list(range(n - 1, -1, -1))
+        active: list[int] = []
+        while waiting or active:
+            if pace.over():
+                return
+            while waiting and len(active) < pace.together:
+                active.append(waiting.pop())
+            active = opened.advance(active, nodes, last=nodes == limit.nodes)
+            pace.step()
 
-    def __init__(self, work: RegionEvaluation) -> None:
-        self.work, regions = work, work.domains()
-        self.settled = np.full(work.n, -np.inf)  # the highest bound among regions that are done
-        self.nodes = np.zeros(work.n, dtype=np.int64)
-        self.heaps: list[list[tuple[float, int, int]]] = [[] for _ in range(work.n)]
-        self.pool = NodePool()
-        self._counter = 0
-        step = 512
-        for first in range(0, work.n, step):
-            people = np.arange(first, min(first + step, work.n))
-            found = work.evaluate(
-                people,
-                work.shrink(people, regions.take(people)),
-                work.family.state(len(people)),
-                work.origin[people],
-                np.full(len(people), np.inf),
-                np.full(len(people), np.inf),
-            )
-            self._keep(found)
 
-    def begin(self, person: int) -> bool:
-        """Whether the person has anything open."""
-        return bool(self.heaps[person])
+class _Pace:
+    """When to stop, and how many people to work on before time is looked at again."""
 
-    def _keep(self, found: Evaluated) -> None:
-        """File evaluated regions: closed ones by their bound, open ones in their person's heap."""
-        np.add.at(self.nodes, found.done, 1)
-        np.add.at(self.nodes, found.people, 1)
-        np.maximum.at(self.settled, found.done, found.done_upper)
-        lower = self.work.lower[found.people]
-        is_open = (found.upper > lower + self.work.tol) & (found.split.column >= 0)
-        shut = ~is_open
-        np.maximum.at(self.settled, found.people[shut], found.upper[shut])
-        at = np.flatnonzero(is_open)
-        slots = self.pool.add(
-            found.regions.take(at), found.state[at], found.point[at], found.split.take(at), found.reach[at]
-        )
-        for i, slot in zip(at, slots, strict=True):
-            self._counter += 1
-            heapq.heappush(self.heaps[found.people[i]], (-float(found.upper[i]), self._counter, slot))
+    def __init__(self, limit: RegionBudget) -> None:
+        self._limit = limit
+        self._start = self._last = time.perf_counter()
+        self.together = _TOGETHER if limit.seconds is None else 4
 
-    def advance(self, active: list[int], max_nodes: int) -> list[int]:
-        """Cut the most promising regions of active people; return those with work left."""
-        people, slots, uppers, going = [], [], [], []
-        for person in active:
-            heap = self.heaps[person]
-            limit = self.work.lower[person] + self.work.tol
-            taken = 0
-            while heap and taken < _AT_ONCE and -heap[0][0] > limit and self.nodes[person] < max_nodes:
-                bound, _, slot = heapq.heappop(heap)
-                people.append(person)
-                slots.append(slot)
-                uppers.append(-bound)
-                taken += 1
-            if taken:
-                going.append(person)
-            else:
-                self._finish(person)
-        if not people:
-            return []
-        regions, state, warm, split, reach = self.pool.take(slots)
-        who, upper = np.array(people), np.array(uppers)
-        parts = divide(self.work.layout, regions, split)
-        twice = np.concatenate([who, who])
-        found = self.work.evaluate(
-            twice,
-            parts,
-            np.concatenate([state, state]),
-            np.concatenate([warm, warm]),
-            np.concatenate([upper, upper]),
-            np.concatenate([reach, reach]),
-        )
-        self._keep(found)
-        return going
+    def over(self) -> bool:
+        """Whether the budget is spent."""
+        if self._limit.stop is not None and self._limit.stop():
+            return True
+        return self._limit.seconds is not None and self._last - self._start >= self._limit.seconds
 
-    def _finish(self, person: int) -> None:
-        """Settle what a person has left, and free it."""
-        heap = self.heaps[person]
-        if heap:
-            self.settled[person] = max(self.settled[person], -heap[0][0])
-            self.pool.free([slot for _, _, slot in heap])
-            heap.clear()
-
-    def brackets(self) -> Brackets:
-        """What is known now."""
-        work = self.work
-        for person in range(work.n):
-            self._finish(person)
-        upper = np.maximum(self.settled, work.lower) + work.family.slack
-        rows = work.layout.encode(work.values)
-        slack = work.family.slack
-        return Brackets(work.lower, upper, rows, work.loss, work.cost, self.nodes, work.tol, slack)
+    def step(self) -> None:
+        """Book a step, and make the next one shorter or longer by what it took."""
+        now = time.perf_counter()
+        took, self._last = now - self._last, now
+        if self._limit.seconds is None:
+            return
+        if took > _STEP_SHARE * self._limit.seconds:
+            self.together = max(1, self.together // 2)
+        elif took < _STEP_SHARE * self._limit.seconds / 3:
+            self.together = min(_TOGETHER, 2 * self.together)

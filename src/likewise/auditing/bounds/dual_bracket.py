@@ -23,6 +23,10 @@ from likewise.core.checks import check_number
 
 __all__ = ["DualBracket", "Solver", "bracket_value"]
 
+# Where a time is set: at most so many values of λ are tried before one gets all that is left, each with this share of
+# it; and λ is near when it changes by less than this share.
+_TRIED, _TRIAL_SHARE, _NEAR = 3, 0.15, 0.1
+
 # (λ, encoded rows (n, s, d) to begin from, seconds left or None) -> brackets of every person.
 Solver: TypeAlias = Callable[[float, "FloatArray | None", "float | None"], Brackets]
 
@@ -51,6 +55,8 @@ class DualBracket:
         Closed where the bracket is as narrow as was asked.
     reasons : tuple of str
         Why it is open.
+    interrupted : bool
+        Whether the work was broken off (Ctrl-C).
     """
 
     eps: float
@@ -65,6 +71,7 @@ class DualBracket:
     last: Brackets
     status: str
     reasons: tuple[str, ...]
+    interrupted: bool = False
 
     @property
     def gap(self) -> tuple[float, float]:
@@ -157,10 +164,18 @@ def bracket_value(
     lam = np.inf if budget == 0 else 0.0 if np.isinf(budget) else float(start)
     low, high = 0.0, np.inf
     best: tuple[float, float, Brackets] | None = None
-    lower = float(base.mean())
-    for _ in range(rounds):
+    lower, interrupted, near = float(base.mean()), False, not 0 < lam < np.inf
+    for number in range(rounds):
         left = None if seconds is None else max(0.0, seconds - (time.perf_counter() - clock))
-        found = solve(lam, _starts(support, len(base)), left)
+        # The first values of λ are only tried; the one that they lead to gets the time that is left.
+        part = left if left is None or near or number >= _TRIED else _TRIAL_SHARE * left
+        try:
+            found = solve(lam, _starts(support, len(base)), part)
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            interrupted = True
+            break
         support.add(found)
         price = lam * budget if 0 < lam < np.inf else 0.0
         upper = price + float(found.upper.mean())
@@ -168,27 +183,24 @@ def bracket_value(
             best = upper, lam, found
         curve = support.curve()
         lower = float(curve.value(budget))
-        if best[0] - lower <= rtol * abs(best[0]) or not 0 < lam < np.inf or left == 0.0:
+        if np.isinf(lam):
+            # Added up in the same order as the upper values: of equal numbers the means are equal to the last bit.
+            lower = max(lower, float(np.maximum(found.lower, base).mean()))
+        interrupted = found.interrupted
+        if interrupted or best[0] - lower <= rtol * abs(best[0]) or not 0 < lam < np.inf or left == 0.0:
             break
         # The slope of the dual at λ is ε − mean d².
         if float(found.cost.mean()) > budget:
             low = max(low, lam)
         else:
             high = min(high, lam)
-        lam = _next(float(curve.lambda_(budget)), low, high, lam)
+        before, lam = lam, _next(float(curve.lambda_(budget)), low, high, lam)
+        near = abs(lam - before) <= _NEAR * before
         if np.isfinite(high) and high - low <= 1e-6 * high:
             break
     assert best is not None
     upper, at, last = best
     closed = upper - lower <= rtol * abs(upper) or upper - lower <= 1e-9
-    open_people = int((~last.closed).sum())
-    reasons = (
-        ()
-        if closed
-        else (
-            f"{open_people} of {len(base)} people have an open bracket at λ = {at:g}: a larger budget closes more",
-        )
-    )
     return DualBracket(
         budget,
         lower,
@@ -201,8 +213,20 @@ def bracket_value(
         np.concatenate(support.cost),
         last,
         "closed" if closed else "open",
-        reasons,
+        _reasons(last, at, closed, interrupted),
+        interrupted,
     )
+
+
+def _reasons(last: Brackets, lam: float, closed: bool, interrupted: bool) -> tuple[str, ...]:
+    """Why a bracket is wider than was asked."""
+    if interrupted:
+        return ("the proof was interrupted: the bracket holds, and would be narrower had it gone on",)
+    if closed:
+        return ()
+    count = int((~last.closed).sum())
+    people = f"{count} of {len(last.lower)} people have an open bracket at λ = {lam:g}"
+    return (f"{people}: a larger budget closes more",)
 
 
 def _next(asked: float, low: float, high: float, now: float) -> float:

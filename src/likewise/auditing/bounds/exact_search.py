@@ -9,7 +9,8 @@ import numpy as np
 
 from likewise.auditing.bounds.linear.linear_search import LinearSearch
 from likewise.auditing.claims.certificate import Bound
-from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.auditing.search.contract import Budget, Found, Search, Status
+from likewise.auditing.support.finite_dual import solve_dual
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,13 +58,22 @@ class BranchAndBoundSearch(Search):
         from likewise.auditing.bounds.dual_bracket import bracket_value
 
         family, place = _family(problem), problem.coordinates
+        classes = place.model.classes_
+
+        def ask(rows: FloatArray, targets: Any) -> FloatArray:
+            labels = targets if classes is None else np.asarray(classes)[targets]
+            return place.losses_encoded(rows, labels)
 
         def solve(lam: float, starts: FloatArray | None, seconds: float | None) -> Brackets:
             limit = RegionBudget(nodes=self.nodes, seconds=seconds)
-            return maximise(family, place.metric, problem.X, problem.target, lam, starts=starts, budget=limit)
+            people = problem.X, problem.target
+            return maximise(family, place.metric, *people, lam, starts=starts, budget=limit, ask=ask)
 
+        # The λ of what is known already is the first guess; 10 where nothing is.
+        known = solve_dual(support.frontier, eps).lambda_ if 0 < eps < np.inf else 0.0
+        start = known if 0 < known < np.inf else 10.0
         seconds = None if budget.seconds is None else max(budget.left, 0.0)
-        found = bracket_value(solve, problem.base_loss, eps, rtol=self.rtol, seconds=seconds)
+        found = bracket_value(solve, problem.base_loss, eps, start=start, rtol=self.rtol, seconds=seconds)
         moved = np.flatnonzero((found.rows != problem.X[found.person]).any(axis=1))
         rows = np.asarray(found.rows[moved], dtype=np.float64)
         support = support.with_rows(rows, found.person[moved])
@@ -76,7 +86,8 @@ class BranchAndBoundSearch(Search):
             lambda_=found.lambda_,
             assumptions=("the worst case may be any person that can exist in the domain",),
         )
-        return Found(support, reasons=found.reasons, bound=bound)
+        status: Status = "not_converged" if found.interrupted else "converged"
+        return Found(support, status, found.reasons, bound)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from likewise.core.errors import InputError
 from likewise.models import Model, as_model
 from likewise.models.losses import LossLike, as_loss
 from likewise.models.relu_network import read_relu_network
+from likewise.models.sklearn_model import SklearnModel
 from likewise.models.tree_ensemble import read_trees
 
 __all__ = ["family_of"]
@@ -67,7 +68,9 @@ def family_of(
         sources = raw_sources(layout, trees, adapter.feature_names) if raw else encoded_sources(layout)
         return TreeFamily(trees, layout, sources, objective)
     try:
-        return NetworkFamily(read_relu_network(adapter), layout, objective)
+        # What a general adapter of scikit-learn wraps may be a network all the same.
+        inner = adapter.estimator if isinstance(adapter, SklearnModel) else adapter
+        return NetworkFamily(read_relu_network(inner), layout, objective)
     except InputError as error:
         reasons.append(str(error))
     raise InputError("family_of: no upper bound is known for this model. " + " ".join(reasons))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
 
 from likewise.auditing.bounds.regions import Regions, Split
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray
 
-__all__ = ["Family", "LossBound"]
+__all__ = ["BoolArray", "Family", "LossBound"]
+
+BoolArray: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,24 +29,31 @@ class LossBound:
         What the family wants back with the parts of a region.
     extra : object
         What it wants back when it is asked where to cut.
+    same : bool array of shape (n,), optional
+        Whether the model gives all rows of the region one and the same answer; None of a family whose answers change
+        from row to row.
     """
 
     upper: FloatArray
     slope: FloatArray | None
     state: Any
     extra: Any = None
+    same: BoolArray | None = None
 
     def take(self, at: Any) -> LossBound:
         """Return some of them."""
         extra = None if self.extra is None else tuple(part[at] for part in self.extra)
         slope = None if self.slope is None else self.slope[at]
-        return LossBound(self.upper[at], slope, self.state[at], extra)
+        same = None if self.same is None else self.same[at]
+        return LossBound(self.upper[at], slope, self.state[at], extra, same)
 
     def put(self, at: IntArray, other: LossBound) -> None:
         """Overwrite some of them."""
         self.upper[at], self.state[at] = other.upper, other.state
         if self.slope is not None and other.slope is not None:
             self.slope[at] = other.slope
+        if self.same is not None and other.same is not None:
+            self.same[at] = other.same
         for part, new in zip(self.extra or (), other.extra or (), strict=True):
             part[at] = new
 
@@ -74,3 +85,6 @@ class Family(Protocol):
 
     def losses(self, values: FloatArray, targets: Any) -> FloatArray:
         """Exact loss of rows of values."""
+
+    def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
+        """At most the loss that the model itself gives rows of values, whatever its rounding."""

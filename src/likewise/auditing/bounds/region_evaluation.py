@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from likewise.auditing.bounds.family import Family, LossBound
+from likewise.auditing.bounds.contenders import rows_that_return
+from likewise.auditing.bounds.family import BoolArray, Family, LossBound
 from likewise.auditing.bounds.reachable import within_reach
 from likewise.auditing.bounds.region_costs.least_cost import LeastCost, LeastCostForm
 from likewise.auditing.bounds.region_costs.moves_at_no_cost import free_regions
-from likewise.auditing.bounds.regions import Regions, Split, encoded_box, whole_domain
+from likewise.auditing.bounds.regions import Regions, Split, encoded_box, open_columns, whole_domain
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray
 
@@ -25,7 +26,11 @@ FREE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """Regions that are done (whose, how high), and those that stay open."""
+    """Regions that are done (whose, how high), and those that were looked at.
+
+    Of the latter `tol` says how far above what is attained each may stay, and `one_answer` whether the model can be asked
+    about all of it at the row `values`, with λ d² of at least `price`.
+    """
 
     done: IntArray
     done_upper: FloatArray
@@ -36,11 +41,19 @@ class Evaluated:
     point: FloatArray
     split: Split
     reach: FloatArray
+    tol: FloatArray
+    one_answer: BoolArray
+    values: FloatArray
+    price: FloatArray
 
 
 @dataclass(eq=False)
 class RegionEvaluation:
-    """The people, their incumbents, and the evaluation of regions."""
+    """The people, their incumbents, and the evaluation of regions.
+
+    Where the model itself can be asked at the end (`asks`), what is attained is kept as low, and what is bounded as high,
+    as its rounding allows, and regions of finitely many answers are cut until the model can be asked about each.
+    """
 
     family: Family
     metric: Any
@@ -48,17 +61,57 @@ class RegionEvaluation:
     targets: Any
     lam: float
     tol: float
+    asks: bool = False
     layout: TableLayout = field(init=False)
 
     def __post_init__(self) -> None:
         self.layout, self.n = self.family.layout, len(self.X)
+        self.ends = True  # whether cuts come to an end everywhere, at single answers
         self.form = LeastCostForm.of(self.metric, self.layout.width)
         self.own = self.layout.values(self.X)
         # Encoded anew: a person's distance to themself is exactly 0.
         self.origin = self.layout.encode(self.own)
         self.lower, self.cost = np.full(self.n, -np.inf), np.zeros(self.n)
         self.loss, self.values = np.zeros(self.n), self.own.copy()
-        self.offer(np.arange(self.n), self.own, self.family.losses(self.own, self.targets))
+        self.offer(np.arange(self.n), self.own, self._losses(self.own, self.targets))
+
+    def _losses(self, values: FloatArray, targets: Any) -> FloatArray:
+        return self.family.sure_losses(values, targets) if self.asks else self.family.losses(values, targets)
+
+    def _bound(self, regions: Regions, people: IntArray, state: Any) -> LossBound:
+        bound = self.family.bound(regions, self.origin[people], self.targets[people], state)
+        return replace(bound, upper=bound.upper + self.family.slack) if self.asks else bound
+
+    def ceilings(self) -> FloatArray:
+        """A bound for each person that needs no look at their own domain: over all domains at once, (n,)."""
+        whole = whole_domain(self.layout, self.own)
+        low, high = whole.low.min(axis=0, keepdims=True), whole.high.max(axis=0, keepdims=True)
+        hull = Regions(low, high, whole.allowed.max(axis=0, keepdims=True))
+        # A squared loss is convex in the target: between two of them it is at most the larger.
+        kinds, at = np.unique(self.targets, return_inverse=True)
+        ends = kinds[[0, -1]] if self.targets.dtype.kind == "f" else kinds
+        tops = []
+        for target in ends:
+            one = np.full(1, target)
+            bound = self.family.bound(hull, self.origin[:1], one, self.family.state(1))
+            tops.append(float(_highest(self.layout, hull, bound, self.origin[:1])[0]))
+        slack = self.family.slack if self.asks else 0.0
+        if len(ends) < len(kinds) or self.targets.dtype.kind == "f":
+            return np.full(self.n, max(tops) + slack)
+        return np.asarray(tops)[at] + slack
+
+    def allowance(self, regions: Regions, bound: LossBound) -> FloatArray:
+        """How far above what is attained a region may stay, (n,)."""
+        if not self.asks:
+            return np.full(len(regions), self.tol)
+        finite = 0.0 if np.isinf(self.lam) else self.tol
+        if bound.same is not None:
+            return np.full(len(regions), finite)
+        numbers = ~self.layout.is_category & ~self.layout.is_integer
+        endless = open_columns(self.layout, regions)[:, numbers].any(axis=1)
+        self.ends = self.ends and not endless.any()
+        # No cut removes the rounding: it lies between the two sides twice.
+        return np.where(endless, self.tol + 2.0 * self.family.slack, finite)
 
     def costs(self, people: IntArray, values: FloatArray) -> FloatArray:
         """Squared fair distances; exactly 0 where it is rounding."""
@@ -80,6 +133,13 @@ class RegionEvaluation:
                 self.values[person] = values[i]
         return np.asarray(attained)
 
+    def read_incumbents(self) -> None:
+        """Work out anew what the incumbents attain, from their rows alone."""
+        everyone, values = np.arange(self.n), self.values.copy()
+        self.lower[:] = -np.inf
+        self.offer(everyone, self.own, self._losses(self.own, self.targets))
+        self.offer(everyone, values, self._losses(values, self.targets))
+
     def offer_starts(self, starts: FloatArray) -> None:
         """Look at given rows, as far as they lie in the person's domain."""
         whole = whole_domain(self.layout, self.own)
@@ -91,7 +151,7 @@ class RegionEvaluation:
                 place = self.layout.offset[i] + values[:, i].astype(np.int64)
                 inside &= domain.allowed[np.arange(len(people)), place] != 0
             people, values = people[inside], values[inside]
-            self.offer(people, values, self.family.losses(values, self.targets[people]))
+            self.offer(people, values, self._losses(values, self.targets[people]))
 
     def domains(self) -> Regions:
         """The whole domain of everybody, or as much of it as moves that cost nothing can reach."""
@@ -121,9 +181,10 @@ class RegionEvaluation:
     ) -> Evaluated:
         """Bound regions; those that cannot beat the incumbent are told apart before any distance is computed."""
         targets = self.targets[people]
-        bound = self.family.bound(regions, self.origin[people], targets, state)
+        bound = self._bound(regions, people, state)
         upper = np.minimum(parent, _highest(self.layout, regions, bound, self.origin[people]))
-        kept = np.flatnonzero(upper > self.lower[people] + self.tol)
+        tol = self.allowance(regions, bound)
+        kept = np.flatnonzero(upper > self.lower[people] + tol)
         dropped = np.setdiff1d(np.arange(len(people)), kept, assume_unique=True)
         who, part, bound, reach = people[kept], regions.take(kept), bound.take(kept), reach[kept]
         reach = self._nearer(who, part, bound, reach, warm[kept])
@@ -131,11 +192,41 @@ class RegionEvaluation:
         above = self._above(part, bound, who, least)
         above = np.minimum(above, upper[kept])
         losses, gap, split = self.family.look(part, targets[kept], bound, least.values)
-        self.offer(who, least.values, losses)
+        self.offer(who, least.values, self._losses(least.values, targets[kept]) if self.asks else losses)
         split = self._by_distance(part, who, least, gap, split)
+        one_answer, values, price = self._answers(part, bound, who, least)
         return Evaluated(
-            people[dropped], upper[dropped], who, above, part, bound.state, least.point, split, reach
+            people[dropped],
+            upper[dropped],
+            who,
+            above,
+            part,
+            bound.state,
+            least.point,
+            split,
+            reach,
+            tol[kept],
+            one_answer,
+            values,
+            price,
         )
+
+    def _answers(
+        self, regions: Regions, bound: LossBound, people: IntArray, least: LeastCost
+    ) -> tuple[BoolArray, FloatArray, FloatArray]:
+        """Which regions the model can be asked about, at which rows, and the least of λ d² there."""
+        if not self.asks:
+            none = np.zeros(len(people))
+            return none.astype(np.bool_), least.values, none
+        single = ~open_columns(self.layout, regions).any(axis=1)
+        same = single if bound.same is None else single | bound.same
+        values, returns = rows_that_return(self.layout, regions, least.values)
+        cost = self.costs(people, values)
+        if np.isinf(self.lam):
+            return same & returns & (cost == 0), values, np.zeros(len(people))
+        # Of a linear bound the least cost is mixed with its slope; a single row needs none.
+        below = np.zeros(len(people)) if bound.slope is not None else np.maximum(least.bound, 0.0)
+        return same & returns, values, self.lam * np.where(single, cost, below)
 
     def _nearer(
         self, people: IntArray, regions: Regions, bound: LossBound, reach: FloatArray, warm: FloatArray
@@ -151,7 +242,7 @@ class RegionEvaluation:
         who = people[at]
         smaller = within_reach(self.layout, self.form, regions.take(at), self.origin[who], warm[at], now[at])
         regions.low[at], regions.high[at], regions.allowed[at] = smaller.low, smaller.high, smaller.allowed
-        bound.put(at, self.family.bound(smaller, self.origin[who], self.targets[who], bound.state[at]))
+        bound.put(at, self._bound(smaller, who, bound.state[at]))
         reach[at] = now[at]
         return reach
 
@@ -186,11 +277,7 @@ class RegionEvaluation:
         if not other.any():
             return split
         per_column = np.maximum.reduceat(off, self.layout.start, axis=1)
-        open_number = regions.high > regions.low
-        first = np.append(self.layout.offset, self.layout.n_categories)
-        for i in np.flatnonzero(self.layout.is_category):
-            open_number[:, i] = regions.allowed[:, first[i] : first[i + 1]].sum(axis=1) > 1
-        per_column[~open_number] = -1.0
+        per_column[~open_columns(self.layout, regions)] = -1.0
         column = per_column.argmax(axis=1)
         rows = np.arange(len(people))
         useful = other & (per_column[rows, column] > 1e-9)

@@ -10,7 +10,17 @@ import numpy as np
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray
 
-__all__ = ["ByteArray", "Regions", "Split", "divide", "encoded_box", "halves", "keep_only", "whole_domain"]
+__all__ = [
+    "ByteArray",
+    "Regions",
+    "Split",
+    "divide",
+    "encoded_box",
+    "halves",
+    "keep_only",
+    "open_columns",
+    "whole_domain",
+]
 
 ByteArray: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -146,6 +156,24 @@ def halves(layout: TableLayout, regions: Regions, column: IntArray, values: Floa
     among = np.flatnonzero(layout.is_category[safe] & (column >= 0))
     left[among, layout.offset[safe[among]] + values[among, safe[among]].astype(np.int64)] = 1
     return Split(column, cut, left)
+
+
+def open_columns(layout: TableLayout, regions: Regions) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which columns have more than one value left in each region, (n, P).
+
+    Examples
+    --------
+    >>> from likewise.domains import BoxDomain
+    >>> layout = TableLayout.of(BoxDomain([0.0, 0.0], [1.0, 1.0]))
+    >>> part = Regions(np.array([[0.0, 0.5]]), np.array([[1.0, 0.5]]), np.zeros((1, 0), dtype=np.uint8))
+    >>> open_columns(layout, part)
+    array([[ True, False]])
+    """
+    found = regions.high > regions.low
+    first = np.append(layout.offset, layout.n_categories)
+    for i in np.flatnonzero(layout.is_category):
+        found[:, i] = regions.allowed[:, first[i] : first[i + 1]].sum(axis=1) > 1
+    return found
 
 
 def encoded_box(layout: TableLayout, regions: Regions) -> tuple[FloatArray, FloatArray]:

@@ -23,7 +23,9 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.renaming import renamed_parameters, warn_renamed
 
 __all__ = [
+    "FAIR",
     "ROUNDING",
+    "UNFAIR",
     "Bound",
     "Certificate",
     "CltInterval",
@@ -34,9 +36,15 @@ __all__ = [
 ]
 
 Quantity = Literal["value", "gap"]
+Measure = Literal["loss", "decisions"]
 About = Literal["sample", "population"]
 
 ROUNDING = 1e-6
+
+Fair = Literal["fair (proved)"]
+Unfair = Literal["unfair (shown)"]
+FAIR: Fair = "fair (proved)"
+UNFAIR: Unfair = "unfair (shown)"
 
 # The name that results of older versions and their readers know.
 CltInterval = ConfidenceInterval
@@ -55,6 +63,7 @@ class _Claim:
     about: About = "sample"
     lambda_: float | None = None
     assumptions: tuple[str, ...] = ()
+    measure: Measure = "loss"
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
@@ -73,6 +82,8 @@ class _Claim:
         check_number(self.confidence, owner=owner, name="confidence", low=0.0, high=1.0, open_low=True)
         if self.about not in ("sample", "population"):
             raise bad_parameter(owner, "about", allowed="'sample' or 'population'", got=self.about)
+        if self.measure not in ("loss", "decisions"):
+            raise bad_parameter(owner, "measure", allowed="'loss' or 'decisions'", got=self.measure)
 
     @property
     def lam(self) -> float | None:
@@ -117,18 +128,20 @@ class Estimate(_Claim):
         λ of the map.
     assumptions : tuple of str
         What must hold for the claim.
+    measure : {"loss", "decisions"}, default="loss"
+        What is claimed: the mean loss, or the share of people whose decision changes.
 
     Examples
     --------
     >>> found = Estimate(value=0.7, gap=0.2, eps=0.1, n=100, method="gradient search")
     >>> found.verdict(0.1), found.verdict(0.3), found.verdict(0.5, of="value")
-    ('unfair', 'not refuted', 'unfair')
+    ('unfair (shown)', 'not refuted', 'unfair (shown)')
     """
 
-    def verdict(self, delta: float, *, of: Quantity = "gap") -> Literal["unfair", "not refuted"]:
+    def verdict(self, delta: float, *, of: Quantity = "gap") -> Unfair | Literal["not refuted"]:
         """Whether the gap (or V(ε) itself, with ``of="value"``) is shown to be above δ."""
         delta = _delta(delta, "Estimate.verdict")
-        return "unfair" if self.of(of) > delta else "not refuted"
+        return UNFAIR if self.of(of) > delta else "not refuted"
 
 
 @renamed_parameters(lam="lambda_")
@@ -142,20 +155,20 @@ class Bound(_Claim):
         V(ε) is at most this.
     gap : float or None
         V(ε) minus the mean loss is at most this.
-    eps, n, method, confidence, about, lambda_, assumptions
+    eps, n, method, confidence, about, lambda_, assumptions, measure
         As in `Estimate`; λ is the one at which the dual was evaluated.
 
     Examples
     --------
     >>> shown = Bound(value=0.7, gap=0.2, eps=0.1, n=100, method="exact dual")
     >>> shown.verdict(0.25), shown.verdict(0.1), shown.verdict(0.9, of="value")
-    ('fair', 'not certified', 'fair')
+    ('fair (proved)', 'not certified', 'fair (proved)')
     """
 
-    def verdict(self, delta: float, *, of: Quantity = "gap") -> Literal["fair", "not certified"]:
+    def verdict(self, delta: float, *, of: Quantity = "gap") -> Fair | Literal["not certified"]:
         """Whether the gap (or V(ε) itself, with ``of="value"``) is shown to be at most δ."""
         delta = _delta(delta, "Bound.verdict")
-        return "fair" if self.of(of) <= delta else "not certified"
+        return FAIR if self.of(of) <= delta else "not certified"
 
 
 @dataclass(frozen=True)
@@ -174,7 +187,7 @@ class Certificate:
     >>> low = Estimate(value=0.6, gap=0.1, eps=0.1, n=100, method="gradient search")
     >>> high = Bound(value=0.7, gap=0.2, eps=0.1, n=100, method="exact dual")
     >>> Certificate(low).verdict(0.3), Certificate(low, high).verdict(0.3), Certificate(low, high).verdict(0.15)
-    ('undecided', 'fair', 'undecided')
+    ('undecided', 'fair (proved)', 'undecided')
     """
 
     estimate: Estimate
@@ -189,22 +202,22 @@ class Certificate:
                 f"Certificate: the estimate is for eps={low.eps:g}, the bound for eps={high.eps:g}. "
                 "Make both at the same ε."
             )
-        both_here = low.about == high.about == "sample" and low.n == high.n
+        both_here = low.about == high.about == "sample" and low.n == high.n and high.confidence == 1
         if both_here and low.value > high.value + ROUNDING * (1.0 + abs(high.value)):
             raise InputError(
                 f"Certificate: the estimate {low.value:.6g} is above the bound {high.value:.6g}, which cannot be "
                 "for the same rows, loss, metric and domain. Check that both used the same."
             )
 
-    def verdict(self, delta: float, *, of: Quantity = "gap") -> Literal["fair", "unfair", "undecided"]:
-        """Whether the gap is at most δ: "unfair" where refuted, "fair" where certified, else "undecided".
+    def verdict(self, delta: float, *, of: Quantity = "gap") -> Fair | Unfair | Literal["undecided"]:
+        """Whether the gap is at most δ: "unfair (shown)", "fair (proved)", or "undecided" where δ lies between.
 
         With ``of="value"`` it is about V(ε) itself, the (ε, δ)-fairness of the paper's definition 2.1.
         """
-        if self.estimate.verdict(delta, of=of) == "unfair":
-            return "unfair"
-        if self.bound is not None and self.bound.verdict(delta, of=of) == "fair":
-            return "fair"
+        if self.estimate.verdict(delta, of=of) == UNFAIR:
+            return UNFAIR
+        if self.bound is not None and self.bound.verdict(delta, of=of) == FAIR:
+            return FAIR
         return "undecided"
 
     def sentence(self, delta: float, *, of: Quantity = "gap") -> str:
@@ -214,7 +227,7 @@ class Certificate:
         --------
         >>> low = Estimate(value=0.6, gap=0.1, eps=0.1, n=100, method="gradient search")
         >>> print(Certificate(low).sentence(0.05))
-        Unfair: moving 100 people to comparable places within a budget of 0.1 adds at least 0.1 to their mean loss, more than the 0.05 allowed.
+        Unfair (shown): moving 100 people to comparable places within a budget of 0.1 adds at least 0.1 to their mean loss, more than the 0.05 allowed.
         """
         verdict = self.verdict(delta, of=of)
         what = "adds {} to their mean loss" if of == "gap" else "brings their mean loss to {}"
@@ -229,7 +242,7 @@ class Certificate:
             )
         claim: _Claim = self.estimate
         size, compare = "at least", f"more than the {delta:g} allowed"
-        if verdict == "fair" and self.bound is not None:
+        if verdict == FAIR and self.bound is not None:
             claim, size, compare = self.bound, "at most", f"within the {delta:g} allowed"
         who = f"{claim.n:,} people" if claim.about == "sample" else "people"
         text = what.format(f"{size} {_number(claim.of(of))}")

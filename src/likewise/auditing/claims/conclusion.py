@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.audit_result import AuditResult, SensitiveAnswer
+from likewise.auditing.claims.bracket import brackets_of
 from likewise.auditing.claims.certificate import ROUNDING, Bound, Certificate, Estimate
 from likewise.auditing.claims.confidence_interval import ConfidenceInterval
 from likewise.auditing.claims.significance import TestResult
@@ -78,6 +79,7 @@ class Answer:
     transport: float
     pure_gap: float
     flipped: float | None
+    changed_at_eps: float | None
     sensitive: SensitiveAnswer | None
     interval: ConfidenceInterval
     test: TestResult
@@ -108,7 +110,10 @@ class Clock:
 
 def _above(bound: Bound | None, estimate: Estimate) -> Bound | None:
     """Return the bound, raised by the rounding of what counts as costing nothing where listed rows reach higher."""
-    if bound is None or not 0.0 < estimate.value - bound.value <= ROUNDING * (1.0 + abs(bound.value)):
+    if bound is None or estimate.value <= bound.value:
+        return bound
+    # A bound that holds with a probability may fall short of what was found; one that holds always may not.
+    if bound.confidence == 1 and estimate.value - bound.value > ROUNDING * (1.0 + abs(bound.value)):
         return bound
     gap = None if bound.gap is None or estimate.gap is None else max(bound.gap, estimate.gap)
     return replace(bound, value=estimate.value, gap=gap)
@@ -124,6 +129,17 @@ def write_up(answer: Answer, evidence: Evidence, questions: Questions, clock: Cl
         method=evidence.search,
         lambda_=answer.lambda_,
         assumptions=evidence.assumptions,
+    )
+    ending, eps = answer.ending, float(questions.eps)
+    changed = None
+    if answer.flipped is not None and answer.changed_at_eps is not None:
+        changed = (answer.flipped, answer.changed_at_eps)
+    brackets = brackets_of(
+        eps=eps,
+        base_loss=answer.curve.base_loss,
+        values=(answer.curve.base_loss + answer.pure_gap, answer.value),
+        changed=changed,
+        bounds=ending.bounds,
     )
     asked = {"confidence": questions.confidence, "tau": questions.tau, "harm_histogram": answer.histogram}
     clock.lap("report")
@@ -141,8 +157,9 @@ def write_up(answer: Answer, evidence: Evidence, questions: Questions, clock: Cl
         curve=answer.curve,
         unfair_map=answer.unfair_map,
         pure_map=answer.pure_map,
-        certificate=Certificate(estimate, _above(answer.ending.bound, estimate)),
-        population_bound=answer.ending.population_bound,
+        certificate=Certificate(estimate, _above(ending.bound(eps=eps), estimate)),
+        brackets=brackets,
+        population_bound=ending.bound(eps=eps, about="population"),
         interval=answer.interval,
         test=answer.test,
         status=answer.ending.status,

@@ -19,7 +19,7 @@ The lower limit takes those at 0 and Σx²/Σx, which makes it a quantile of one
 Pearson's of an effective number (Σx)²/Σx² of harmed people; the upper limit takes those at the largest number seen
 and the one below that fits.
 
-Chosen among what benchmarks/coverage.py tries: Student's t covers down to 31%; Clopper–Pearson for the share of
+Chosen among what benchmarks/interval_coverage.py tries: Student's t covers down to 31%; Clopper–Pearson for the share of
 harmed times t for their mean is up to 40% wider for common gains, and rests on t for the few who are harmed; the
 empirical Bernstein bound is three times as wide; Gaffke's limits of all numbers are at most 2% narrower than these,
 but no few sums hold them. Intervals by betting (Waudby-Smith and Ramdas 2024) depend on the order of the people,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from likewise.auditing.claims.certificate import FAIR, UNFAIR
 from likewise.core.text import join_words, short_number
 
 if TYPE_CHECKING:
@@ -15,12 +16,13 @@ __all__ = ["Verdict", "give_verdict"]
 Kind = Literal["fair", "unfair", "undecided", "not converged", "no limit"]
 
 _TITLES: dict[Kind, str] = {
-    "fair": "Fair",
-    "unfair": "Unfair",
+    "fair": "Fair (proved)",
+    "unfair": "Unfair (shown)",
     "undecided": "Undecided",
     "not converged": "No verdict",
     "no limit": "No limit set",
 }
+_KINDS: dict[str, Kind] = {FAIR: "fair", UNFAIR: "unfair"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def give_verdict(result: AuditResult) -> Verdict:
     >>> model = as_model(score, takes_frame=True)
     >>> result = audit(model, people, [0, 1, 1, 1], metric=metric, eps=0.0, delta=0.1)
     >>> print(give_verdict(result))
-    Unfair: Comparable twins at no fair distance (ε = 0) raise the mean loss of 4 people by at least 0.243 (95% interval 0.034 to 1.937 for everybody like those audited, moved among the same candidates), more than the δ = 0.1 allowed, assuming the fair metric as given and twins that may exchange sex.
+    Unfair (shown): Comparable twins at no fair distance (ε = 0) raise the mean loss of 4 people by at least 0.243 (95% interval 0.034 to 1.937 for everybody like those audited, moved among the same candidates), more than the δ = 0.1 allowed, assuming the fair metric as given and twins that may exchange sex.
     """
     assumed = _assumed(result)
     verdict = result.verdict()
@@ -83,7 +85,7 @@ def give_verdict(result: AuditResult) -> Verdict:
         )
     if result.delta is None:
         return Verdict("no limit", f"{_without_limit(result)}, {assumed}.")
-    kind: Kind = "fair" if verdict == "fair" else "unfair" if verdict == "unfair" else "undecided"
+    kind = _KINDS.get(verdict, "undecided")
     say = {"fair": _fair, "unfair": _unfair, "undecided": _undecided}[kind]
     return Verdict(kind, f"{say(result, result.delta)}, {assumed}.")
 
@@ -99,6 +101,8 @@ def _fair(result: AuditResult, delta: float) -> str:
     bound = result.certificate.bound
     assert bound is not None  # nothing else makes a verdict of fair
     sure = "an upper bound for everyone audited"
+    if bound.confidence < 1:
+        sure += f" at {bound.confidence:.0%} confidence"
     wider = result.population_bound
     if wider is not None and wider.gap is not None:
         sure += f"; {short_number(wider.gap)} for the population at {wider.confidence:.0%} confidence"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from likewise.auditing.parts.parquet_table import ParquetTable, Part
 from likewise.auditing.parts.part_sums import HARM_EDGES, Ending, FoundSums, SensitiveSums, SettledSums, Worst
 from likewise.auditing.people.sensitive_twins import sensitive_twins
 from likewise.auditing.problem.audit_problem import AuditProblem
-from likewise.auditing.search.contract import Budget, Search
+from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.auditing.support.binned_steps import BinnedSteps
 from likewise.auditing.support.frontier import Floats, Frontier, Ints
 from likewise.auditing.support.frontier_steps import steps_of
@@ -91,16 +91,11 @@ def search_people(job: Job, problem: AuditProblem) -> tuple[Support, Ending, dic
         start = time.process_time()
         if job.budget.spent:
             reason = f"time was up before the {search.name} search; give the audit more (budget_seconds=…, --budget)"
-            ending = replace(ending.merge(Ending("not_converged", (reason,))), bound=ending.bound)
+            ending = ending.then(Found(support, "not_converged", (reason,)))
             continue
         found = search.improve(problem, support, job.eps, job.budget)
         support = found.support
-        merged = ending.merge(Ending(found.status, found.reasons))
-        ending = replace(
-            merged,
-            bound=_lower(ending.bound, found.bound),
-            population_bound=_lower(ending.population_bound, found.population_bound),
-        )
+        ending = ending.then(found)
         cpu[search.name] = cpu.get(search.name, 0.0) + time.process_time() - start
     return support, ending, cpu
 
@@ -140,6 +135,7 @@ def _added_up(
         changed=int(support.changed.sum()),
         sensitive=sensitive,
         steps=BinnedSteps.of(steps, bits=job.bits),
+        changes=BinnedSteps.of(steps_of(support.change_frontier()), bits=job.bits),
         largest=max(float(frontier.loss.max()), support.problem.largest_loss),
         worst=Worst.of(gain, person, moved, top=job.top),
         ending=ending,
@@ -248,10 +244,3 @@ def _map_chunks(job: Job, part: Part, taken: Ints) -> Iterator[pa.Table]:
 def clipped_corners(frontier: Frontier, taken: Ints) -> Ints:
     """Return the corner of each row after so many steps; its last one where rounding took a step away."""
     return np.asarray(np.minimum(frontier.indptr[:-1] + taken, frontier.indptr[1:] - 1))
-
-
-def _lower(one: Any, other: Any) -> Any:
-    """The tighter of two bounds, either of which may be missing."""
-    if one is None or other is None:
-        return one or other
-    return one if one.value <= other.value else other

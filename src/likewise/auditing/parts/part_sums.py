@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from likewise.auditing.claims.certificate import Bound
 from likewise.auditing.people.sensitive_twins import SensitiveTwins
-from likewise.auditing.search.contract import Status
+from likewise.auditing.search.contract import Found, Status
 from likewise.auditing.support.binned_steps import BinnedSteps
 from likewise.auditing.support.frontier import Floats, Ints
 from likewise.auditing.support.moments import Moments
@@ -71,20 +71,51 @@ class Ending:
         The worst of all.
     reasons : tuple of str
         Why, each once.
-    bound, population_bound : Bound, optional
-        Only where one part is everybody: a bound of a part bounds nobody else.
+    bounds : tuple of Bound
+        The tightest of each kind. Those at ε > 0 only where one part is everybody: a budget may be spent on one part
+        alone, so bounds of parts bound nobody else.
     """
 
     status: Status = "converged"
     reasons: tuple[str, ...] = ()
-    bound: Bound | None = None
-    population_bound: Bound | None = None
+    bounds: tuple[Bound, ...] = ()
+
+    def then(self, found: Found) -> Ending:
+        """Return how this and a further search of the same people ended."""
+        given = (found.bound, found.population_bound, *found.more)
+        tightest = {_kind(bound): bound for bound in self.bounds}
+        for bound in given:
+            if bound is not None:
+                known = tightest.get(_kind(bound))
+                tightest[_kind(bound)] = bound if known is None or bound.value < known.value else known
+        return Ending(*self._status(found.status, found.reasons), tuple(tightest.values()))
 
     def merge(self, other: Ending) -> Ending:
-        """Return how both ended."""
-        worse: Status = max(self.status, other.status, key=_WORSE.index)
-        reasons = tuple(dict.fromkeys((*self.reasons, *other.reasons)))
-        return Ending(worse, reasons[:_MOST_REASONS])
+        """Return how the searches of other people ended, and of these."""
+        theirs = {_kind(bound): bound for bound in other.bounds}
+        pairs = [(bound, theirs[_kind(bound)]) for bound in self.bounds if _kind(bound) in theirs]
+        both = tuple(_together(one, two) for one, two in pairs if one.eps == 0 and one.confidence == 1)
+        return Ending(*self._status(other.status, other.reasons), both)
+
+    def bound(self, *, eps: float, measure: str = "loss", about: str = "sample") -> Bound | None:
+        """Return the bound of a kind, None where there is none."""
+        return next((bound for bound in self.bounds if _kind(bound) == (measure, eps, about)), None)
+
+    def _status(self, status: Status, reasons: tuple[str, ...]) -> tuple[Status, tuple[str, ...]]:
+        worse: Status = max(self.status, status, key=_WORSE.index)
+        return worse, tuple(dict.fromkeys((*self.reasons, *reasons)))[:_MOST_REASONS]
+
+
+def _kind(bound: Bound) -> tuple[str, float, str]:
+    return bound.measure, bound.eps, bound.about
+
+
+def _together(one: Bound, two: Bound) -> Bound:
+    """Bound of two groups of people at ε = 0, where what one may lose does not depend on the others."""
+    n = one.n + two.n
+    value = (one.n * one.value + two.n * two.value) / n
+    gap = None if one.gap is None or two.gap is None else (one.n * one.gap + two.n * two.gap) / n
+    return replace(one, n=n, value=value, gap=gap)
 
 
 @dataclass(frozen=True)
@@ -138,6 +169,8 @@ class FoundSums:
         Of twins that differ in the sensitive columns only.
     steps : BinnedSteps
         The steps that cost something.
+    changes : BinnedSteps
+        Those to another decision, of those who have one at no distance besides.
     largest : float
         The largest loss of anybody, under any label, or at any candidate.
     worst : Worst
@@ -153,6 +186,7 @@ class FoundSums:
     changed: int
     sensitive: SensitiveSums | None
     steps: BinnedSteps
+    changes: BinnedSteps
     largest: float
     worst: Worst
     ending: Ending = field(default_factory=Ending)
@@ -167,6 +201,7 @@ class FoundSums:
             self.changed + other.changed,
             None if mine is None or theirs is None else mine.merge(theirs),
             self.steps.merge(other.steps),
+            self.changes.merge(other.changes),
             max(self.largest, other.largest),
             self.worst.merge(other.worst, top=top),
             self.ending.merge(other.ending),

@@ -116,7 +116,9 @@ def prepare_memory(asked: Asked, X: Any, y: Any, sizes: Sizes | None = None) -> 
     sizes : Sizes, optional
     """
     problem = asked.problem(X, y, asked.domain)
-    searches, left_out = choose_searches(asked.searches, problem, required=asked.required, in_parts=False)
+    searches, left_out = choose_searches(
+        asked.searches, problem, required=asked.required, in_parts=False, eps=asked.eps
+    )
     table = MemoryTable(problem.rows, problem.y)
     pool = _drawn(asked, searches, problem.n)
     if len(pool):
@@ -150,7 +152,9 @@ def prepare_parquet(
     drawn, extent = survey(engine, table, parts, draws, extent=asked.domain is None)
     people, y = drawn[0]
     problem = asked.problem(people, y, extent.domain(people) if asked.domain is None else asked.domain)
-    chosen, left_out = choose_searches(asked.searches, problem, required=asked.required, in_parts=True)
+    chosen, left_out = choose_searches(
+        asked.searches, problem, required=asked.required, in_parts=True, eps=asked.eps
+    )
     if len(pool):
         problem = replace(problem, pool=rows_of(drawn[1][0], problem.coordinates))
     scratch = str(Path(tempfile.gettempdir()) / f"likewise-{uuid.uuid4().hex}")

@@ -96,6 +96,7 @@ class Reduction:
             transport=min(eps, float(curve.eps[-1])),
             pure_gap=found.free.mean,
             flipped=found.changed / self.n if decides else None,
+            changed_at_eps=self._changed(found, eps) if decides else None,
             sensitive=_sensitive(found.sensitive, decides, confidence),
             interval=gap_interval(
                 settled.gains,
@@ -128,6 +129,11 @@ class Reduction:
             steps = steps.refined(at, self._added(partial(narrow_part, low=low, high=high, bits=bits)))
             at = steps.bin_at(eps, self.n)
         return steps
+
+    def _changed(self, found: FoundSums, eps: float) -> float:
+        """Share of people whose decision changes within the budget, at rows that were seen."""
+        curve = found.changes.curve(n=self.n, base=0.0, free=found.changed / self.n)
+        return min(1.0, float(curve.value(eps)))
 
     def _maps(self, several: Sequence[Worst]) -> list[UnfairMap]:
         """Show the most harmed people beside their twins, of the budget 0 and of ε."""

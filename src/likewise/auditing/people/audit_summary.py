@@ -83,6 +83,11 @@ def _numbers(result: AuditResult) -> str:
             "",
         ),
         ("Mean loss of the people as they are", short_number(result.base_loss), ""),
+        *(
+            (f"Proved: {bracket.name}", str(bracket), "")
+            for bracket in result.brackets
+            if bracket.upper is not None and bracket.quantity != "value"
+        ),
     ]
     if result.eps == 0:
         del rows[1]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from likewise.auditing.claims.bracket import Bracket, brackets_of
 from likewise.auditing.claims.certificate import Bound, Certificate, CltInterval, Estimate
 from likewise.auditing.claims.significance import TestResult
 from likewise.auditing.people.unfair_map import UnfairMap
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMA_VERSION", "load_result", "save_result"]
 
 KIND = "likewise.audit"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _SENTENCES = ("reasons", "left_out", "assumptions")
 _MAPS = ("unfair_map", "pure_map")
 _TABLES = ("people", "twins", "outcomes")
@@ -74,6 +75,7 @@ def _write(result: AuditResult, folder: Path) -> None:
     document["estimate"] = dataclasses.asdict(result.certificate.estimate)
     for name, bound in (("bound", result.certificate.bound), ("population_bound", result.population_bound)):
         document[name] = None if bound is None else dataclasses.asdict(bound)
+    document["brackets"] = [dataclasses.asdict(bracket) for bracket in result.brackets]
     document["same_map"] = result.pure_map is result.unfair_map
     document["total"] = {name: getattr(result, name).total for name in _MAPS}
     for name in _MAPS:
@@ -130,6 +132,7 @@ def load_result(path: Path) -> AuditResult:
                 curve["slope"].to_numpy()[:-1],
             ),
             certificate=Certificate(Estimate(**_claim(document["estimate"])), _bound(document["bound"])),
+            brackets=_brackets(document),
             population_bound=_bound(document["population_bound"]),
             interval=CltInterval(**document["interval"]),
             test=TestResult(**(document["test"] | {"interval": tuple(document["test"]["interval"])})),
@@ -157,6 +160,20 @@ def _sensitive(plain: dict[str, Any] | None) -> SensitiveAnswer | None:
         for name in ("columns", "gap_interval", "changed_interval")
     }
     return SensitiveAnswer(**(plain | tuples))
+
+
+def _brackets(document: dict[str, Any]) -> tuple[Bracket, ...]:
+    if "brackets" in document:
+        return tuple(Bracket(**plain) for plain in document["brackets"])
+    # Files before version 3 know nothing of decisions at ε.
+    bound = _bound(document["bound"])
+    return brackets_of(
+        eps=document["eps"],
+        base_loss=document["base_loss"],
+        values=(document["base_loss"] + document["pure_gap"], document["value"]),
+        changed=None,
+        bounds=() if bound is None else (bound,),
+    )
 
 
 def _bound(plain: dict[str, Any] | None) -> Bound | None:

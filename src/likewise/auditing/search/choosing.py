@@ -16,22 +16,26 @@ __all__ = ["NAMES", "choose_searches", "read_searches"]
 NAMES = ("auto", "candidates", "gradient", "exact")
 
 
-def read_searches(search: Any, *, timed: bool = False) -> tuple[tuple[Search, ...], bool]:
+def read_searches(
+    search: Any, *, timed: bool = False, confidence: float = 0.95
+) -> tuple[tuple[Search, ...], bool]:
     """Return the searches that were asked for, and whether all of them must serve ("auto" takes what fits).
 
     Parameters
     ----------
     search : str, Search, or sequence of them
-        "auto": candidates, then gradient and exact where the model allows it. "candidates", "gradient", "exact":
-        that one, with the people's own edits for a start.
+        "auto": candidates, then everybody at no distance where they can be listed, gradient and exact where the model
+        allows it. "candidates", "gradient", "exact": that one, with the people's own edits for a start.
     timed : bool, default=False
         Whether the user set a time: "auto" then tries to prove what it can of trees and networks, too, which takes all
         the time there is.
+    confidence : float, default=0.95
+        Of bounds that rest on a sample.
 
     Examples
     --------
     >>> [type(one).__name__ for one in read_searches("auto")[0]], read_searches("auto")[1]
-    (['CandidateSearch', 'GradientSearch', 'LinearSearch'], False)
+    (['CandidateSearch', 'EnumerationSearch', 'GradientSearch', 'ProofSearch'], False)
     """
     if isinstance(search, str):
         if search not in NAMES:
@@ -41,7 +45,7 @@ def read_searches(search: Any, *, timed: bool = False) -> tuple[tuple[Search, ..
                 allowed=f"one of {', '.join(NAMES)}, a Search, or a list of them",
                 got=search,
             )
-        return tuple(_named(search, timed)), search != "auto"
+        return tuple(_named(search, timed, confidence)), search != "auto"
     parts = [search] if isinstance(search, Search) else search
     if not isinstance(parts, Sequence) or not parts:
         raise bad_parameter(
@@ -52,12 +56,17 @@ def read_searches(search: Any, *, timed: bool = False) -> tuple[tuple[Search, ..
         if isinstance(part, Search):
             found.append(part)
         else:
-            found += read_searches(part)[0]
+            found += read_searches(part, timed=timed, confidence=confidence)[0]
     return tuple(found), True
 
 
 def choose_searches(
-    searches: Sequence[Search], problem: AuditProblem, *, required: bool, in_parts: bool
+    searches: Sequence[Search],
+    problem: AuditProblem,
+    *,
+    required: bool,
+    in_parts: bool,
+    eps: float | None = None,
 ) -> tuple[tuple[Search, ...], tuple[str, ...]]:
     """Return the searches that can serve a problem, and in words which were left out and why.
 
@@ -69,15 +78,19 @@ def choose_searches(
         Whether one that cannot serve is an error.
     in_parts : bool
         Whether people are searched part by part.
+    eps : float, optional
+        What the audit asks about: where one search settles that, those after it are left out unless required.
     """
     chosen: list[Search] = []
     left_out: list[str] = []
     for search in searches:
         one = search.for_parts() if in_parts else search
         why = "it cannot work on a part of a table" if one is None else one.why_not(problem)
+        if not required and eps is not None and any(known.settles(eps) for known in chosen):
+            why = f"nothing is left to find at ε = {eps:g}, everybody there was asked about"
         if one is not None and why is None:
             chosen.append(one)
-        elif required:
+        elif required and not search.optional:
             raise InputError(
                 f"audit: search={search.name!r} cannot be used: {why}. Use search='auto', which takes what the "
                 "model and the table allow; search='candidates' always serves."
@@ -87,20 +100,20 @@ def choose_searches(
     return tuple(chosen), tuple(left_out)
 
 
-def _named(name: str, timed: bool) -> list[Search]:
+def _named(name: str, timed: bool, confidence: float) -> list[Search]:
     from likewise.auditing.search.candidates.candidate_search import CandidateSearch
 
     found: list[Search] = [CandidateSearch(use_rows=name not in ("gradient",))]
+    if name in ("auto", "exact"):
+        from likewise.auditing.bounds.enumeration import EnumerationSearch
+
+        found.append(EnumerationSearch())
     if name in ("auto", "gradient"):
         from likewise.auditing.search.gradient.gradient_search import GradientSearch
 
         found.append(GradientSearch())
-    if name == "exact" or (name == "auto" and timed):
-        from likewise.auditing.bounds.exact_search import ExactSearch
+    if name in ("auto", "exact"):
+        from likewise.auditing.bounds.proof_search import ProofSearch
 
-        found.append(ExactSearch())
-    elif name == "auto":
-        from likewise.auditing.bounds.linear.linear_search import LinearSearch
-
-        found.append(LinearSearch())
+        found.append(ProofSearch.within(timed=timed or name == "exact", confidence=confidence))
     return found

@@ -83,6 +83,8 @@ class Found:
         From above, about the people at hand.
     population_bound : Bound, optional
         From above, about the people they were drawn from.
+    more : tuple of Bound
+        Further bounds: at ε = 0 where the audit asks about another ε, and of the share of changed decisions.
     """
 
     support: Support
@@ -90,6 +92,7 @@ class Found:
     reasons: tuple[str, ...] = ()
     bound: Bound | None = None
     population_bound: Bound | None = None
+    more: tuple[Bound, ...] = ()
 
 
 class Search(ABC):
@@ -102,10 +105,13 @@ class Search(ABC):
     in_parts : bool
         Whether what is found for a person depends on that person alone (and on what `prepare` filled in), so that
         people can be searched part by part, anywhere, with the same result.
+    optional : bool
+        Whether it is left out without an error where it cannot serve, even when searches were asked for by name.
     """
 
     name: ClassVar[str]
     in_parts: ClassVar[bool] = False
+    optional: ClassVar[bool] = False
 
     @property
     def pool_size(self) -> int:
@@ -119,6 +125,10 @@ class Search(ABC):
     def why_not(self, problem: AuditProblem) -> str | None:
         """Say why this search cannot serve a problem; None where it can."""
         return None
+
+    def settles(self, eps: float) -> bool:
+        """Whether its answer at ε is exact, so that "auto" needs no search after it."""
+        return False
 
     def prepare(self, problem: AuditProblem) -> Search:
         """Return this search with everything filled in that is learned from people (of a sample, where in parts)."""

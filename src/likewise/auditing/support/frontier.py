@@ -133,6 +133,20 @@ class Frontier:
         """
         return np.asarray(np.maximum.reduceat(self.loss - lam * self.squared_distance, self.indptr[:-1]))
 
+    def worst_at_no_distance(self) -> Floats:
+        """Return the highest loss of each row at distance 0, its own included, shape (n,).
+
+        Examples
+        --------
+        >>> f = Frontier.from_points(
+        ...     base_loss=[0.0], row=[0, 0], squared_distance=[0.0, 2.0], loss=[1.0, 3.0], candidate=[0, 1]
+        ... )
+        >>> f.worst_at_no_distance()
+        array([1.])
+        """
+        here = np.where(self.squared_distance == 0, self.loss, -np.inf)
+        return np.asarray(np.maximum.reduceat(here, self.indptr[:-1]))
+
     def best(self, lam: float) -> Ints:
         """Return the corner where each row attains its `conjugate`, shape (n,); of equals the nearest.
 

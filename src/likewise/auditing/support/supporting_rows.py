@@ -58,14 +58,14 @@ class Support:
         The rows, numbered one source after the other.
     frontier : Frontier
         Of the n people.
-    changed : bool array of shape (n,)
-        Whether some row at no fair distance from a person is decided differently.
+    nearest_change : float array of shape (n,)
+        The least squared fair distance of a row seen so far that is decided differently; inf where none was.
     """
 
     problem: AuditProblem
     sources: tuple[Numbered, ...]
     frontier: Frontier
-    changed: Bools
+    nearest_change: Floats
 
     @classmethod
     def start(cls, problem: AuditProblem) -> Support:
@@ -73,10 +73,15 @@ class Support:
         nobody = Frontier.from_points(
             base_loss=problem.base_loss, row=[], squared_distance=[], loss=[], candidate=[]
         )
-        return cls(problem, (), nobody, np.zeros(problem.n, dtype=bool))
+        return cls(problem, (), nobody, np.full(problem.n, np.inf))
 
     def __len__(self) -> int:
         return sum(len(source) for source in self.sources)
+
+    @property
+    def changed(self) -> Bools:
+        """Whether some row at no fair distance from a person is decided differently, shape (n,)."""
+        return np.asarray(self.nearest_change == 0)
 
     def with_source(self, source: Numbered, frontier: Frontier, changed: Any) -> Support:
         """Add rows whose frontier is known already.
@@ -90,9 +95,8 @@ class Support:
             As in the class, of these rows.
         """
         merged = self.frontier.merge(frontier, offset=len(self))
-        return replace(
-            self, sources=(*self.sources, source), frontier=merged, changed=self.changed | np.asarray(changed)
-        )
+        nearest = np.where(np.asarray(changed), 0.0, self.nearest_change)
+        return replace(self, sources=(*self.sources, source), frontier=merged, nearest_change=nearest)
 
     def with_rows(self, x: Floats, person: Ints, *, resolution: float | None = None) -> Support:
         """Add encoded rows that were found for single people; the model is asked and the distance measured here.
@@ -118,12 +122,12 @@ class Support:
         problem, place = self.problem, self.problem.coordinates
         loss = place.losses_encoded(x, problem.labels[person])
         distance = problem.squared_distance(x, person, resolution=resolution)
-        changed = self.changed.copy()
-        free = np.flatnonzero(distance == 0)
-        if problem.decides and len(free):
-            decided = place.model.predict(place.encoded_for_model(x[free]))
-            differs = decided != problem.decisions[person[free]]
-            changed[person[free[differs]]] = True
+        nearest = self.nearest_change.copy()
+        nearer = np.flatnonzero(distance < nearest[person])
+        if problem.decides and len(nearer):
+            decided = place.model.predict(place.encoded_for_model(x[nearer]))
+            differs = nearer[decided != problem.decisions[person[nearer]]]
+            np.minimum.at(nearest, person[differs], distance[differs])
         points = Frontier.from_points(
             base_loss=self.frontier.base_loss,
             row=person,
@@ -131,7 +135,7 @@ class Support:
             loss=loss,
             candidate=np.arange(len(x)),
         )
-        return self._with_found(FoundRows(place, x), points, changed)
+        return self._with_found(FoundRows(place, x), points, nearest)
 
     def _check_rows(self, x: Floats, person: Ints) -> None:
         place = self.problem.coordinates
@@ -148,7 +152,7 @@ class Support:
                 "Pass it through domain.nearest_valid(x, origin) first."
             )
 
-    def _with_found(self, rows: FoundRows, frontier: Frontier, changed: Bools) -> Support:
+    def _with_found(self, rows: FoundRows, frontier: Frontier, nearest: Floats) -> Support:
         """Merge, and keep only found rows that the frontier needs, so that rounds of search do not pile up."""
         sources, earlier, below = self.sources, rows.x[:0], len(self)
         if sources and isinstance(sources[-1], FoundRows):
@@ -164,7 +168,30 @@ class Support:
         numbers[mine] = below + renumber[numbers[mine] - below]
         kept = Frontier(merged.indptr, merged.squared_distance, merged.loss, numbers)
         found = (FoundRows(rows.coordinates, everything[used]),) if len(used) else ()
-        return replace(self, sources=(*sources, *found), frontier=kept, changed=changed)
+        return replace(self, sources=(*sources, *found), frontier=kept, nearest_change=nearest)
+
+    def change_frontier(self) -> Frontier:
+        """Return the frontier of "the decision is another one" (1) or not (0) over everything seen so far.
+
+        Its dual at ε is a share of people whose decision changes within the budget, attained by rows that were seen.
+        """
+        place, frontier = self.problem.coordinates, self.frontier
+        nearest = self.nearest_change.copy()
+        row = frontier.row
+        unseen = (frontier.candidate >= 0) & (frontier.squared_distance < nearest[row])
+        corner = np.flatnonzero(unseen) if self.problem.decides else np.zeros(0, dtype=np.int64)
+        if len(corner):
+            decided = place.model.predict(place.for_model(self.twins(corner)))
+            differs = corner[decided != self.problem.decisions[row[corner]]]
+            np.minimum.at(nearest, row[differs], frontier.squared_distance[differs])
+        person = np.flatnonzero(np.isfinite(nearest))
+        return Frontier.from_points(
+            base_loss=np.zeros(self.problem.n),
+            row=person,
+            squared_distance=nearest[person],
+            loss=np.ones(len(person)),
+            candidate=person,
+        )
 
     def twins(self, corner: Ints) -> Any:
         """Return the row at one corner per person, as the kind of table that people come in.
@@ -172,7 +199,7 @@ class Support:
         Parameters
         ----------
         corner : int array of shape (n,)
-            `DualSolution.corner`, or `Frontier.best`.
+            `DualSolution.corner`, or `Frontier.best`; or any corners at which nobody stays where they are.
         """
         number = self.frontier.candidate[corner]
         ends = np.cumsum([0, *(len(source) for source in self.sources)])

@@ -38,7 +38,7 @@ def exact_certificate(dual: ExactDual) -> Certificate:
     >>> model = LinearModel([2.0], 0.0)
     >>> dual = exact_dual(model, [[1.0], [-1.0]], [1, 0], metric=euclidean(), eps=0.25)
     >>> exact_certificate(dual).verdict(0.32, of="value"), exact_certificate(dual).verdict(0.31, of="value")
-    ('fair', 'unfair')
+    ('fair (proved)', 'unfair (shown)')
     """
     n = len(dual.result.value)
     below = Estimate(

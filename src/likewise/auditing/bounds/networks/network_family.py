@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from likewise.auditing.bounds.decision_lines import DecisionLines
 from likewise.auditing.bounds.family import LossBound
-from likewise.auditing.bounds.networks.linear_bounds import Lines, hidden_bounds, output_lines
+from likewise.auditing.bounds.networks.column_importance import column_importance
+from likewise.auditing.bounds.networks.linear_bounds import Hidden, Lines, hidden_bounds, output_lines
 from likewise.auditing.bounds.regions import Regions, Split, encoded_box, halves
 from likewise.auditing.bounds.score_losses import Components, sure_decisions
 from likewise.auditing.bounds.table_layout import TableLayout
@@ -17,6 +19,9 @@ from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared
 from likewise.models.relu_network import ReluNetwork
 
 __all__ = ["NetworkFamily"]
+
+# What the straight part of a line leaves open where its rows are counted: a little, by the grid they are counted on.
+_STRAIGHT = 0.01
 
 
 class NetworkFamily:
@@ -65,13 +70,11 @@ class NetworkFamily:
         error *= float(np.abs(self.parts.mixing).sum(axis=1).max())
         smooth = isinstance(loss, (CrossEntropy, Hinge))
         self.slack, self._within = (error, 0.0) if smooth else (0.0, error)
-        self._units = sum(len(weight) for weight in net.weights[:-1])
-        # Behind many wide layers the lines of large regions say little about which column matters.
-        self._loose = self._units > 100 and len(net.weights) > 4
+        self.n_units = sum(len(weight) for weight in net.weights[:-1])
 
     def state(self, n: int) -> FloatArray:
         """Nothing is known of any hidden unit, (n, 2, U)."""
-        bounds = np.empty((n, 2, self._units))
+        bounds = np.empty((n, 2, self.n_units))
         bounds[:, 0], bounds[:, 1] = -np.inf, np.inf
         return bounds
 
@@ -81,8 +84,7 @@ class NetworkFamily:
         hidden = hidden_bounds(self.net, lower, upper, self.layout.blocks, state)
         if not self._convex:
             return self._flat(targets, hidden, lower, upper)
-        head = np.concatenate([self._head, -self._head])
-        lines = output_lines(self.net, head, np.zeros(2), hidden, lower, upper, self.layout.blocks)
+        lines = self._lines(np.concatenate([self._head, -self._head]), hidden, lower, upper)
         top = lines.highest[:, 0] + self._within
         bottom = np.minimum(-lines.highest[:, 1] - self._within, top)
         ends = [self._unclipped(f, targets) for f in (bottom, top)]
@@ -100,60 +102,65 @@ class NetworkFamily:
         offset = sign * lines.offset[rows, at] + np.where(at == 0, self._within, -self._within)
         base = np.where((width > 1e-12) & ~clipped, ends[0] + rise * (offset - bottom), np.maximum(*ends))
         upper_value = base + (slope * origin).sum(axis=1)
-        effect = np.abs(lines.effect).sum(axis=1)
-        weight = np.abs(lines.slope).sum(axis=1)
-        return LossBound(upper_value, slope, hidden, (slope, base, effect, weight))
+        importance = self._importance(lines, hidden, upper - lower, np.abs(lines.slope).sum(axis=1))
+        return LossBound(upper_value, slope, hidden.bounds, (slope, base, importance))
 
-    def _flat(self, targets: Any, hidden: FloatArray, lower: FloatArray, upper: FloatArray) -> LossBound:
+    def _flat(self, targets: Any, hidden: Hidden, lower: FloatArray, upper: FloatArray) -> LossBound:
         """A constant above the loss, from upper bounds of its components."""
         label = self.parts.labels(targets)
-        n, count = len(lower), self.parts.n_components
-        highest = np.empty((n, count))
-        effect, weight = np.zeros((n, len(self.net.weights[0]))), np.zeros((n, self.layout.width))
-        for y in np.unique(label):
-            rows = np.flatnonzero(label == y)
-            lines = self._lines(self.parts.mixing[y].T @ self._head, hidden[rows], lower[rows], upper[rows])
-            highest[rows] = lines.highest + self._within
-            weight[rows] = np.abs(lines.slope).sum(axis=1)
-            if len(self.net.weights) > 1:
-                effect[rows] = np.abs(lines.effect).sum(axis=1)
-        zero = np.zeros((n, self.layout.width))
+        labels, n = len(self.parts.mixing), len(lower)
+        # The components of every label; each row keeps those of its own.
+        heads = np.concatenate([self.parts.mixing[y].T @ self._head for y in range(labels)])
+        lines = self._lines(heads, hidden, lower, upper)
+        own = (np.arange(labels)[None, :] == label[:, None]).repeat(self.parts.n_components, axis=1)
+        highest = lines.highest[own].reshape(n, -1) + self._within
+        kept = Lines(
+            lines.slope * own[:, :, None], lines.offset, lines.highest, lines.effect * own[:, :, None]
+        )
+        importance = self._importance(kept, hidden, upper - lower, np.abs(kept.slope).sum(axis=1))
         value = self.parts.losses(highest, targets)
-        return LossBound(value, None, hidden, (zero, value, effect, weight))
+        return LossBound(value, None, hidden.bounds, (np.zeros((n, self.layout.width)), value, importance))
 
-    def _lines(self, head: FloatArray, hidden: FloatArray, lower: FloatArray, upper: FloatArray) -> Lines:
-        return output_lines(self.net, head, np.zeros(len(head)), hidden, lower, upper, self.layout.blocks)
+    def _lines(
+        self, head: FloatArray, hidden: Hidden, lower: FloatArray, upper: FloatArray, **choice: Any
+    ) -> Lines:
+        return output_lines(self.net, head, hidden, lower, upper, self.layout.blocks, **choice)
 
-    def decide(self, regions: Regions, state: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
-        """The one decision of all rows of each region or −1, how much each column matters, and the state.
+    def _importance(
+        self, lines: Lines, hidden: Hidden, spread: FloatArray, straight: FloatArray
+    ) -> FloatArray:
+        effect = np.abs(lines.effect).sum(axis=1)
+        return column_importance(self.net, self.layout, hidden, effect, spread, straight)
+
+    def decide_by_lines(self, regions: Regions, off: Any) -> DecisionLines:
+        """Decide regions as far as lines do: what is straight is decided on both sides of where it crosses 0.
 
         Parameters
         ----------
         regions : Regions
-        state : float array
-            Of larger regions, or from `state`.
-
-        Returns
-        -------
-        label : int array of shape (n,)
-        importance : float array of shape (n, P)
-        state : float array
+        off : bool array of shape (n, U)
+            Hidden units that are known to be off, as they are in a larger region.
         """
         lower, upper = encoded_box(self.layout, regions)
+        state = self.state(len(regions))
+        state[:, 1][off] = 0.0
         hidden = hidden_bounds(self.net, lower, upper, self.layout.blocks, state)
-        label = np.full(len(regions), -1)
-        effect, weight = np.zeros((len(regions), len(self.net.weights[0]))), np.zeros_like(lower)
-        n_labels = len(self.parts.mixing)
-        heads = np.concatenate([self.parts.mixing[y].T @ self._head for y in range(n_labels)])
-        lines = self._lines(heads, hidden, lower, upper)
-        highest = lines.highest.reshape(len(regions), n_labels, -1) + max(self.slack, self._within)
-        for y in range(n_labels):
-            sure = (highest[:, y] < 0).all(axis=1)
-            label[sure] = y
-        weight = np.abs(lines.slope).max(axis=1)
-        if len(self.net.weights) > 1:
-            effect = np.abs(lines.effect).max(axis=1)
-        return label, self._importance(lower, upper, hidden, effect, weight), hidden
+        n, labels = len(regions), len(self.parts.mixing)
+        heads = np.concatenate([self.parts.mixing[y].T @ self._head for y in range(labels)])
+        lines = self._lines(heads, hidden, lower, upper, best_at="centre")
+        error = max(self.slack, self._within)
+        sure = (lines.highest.reshape(n, labels, -1) + error < 0).all(axis=2)
+        label = np.where(sure.any(axis=1), sure.argmax(axis=1), -1)
+        straight = _STRAIGHT * np.abs(lines.slope).max(axis=1)
+        importance = self._importance(lines, hidden, upper - lower, straight)
+        slope = lines.slope.reshape(n, labels, -1, self.layout.width)
+        offset = lines.offset.reshape(n, labels, -1) + error
+        return DecisionLines(label, importance, slope, offset, hidden.bounds[:, 1] <= 0.0)
+
+    def decide(self, regions: Regions, state: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
+        """The one decision of all rows of each region or −1, how much each column matters, and the state."""
+        found = self.decide_by_lines(regions, np.zeros((len(regions), self.n_units), dtype=bool))
+        return found.label, found.importance, state
 
     def decisions(self, values: FloatArray) -> Any:
         """The decision of rows of values, (n,); −1 where the model's rounding leaves it open."""
@@ -166,19 +173,24 @@ class NetworkFamily:
 
     def losses(self, values: FloatArray, targets: Any) -> FloatArray:
         """Exact loss of rows of values."""
+        return self._losses(values, targets, 0.0)
+
+    def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
+        """Loss of rows of values by components that lie as low as the model's rounding allows."""
+        return self._losses(values, targets, max(self.slack, self._within))
+
+    def _losses(self, values: FloatArray, targets: Any, slack: float) -> FloatArray:
         outputs = self.net.outputs(self.layout.encode(values)) @ self._head.T
         mixing = self.parts.mixing[self.parts.labels(targets)]
-        return self.parts.losses(np.einsum("nc,nck->nk", outputs, mixing), targets)
+        return self.parts.losses(np.einsum("nc,nck->nk", outputs, mixing) - slack, targets)
 
     def look(
         self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray
     ) -> tuple[FloatArray, FloatArray, Split]:
         """Loss at a row of each region, how far the line lies above it there, and where to cut."""
         losses = self.losses(values, targets)
-        slope, base, effect, weight = bound.extra
+        slope, base, importance = bound.extra
         line = base + (slope * self.layout.encode(values)).sum(axis=1)
-        lower, upper = encoded_box(self.layout, regions)
-        importance = self._importance(lower, upper, bound.state, effect, weight)
         column = importance.argmax(axis=1)
         rows = np.arange(len(column))
         column = np.where(importance[rows, column] > 0, column, -1)
@@ -191,26 +203,6 @@ class NetworkFamily:
             return np.logaddexp(0.0, components[:, 0])
         return self.parts.losses(components, targets)
 
-    def _importance(
-        self, lower: FloatArray, upper: FloatArray, hidden: FloatArray, effect: FloatArray, weight: FloatArray
-    ) -> FloatArray:
-        """How much of what is open each column is responsible for, (n, P); 0 where it is one value already."""
-        spread = upper - lower
-        score = weight * spread
-        if len(self.net.weights) > 1:
-            first = len(self.net.weights[0])
-            low, high = hidden[:, 0, :first], hidden[:, 1, :first]
-            # Units that may well be on or off count most.
-            with np.errstate(invalid="ignore"):
-                even = np.minimum(-low, high) / (high - low)
-            even = np.where((low < 0) & (high > 0), even, 0.0)
-            score = score + ((effect * even) @ np.abs(self.net.weights[0])) * spread
-            if self._loose:
-                plain = (even @ np.abs(self.net.weights[0])) * spread
-                score = _shares(score) + _shares(plain)
-        score = np.maximum(score, 1e-12 * (spread > 0))
-        return np.asarray(np.add.reduceat(score, self.layout.start, axis=1))
-
 
 def _whole_box(layout: TableLayout) -> tuple[FloatArray, FloatArray]:
     """Encoded ends of the whole domain."""
@@ -218,8 +210,3 @@ def _whole_box(layout: TableLayout) -> tuple[FloatArray, FloatArray]:
     high = np.array([[0.0 if c.categories else c.upper for c in layout.columns]])
     lower, upper = encoded_box(layout, Regions(low, high, np.ones((1, layout.n_categories), dtype=np.uint8)))
     return lower[0], upper[0]
-
-
-def _shares(score: FloatArray) -> FloatArray:
-    """Each row divided by its sum."""
-    return np.asarray(score / np.maximum(score.sum(axis=1, keepdims=True), 1e-300))

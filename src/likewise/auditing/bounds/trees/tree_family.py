@@ -20,6 +20,8 @@ from likewise.models.tree_ensemble import TreeEnsemble
 
 __all__ = ["TreeFamily"]
 
+_HARDLY = 1e-300
+
 
 class TreeFamily:
     """Bounds of a tree ensemble's loss over regions of a table.
@@ -83,7 +85,8 @@ class TreeFamily:
             top,
         )
         highest = top.sum(axis=1) + self.trees.base[label] + self._within
-        return LossBound(self.parts.losses(highest, targets), None, reached, (top, highest))
+        same = (self.trees.left[reached] < 0).all(axis=1)
+        return LossBound(self.parts.losses(highest, targets), None, reached, (top, highest), same)
 
     def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
         """The one decision of all rows of each region or −1, how much each column matters, and the state.
@@ -142,6 +145,10 @@ class TreeFamily:
         """Exact loss of rows of values."""
         return self._losses_at(self._leaves(values, self.state(len(values))), targets)
 
+    def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
+        """Loss of rows of values by components that lie as low as the model's rounding allows."""
+        return self._losses_at(self._leaves(values, self.state(len(values))), targets, self.trees.slack)
+
     def look(
         self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray
     ) -> tuple[FloatArray, FloatArray, Split]:
@@ -161,7 +168,8 @@ class TreeFamily:
         column = self.trees.column[bound.state]
         undecided = self.trees.left[bound.state] >= 0
         waiting = np.zeros((len(leaf), self.layout.n_columns))
-        np.add.at(waiting, (rows[:, None], column), np.where(undecided, gap, 0.0))
+        # A tree whose leaves are equally high still rounds its sum one way or another.
+        np.add.at(waiting, (rows[:, None], column), np.where(undecided, np.maximum(gap, _HARDLY), 0.0))
         wanted = undecided & (column == waiting.argmax(axis=1)[:, None])
         tree = np.where(wanted, gap, -1.0).argmax(axis=1)
         node = bound.state[rows, tree]
@@ -179,7 +187,7 @@ class TreeFamily:
         leaves_of_rows(self._walk, self.layout.offset, values, state, leaf)
         return leaf
 
-    def _losses_at(self, leaf: IntArray, targets: Any) -> FloatArray:
+    def _losses_at(self, leaf: IntArray, targets: Any, slack: float = 0.0) -> FloatArray:
         label = self.parts.labels(targets)
         components = self.trees.values[label[:, None], leaf].sum(axis=1) + self.trees.base[label]
-        return self.parts.losses(components, targets)
+        return self.parts.losses(components - slack, targets)

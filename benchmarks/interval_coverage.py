@@ -1,6 +1,6 @@
 """Do confidence intervals cover? Coverage and width by simulation, with rare and with common harm.
 
-    OMP_NUM_THREADS=1 python benchmarks/coverage.py [--simulations 400] [--only methods pure candidates population]
+    OMP_NUM_THREADS=1 python benchmarks/interval_coverage.py [--simulations 400] [--only methods pure candidates population]
 
 People have a sensitive column of −1 and 1 and d − 1 normal features; labels follow a logistic model of the features,
 and the audited model adds an effect of the sensitive column: for everybody, or for the 5% whose first feature is

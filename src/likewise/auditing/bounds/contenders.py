@@ -1,0 +1,99 @@
+"""Regions whose rows all get one answer: the model itself is asked at a row of each, so that no rounding is left.
+
+Bounds of a region hold whatever the model's rounding, and pay for it. Where nothing is left to bound, because the region
+is a single row or a cell in which no tree decides otherwise, the model's own loss at one row is the loss of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from likewise.auditing.bounds.regions import Regions
+from likewise.auditing.bounds.table_layout import IntArray, TableLayout
+from likewise.core.arrays import FloatArray
+
+__all__ = ["Ask", "Contenders", "rows_that_return"]
+
+# (encoded rows (m, d), targets (m,)) -> the model's own losses (m,).
+Ask: TypeAlias = Callable[[FloatArray, Any], FloatArray]
+
+# A value may change by so many roundings on its way through the encoding and back.
+_ULPS = 32.0
+
+
+class Contenders:
+    """Regions of one answer that may hold somebody's supremum, kept until the model is asked about all of them at once.
+
+    Examples
+    --------
+    >>> kept = Contenders()
+    >>> kept.add(np.array([0, 0]), np.array([[1.0], [2.0]]), np.array([0.5, 0.9]), np.zeros(2))
+    >>> kept.above(np.array([0.7]))[1]
+    array([[2.]])
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[IntArray, FloatArray, FloatArray, FloatArray]] = []
+
+    def add(self, people: IntArray, values: FloatArray, upper: FloatArray, price: FloatArray) -> None:
+        """Keep regions: whose, a row of values, an upper bound of what is attained there, and λ d² at the least."""
+        if len(people):
+            self._parts.append((people, values, upper, price))
+
+    def above(self, lower: FloatArray) -> tuple[IntArray, FloatArray, FloatArray, FloatArray] | None:
+        """Return those that may exceed what is attained, by person (n,); None where there are none."""
+        if not self._parts:
+            return None
+        people, values, upper, price = (np.concatenate([part[k] for part in self._parts]) for k in range(4))
+        at = np.flatnonzero(upper > lower[people])
+        return (people[at], values[at], upper[at], price[at]) if len(at) else None
+
+
+def rows_that_return(
+    layout: TableLayout, regions: Regions, values: FloatArray
+) -> tuple[FloatArray, np.ndarray[Any, np.dtype[np.bool_]]]:
+    """Move rows off the edges of their regions as far as the rounding of the encoding asks for.
+
+    A model of the table is asked about encoded rows that are decoded for it; a number at the very edge of an interval may
+    come back on the other side.
+
+    Parameters
+    ----------
+    layout : TableLayout
+    regions : Regions
+        n of them.
+    values : float array of shape (n, P)
+        A row of each.
+
+    Returns
+    -------
+    values : float array of shape (n, P)
+    inside : bool array of shape (n,)
+        Whether the row is in its region after the way through the encoding and back.
+
+    Examples
+    --------
+    >>> from likewise.domains import BoxDomain
+    >>> layout = TableLayout.of(BoxDomain([0.0], [1.0]))
+    >>> part = Regions(np.array([[0.3]]), np.array([[1.0]]), np.zeros((1, 0), dtype=np.uint8))
+    >>> rows_that_return(layout, part, np.array([[0.3]]))[1]
+    array([ True])
+    """
+    at = np.flatnonzero(~layout.is_category & ~layout.is_integer)
+    values = values.copy()
+    if not len(at):
+        return values, np.ones(len(values), dtype=np.bool_)
+    low, high = regions.low[:, at], regions.high[:, at]
+    step = _ULPS * np.spacing(np.abs(values[:, at]) + np.abs(layout.mean[at]))
+    back = layout.values(layout.encode(values))[:, at]
+    off = (back < low) | (back > high)
+    # An interval of one value has no inside; what comes back is that value, rounded.
+    point = low == high
+    nearer = np.clip(values[:, at], low + step, np.maximum(high - step, low + step))
+    values[:, at] = np.where(off & ~point, nearer, values[:, at])
+    back = layout.values(layout.encode(values))[:, at]
+    inside = np.where(point, np.abs(back - low) <= step, (back >= low) & (back <= high))
+    return values, np.asarray(inside.all(axis=1))

@@ -1,0 +1,147 @@
+"""All that can be proved of an audit, question after question: V and changed decisions, at ε and at no distance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from likewise.auditing.bounds.enumeration import EnumerationSearch
+from likewise.auditing.bounds.exact_search import BranchAndBoundSearch, ExactSearch
+from likewise.auditing.bounds.linear.linear_search import LinearSearch
+from likewise.auditing.claims.certificate import Bound
+from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.auditing.support.supporting_rows import Support
+
+if TYPE_CHECKING:
+    from likewise.auditing.problem.audit_problem import AuditProblem
+
+__all__ = ["ProofSearch"]
+
+# Fewer people are never sampled: the sampling error would be larger than what is saved.
+_FEW = 256
+
+
+@dataclass(frozen=True)
+class _Question:
+    """One of the questions, and the share of the time left that it may take."""
+
+    problem: AuditProblem
+    eps: float
+    decisions: bool
+    share: float
+
+
+@dataclass(frozen=True)
+class ProofSearch(Search):
+    """Bounds of V(ε) and of the share of changed decisions, at ε and at 0, by the exact audit that fits the model.
+
+    Whether a decision changes is a loss of 0 or 1, so both are the same question. Where the time is not enough for
+    everybody, people drawn at random are bracketed and the bound has a confidence.
+
+    Parameters
+    ----------
+    exact : Search
+        What answers one question: linear models solved, trees and ReLU networks by branch and bound.
+    confidence : float, default=0.95
+        Of bounds from a sample, and for the population.
+
+    Examples
+    --------
+    >>> ProofSearch().name
+    'exact'
+    """
+
+    name: ClassVar[str] = "exact"
+
+    exact: Search = field(default_factory=ExactSearch)
+    confidence: float = 0.95
+
+    @classmethod
+    def within(cls, *, timed: bool, confidence: float) -> ProofSearch:
+        """Return what is worth its time: all families where the user gave time, else linear models alone.
+
+        Parameters
+        ----------
+        timed : bool
+        confidence : float
+        """
+        solved = LinearSearch(confidence=confidence)
+        choices = (solved, BranchAndBoundSearch())
+        return cls(ExactSearch(choices) if timed else solved, confidence)
+
+    def why_not(self, problem: AuditProblem) -> str | None:
+        """Say why no bound is known for the model, where none is."""
+        return self.exact.why_not(problem)
+
+    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        """Answer the questions one after the other; the rows found for any of them serve all."""
+        ended = Found(support)
+        for question in self._questions(problem, eps):
+            time = budget
+            if budget.seconds is not None:
+                if budget.spent:
+                    break
+                time = Budget(max(question.share * budget.left, 1e-3))
+            known = Support.start(question.problem) if question.decisions else ended.support
+            found = self._answer(question.problem, known, question.eps, time)
+            ended = _joined(ended, found, question, problem)
+        return ended
+
+    def _questions(self, problem: AuditProblem, eps: float) -> Iterator[_Question]:
+        # Where everybody at no distance can be listed, that is exact already.
+        listed = EnumerationSearch().why_not(problem) is None
+        if eps > 0 and not listed:
+            yield _Question(problem, 0.0, False, 0.15)
+        decided = about_decisions(problem) if problem.decides else None
+        if eps > 0 or not listed:
+            yield _Question(problem, eps, False, 1.0 if decided is None else 0.7)
+        if decided is None or self.exact.why_not(decided) is not None:
+            return
+        if eps > 0 and not listed:
+            yield _Question(decided, 0.0, True, 0.3)
+        if eps > 0 or not listed:
+            yield _Question(decided, eps, True, 1.0)
+
+    def _answer(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        timed = budget.seconds is not None and problem.n > _FEW and problem.decides
+        if timed and LinearSearch().why_not(problem) is not None:
+            from likewise.auditing.bounds.sampled_proof import prove_by_sample
+
+            nodes = BranchAndBoundSearch().nodes
+            proof = prove_by_sample(problem, eps, budget, nodes=nodes, confidence=self.confidence)
+            if proof is not None:
+                support = support.with_rows(np.asarray(proof.rows, dtype=np.float64), proof.person)
+                return Found(support, bound=proof.bound, population_bound=proof.population_bound)
+        return self.exact.improve(problem, support, eps, budget)
+
+
+def about_decisions(problem: AuditProblem) -> AuditProblem:
+    """Return the same people with another question: the loss is 1 where the decision is not the person's own."""
+    place = replace(problem.coordinates, model=problem.coordinates.model.with_loss("zero_one"))
+    return replace(problem, coordinates=place, y=problem.decisions)
+
+
+def _joined(ended: Found, found: Found, question: _Question, problem: AuditProblem) -> Found:
+    """Put the answer to one question to the others."""
+    support = found.support
+    if question.decisions:
+        frontier = support.frontier
+        corner = np.flatnonzero(frontier.candidate >= 0)
+        support = ended.support
+        if len(corner):
+            x = np.asarray(problem.coordinates.encoded(found.support.twins(corner)), dtype=np.float64)
+            support = support.with_rows(x, frontier.row[corner])
+    bounds = [bound for bound in (found.bound, found.population_bound, *found.more) if bound is not None]
+    if question.decisions:
+        bounds = [_share(bound) for bound in bounds]
+    status = found.status if ended.status == "converged" else ended.status
+    reasons = tuple(dict.fromkeys((*ended.reasons, *found.reasons)))
+    return Found(support, status, reasons, more=(*ended.more, *bounds))
+
+
+def _share(bound: Bound) -> Bound:
+    value = min(1.0, bound.value)
+    return replace(bound, measure="decisions", value=value, gap=value)

@@ -1,0 +1,201 @@
+"""How many rows of a region lie where a linear function is positive, never counted too high.
+
+A row's value is a sum of one term per column, and rows of a region are all combinations of the columns' values. So the
+values of a random row are a convolution: the terms of all columns but the widest number are rounded down to a grid and
+their distributions convolved; for each grid point the values of the widest number that suffice are counted. Rounding
+down only loses rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.auditing.bounds.regions import Regions
+from likewise.auditing.bounds.table_layout import IntArray, TableLayout
+from likewise.core.arrays import FloatArray
+from likewise.core.compiled import compiled
+
+__all__ = ["lowest_terms", "share_above"]
+
+_BINS = 256
+
+
+def lowest_terms(layout: TableLayout, regions: Regions, slope: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Least and largest term of each column over its region, (n, P) each, for a line slopeᵀx by the encoded row.
+
+    Examples
+    --------
+    >>> from likewise.domains import BoxDomain
+    >>> layout = TableLayout.of(BoxDomain([0.0], [4.0]))
+    >>> region = Regions(np.array([[1.0]]), np.array([[2.0]]), np.zeros((1, 0), dtype=np.uint8))
+    >>> lowest_terms(layout, region, np.array([[-3.0]]))
+    (array([[-6.]]), array([[-3.]]))
+    """
+    least, most = np.empty(regions.low.shape), np.empty(regions.low.shape)
+    for i, column in enumerate(layout.columns):
+        if not column.categories:
+            part = slope[:, column.start]
+            ends = [part * ((end[:, i] - column.mean) / column.scale) for end in (regions.low, regions.high)]
+            least[:, i], most[:, i] = np.minimum(*ends), np.maximum(*ends)
+            continue
+        first, count = int(layout.offset[i]), int(layout.count[i])
+        terms, left = _category_terms(layout, slope, i), regions.allowed[:, first : first + count] != 0
+        least[:, i] = np.where(left, terms, np.inf).min(axis=1)
+        most[:, i] = np.where(left, terms, -np.inf).max(axis=1)
+    return least, most
+
+
+def _category_terms(layout: TableLayout, slope: FloatArray, i: int) -> FloatArray:
+    """What each category of a column adds, (n, C)."""
+    column = layout.columns[i]
+    if column.is_binary:
+        return np.stack([np.zeros(len(slope)), slope[:, column.start]], axis=1)
+    return slope[:, column.slice]
+
+
+def share_above(
+    layout: TableLayout, regions: Regions, apart: IntArray, slope: FloatArray, offset: FloatArray
+) -> FloatArray:
+    """Share of the rows of each region, some columns aside, where slopeᵀx + offset > 0 for all values of those.
+
+    Parameters
+    ----------
+    layout : TableLayout
+    regions : Regions
+    apart : int array
+        The columns that are left aside; over their part of the region the least value counts.
+    slope : float array of shape (n, d)
+    offset : float array of shape (n,)
+
+    Returns
+    -------
+    float array of shape (n,)
+        Never more than the true share.
+
+    Examples
+    --------
+    >>> from likewise.domains import BoxDomain
+    >>> layout = TableLayout.of(BoxDomain([0.0, 0.0], [4.0, 1.0]))
+    >>> region = Regions(np.zeros((1, 2)), np.array([[4.0, 1.0]]), np.zeros((1, 0), dtype=np.uint8))
+    >>> share_above(layout, region, np.array([1]), np.array([[1.0, -1.0]]), np.zeros(1)).round(6)
+    array([0.75])
+    """
+    least, most = lowest_terms(layout, regions, slope)
+    reach = most - least
+    reach[:, apart] = 0.0
+    # What must be exceeded above the least value; a little more, for the rounding of these sums.
+    size = np.abs(offset) + np.maximum(np.abs(least), np.abs(most)).sum(axis=1)
+    need = -(offset + least.sum(axis=1)) + 1e-12 * size
+    share = np.zeros(len(regions))
+    share[need < 0] = 1.0
+    at = np.flatnonzero((need >= 0) & (need < reach.sum(axis=1)))
+    if len(at):
+        terms = np.zeros((len(at), layout.n_categories))
+        for i in np.flatnonzero(layout.is_category):
+            first, count = int(layout.offset[i]), int(layout.count[i])
+            terms[:, first : first + count] = _category_terms(layout, slope[at], i) - least[at, i][:, None]
+        kinds = np.where(layout.is_category, 2, np.where(layout.is_integer, 1, 0)).astype(np.int64)
+        values = np.where(layout.is_integer[None, :], regions.high[at] - regions.low[at] + 1.0, 0.0)
+        share[at] = _counted(
+            kinds,
+            layout.offset,
+            layout.count,
+            values,
+            regions.allowed[at],
+            np.ascontiguousarray(reach[at]),
+            terms,
+            need[at],
+            _BINS,
+        )
+    # Sums of probabilities are exact to far less than this.
+    return np.maximum(share - 1e-12 * (share < 1.0), 0.0)
+
+
+@compiled
+def _counted(kinds, offset, count, values, allowed, reach, terms, need, bins):  # type: ignore[no-untyped-def]
+    n, columns = reach.shape
+    share = np.empty(n)
+    mass, fresh = np.empty(bins), np.empty(bins)
+    for i in range(n):
+        widest = -1
+        for p in range(columns):
+            if kinds[p] != 2 and reach[i, p] > 0.0 and (widest < 0 or reach[i, p] > reach[i, widest]):
+                widest = p
+        others = 0.0
+        for p in range(columns):
+            if p != widest:
+                others += reach[i, p]
+        # Whatever the grid counts as its end or beyond is enough by itself, or as much as there is.
+        step = min(need[i], others) / (bins - 1) * (1.0 + 1e-12) + 1e-300
+        enough = 0.0
+        mass[0], used = 1.0, 1
+        for p in range(columns):
+            if p == widest or reach[i, p] <= 0.0:
+                continue
+            fresh[:] = 0.0
+            if kinds[p] == 2:
+                left = 0
+                for c in range(count[p]):
+                    left += allowed[i, offset[p] + c]
+                top = used
+                for c in range(count[p]):
+                    if allowed[i, offset[p] + c] != 0:
+                        shift = int(min(terms[i, offset[p] + c] / step, float(bins)))
+                        enough += _shifted(mass, used, fresh, shift, 1.0 / left, bins, step, need[i])
+                        top = max(top, min(used + shift, bins))
+                used = top
+            else:
+                # Of a whole number the k-th value adds k times a step of its own; bin b begins at the first that reaches it.
+                size = values[i, p] - 1.0 if kinds[p] == 1 else 1.0
+                unit = reach[i, p] / size
+                last = int(min(reach[i, p] / step, float(bins)))
+                begin, top = 0.0, used
+                for b in range(last + 1):
+                    if kinds[p] == 1:
+                        end = np.ceil((b + 1) * step / unit + 1e-9) if b < last else size + 1.0
+                        end = min(end, size + 1.0)
+                        weight = (end - begin) / (size + 1.0)
+                    else:
+                        end = min((b + 1) * step / unit, 1.0) if b < last else 1.0
+                        weight = end - begin
+                    if weight > 0.0:
+                        enough += _shifted(mass, used, fresh, b, weight, bins, step, need[i])
+                        top = max(top, min(used + b, bins))
+                    begin = max(begin, end)
+                used = top
+            mass[:used] = fresh[:used]
+        total = enough
+        for b in range(used):
+            if mass[b] <= 0.0:
+                continue
+            short = need[i] - b * step
+            if short < 0.0:
+                total += mass[b]
+            elif widest >= 0:
+                if kinds[widest] == 1:
+                    size = values[i, widest]
+                    unit = reach[i, widest] / (size - 1.0)
+                    over = size - 1.0 - np.floor(short / unit + 1e-9)
+                    total += mass[b] * max(over, 0.0) / size
+                else:
+                    total += mass[b] * max(1.0 - short / reach[i, widest] - 1e-12, 0.0)
+        share[i] = total
+    return share
+
+
+@compiled
+def _shifted(mass, used, fresh, shift, weight, bins, step, need):  # type: ignore[no-untyped-def]
+    """Add a shifted copy of the masses; return what falls off the end if it is enough there, and put it there if not."""
+    enough = 0.0
+    inside = min(used, max(bins - shift, 0))
+    for b in range(inside):
+        fresh[b + shift] += weight * mass[b]
+    rest = 0.0
+    for b in range(inside, used):
+        rest += weight * mass[b]
+    if rest > 0.0:
+        if (bins - 1) * step > need:
+            enough = rest
+        else:
+            fresh[bins - 1] += rest
+    return enough
