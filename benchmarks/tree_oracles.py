@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-
 # ---- random ensembles as nested lists: a leaf is a number, a split [feature, threshold, left, right] ------
 
 
@@ -92,7 +91,10 @@ def scip_maximum(case, lam):
             part, path = stack.pop()
             if isinstance(part, list):
                 feature, threshold, left, right = part
-                stack += [(left, [*path, (feature, threshold, 1)]), (right, [*path, (feature, threshold, -1)])]
+                stack += [
+                    (left, [*path, (feature, threshold, 1)]),
+                    (right, [*path, (feature, threshold, -1)]),
+                ]
                 continue
             z = model.addVar(vtype="B")
             chosen.append(z)
@@ -142,7 +144,9 @@ def adult_codes(data):
     frame = data.frame.copy()
     for column in data.domain.columns_:
         if column.categories:
-            frame[column.name] = frame[column.name].map({v: i for i, v in enumerate(column.categories)}).astype(int)
+            frame[column.name] = (
+                frame[column.name].map({v: i for i, v in enumerate(column.categories)}).astype(int)
+            )
     return frame
 
 
@@ -187,12 +191,16 @@ def compare_adult(people):
         worst[i] = np.logaddexp(0.0, veritas_maximum(both[int(targets[i])], np.array(low), np.array(high)))
     other = 1e3 * (time.process_time() - clock) / people
     print(f"{people} people, free: sex and race. CPU ms a person: here {mine:.2f}, veritas {other:.2f}")
-    print(f"widest bracket {np.max(found.upper - found.lower):.1e}; largest difference of the worst losses "
-          f"{np.abs(found.lower - worst).max():.1e}; mean worst loss {found.lower.mean():.6f}, {worst.mean():.6f}")
+    print(
+        f"widest bracket {np.max(found.upper - found.lower):.1e}; largest difference of the worst losses "
+        f"{np.abs(found.lower - worst).max():.1e}; mean worst loss {found.lower.mean():.6f}, {worst.mean():.6f}"
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     what = parser.add_subparsers(dest="what", required=True)
     what.add_parser("values").add_argument("path")
     what.add_parser("adult").add_argument("--people", type=int, default=500)

@@ -227,9 +227,10 @@ def test_a_candidate_that_fails_is_told_and_the_others_go_on(hiring):
         ({"test_share": 1.0}, "'test_share'"),
         ({"folds": 1}, "'folds'"),
         ({"eps": -1}, "'eps'"),
-        ({"y": ["no"] * 600}, "two classes"),
+        ({"y": ["no"] * 600}, "one class only"),
+        ({"y": ["no", None] * 300}, "missing label"),
         ({"y": ["no"] * 595 + ["yes"] * 5}, "takes 20 of each"),
-        ({"y": ["no"] * 10}, "600"),
+        ({"y": ["no", "yes"] * 10}, "600"),
     ],
 )
 def test_bad_input_is_refused(hiring, choices, message):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import check_integer, check_number, check_same_length
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.checks import check_integer, check_labels, check_number, check_same_length
+from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
 from likewise.domains import TabularDomain
 from likewise.evaluation.edits import Edit, Edits, read_edits
@@ -131,7 +131,7 @@ def prepare_ground(
     """
     owner = "improve"
     frame = to_pandas(X, owner=owner, name="X").reset_index(drop=True)
-    labels = np.asarray(y)
+    labels = check_labels(y, owner=owner)
     check_same_length(owner, X=frame, y=labels)
     names = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
     if not names:
@@ -180,10 +180,6 @@ def _split(labels: Any, share: float, seed: int) -> tuple[Any, Any]:
     random = np.random.default_rng([seed, 0])
     test = np.zeros(len(labels), dtype=bool)
     values, counts = np.unique(labels, return_counts=True)
-    if len(values) < 2:
-        raise bad_parameter(
-            "improve", "y", allowed="labels of two classes or more", got=f"{len(values)} class"
-        )
     for value, count in zip(values, counts, strict=True):
         if count < 20:
             raise InputError(

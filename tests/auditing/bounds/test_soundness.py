@@ -116,12 +116,17 @@ def network_case(rng, seed):
     """ReLU networks in single precision."""
     columns = made.random_columns(rng)
     layout = TableLayout(columns)
-    loss, outputs = [(CrossEntropy(), 1), (CrossEntropy(), 2), (CrossEntropy(), 3), (ZeroOne(), 2), (Squared(), 1)][
-        seed % 5
-    ]
+    loss, outputs = [
+        (CrossEntropy(), 1),
+        (CrossEntropy(), 2),
+        (CrossEntropy(), 3),
+        (ZeroOne(), 2),
+        (Squared(), 1),
+    ][seed % 5]
     sizes = [layout.width, 4, outputs] if seed % 2 else [layout.width, 4, 3, outputs]
     weights = tuple(
-        rng.normal(size=(b, a)).astype(np.float32) / np.float32(np.sqrt(a)) for a, b in itertools.pairwise(sizes)
+        rng.normal(size=(b, a)).astype(np.float32) / np.float32(np.sqrt(a))
+        for a, b in itertools.pairwise(sizes)
     )
     biases = tuple(rng.normal(size=len(w)).astype(np.float32) for w in weights)
     net = ReluNetwork(

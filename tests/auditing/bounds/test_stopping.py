@@ -56,7 +56,13 @@ def truth_at(family, metric, rows, own, y, lam):
 class _Interrupt:
     """Ctrl-C at the given line of the engine's own files, counted from the start."""
 
-    FILES = ("open_regions.py", "region_evaluation.py", "branch_and_bound.py", "node_pool.py", "contenders.py")
+    FILES = (
+        "open_regions.py",
+        "region_evaluation.py",
+        "branch_and_bound.py",
+        "node_pool.py",
+        "contenders.py",
+    )
 
     def __init__(self, at):
         self.left, self.raised = at, False

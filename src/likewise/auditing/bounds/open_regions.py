@@ -65,9 +65,7 @@ class OpenRegions:
         excess = found.upper - found.tol
         is_open = (excess > self.work.lower[found.people]) & (found.split.column >= 0)
         asked = found.one_answer & ~is_open
-        self.contenders.add(
-            found.people[asked], found.values[asked], found.upper[asked], found.price[asked]
-        )
+        self.contenders.add(found.people[asked], found.values[asked], found.upper[asked], found.price[asked])
         shut = ~is_open & ~asked
         np.maximum.at(self.settled, found.people[shut], found.upper[shut])
         at = np.flatnonzero(is_open)
