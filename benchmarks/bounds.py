@@ -17,7 +17,8 @@ from likewise.auditing.bounds.dual_bracket import bracket_value
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.auditing.bounds.trees.feature_sources import encoded_sources, raw_sources
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
-from likewise.auditing.search.domain_search import DomainMoves, search_domain
+from likewise.auditing.search.domain.people_at_once import PeopleAtOnce
+from likewise.auditing.search.domain.proposals import Scale
 from likewise.datasets import load_adult
 from likewise.fair_metrics import AttributeSubspace
 from likewise.models import as_model
@@ -97,12 +98,35 @@ def own_losses(model, kind, data, rows, y):
     return model.losses(frame[list(data.frame.columns)], y)
 
 
-def moves_of(family):
-    """Thresholds of a tree model for the search of the domain."""
-    trees = getattr(family, "trees", None)
-    if trees is None:
-        return DomainMoves()
-    return DomainMoves(cuts=trees.thresholds(family.layout))
+def pure_unfairness(model, kind, data, chosen):
+    """V(0) with sex and race free: brackets and CPU of listing, of branch and bound, and of the search of candidates."""
+    import likewise as lw
+    from likewise.auditing.bounds.enumeration import EnumerationSearch
+    from likewise.auditing.bounds.exact_search import BranchAndBoundSearch
+    from likewise.auditing.problem.audit_problem import AuditProblem
+    from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+    from likewise.auditing.search.contract import Budget
+    from likewise.auditing.support.finite_dual import solve_dual
+    from likewise.auditing.support.supporting_rows import Support
+
+    table = data.X if kind == "encoded" else categorical(data)
+    metric = lw.ExpertSubspace(["sex", "race"]).fit(data.frame).metric_
+    people = table.iloc[chosen], data.y[chosen]
+    problem = AuditProblem.build(
+        model, *people, metric=metric, domain=data.domain, encoded=kind == "encoded", edits=["sex", "race"]
+    )
+    problem.base_loss  # noqa: B018 (asked once, for all of them)
+    for search in (EnumerationSearch(), BranchAndBoundSearch(), CandidateSearch()):
+        clock = time.process_time()
+        found = search.improve(problem, Support.start(problem), 0.0, Budget())
+        spent = 1e3 * (time.process_time() - clock) / len(chosen)
+        value = solve_dual(found.support.frontier, 0.0).value
+        above = (
+            "no bound"
+            if found.bound is None
+            else f"bound {found.bound.value:.6f}, width {found.bound.value - value:.1e}"
+        )
+        print(f"V(0), free: sex and race, {search.name}: {value:.6f}, {above}, {spent:.2f} CPU ms a person")
 
 
 def main():
@@ -114,6 +138,7 @@ def main():
     parser.add_argument("--lambda", dest="lambdas", type=float, action="append", default=[])
     parser.add_argument("--eps", type=float, action="append", default=[])
     parser.add_argument("--nodes", type=int, default=3000)
+    parser.add_argument("--pure", action="store_true", help="V(0) with an ExpertSubspace of sex and race")
     asked = parser.parse_args()
     data = load_adult()
     metric = AttributeSubspace(["sex", "race"]).fit(data.X_train).metric_.without_feature_map()
@@ -124,35 +149,48 @@ def main():
     targets = model.targets(y)
     budget = RegionBudget(nodes=asked.nodes)
     maximise(family, metric, X[:2], targets[:2], 20.0, budget=RegionBudget(nodes=20))  # compile
-    moves = moves_of(family)
+    trees = getattr(family, "trees", None)
+    cuts = None if trees is None else trees.thresholds(family.layout)
+    if asked.pure:
+        pure_unfairness(model, kind, data, chosen)
 
     def search(lam):
-        ask = lambda rows, t: family.losses(family.layout.values(rows), t)  # noqa: E731
-        return search_domain(ask, family.layout, metric, X, targets, [lam], moves=moves).rows
+        # At no distance the free moves are few: the branch and bound needs no rows to begin from.
+        if np.isinf(lam):
+            return None
+        exact = lambda rows, t: family.losses(family.layout.values(rows), t)  # noqa: E731
+        around = PeopleAtOnce(exact, family.layout, metric, [lam], cuts=cuts, scale=Scale.of(model.loss))
+        found = [
+            around.run(X[at], targets[at]) for at in np.array_split(np.arange(len(X)), len(X) // 100 + 1)
+        ]
+        return np.concatenate([part.rows[part.best(lam)] for part in found])[:, None]
+
+    def ask(rows, t):
+        return own_losses(model, kind, data, rows, np.asarray(model.classes_)[t])
 
     print(
         f"{asked.model}: {asked.people} people, at most {asked.nodes} regions each, rounding slack {family.slack:.1e}"
     )
     for lam in asked.lambdas:
         clock = time.process_time()
-        found = maximise(family, metric, X, targets, lam, starts=search(lam), budget=budget, tol=TOL)
+        found = maximise(family, metric, X, targets, lam, starts=search(lam), budget=budget, tol=TOL, ask=ask)
         spent = 1e3 * (time.process_time() - clock) / asked.people
         wrong = np.abs(own_losses(model, kind, data, found.rows, y) - found.loss).max()
         width = found.upper - found.lower
         print(
-            f"λ = {lam:g}: closed (< 1e-3 besides the slack) {np.mean(width - family.slack < 1e-3):.1%}, {spent:.1f} CPU ms a person, "
+            f"λ = {lam:g}: closed (< 1e-3 besides what rounding leaves) {np.mean(width - found.slack < 1e-3):.1%}, {spent:.1f} CPU ms a person, "
             f"regions {found.nodes.mean():.0f} in the mean, mean bracket [{found.lower.mean():.4f}, "
             f"{found.upper.mean():.4f}]; model's own loss differs by at most {wrong:.1e}"
         )
-    base = family.losses(family.layout.values(X), targets)
     for eps in asked.eps:
         clock = time.process_time()
 
         def solve(lam, starts, seconds):
-            more = search(lam) if starts is None else np.concatenate([search(lam), starts], axis=1)
-            return maximise(family, metric, X, targets, lam, starts=more, budget=budget, tol=TOL)
+            more = [part for part in (search(lam), starts) if part is not None]
+            begin = np.concatenate(more, axis=1) if more else None
+            return maximise(family, metric, X, targets, lam, starts=begin, budget=budget, tol=TOL, ask=ask)
 
-        found = bracket_value(solve, base, eps, start=15.0)
+        found = bracket_value(solve, ask(X, targets), eps, start=15.0)
         spent = 1e3 * (time.process_time() - clock) / asked.people
         low, high = found.gap
         print(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test keeps it equal t
         Bound,
         CandidateSearch,
         Certificate,
+        DomainSearch,
         Estimate,
         Found,
         GradientSearch,

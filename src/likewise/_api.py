@@ -18,6 +18,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "Bound",
         "CandidateSearch",
         "Certificate",
+        "DomainSearch",
         "Estimate",
         "Found",
         "GradientSearch",

@@ -118,7 +118,7 @@ def test_a_pipeline_on_raw_frames(data, metric):
         data.frame_train, data.y_train
     )
     found = audit(pipeline, data.frame_test, data.y_test, metric=metric, domain=data.domain)
-    assert found.search == "candidates"
+    assert found.search == "candidates, enumeration, domain"
     assert found.gap >= found.pure_gap > 0
 
 
@@ -211,7 +211,7 @@ def test_a_model_that_answers_in_the_wrong_shape(data, metric):
     ("change", "message"),
     [
         ({"eps": -1}, "'eps' must be a finite number >= 0"),
-        ({"search": "magic"}, "one of auto, candidates, gradient, exact"),
+        ({"search": "magic"}, "one of auto, candidates, gradient, domain, exact"),
         ({"metric": 3}, "FairMetric, or a learner"),
         ({"delta": "big"}, "'delta'"),
         ({"edits": ["gender"]}, "gender"),

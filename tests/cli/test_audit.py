@@ -31,7 +31,7 @@ def test_fair_and_unfair_through_the_real_command(command, table, model, tmp_pat
     assert document["verdict"]["delta"] == 5
     unfair = command("audit", model, table, *SEX, "--delta", "0.001", "--quiet")
     assert (unfair.code, unfair.out) == (1, "")
-    assert unfair.err.startswith("Unfair: ")
+    assert unfair.err.startswith("Unfair (shown): ")
     assert len(unfair.err.splitlines()) == 1
 
 

@@ -14,7 +14,9 @@ from likewise.core.lazy import lazy_names
 if TYPE_CHECKING:
     from likewise.auditing.audit_result import AuditResult
     from likewise.auditing.auditor import audit
+    from likewise.auditing.bounds.enumeration import EnumerationSearch
     from likewise.auditing.bounds.verifying.verification import verify
+    from likewise.auditing.claims.bracket import Bracket
     from likewise.auditing.claims.certificate import (
         Bound,
         Certificate,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from likewise.auditing.people.unfair_map import UnfairMap
     from likewise.auditing.search.candidates.candidate_search import CandidateSearch
     from likewise.auditing.search.contract import Found, Search
+    from likewise.auditing.search.domain.domain_search import DomainSearch
     from likewise.auditing.search.gradient.gradient_search import GradientSearch
     from likewise.auditing.support.finite_dual import dual_curve, solve_dual
     from likewise.auditing.support.frontier import Frontier
@@ -39,9 +42,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AuditResult",
     "Bound",
+    "Bracket",
     "CandidateSearch",
     "Certificate",
     "ConfidenceInterval",
+    "DomainSearch",
+    "EnumerationSearch",
     "Estimate",
     "Found",
     "Frontier",
@@ -69,9 +75,12 @@ __all__ = [
 _HOMES = {
     "AuditResult": "audit_result",
     "Bound": "claims.certificate",
+    "Bracket": "claims.bracket",
     "CandidateSearch": "search.candidates.candidate_search",
     "Certificate": "claims.certificate",
     "ConfidenceInterval": "claims.confidence_interval",
+    "DomainSearch": "search.domain.domain_search",
+    "EnumerationSearch": "bounds.enumeration",
     "Estimate": "claims.certificate",
     "Found": "search.contract",
     "Frontier": "support.frontier",

@@ -104,12 +104,15 @@ def audit(
         Budget ε: mean squared fair distance. ``metric.budget(age=2)`` gives one in the table's own units.
     delta : float, optional
         The gap V(ε) − mean loss that is still called fair.
-    search : {"auto", "candidates", "gradient", "exact"}, Search, or list of them, default="auto"
+    search : {"auto", "candidates", "gradient", "domain", "exact"}, Search, or list of them, default="auto"
         Candidates: the people, and their twins with sensitive columns edited, for any model. Gradient: adds rows
-        found by following the model's gradient. Exact: adds the worst case of linear models and proves it, and brackets
-        that of tree ensembles and ReLU networks by branch and bound. Auto: all that the model allows, branch and bound
-        where `budget_seconds` gives it time; ``result.left_out`` says what it did not. A search object carries its own choices:
-        ``[CandidateSearch(proxies=None), GradientSearch(restarts=4)]``.
+        found by following the model's gradient. Domain: adds rows found by moving a person's columns over the whole
+        domain, for any model; what is found for a person does not depend on the others. Exact: adds the worst case of
+        linear models and proves it, and brackets that of tree ensembles and ReLU networks by branch and bound. At ε = 0
+        everybody at no distance is asked about where they can be listed, for any model. Auto:
+        gradient where the model has gradients, else domain with everybody's own twins, and what can be proved, branch
+        and bound where `budget_seconds` gives it time; ``result.left_out`` says what was left out. A search object
+        carries its own choices: ``[CandidateSearch(proxies=None), GradientSearch(restarts=4)]``.
     loss : str or Loss, default="cross_entropy"
         What a prediction costs.
     edits : mapping, Edit, or sequence, optional
@@ -120,11 +123,11 @@ def audit(
         Whether the rows of `X` are encoded. By default arrays are, and frames are not unless they declare it, as what
         ``domain.encode`` returns does; the names of columns say nothing.
     budget_seconds : float, optional
-        How long to search.
+        How long to search. Where it is too short to bracket everybody, a random sample is, and bounds have a confidence.
     tau : float, default=0.01
         The test's null hypothesis: pure unfairness adds at most this to the mean loss.
     confidence : float, default=0.95
-        Of intervals, the test and bounds.
+        Of intervals, the test and bounds that rest on a sample.
     random_state : int, default=0
         For the gradient search and for samples. The same seed gives the same bytes.
     engine : Engine, optional
@@ -134,7 +137,7 @@ def audit(
         Of Parquet files: write the unfair map of everybody here, as a folder of Parquet files. The result itself
         holds the thousand most harmed people.
     progress : bool, default=False
-        Show a bar with the time left while Parquet files stream.
+        Show bars with the time left, on standard error: of each search, or of the parts while Parquet files stream.
 
     Returns
     -------
@@ -202,7 +205,8 @@ def audit_asked(
             )
         prepared = prepare_memory(asked, X, y, sizes)
         clock.lap("prepare")
-        answer = Reduction(LocalEngine(), prepared.job, prepared.parts).answer(questions, None, clock)
+        job = replace(prepared.job, progress=progress)
+        answer = Reduction(LocalEngine(), job, prepared.parts).answer(questions, None, clock)
         return write_up(answer, prepared.evidence, questions, clock)
     table = X if isinstance(X, ParquetTable) else ParquetTable.find(X, y)
     folder = None if map_folder is None else MapFolder(map_folder)
@@ -213,8 +217,10 @@ def audit_asked(
         prepared = prepare_parquet(asked, table, runner, sizes)
         clock.lap("prepare")
         try:
+            proved = prepared.proved()
+            clock.lap("proof from a sample")
             reduction = Reduction(runner, prepared.job, prepared.parts, progress)
-            answer = reduction.answer(questions, folder, clock)
+            answer = reduction.answer(questions, folder, clock).with_bounds(proved)
         finally:
             runner.forget(prepared.job.scratch)
             if folder is not None:

@@ -30,6 +30,7 @@ TRACEBACK = "LIKEWISE_TRACEBACK"
 VERBS = {
     "demo": ("likewise.cli.demo", "Adult: a plain network and SenSR, audited, on one page."),
     "audit": ("likewise.cli.audit", "Audit a model for unequal treatment of comparable people."),
+    "verify": ("likewise.cli.verify", "Prove for which people a decision cannot depend on a column."),
     "train": ("likewise.cli.train", "Train a model that treats comparable people alike."),
     "improve": ("likewise.cli.improve", "Search for a fairer model, choose one by a rule, check it."),
     "learn-metric": ("likewise.cli.learn_metric", "Learn who is comparable with whom."),
@@ -90,7 +91,7 @@ def _run(arguments: Sequence[str] | None, heard: TextIO) -> None:
         error.show()
         sys.exit(EXIT_BAD_INPUT)
     except UnfairError as error:
-        click.echo(f"Unfair: {error}", err=True)
+        click.echo(f"Unfair (shown): {error}", err=True)
         sys.exit(EXIT_UNFAIR)
     except NotConvergedError as error:
         click.echo(f"Not converged: {error}", err=True)

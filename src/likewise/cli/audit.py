@@ -109,7 +109,7 @@ def command(
     with open_engine(engine, scheduler, workers, map_folder, progress) as runner:
         with progress.stage(f"Reading {table.name}"):
             case, people, labels = make_case(loaded, table, choices, progress, runner)
-        with progress.stage("Auditing", spinner=not isinstance(case.frame, Path)):
+        with progress.stage("Auditing", spinner=False):
             result = solve_case(case, progress=progress.shown, engine=runner, map_folder=map_folder)
     with progress.stage("Evaluating"):
         evaluation = evaluate_case(

@@ -57,7 +57,7 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "metric": click.option("--metric", type=_FILE, help="Fair metric that `likewise learn-metric` wrote."),
     "search": click.option(
         "--search",
-        type=click.Choice(["auto", "candidates", "gradient", "exact"]),
+        type=click.Choice(["auto", "candidates", "gradient", "domain", "exact"]),
         default="auto",
         show_default=True,
         help="How worst cases are looked for.",

@@ -85,7 +85,7 @@ class OnnxModel(Model):
         _check_inputs(self._inputs)
         objective = as_loss(loss)
         chosen = _choose(list(self.session.get_outputs()), objective, output_name)
-        self._output: str = chosen.name
+        self.output_name: str = chosen.name
         kind = _kind(chosen, objective, output, self.session)
         self._guess = output == "auto" and kind == "scores"
         several = len(self._inputs) > 1
@@ -119,7 +119,7 @@ class OnnxModel(Model):
             feeds = {
                 name: np.resize(values, (self._fixed, values.shape[1])) for name, values in feeds.items()
             }
-        wanted = [self._output] if self._label is None else [self._output, self._label]
+        wanted = [self.output_name] if self._label is None else [self.output_name, self._label]
         answer, *labels = self.session.run(wanted, feeds)
         if isinstance(answer, list):
             answer = self._from_maps(answer)
@@ -160,7 +160,7 @@ class OnnxModel(Model):
     def _check_whole(self, outputs: FloatArray) -> None:
         if self._guess and look_like_probabilities(outputs):
             raise ModelError(
-                f"OnnxModel: the output {self._output!r} looks like probabilities (every row sums to 1), and logits "
+                f"OnnxModel: the output {self.output_name!r} looks like probabilities (every row sums to 1), and logits "
                 "were expected. Pass output='probabilities' to as_model, or output='logits' if they are logits."
             )
 

@@ -1,4 +1,4 @@
-"""ReLU networks of torch and scikit-learn as weights and biases in double precision."""
+"""ReLU networks as weights and biases in double precision; one file beside this for each kind of model they come from."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.arrays import FloatArray, to_numpy
+from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
 
-__all__ = ["ReluNetwork", "read_relu_network"]
+__all__ = ["ReluNetwork", "no_plain_network", "read_relu_network"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +23,9 @@ class ReluNetwork:
     biases : tuple of float arrays of shape (out,)
     roundoff : float
         Unit roundoff of the arithmetic that the model itself runs in.
+    first_sizes : pair of float arrays of shapes (out, in) and (out,), optional
+        Sizes of the numbers that the model itself adds up in its first layer, per unit of an input and without any,
+        where an affine map was folded into that layer and they may cancel.
 
     Examples
     --------
@@ -34,6 +37,7 @@ class ReluNetwork:
     weights: tuple[FloatArray, ...]
     biases: tuple[FloatArray, ...]
     roundoff: float = 2.0**-53
+    first_sizes: tuple[FloatArray, FloatArray] | None = None
 
     @property
     def n_inputs(self) -> int:
@@ -61,19 +65,23 @@ class ReluNetwork:
         leaves it at most |W| times as wrong.
         """
         size, error = np.abs(largest), self.roundoff * np.abs(largest)
-        for weight, bias in zip(self.weights, self.biases, strict=True):
-            total = np.abs(weight) @ (size + error) + np.abs(bias)
+        for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if k == 0 and self.first_sizes is not None:
+                # Twice: the numbers are rounded on their way through the map as well.
+                total = 2.0 * (self.first_sizes[0] @ (size + error) + self.first_sizes[1])
+            else:
+                total = np.abs(weight) @ (size + error) + np.abs(bias)
             error = np.abs(weight) @ error + 1.01 * (weight.shape[1] + 2) * self.roundoff * total
             size = total
         return float(error.max())
 
 
 def read_relu_network(model: Any) -> ReluNetwork:
-    """Read the network of a torch module, of an estimator of this package, or of a scikit-learn MLP.
+    """Read the network of a torch module, an estimator of this package, a scikit-learn MLP, or ONNX of the same.
 
     Parameters
     ----------
-    model : Model, torch.nn.Module or scikit-learn estimator
+    model : Model, or anything that `as_model` takes
         A softmax, log-softmax or single sigmoid at the end is left away: the outputs are scores.
 
     Returns
@@ -93,54 +101,29 @@ def read_relu_network(model: Any) -> ReluNetwork:
     2
     """
     if hasattr(model, "layers") and hasattr(model.layers, "weights"):
-        return _from_layers(model.layers)
+        from likewise.models.relu_from_sklearn import relu_from_layers
+
+        return relu_from_layers(model.layers)
+    from likewise.models.relu_from_torch import is_torch_module, relu_from_torch
+
     module = getattr(model, "module", model)
-    if _is_module(module):
-        return _from_module(module)
+    if is_torch_module(module):
+        return relu_from_torch(module)
+    if hasattr(model, "session") and type(model).__name__ == "OnnxModel":
+        from likewise.models.relu_from_onnx import relu_from_onnx
+
+        return relu_from_onnx(model)
     from likewise.models.convert import as_model
 
     adapter = as_model(model)
     if adapter is model:
-        raise _not_plain(type(model).__name__)
+        raise no_plain_network(type(model).__name__)
     return read_relu_network(adapter)
 
 
-def _from_layers(layers: Any) -> ReluNetwork:
-    if len(layers.weights) > 1 and layers.activation != "relu":
-        raise InputError(
-            f"read_relu_network: the hidden units are {layers.activation!r}, and only ReLUs are read."
-        )
-    return ReluNetwork(tuple(layers.weights), tuple(layers.biases))
-
-
-def _is_module(module: Any) -> bool:
-    return any(kind.__module__.split(".")[0] == "torch" for kind in type(module).__mro__)
-
-
-def _from_module(module: Any) -> ReluNetwork:
-    import torch
-
-    from likewise.models.activations import LeakyReLU
-    from likewise.models.network import network_of
-
-    network = network_of(module)
-    if network is None:
-        raise _not_plain(type(module).__name__)
-    weights, biases = [], []
-    for stage in network.stages:
-        hidden = stage is not network.stages[-1]
-        if hidden and stage.activation != LeakyReLU(0.0):
-            raise InputError("read_relu_network: the network has hidden units that are no ReLUs.")
-        with torch.no_grad():
-            weight, bias = stage.read()
-        weights.append(to_numpy(weight).astype(np.float64))
-        biases.append(to_numpy(bias).astype(np.float64))
-    single = next(module.parameters()).dtype != torch.float64
-    return ReluNetwork(tuple(weights), tuple(biases), 2.0**-24 if single else 2.0**-53)
-
-
-def _not_plain(kind: str) -> InputError:
+def no_plain_network(kind: str) -> InputError:
+    """Return the error that says that something is no plain network of ReLUs."""
     return InputError(
         f"read_relu_network: {kind} is no plain network of linear layers and ReLUs. "
-        "Pass an nn.Sequential of them, or an MLP with activation='relu'."
+        "Pass an nn.Sequential of them, an MLP with activation='relu', or either as ONNX."
     )

@@ -63,7 +63,7 @@ def consensus_graph(
         parts.nodes.append(parts.node("Identity", [rows], [copy.graph.input[0].name]))
         parts.nodes += copy.graph.node
         parts.constants += copy.graph.initializer
-        outputs.append(f"twin{number}_{model._output}")
+        outputs.append(f"twin{number}_{model.output_name}")
     parts.nodes.append(parts.node("Mean", outputs, ["probabilities"]))
     graph = onnx.helper.make_graph(
         parts.nodes,

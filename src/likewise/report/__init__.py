@@ -15,12 +15,19 @@ if TYPE_CHECKING:
     from likewise.report.html import render_html, write_html
     from likewise.report.plots import plot_box, plot_curve, plot_frontier, plot_unfair_map
     from likewise.report.terminal import print_audit, print_comparison
+    from likewise.report.verification import (
+        flip_table,
+        print_verification,
+        verification_document,
+        write_verification,
+    )
 
 __all__ = [
     "Comparison",
     "ComparisonEntry",
     "audit_document",
     "comparison_document",
+    "flip_table",
     "json_schema",
     "plot_box",
     "plot_curve",
@@ -28,9 +35,12 @@ __all__ = [
     "plot_unfair_map",
     "print_audit",
     "print_comparison",
+    "print_verification",
     "render_html",
+    "verification_document",
     "write_html",
     "write_json",
+    "write_verification",
 ]
 
 # The command line and notebooks load only what they use.
@@ -39,6 +49,7 @@ _HOMES = {
     "ComparisonEntry": "comparison",
     "audit_document": "document",
     "comparison_document": "comparison",
+    "flip_table": "verification",
     "json_schema": "document",
     "plot_box": "plots",
     "plot_curve": "plots",
@@ -46,9 +57,12 @@ _HOMES = {
     "plot_unfair_map": "plots",
     "print_audit": "terminal",
     "print_comparison": "terminal",
+    "print_verification": "verification",
     "render_html": "html",
+    "verification_document": "verification",
     "write_html": "html",
     "write_json": "document",
+    "write_verification": "verification",
 }
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

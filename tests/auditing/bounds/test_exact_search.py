@@ -101,3 +101,28 @@ def test_a_time_that_is_set_is_used_to_prove(people):
         model, domain.encode(frame), y, metric=metric, domain=domain, search=BranchAndBoundSearch(nodes=2)
     )
     assert few.certificate.bound.value >= timed.certificate.bound.value - 1e-9
+
+
+def test_a_linear_model_of_a_table_is_bounded_over_people_not_over_the_box_around_them(people):
+    """Shares of a category are nobody: the bound over the box around a table lies far above that over the table."""
+    from sklearn.linear_model import LogisticRegression
+
+    from likewise.auditing.bounds.exact_search import ExactSearch
+    from likewise.auditing.bounds.linear.linear_search import LinearSearch
+    from likewise.auditing.problem.audit_problem import AuditProblem
+    from likewise.auditing.search.contract import Budget
+    from likewise.auditing.support.supporting_rows import Support
+
+    frame, y = people
+    domain = lw.TabularDomain.from_frame(frame)
+    metric = lw.ExpertSubspace(["sex"]).fit(frame).metric_
+    model = LogisticRegression(C=30.0).fit(domain.encode(frame).to_numpy(), y)
+    problem = AuditProblem.build(model, domain.encode(frame), y, metric=metric, domain=domain, encoded=True)
+    value = truth(model, domain, metric, frame, y, 0.05)
+    boxed = LinearSearch().improve(problem, Support.start(problem), 0.05, Budget())
+    found = ExactSearch().improve(problem, Support.start(problem), 0.05, Budget())
+    assert value <= found.bound.value <= 1.011 * value
+    assert boxed.bound.value > 1.05 * value
+    # The bound for the population is the solver's own.
+    assert found.population_bound is not None
+    assert found.population_bound.value == boxed.population_bound.value

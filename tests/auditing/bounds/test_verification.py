@@ -63,7 +63,7 @@ def enumerated(family, sensitive):
 @pytest.mark.parametrize("seed", range(40))
 def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
     if seed % 4 < 2:  # cut all the way down instead of looking row by row
-        monkeypatch.setattr("likewise.auditing.bounds.verifying.open_regions._FEW_ROWS", 0)
+        monkeypatch.setattr("likewise.auditing.bounds.verifying.undecided_regions._FEW_ROWS", 0)
     family = random_family(seed)
     names = [c.name for c in family.layout.columns]
     sensitive = names[: 1 + seed % 2]
@@ -83,7 +83,7 @@ def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_stopped_run_claims_less_and_nothing_wrong(seed, monkeypatch):
-    monkeypatch.setattr("likewise.auditing.bounds.verifying.open_regions._FEW_ROWS", 0)
+    monkeypatch.setattr("likewise.auditing.bounds.verifying.undecided_regions._FEW_ROWS", 0)
     family = random_family(seed)
     sensitive = [family.layout.columns[0].name]
     truth = enumerated(family, sensitive)
@@ -124,3 +124,111 @@ def test_unknown_columns_are_named():
     family = random_family(0)
     with pytest.raises(InputError, match="sensitive_features"):
         verify_family(family, ["nobody"])
+
+
+@pytest.mark.parametrize("seed", range(0, 24, 2))
+def test_lines_claim_no_more_than_there_is_however_early_it_stops(seed, monkeypatch):
+    monkeypatch.setattr("likewise.auditing.bounds.verifying.undecided_regions._FEW_ROWS", 0)
+    family = random_family(seed)
+    sensitive = [family.layout.columns[-1].name]
+    truth = enumerated(family, sensitive)
+    before = 0.0
+    for most in (1, 3, 10, 40):
+        found = verify_family(family, sensitive, max_regions=most)
+        assert found.proved <= truth + 1e-9
+        assert found.flips <= 1 - truth + 1e-9
+        assert found.proved + found.flips + found.undecided == pytest.approx(1.0)
+        before = max(before, found.proved + found.flips)
+    assert before > 0.0 or truth in (0.0, 1.0) or len(family.layout.columns) > 3
+
+
+def test_a_linear_model_is_decided_almost_at_once():
+    rng = np.random.default_rng(0)
+    tops = (30, 40, 1, 60)
+    columns = tuple(
+        Column(
+            f"x{i}",
+            "integer",
+            Dtype("int64"),
+            lower=0,
+            upper=top,
+            mean=top / 2,
+            scale=3.0,
+            start=i,
+            stop=i + 1,
+        )
+        for i, top in enumerate(tops)
+    )
+    layout = TableLayout(columns)
+    net = ReluNetwork((rng.normal(size=(1, 4)),), (np.array([0.3]),))
+    family = NetworkFamily(net, layout, ZeroOne())
+    rows = np.stack(np.meshgrid(*(np.arange(top + 1.0) for top in tops), indexing="ij"), axis=-1)
+    decided = family.decisions(rows.reshape(-1, 4)).reshape(rows.shape[:-1])
+    truth = (decided.min(axis=2) == decided.max(axis=2)).mean()
+    found = verify_family(family, ["x2"], max_regions=60)
+    assert truth - 0.01 <= found.proved <= truth
+    assert (1 - truth) - 0.01 <= found.flips <= 1 - truth
+    assert found.rules[0].within <= 1.0
+
+
+def test_networks_of_the_tables_own_numbers_are_bounded_in_its_units():
+    from sklearn.neural_network import MLPClassifier
+
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"age": rng.integers(20, 60, 400), "sex": rng.integers(0, 2, 400)})
+    y = ((people.age - 40) / 10 + 0.7 * people.sex + 0.2 * rng.normal(size=400) > 0).astype(int)
+    domain = TabularDomain.from_frame(people)
+    assert domain.columns_[0].mean != 0.0
+    ages = np.arange(people.age.min(), people.age.max() + 1)
+    net = MLPClassifier((8,), max_iter=3000, tol=1e-3, random_state=0).fit(people, y)
+    each = [net.predict(pd.DataFrame({"age": ages, "sex": sex})) for sex in (0, 1)]
+    with pytest.raises(InputError, match="encoded=True or False"):
+        verify(net, domain, ["sex"])
+    found = verify(net, domain, ["sex"], people=people, encoded=False)
+    assert 0 < (each[0] != each[1]).mean() < 1
+    assert found.proved == pytest.approx((each[0] == each[1]).mean())
+    assert found.flips == pytest.approx((each[0] != each[1]).mean())
+    for flip in found.examples:
+        both = domain.decode(np.stack([flip.first, flip.second]))
+        assert tuple(net.predict(both[["age", "sex"]].astype(int))) == flip.decisions
+
+
+def test_a_model_with_an_encoding_of_its_own_needs_that_domain():
+    from likewise.estimators import MLPBaselineClassifier
+
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"age": rng.integers(20, 60, 100), "sex": rng.choice(["f", "m"], 100)})
+    domain = TabularDomain.from_frame(people)
+    other = TabularDomain.from_frame(people.iloc[:50])
+    model = MLPBaselineClassifier(domain=domain, hidden_layer_sizes=(4,), n_steps=5, random_state=0)
+    model.fit(people, (people.age > 40).astype(int))
+    assert verify(model, domain, ["sex"], seconds=2).proved > 0
+    with pytest.raises(InputError, match="own encoding of column 'age'"):
+        verify(model, other, ["sex"], seconds=2)
+
+
+def test_ctrl_c_keeps_what_is_proved(monkeypatch):
+    from likewise.auditing.bounds.verifying import undecided_regions
+
+    monkeypatch.setattr(undecided_regions, "_FEW_ROWS", 0)
+    family = random_family(1)
+    calls = []
+    advance = undecided_regions.UndecidedRegions.advance
+
+    def interrupted(self):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        advance(self)
+
+    monkeypatch.setattr(undecided_regions.UndecidedRegions, "advance", interrupted)
+    found = verify_family(family, [family.layout.columns[0].name])
+    truth = enumerated(family, [family.layout.columns[0].name])
+    assert found.stopped
+    assert found.proved <= truth + 1e-9
+    assert found.proved + found.flips + found.undecided == pytest.approx(1.0)
+
+
+def test_time_must_be_positive():
+    with pytest.raises(InputError, match="seconds"):
+        verify_family(random_family(0), [random_family(0).layout.columns[0].name], seconds=0)

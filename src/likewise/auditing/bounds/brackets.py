@@ -11,7 +11,11 @@ import numpy as np
 from likewise.auditing.bounds.table_layout import IntArray
 from likewise.core.arrays import FloatArray
 
-__all__ = ["Brackets", "RegionBudget"]
+__all__ = ["INTERRUPTED", "Brackets", "RegionBudget"]
+
+INTERRUPTED = (
+    "the proof was interrupted: what is shown and proved holds, and would be narrower had it gone on"
+)
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,10 @@ __all__ = ["maximise"]
 _TOGETHER = 48
 # Whole domains that are looked at together, at most.
 _WHOLE = 512
-# Where a time is set, everybody gets so many regions before anybody gets more, and a step takes this share of it.
-_FIRST_PASS = 32
+# Everybody gets so many regions before anybody gets more, so that a run that is stopped has looked at all; without a set
+# time only up to so many people, whose open regions are kept in memory.
+_FIRST_PASS, _FEW = 32, 2_000
+# Where a time is set, a step takes this share of it.
 _STEP_SHARE = 0.04
 
 
@@ -119,7 +121,8 @@ def _run(opened: OpenRegions, n: int, limit: RegionBudget) -> None:
         opened.begin(people)
         first += len(people)
         pace.step()
-    for nodes in (limit.nodes,) if limit.seconds is None else (min(_FIRST_PASS, limit.nodes), limit.nodes):
+    whole = limit.seconds is None and n > _FEW
+    for nodes in (limit.nodes,) if whole else (min(_FIRST_PASS, limit.nodes), limit.nodes):
         waiting = list(range(n - 1, -1, -1))
         active: list[int] = []
         while waiting or active:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from likewise.auditing.bounds.brackets import Brackets
+from likewise.auditing.bounds.brackets import INTERRUPTED, Brackets
 from likewise.auditing.support.dual_curve import DualCurve
 from likewise.auditing.support.finite_dual import dual_curve
 from likewise.auditing.support.frontier import Frontier
@@ -25,7 +25,9 @@ __all__ = ["DualBracket", "Solver", "bracket_value"]
 
 # Where a time is set: at most so many values of λ are tried before one gets all that is left, each with this share of
 # it; and λ is near when it changes by less than this share.
-_TRIED, _TRIAL_SHARE, _NEAR = 3, 0.15, 0.1
+_TRIED, _TRIAL_SHARE, _NEAR = 3, 0.3, 0.1
+# Where fewer people than this are closed, what is attained says little of the slope; a larger λ closes more of them.
+_MOST, _UP = 0.5, 2.0
 
 # (λ, encoded rows (n, s, d) to begin from, seconds left or None) -> brackets of every person.
 Solver: TypeAlias = Callable[[float, "FloatArray | None", "float | None"], Brackets]
@@ -156,72 +158,107 @@ def bracket_value(
     >>> round(found.lower, 6), round(found.upper, 2)
     (1.5, 1.5)
     """
-    owner = "bracket_value"
-    budget = check_number(eps, owner=owner, name="eps", low=0.0)
-    base = np.asarray(base_losses, dtype=np.float64)
+    budget = check_number(eps, owner="bracket_value", name="eps", low=0.0)
     clock = time.perf_counter()
-    support = _Support(base)
+    known = _Known(np.asarray(base_losses, dtype=np.float64), budget)
     lam = np.inf if budget == 0 else 0.0 if np.isinf(budget) else float(start)
-    low, high = 0.0, np.inf
-    best: tuple[float, float, Brackets] | None = None
-    lower, interrupted, near = float(base.mean()), False, not 0 < lam < np.inf
+    near, interrupted = not 0 < lam < np.inf, False
     for number in range(rounds):
         left = None if seconds is None else max(0.0, seconds - (time.perf_counter() - clock))
         # The first values of λ are only tried; the one that they lead to gets the time that is left.
         part = left if left is None or near or number >= _TRIED else _TRIAL_SHARE * left
         try:
-            found = solve(lam, _starts(support, len(base)), part)
+            found = solve(lam, known.starts(), part)
         except KeyboardInterrupt:
-            if best is None:
+            if known.best is None:
                 raise
             interrupted = True
             break
-        support.add(found)
-        price = lam * budget if 0 < lam < np.inf else 0.0
+        known.add(lam, found)
+        interrupted = found.interrupted
+        if interrupted or known.closed(rtol) or not 0 < lam < np.inf or left == 0.0:
+            break
+        before, lam = lam, known.next_lambda(lam, found)
+        near = abs(lam - before) <= _NEAR * before
+        if known.settled:
+            break
+    return known.bracket(rtol, interrupted)
+
+
+class _Known:
+    """What every λ so far says: the lowest upper value, the rows, and between which λ the least value lies."""
+
+    def __init__(self, base: FloatArray, budget: float) -> None:
+        self.base, self.budget = base, budget
+        self.support = _Support(base)
+        self.lower = float(base.mean())
+        self.best: tuple[float, float, Brackets] | None = None
+        self._low, self._high = 0.0, np.inf
+
+    def add(self, lam: float, found: Brackets) -> None:
+        """Take what was found at one λ."""
+        self.support.add(found)
+        price = lam * self.budget if 0 < lam < np.inf else 0.0
         upper = price + float(found.upper.mean())
-        if best is None or upper < best[0]:
-            best = upper, lam, found
-        curve = support.curve()
-        lower = float(curve.value(budget))
+        if self.best is None or upper < self.best[0]:
+            self.best = upper, lam, found
+        self._curve = self.support.curve()
+        self.lower = float(self._curve.value(self.budget))
         if np.isinf(lam):
             # Added up in the same order as the upper values: of equal numbers the means are equal to the last bit.
-            lower = max(lower, float(np.maximum(found.lower, base).mean()))
-        interrupted = found.interrupted
-        if interrupted or best[0] - lower <= rtol * abs(best[0]) or not 0 < lam < np.inf or left == 0.0:
-            break
-        # The slope of the dual at λ is ε − mean d².
-        if float(found.cost.mean()) > budget:
-            low = max(low, lam)
+            self.lower = max(self.lower, float(np.maximum(found.lower, self.base).mean()))
+
+    def closed(self, rtol: float) -> bool:
+        """Whether the bracket is as narrow as was asked."""
+        assert self.best is not None  # the first λ was added
+        return bool(self.best[0] - self.lower <= rtol * abs(self.best[0]))
+
+    def next_lambda(self, lam: float, found: Brackets) -> float:
+        """The λ to ask for next: the slope of the dual at λ is ε − mean d²."""
+        if float(found.closed.mean()) < _MOST and np.isinf(self._high):
+            self._low = lam
+            return _UP * lam
+        if float(found.cost.mean()) > self.budget:
+            self._low = max(self._low, lam)
         else:
-            high = min(high, lam)
-        before, lam = lam, _next(float(curve.lambda_(budget)), low, high, lam)
-        near = abs(lam - before) <= _NEAR * before
-        if np.isfinite(high) and high - low <= 1e-6 * high:
-            break
-    assert best is not None
-    upper, at, last = best
-    closed = upper - lower <= rtol * abs(upper) or upper - lower <= 1e-9
-    return DualBracket(
-        budget,
-        lower,
-        max(upper, lower),
-        float(base.mean()),
-        at,
-        np.concatenate(support.rows),
-        np.concatenate(support.person),
-        np.concatenate(support.loss),
-        np.concatenate(support.cost),
-        last,
-        "closed" if closed else "open",
-        _reasons(last, at, closed, interrupted),
-        interrupted,
-    )
+            self._high = min(self._high, lam)
+        return _next(float(self._curve.lambda_(self.budget)), self._low, self._high, lam)
+
+    @property
+    def settled(self) -> bool:
+        """Whether λ is known to all digits that count."""
+        return bool(np.isfinite(self._high) and self._high - self._low <= 1e-6 * self._high)
+
+    def starts(self) -> FloatArray | None:
+        """Rows to begin from."""
+        return _starts(self.support, len(self.base))
+
+    def bracket(self, rtol: float, interrupted: bool) -> DualBracket:
+        """What is known now."""
+        assert self.best is not None  # the first λ was added
+        upper, lam, last = self.best
+        closed = self.closed(rtol) or upper - self.lower <= 1e-9
+        return DualBracket(
+            self.budget,
+            self.lower,
+            max(upper, self.lower),
+            float(self.base.mean()),
+            lam,
+            np.concatenate(self.support.rows),
+            np.concatenate(self.support.person),
+            np.concatenate(self.support.loss),
+            np.concatenate(self.support.cost),
+            last,
+            "closed" if closed else "open",
+            _reasons(last, lam, closed, interrupted),
+            interrupted,
+        )
 
 
 def _reasons(last: Brackets, lam: float, closed: bool, interrupted: bool) -> tuple[str, ...]:
     """Why a bracket is wider than was asked."""
     if interrupted:
-        return ("the proof was interrupted: the bracket holds, and would be narrower had it gone on",)
+        return (INTERRUPTED,)
     if closed:
         return ()
     count = int((~last.closed).sum())

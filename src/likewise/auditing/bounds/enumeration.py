@@ -8,17 +8,19 @@ exceeded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.auditing.claims.certificate import Bound
 from likewise.auditing.problem.coordinates import tabular
+from likewise.auditing.problem.editable_rows import EditableRows, Field
 from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.auditing.support.frontier import Frontier
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.text import join_words
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from likewise.domains.column import Column
     from likewise.fair_metrics import FairMetric
 
-__all__ = ["EnumerationSearch", "free_values"]
+__all__ = ["EnumerationSearch", "FreeTwins", "free_values"]
 
 # A basis stored in float32 is true to so much: what moves less is rounding.
 _TOUCHED = 1e-7
@@ -107,9 +109,12 @@ class EnumerationSearch(Search):
         place = problem.coordinates
         if place.metric.feature_map is not None:
             return "the metric measures a feature map of its own"
+        unknown = place.why_no_made_up_rows()
+        if unknown is not None:
+            return unknown
         columns = _columns(problem)
         if columns is None:
-            if place.metric.n_features is not None and not place.metric.null_space.dim:
+            if place.metric.n_features is None or not place.metric.null_space.dim:
                 return None
             return "the rows at no fair distance cannot be listed: the domain is no table"
         values = free_values(columns, place.metric)
@@ -137,28 +142,44 @@ class EnumerationSearch(Search):
 
     def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add every row at no distance, and say that there are no others."""
-        for x, person in _free_rows(problem):
+        twins = FreeTwins.of(problem, _columns(problem))
+        parts: list[_Asked] = []
+        for first in range(0, len(twins), _ROWS_AT_ONCE):
             if budget.spent:
                 reason = (
                     "time was up before everybody at no distance was asked about; give the audit more "
                     "(budget_seconds=…, --budget)"
                 )
                 return Found(support, "not_converged", (reason,))
-            support = support.with_rows(x, person)
+            budget.tell(first / len(twins))
+            number = np.arange(first, min(first + _ROWS_AT_ONCE, len(twins)))
+            parts.append(_ask(problem, twins, twins.at_no_distance(problem, number)))
+        if parts:
+            person, number, loss, changed = (np.concatenate(part) for part in zip(*parts, strict=True))
+            frontier = Frontier.from_points(
+                base_loss=problem.base_loss,
+                row=person,
+                squared_distance=np.zeros(len(person)),
+                loss=loss,
+                candidate=number,
+            )
+            decided = np.zeros(problem.n, dtype=bool)
+            decided[person[changed]] = True
+            support = support.with_source(twins, frontier, decided)
+        return self._found(problem, support, eps)
+
+    def _found(self, problem: AuditProblem, support: Support, eps: float) -> Found:
         # V(0) is the mean over people of the worst loss at no distance, and nobody else is at no distance.
-        worst = support.frontier.worst_at_no_distance()
+        value, base = float(support.frontier.worst_at_no_distance().mean()), float(problem.base_loss.mean())
         names = self._names(problem)
         what = f"all combinations of {join_words(list(names))}" if names else "nobody else is at no distance"
-        value, base = float(worst.mean()), float(problem.base_loss.mean())
         shared: dict[str, Any] = {"eps": 0.0, "n": problem.n, "method": f"enumeration: {what}"}
         bound = Bound(value=value, gap=value - base, lambda_=float("inf"), **shared)
         more: tuple[Bound, ...] = ()
         if problem.decides:
             share = float(support.changed.mean())
             more = (Bound(value=share, gap=share, measure="decisions", **shared),)
-        if eps == 0:
-            return Found(support, bound=bound, more=more)
-        return Found(support, more=(bound, *more))
+        return Found(support, bound=bound, more=more) if eps == 0 else Found(support, more=(bound, *more))
 
     def _names(self, problem: AuditProblem) -> tuple[str, ...]:
         columns = _columns(problem)
@@ -172,47 +193,90 @@ def _columns(problem: AuditProblem) -> tuple[Column, ...] | None:
     return None if known is None else tuple(known.columns_)
 
 
-def _free_rows(problem: AuditProblem) -> Any:
-    """Yield encoded rows at no distance, and whose they are, some people at a time."""
-    columns = _columns(problem)
-    values = {} if columns is None else free_values(columns, problem.coordinates.metric)
-    if not values or columns is None:
-        return
-    at = list(values)
-    # None of them is endless: why_not says so.
-    finite = [found for found in values.values() if found is not None]
-    combinations = np.array(list(product(*finite)), dtype=np.float64)
-    layout = TableLayout(columns)
-    own = layout.values(problem.X)
-    step = max(1, _ROWS_AT_ONCE // len(combinations))
-    for first in range(0, problem.n, step):
-        people = np.arange(first, min(first + step, problem.n))
-        yield _at_no_distance(problem, layout, own, people, at, finite, combinations)
+@dataclass(frozen=True, eq=False)
+class FreeTwins:
+    """Everybody with every combination of free values, by number: all of the first person come first.
+
+    Parameters
+    ----------
+    rows : EditableRows
+        The people.
+    fields : tuple of Field
+        The free columns, each with its values.
+    combinations : int array of shape (k, f)
+        Positions among these values.
+    cells : tuple of (slice, float array of shape (v, w))
+        Of each free column: where it stands in an encoded row, and what each of its values is there.
+    partial : tuple of bool
+        Whether only some of a column's categories come and go.
+    """
+
+    rows: EditableRows
+    fields: tuple[Field, ...]
+    combinations: IntArray
+    cells: tuple[tuple[slice, FloatArray], ...]
+    partial: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, problem: AuditProblem, columns: tuple[Column, ...] | None) -> FreeTwins:
+        """Say who there is; nothing is asked of the model."""
+        rows, fields, cells, partial = problem.editable(), [], [], []
+        values = {} if columns is None else free_values(columns, problem.coordinates.metric)
+        for i, free in values.items():
+            assert columns is not None and free is not None  # noqa: PT018 (why_not says so)
+            column = columns[i]
+            known = [column.categories[int(v)] for v in free] if column.categories else [int(v) for v in free]
+            fields.append(rows.field(column.name, known, owner="audit"))
+            partial.append(len(known) < len(column.categories))
+            # A column by itself begins at 0.
+            alone = replace(column, start=0, stop=column.width)
+            cells.append((column.slice, TableLayout((alone,)).encode(free[:, None])))
+        counts = [range(len(field.values)) for field in fields]
+        # Where nothing is free nobody has a twin, not even one that is the same.
+        listed = list(product(*counts)) if fields else []
+        combinations = np.array(listed, dtype=np.int64).reshape(len(listed), len(fields))
+        return cls(rows, tuple(fields), combinations, tuple(cells), tuple(partial))
+
+    def __len__(self) -> int:
+        return self.rows.n_rows * len(self.combinations)
+
+    def take(self, index: Any) -> Any:
+        """Make some of them, as the kind of table that people come in."""
+        person, chosen = self._chosen(np.asarray(index, dtype=np.int64))
+        return self.rows.rewrite(person, [(field, chosen[:, f]) for f, field in enumerate(self.fields)])
+
+    def at_no_distance(self, problem: AuditProblem, number: IntArray) -> IntArray:
+        """Return those numbers whose row is another one, at no fair distance from the person."""
+        person, chosen = self._chosen(number)
+        own = np.stack([field.codes[person] for field in self.fields], axis=1)
+        other = np.flatnonzero((chosen != own).any(axis=1))
+        x = problem.X[person[other]].copy()
+        for f, (where, cells) in enumerate(self.cells):
+            moved = np.flatnonzero(chosen[other, f] >= 0)
+            x[moved, where] = cells[chosen[other[moved], f]]
+        return np.asarray(number[other[problem.squared_distance(x, person[other]) == 0]])
+
+    def _chosen(self, number: IntArray) -> tuple[IntArray, IntArray]:
+        """Whose each row is, and the positions of its values; −1 leaves the person's own."""
+        person, which = np.divmod(number, len(self.combinations))
+        chosen = self.combinations[which]
+        for f, field in enumerate(self.fields):
+            # A category that does not come does not go either, whatever else changes.
+            if self.partial[f]:
+                chosen[field.codes[person] < 0, f] = -1
+        return person, chosen
 
 
-def _at_no_distance(
-    problem: AuditProblem,
-    layout: TableLayout,
-    own: FloatArray,
-    people: IntArray,
-    at: list[int],
-    finite: list[FloatArray],
-    combinations: FloatArray,
-) -> tuple[FloatArray, IntArray]:
-    person = np.repeat(people, len(combinations))
-    chosen = np.tile(combinations, (len(people), 1))
-    for k, (i, values) in enumerate(zip(at, finite, strict=True)):
-        # Somebody whose own category is not among those that come and go keeps it, whatever else changes.
-        keeps = ~np.isin(own[person, i], values)
-        chosen[keeps, k] = own[person[keeps], i]
-    moved = (chosen != own[person][:, at]).any(axis=1)
-    person, chosen = person[moved], chosen[moved]
-    moved_values = own[person]
-    moved_values[:, at] = chosen
-    x = problem.X[person].copy()
-    encoded = layout.encode(moved_values)
-    for i in at:
-        part = layout.columns[i].slice
-        x[:, part] = encoded[:, part]
-    free = problem.squared_distance(x, person) == 0
-    return x[free], person[free]
+_Asked: TypeAlias = tuple[IntArray, IntArray, FloatArray, "np.ndarray[Any, np.dtype[np.bool_]]"]
+
+
+def _ask(problem: AuditProblem, twins: FreeTwins, number: IntArray) -> _Asked:
+    """Whose each row is, its number and loss, and whether it is decided differently."""
+    person = number // len(twins.combinations)
+    if not len(number):
+        return person, number, np.zeros(0), np.zeros(0, dtype=bool)
+    model, shown = problem.coordinates.model, problem.coordinates.for_model(twins.take(number))
+    loss = model.losses(shown, problem.labels[person])
+    if not problem.decides:
+        return person, number, loss, np.zeros(len(number), dtype=bool)
+    return person, number, loss, np.asarray(model.predict(shown) != problem.decisions[person])

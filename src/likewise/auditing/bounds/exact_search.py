@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -43,8 +43,6 @@ class BranchAndBoundSearch(Search):
         place = problem.coordinates
         if place.metric.feature_map is not None:
             return "the metric measures a feature map of its own"
-        if place.takes == "own" and (place.own is None or not place.own.is_identity):
-            return "the model's own encoding of the table is not the domain's"
         try:
             _family(problem)
         except InputError as error:
@@ -62,7 +60,7 @@ class BranchAndBoundSearch(Search):
 
         def ask(rows: FloatArray, targets: Any) -> FloatArray:
             labels = targets if classes is None else np.asarray(classes)[targets]
-            return place.losses_encoded(rows, labels)
+            return place.losses_encoded(np.asarray(rows, dtype=np.float64), labels)
 
         def solve(lam: float, starts: FloatArray | None, seconds: float | None) -> Brackets:
             limit = RegionBudget(nodes=self.nodes, seconds=seconds)
@@ -92,12 +90,18 @@ class BranchAndBoundSearch(Search):
 
 @dataclass(frozen=True)
 class ExactSearch(Search):
-    """The first of the exact audits that fits the model: linear, else branch and bound.
+    """What proves most: a linear model is solved in the box around the domain, then every family is cut into regions.
+
+    The solution of a linear model takes shares of categories and fractions of whole numbers for people. Where that
+    leaves the bracket open, the same model goes through the branch and bound, as a network of one layer, in which
+    categories and whole numbers are whole; the lower of the two bounds counts.
 
     Parameters
     ----------
     choices : tuple of Search
-        In the order in which they are tried.
+        In the order in which they are asked, as far as they fit the model and until the bracket is closed.
+    rtol : float, default=0.01
+        The bracket of V(ε) counts as closed when it is narrower than this share of it.
 
     Examples
     --------
@@ -108,6 +112,7 @@ class ExactSearch(Search):
     name: ClassVar[str] = "exact"
 
     choices: tuple[Search, ...] = (LinearSearch(), BranchAndBoundSearch())
+    rtol: float = 0.01
 
     def why_not(self, problem: AuditProblem) -> str | None:
         """Say why none of them fits."""
@@ -115,13 +120,34 @@ class ExactSearch(Search):
         return None if None in reasons else "; ".join(str(reason) for reason in reasons)
 
     def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
-        """Ask the first that fits."""
-        fitting = next(search for search in self.choices if search.why_not(problem) is None)
-        return fitting.improve(problem, support, eps, budget)
+        """Ask one after the other until the bracket is closed or time is up."""
+        ended = Found(support)
+        for search in self.choices:
+            if search.why_not(problem) is not None:
+                continue
+            if ended.bound is not None and (budget.spent or self._closed(ended.support, ended.bound, eps)):
+                break
+            ended = _joined(ended, search.improve(problem, ended.support, eps, budget))
+        return ended
+
+    def _closed(self, support: Support, bound: Bound, eps: float) -> bool:
+        attained = solve_dual(support.frontier, eps).value
+        return bool(bound.value - attained <= self.rtol * abs(bound.value))
+
+
+def _joined(first: Found, second: Found) -> Found:
+    """What two ways of proving know together: the rows of both, and the lower bound."""
+    if first.bound is None:
+        return second
+    bounds = [first.bound] if second.bound is None else [second.bound, first.bound]
+    return replace(
+        second,
+        bound=min(bounds, key=lambda bound: bound.value),
+        population_bound=second.population_bound or first.population_bound,
+    )
 
 
 def _family(problem: AuditProblem) -> Any:
-    from likewise.auditing.bounds.families import family_of
+    from likewise.auditing.bounds.families import family_in
 
-    place = problem.coordinates
-    return family_of(place.model, place.domain, encoded=place.takes in ("encoded", "own"))
+    return family_in(problem.coordinates)

@@ -2,38 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from likewise.auditing.bounds.networks.network_family import NetworkFamily
+from likewise.auditing.bounds.networks.raw_columns import behind, of_encoded_rows
 from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import encoded_sources, raw_sources
+from likewise.auditing.bounds.trees.feature_sources import (
+    affine_of,
+    encoded_sources,
+    pipeline_sources,
+    raw_sources,
+)
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
 from likewise.core.errors import InputError
+from likewise.domains.encoding import AffineMap
 from likewise.models import Model, as_model
-from likewise.models.losses import LossLike, as_loss
-from likewise.models.relu_network import read_relu_network
+from likewise.models.losses import Loss, LossLike, as_loss
+from likewise.models.model_rows import are_made_up
+from likewise.models.relu_network import ReluNetwork, read_relu_network
 from likewise.models.sklearn_model import SklearnModel
-from likewise.models.tree_ensemble import read_trees
+from likewise.models.table_features import is_table_pipeline, read_table_features
+from likewise.models.table_model import TableModel
+from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
-__all__ = ["family_of"]
+if TYPE_CHECKING:
+    from likewise.auditing.problem.coordinates import Coordinates
+
+__all__ = ["family_in", "family_of"]
+
+# An audit asks for its family time and again, and to read a model takes longer than many a question.
+_KNOWN: WeakKeyDictionary[Coordinates, TreeFamily | NetworkFamily] = WeakKeyDictionary()
 
 
 def family_of(
-    model: Any, domain: Any, *, loss: LossLike | None = None, encoded: bool | None = None
+    model: Any,
+    domain: Any,
+    *,
+    loss: LossLike | None = None,
+    encoded: bool | None = None,
+    own: AffineMap | None = None,
 ) -> TreeFamily | NetworkFamily:
     """Return the family that bounds a model over a domain.
 
     Parameters
     ----------
     model : Model, or anything that `as_model` takes
-        A tree ensemble or a ReLU network.
+        A tree ensemble, a ReLU network or a linear model.
     domain : TabularDomain or BoxDomain
-        Whose encoding the network sees, or whose columns the trees see.
+        Whose encoding, or whose columns, the model sees.
     loss : str or Loss, optional
         The model's own by default.
     encoded : bool, optional
-        Whether a tree model was trained on encoded rows and not on the table; by default that is told from the number
+        Whether the model was trained on encoded rows and not on the table; by default that is told from the number
         and the names of its columns, and where both fit it must be said.
+    own : AffineMap, optional
+        From encoded rows to the numbers that the model takes, where those are not the encoded rows themselves.
 
     Returns
     -------
@@ -58,22 +82,103 @@ def family_of(
     adapter = model if isinstance(model, Model) else as_model(model)
     objective = adapter.loss if loss is None else as_loss(loss, owner="family_of")
     layout = TableLayout.of(domain)
+    # A table's own numbers go through such a wrapper; what is read is inside it.
+    inner = adapter.inner if isinstance(adapter, TableModel) else adapter
+    estimator = getattr(inner, "estimator", inner)
+    if encoded is not True and is_table_pipeline(estimator):
+        return _behind_pipeline(estimator, adapter, layout, objective)
     reasons = []
     try:
-        trees = read_trees(adapter)
+        trees = read_trees(inner)
     except InputError as error:
         reasons.append(str(error))
     else:
         raw = _sees_table(adapter, layout, encoded)
+        if not raw and own is not None and not own.is_identity:
+            raise InputError("family_of: the trees' own encoding of the table is not the domain's.")
         sources = raw_sources(layout, trees, adapter.feature_names) if raw else encoded_sources(layout)
-        return TreeFamily(trees, layout, sources, objective)
+        return TreeFamily(trees, layout, sources, objective, _answered(adapter, trees))
     try:
-        # What a general adapter of scikit-learn wraps may be a network all the same.
-        inner = adapter.estimator if isinstance(adapter, SklearnModel) else adapter
-        return NetworkFamily(read_relu_network(inner), layout, objective)
+        return NetworkFamily(_network(inner, adapter, layout, encoded, own), layout, objective)
     except InputError as error:
         reasons.append(str(error))
     raise InputError("family_of: no upper bound is known for this model. " + " ".join(reasons))
+
+
+def family_in(place: Coordinates, domain: Any = None) -> TreeFamily | NetworkFamily:
+    """Return the family of an audit's model, in the coordinates of the audit.
+
+    Parameters
+    ----------
+    place : Coordinates
+    domain : domain or TableLayout, optional
+        Another domain of the same encoding.
+    """
+    encoded = place.takes in ("encoded", "own")
+    if domain is not None:
+        return family_of(place.model, domain, encoded=encoded, own=place.own)
+    if place not in _KNOWN:
+        _KNOWN[place] = family_of(place.model, place.domain, encoded=encoded, own=place.own)
+    return _KNOWN[place]
+
+
+def _behind_pipeline(
+    pipeline: Any, adapter: Model, layout: TableLayout, loss: Loss
+) -> TreeFamily | NetworkFamily:
+    """The family of the model at the end of a pipeline whose steps can be read."""
+    categories = {column.name: column.categories for column in layout.columns if column.categories}
+    model, features = read_table_features(pipeline, categories)
+    sources = pipeline_sources(layout, features)
+    try:
+        trees = read_trees(model)
+    except InputError as error:
+        if not hasattr(model, "coefs_"):
+            raise InputError(f"family_of: no upper bound is known for this model. {error}") from error
+        return NetworkFamily(
+            behind(read_relu_network(model), AffineMap(*affine_of(layout, sources))), layout, loss
+        )
+    return TreeFamily(trees, layout, sources, loss, _answered(adapter, trees))
+
+
+def _answered(adapter: Model, trees: TreeEnsemble) -> float:
+    """How far an answered probability may lie from that of the score: one of two is 1 minus the other, rounded."""
+    return 4.0 * trees.roundoff if adapter.gives_probabilities and trees.kind == "scores" else 0.0
+
+
+def _network(
+    inner: Model, adapter: Model, layout: TableLayout, encoded: bool | None, own: AffineMap | None
+) -> ReluNetwork:
+    """The network of encoded rows that a model is."""
+    # What a general adapter of scikit-learn wraps may be a network all the same.
+    net = read_relu_network(inner.estimator if isinstance(inner, SklearnModel) else inner)
+    if own is not None:
+        return net if own.is_identity else behind(net, own)
+    encoder = getattr(adapter, "encoder", None)
+    if encoded is None and encoder is not None:
+        _check_same_encoding(encoder, layout)
+        return net
+    if not _sees_table(adapter, layout, encoded):
+        return net
+    names = adapter.feature_names
+    return of_encoded_rows(net, layout, None if names is None or are_made_up(names) else names)
+
+
+def _check_same_encoding(own: Any, layout: TableLayout) -> None:
+    """Raise unless a model's own encoder writes rows as the domain does; ranges may differ."""
+    known = getattr(own, "columns_", ())
+    for mine, theirs in zip(known, layout.columns, strict=False):
+        same = (mine.name, mine.slice, tuple(mine.categories)) == (
+            theirs.name,
+            theirs.slice,
+            tuple(theirs.categories),
+        )
+        if not same or (not mine.categories and (mine.mean, mine.scale) != (theirs.mean, theirs.scale)):
+            raise InputError(
+                f"family_of: the model's own encoding of column {mine.name!r} is not the domain's. "
+                "Pass the domain that the model was trained with."
+            )
+    if len(known) != layout.n_columns:
+        raise InputError("family_of: the model's own encoding has other columns than the domain.")
 
 
 def _sees_table(adapter: Model, layout: TableLayout, encoded: bool | None) -> bool:

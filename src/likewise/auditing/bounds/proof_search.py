@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from likewise.auditing.bounds.brackets import INTERRUPTED
 from likewise.auditing.bounds.enumeration import EnumerationSearch
 from likewise.auditing.bounds.exact_search import BranchAndBoundSearch, ExactSearch
 from likewise.auditing.bounds.linear.linear_search import LinearSearch
 from likewise.auditing.claims.certificate import Bound
-from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.auditing.search.contract import Budget, Found, Search, Status
 from likewise.auditing.support.supporting_rows import Support
 
 if TYPE_CHECKING:
@@ -79,16 +80,50 @@ class ProofSearch(Search):
     def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Answer the questions one after the other; the rows found for any of them serve all."""
         ended = Found(support)
-        for question in self._questions(problem, eps):
+        questions = list(self._questions(problem, eps))
+        for done, question in enumerate(questions):
+            budget.tell(done / len(questions))
             time = budget
             if budget.seconds is not None:
                 if budget.spent:
                     break
                 time = Budget(max(question.share * budget.left, 1e-3))
             known = Support.start(question.problem) if question.decisions else ended.support
-            found = self._answer(question.problem, known, question.eps, time)
+            try:
+                found = self._answer(question.problem, known, question.eps, time)
+            except KeyboardInterrupt:
+                # What was answered before stays.
+                return replace(ended, status="not_converged", reasons=(*ended.reasons, INTERRUPTED))
             ended = _joined(ended, found, question, problem)
+            if INTERRUPTED in found.reasons:
+                break
         return ended
+
+    def prove_table(self, sample: AuditProblem, n: int, eps: float, budget: Budget) -> tuple[Bound, ...]:
+        """Say what a sample, drawn at random, proves about a table of n people that is read in parts.
+
+        Bounds of the loss are right in their `gap`; the table's mean loss is not known here.
+        """
+        if sample.n <= _FEW or not sample.decides or budget.seconds is None:
+            return ()
+        from likewise.auditing.bounds.sampled_proof import prove_by_sample
+
+        bounds: list[Bound] = []
+        for question in self._questions(sample, eps):
+            time = Budget(max(question.share * budget.left, 1e-3))
+            if LinearSearch().why_not(question.problem) is None:
+                solved = self.exact.improve(
+                    question.problem, Support.start(question.problem), question.eps, time
+                )
+                found = [] if solved.population_bound is None else [solved.population_bound]
+            else:
+                nodes = BranchAndBoundSearch().nodes
+                proof = prove_by_sample(
+                    question.problem, question.eps, time, nodes=nodes, confidence=self.confidence, table=n
+                )
+                found = [] if proof is None else [proof.bound, proof.population_bound]
+            bounds += [_share(bound) for bound in found] if question.decisions else found
+        return tuple(bounds)
 
     def _questions(self, problem: AuditProblem, eps: float) -> Iterator[_Question]:
         # Where everybody at no distance can be listed, that is exact already.
@@ -114,7 +149,9 @@ class ProofSearch(Search):
             proof = prove_by_sample(problem, eps, budget, nodes=nodes, confidence=self.confidence)
             if proof is not None:
                 support = support.with_rows(np.asarray(proof.rows, dtype=np.float64), proof.person)
-                return Found(support, bound=proof.bound, population_bound=proof.population_bound)
+                reasons = (INTERRUPTED,) if proof.interrupted else ()
+                status: Status = "not_converged" if proof.interrupted else "converged"
+                return Found(support, status, reasons, proof.bound, proof.population_bound)
         return self.exact.improve(problem, support, eps, budget)
 
 

@@ -15,13 +15,12 @@ from likewise.auditing.bounds.region_costs.moves_at_no_cost import free_regions
 from likewise.auditing.bounds.regions import Regions, Split, encoded_box, open_columns, whole_domain
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray
+from likewise.fair_metrics.metric import COSTS_NOTHING
 
-__all__ = ["FREE", "Evaluated", "RegionEvaluation"]
+__all__ = ["Evaluated", "RegionEvaluation"]
 
 # A region that reaches less than this share of what it did is looked over again for what is out of reach.
 _NEARER = 0.95
-# A move costs nothing when d² is below this share of its squared length, times the largest eigenvalue of Σ.
-FREE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,20 +103,21 @@ class RegionEvaluation:
         """How far above what is attained a region may stay, (n,)."""
         if not self.asks:
             return np.full(len(regions), self.tol)
-        finite = 0.0 if np.isinf(self.lam) else self.tol
         if bound.same is not None:
-            return np.full(len(regions), finite)
+            return np.full(len(regions), 0.0 if np.isinf(self.lam) else self.tol)
+        # Answers that change from row to row: rows of no distance are few, and all looked at where they can be counted;
+        # elsewhere the rounding, which lies between the two sides twice, is not worth looking at every row.
+        endless = np.full(len(regions), not np.isinf(self.lam))
         numbers = ~self.layout.is_category & ~self.layout.is_integer
-        endless = open_columns(self.layout, regions)[:, numbers].any(axis=1)
+        endless |= open_columns(self.layout, regions)[:, numbers].any(axis=1)
         self.ends = self.ends and not endless.any()
-        # No cut removes the rounding: it lies between the two sides twice.
-        return np.where(endless, self.tol + 2.0 * self.family.slack, finite)
+        return np.where(endless, self.tol + 2.0 * self.family.slack, 0.0)
 
     def costs(self, people: IntArray, values: FloatArray) -> FloatArray:
         """Squared fair distances; exactly 0 where it is rounding."""
         delta = self.layout.encode(values) - self.origin[people]
         cost = np.asarray(self.metric.squared_norm(delta))
-        free = cost <= FREE * self.form.largest * (delta**2).sum(axis=1)
+        free = cost <= COSTS_NOTHING * self.form.largest * (delta**2).sum(axis=1)
         return np.where(free if np.isinf(self.lam) else (delta == 0).all(axis=1), 0.0, cost)
 
     def offer(self, people: IntArray, values: FloatArray, loss: FloatArray) -> FloatArray:
@@ -167,7 +167,7 @@ class RegionEvaluation:
         origin = self.origin[people]
         lower, upper = encoded_box(self.layout, regions)
         far = np.maximum(np.abs(lower - origin), np.abs(upper - origin))
-        reach = FREE * self.form.largest * (far**2).sum(axis=1)
+        reach = COSTS_NOTHING * self.form.largest * (far**2).sum(axis=1)
         return within_reach(self.layout, self.form, regions, origin, origin, reach)
 
     def evaluate(
@@ -257,7 +257,7 @@ class RegionEvaluation:
         if np.isinf(self.lam):
             lower, upper = encoded_box(self.layout, regions)
             reach = np.maximum(np.abs(lower - self.origin[people]), np.abs(upper - self.origin[people]))
-            costly = least.bound > FREE * self.form.largest * (reach**2).sum(axis=1)
+            costly = least.bound > COSTS_NOTHING * self.form.largest * (reach**2).sum(axis=1)
             top = _highest(self.layout, regions, bound, self.origin[people])
             return np.where(costly, -np.inf, top)
         if bound.slope is None:

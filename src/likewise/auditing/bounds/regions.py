@@ -14,6 +14,7 @@ __all__ = [
     "ByteArray",
     "Regions",
     "Split",
+    "box_means",
     "divide",
     "encoded_box",
     "halves",
@@ -193,3 +194,18 @@ def encoded_box(layout: TableLayout, regions: Regions) -> tuple[FloatArray, Floa
             upper[:, column.slice] = part
             lower[:, column.slice] = np.where(part.sum(axis=1, keepdims=True) == 1, part, 0.0)
     return lower, upper
+
+
+def box_means(lower: FloatArray, upper: FloatArray, blocks: IntArray) -> FloatArray:
+    """Mean of the rows of encoded boxes, (n, d): the middle of numbers, equal shares of the categories that are left.
+
+    Examples
+    --------
+    >>> box_means(np.zeros((1, 3)), np.array([[4.0, 1.0, 1.0]]), np.array([[1, 3, 0]]))
+    array([[2. , 0.5, 0.5]])
+    """
+    mean = (lower + upper) / 2.0
+    for first, last, _ in blocks:
+        part = upper[:, first:last]
+        mean[:, first:last] = part / np.maximum(part.sum(axis=1, keepdims=True), 1.0)
+    return mean

@@ -16,7 +16,7 @@ import numpy as np
 from likewise.auditing.bounds.brackets import Brackets, RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.dual_bracket import bracket_value
-from likewise.auditing.bounds.families import family_of
+from likewise.auditing.bounds.families import family_in
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.auditing.claims.betting_limit import betting_upper_limit
 from likewise.auditing.claims.certificate import Bound
@@ -50,6 +50,8 @@ class SampledProof:
         Whose they are.
     people : int
         How many people were bracketed.
+    interrupted : bool
+        Whether the work was broken off (Ctrl-C): the bounds hold all the same, and are wider.
     """
 
     bound: Bound
@@ -57,10 +59,17 @@ class SampledProof:
     rows: FloatArray
     person: IntArray
     people: int
+    interrupted: bool = False
 
 
 def prove_by_sample(
-    problem: AuditProblem, eps: float, budget: Budget, *, nodes: int, confidence: float = 0.95
+    problem: AuditProblem,
+    eps: float,
+    budget: Budget,
+    *,
+    nodes: int,
+    confidence: float = 0.95,
+    table: int | None = None,
 ) -> SampledProof | None:
     """Bound V(ε) of a table from a random sample of its people.
 
@@ -74,6 +83,8 @@ def prove_by_sample(
     nodes : int
         Regions per person, at most.
     confidence : float, default=0.95
+    table : int, optional
+        How many people the table has of which the problem's are a sample, drawn at random. Default: they are all.
 
     Returns
     -------
@@ -84,7 +95,11 @@ def prove_by_sample(
     pilot = _Sample(problem, order[:_PILOT], nodes)
     clock = time.perf_counter()
     settled = bracket_value(pilot.solve, pilot.base, eps, seconds=0.2 * budget.left)
-    if (time.perf_counter() - clock) / _PILOT * problem.n <= 0.7 * budget.left:
+    if settled.interrupted:
+        # Nothing is known of the table yet.
+        raise KeyboardInterrupt
+    enough = (time.perf_counter() - clock) / _PILOT * problem.n <= 0.7 * budget.left
+    if enough and table is None:
         return None
     clock = time.perf_counter()
     lam = settled.lambda_
@@ -95,10 +110,11 @@ def prove_by_sample(
     count = int(np.clip(0.7 * budget.left / each, _PILOT, problem.n - _PILOT))
     drawn = _Sample(problem, order[_PILOT : _PILOT + count], nodes)
     found = drawn.solve(lam, None, 0.9 * max(budget.left, 0.0))
-    claims = _claims(problem, eps, lam, ceiling, (pilot, known), (drawn, found), confidence)
+    everybody = problem.n if table is None else table
+    claims = _claims(problem, everybody, eps, lam, ceiling, (pilot, known), (drawn, found), confidence)
     moved = [part.moved(brackets) for part, brackets in ((pilot, known), (drawn, found))]
     rows, person = (np.concatenate(part) for part in zip(*moved, strict=True))
-    return SampledProof(*claims, rows, person, _PILOT + count)
+    return SampledProof(*claims, rows, person, _PILOT + count, known.interrupted or found.interrupted)
 
 
 class _Sample:
@@ -107,12 +123,18 @@ class _Sample:
     def __init__(self, problem: AuditProblem, at: Any, nodes: int) -> None:
         self.problem, self.at, self.nodes = problem, np.asarray(at, dtype=np.int64), nodes
         self.base, self.X, self.target = problem.base_loss[at], problem.X[at], problem.target[at]
-        self.family = _family(problem)
+        self.family = family_in(problem.coordinates)
+
+    def _ask(self, rows: FloatArray, targets: Any) -> FloatArray:
+        place = self.problem.coordinates
+        labels = targets if place.model.classes_ is None else place.model.classes_[targets]
+        return place.losses_encoded(np.asarray(rows, dtype=np.float64), labels)
 
     def solve(self, lam: float, starts: FloatArray | None, seconds: float | None) -> Brackets:
         limit = RegionBudget(nodes=self.nodes, seconds=seconds)
         metric = self.problem.coordinates.metric
-        return maximise(self.family, metric, self.X, self.target, lam, starts=starts, budget=limit)
+        people = self.X, self.target
+        return maximise(self.family, metric, *people, lam, starts=starts, budget=limit, ask=self._ask)
 
     def moved(self, found: Brackets) -> tuple[FloatArray, IntArray]:
         away = np.flatnonzero((found.rows != self.X).any(axis=1))
@@ -121,6 +143,7 @@ class _Sample:
 
 def _claims(
     problem: AuditProblem,
+    n: int,
     eps: float,
     lam: float,
     ceiling: float,
@@ -132,7 +155,7 @@ def _claims(
     uppers = [np.minimum(found.upper, ceiling) for _, found in (pilot, drawn)]
     gains = [np.maximum(up - part.base, 0.0) for up, (part, _) in zip(uppers, (pilot, drawn), strict=True)]
     rest = betting_upper_limit(gains[1], ceiling, pilot=gains[0], level=confidence)
-    n, first = problem.n, len(gains[0])
+    first = len(gains[0])
     gap = min(price + (first * float(gains[0].mean()) + (n - first) * rest) / n, ceiling)
     shared: dict[str, Any] = {"eps": eps, "lambda_": lam, "confidence": confidence}
     people = f"{first + len(gains[1]):,} of {n:,} people, drawn at random"
@@ -157,12 +180,6 @@ def _claims(
     return here, everywhere
 
 
-def _family(problem: AuditProblem, domain: Any = None) -> Any:
-    place = problem.coordinates
-    given = place.domain if domain is None else domain
-    return family_of(place.model, given, encoded=place.takes in ("encoded", "own"))
-
-
 def _ceiling(problem: AuditProblem, seconds: float) -> float:
     """The largest loss that anybody who can exist may have, under any label."""
     place = problem.coordinates
@@ -175,5 +192,5 @@ def _ceiling(problem: AuditProblem, seconds: float) -> float:
     labels = np.arange(len(place.model.classes_)) if place.model.classes_ is not None else np.zeros(0)
     rows = np.repeat(problem.X[:1], len(labels), axis=0)
     budget = RegionBudget(nodes=_CEILING_NODES, seconds=seconds)
-    found = maximise(_family(problem, anybody), place.metric, rows, labels, 0.0, budget=budget)
+    found = maximise(family_in(place, anybody), place.metric, rows, labels, 0.0, budget=budget)
     return float(min(limit, found.upper.max()))

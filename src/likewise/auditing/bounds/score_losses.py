@@ -17,7 +17,7 @@ from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
 from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared, ZeroOne
 
-__all__ = ["Components", "sure_decisions"]
+__all__ = ["Components", "lowered_by_answers", "raised_by_answers", "sure_decisions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +122,32 @@ class Components:
             return np.maximum(np.stack([components[:, 0] - y, components[:, 1] + y], axis=1), 0.0) + 1e-9
         raised = np.exp(components - components.max(axis=1, keepdims=True))
         return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def raised_by_answers(losses: FloatArray, error: float, loss: Loss) -> FloatArray:
+    """Cross-entropies as high as probabilities that are answered with an error make them: −log(p − error).
+
+    Parameters
+    ----------
+    losses : float array
+        −log p of the exact probability.
+    error : float
+        How far an answered probability may lie from p; one minus another loses what is small beside 1.
+    loss : Loss
+        Its bound is the ceiling.
+
+    Examples
+    --------
+    >>> raised_by_answers(np.array([1.0, 20.0]), 1e-8, CrossEntropy()).round(4)
+    array([ 1.   , 27.631])
+    """
+    left = np.maximum(np.exp(-losses) - error, np.exp(-loss.upper_bound))
+    return np.asarray(np.maximum(-np.log(left), losses))
+
+
+def lowered_by_answers(losses: FloatArray, error: float) -> FloatArray:
+    """Cross-entropies as low as answered probabilities with an error can make them: −log(p + error)."""
+    return np.asarray(np.minimum(np.maximum(-np.log(np.exp(-losses) + error), 0.0), losses))
 
 
 def sure_decisions(outputs: FloatArray, parts: Components, slack: float) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,23 @@ class Answer:
     pure_map: UnfairMap
     ending: Ending
     histogram: dict[str, Any]
+
+    def with_bounds(self, bounds: Sequence[Bound]) -> Answer:
+        """Return the same with bounds of the gap or of changed decisions that were found elsewhere.
+
+        Parameters
+        ----------
+        bounds : sequence of Bound
+            Their `gap` is right; about these people, the value follows from it and the mean loss.
+        """
+        base = self.curve.base_loss
+        here = [
+            replace(bound, value=base + bound.gap)
+            if bound.about == "sample" and bound.measure == "loss" and bound.gap is not None
+            else bound
+            for bound in bounds
+        ]
+        return replace(self, ending=self.ending.with_bounds(here))
 
 
 @dataclass

@@ -20,6 +20,7 @@ from likewise.auditing.claims.intervals import frontier_gains
 from likewise.auditing.parts.memory_table import MemoryTable
 from likewise.auditing.parts.parquet_table import ParquetTable, Part
 from likewise.auditing.parts.part_sums import HARM_EDGES, Ending, FoundSums, SensitiveSums, SettledSums, Worst
+from likewise.auditing.parts.search_bar import search_bar
 from likewise.auditing.people.sensitive_twins import sensitive_twins
 from likewise.auditing.problem.audit_problem import AuditProblem
 from likewise.auditing.search.contract import Budget, Found, Search
@@ -65,6 +66,8 @@ class Job:
         Folder for frontiers.
     kept : dict
         The support of people who are in memory.
+    progress : bool
+        Show how far their searches are.
     """
 
     table: ParquetTable | MemoryTable
@@ -77,6 +80,7 @@ class Job:
     bits: int
     scratch: str
     kept: dict[int, Support] = field(default_factory=dict)
+    progress: bool = False
 
     def frontier_path(self, part: Part) -> Path:
         """Where the frontier of a part is kept."""
@@ -84,20 +88,37 @@ class Job:
 
 
 def search_people(job: Job, problem: AuditProblem) -> tuple[Support, Ending, dict[str, float]]:
-    """Run the searches on some people, one after the other, and say how they ended and what they cost."""
+    """Run the searches on some people, one after the other, and say how they ended and what they cost.
+
+    Ctrl-C ends those of people in memory with what was found and proved so far, if there is anything yet.
+    """
     support, ending = Support.start(problem), Ending()
     cpu: dict[str, float] = {}
-    for search in job.searches:
-        start = time.process_time()
-        if job.budget.spent:
-            reason = f"time was up before the {search.name} search; give the audit more (budget_seconds=…, --budget)"
-            ending = ending.then(Found(support, "not_converged", (reason,)))
-            continue
-        found = search.improve(problem, support, job.eps, job.budget)
-        support = found.support
-        ending = ending.then(found)
-        cpu[search.name] = cpu.get(search.name, 0.0) + time.process_time() - start
+    with search_bar(show=job.progress) as watched:
+        for number, search in enumerate(job.searches):
+            start = time.process_time()
+            if job.budget.spent:
+                reason = f"time was up before the {search.name} search; give the audit more (budget_seconds=…, --budget)"
+                ending = ending.then(Found(support, "not_converged", (reason,)))
+                continue
+            try:
+                time_left = _share(job.budget, last=number + 1 == len(job.searches))
+                found = search.improve(problem, support, job.eps, watched(search.name, time_left))
+            except KeyboardInterrupt:
+                if not cpu or not isinstance(job.table, MemoryTable):
+                    raise
+                reason = f"the {search.name} search was broken off; what was found before it is kept"
+                ending = ending.then(Found(support, "not_converged", (reason,)))
+                break
+            support = found.support
+            ending = ending.then(found)
+            cpu[search.name] = cpu.get(search.name, 0.0) + time.process_time() - start
     return support, ending, cpu
+
+
+def _share(budget: Budget, *, last: bool) -> Budget:
+    """Leave half of the time to the searches that come after, which is where bounds are proved."""
+    return budget if last or budget.seconds is None else Budget(max(0.5 * budget.left, 1e-3))
 
 
 def search_part(job: Job, part: Part) -> FoundSums:

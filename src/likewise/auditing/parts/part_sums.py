@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -83,12 +84,16 @@ class Ending:
     def then(self, found: Found) -> Ending:
         """Return how this and a further search of the same people ended."""
         given = (found.bound, found.population_bound, *found.more)
+        known = self.with_bounds([bound for bound in given if bound is not None])
+        return Ending(*self._status(found.status, found.reasons), known.bounds)
+
+    def with_bounds(self, bounds: Iterable[Bound]) -> Ending:
+        """Return the same with further bounds of all these people; of a kind the tightest stays."""
         tightest = {_kind(bound): bound for bound in self.bounds}
-        for bound in given:
-            if bound is not None:
-                known = tightest.get(_kind(bound))
-                tightest[_kind(bound)] = bound if known is None or bound.value < known.value else known
-        return Ending(*self._status(found.status, found.reasons), tuple(tightest.values()))
+        for bound in bounds:
+            known = tightest.get(_kind(bound))
+            tightest[_kind(bound)] = bound if known is None or bound.value < known.value else known
+        return replace(self, bounds=tuple(tightest.values()))
 
     def merge(self, other: Ending) -> Ending:
         """Return how the searches of other people ended, and of these."""

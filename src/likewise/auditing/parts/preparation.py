@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from likewise._version import __version__
+from likewise.auditing.bounds.proof_search import ProofSearch
+from likewise.auditing.claims.certificate import Bound
 from likewise.auditing.claims.conclusion import Evidence
 from likewise.auditing.parts.engine import Engine
 from likewise.auditing.parts.memory_table import MemoryTable
@@ -98,11 +100,33 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A job, the parts it is cut into, and what its answer will rest on."""
+    """A job, the parts it is cut into, and what its answer will rest on.
+
+    Parameters
+    ----------
+    job : Job
+    parts : tuple of Part
+    evidence : Evidence
+    sample : AuditProblem, optional
+        Of a table in parts: people drawn at random from all of it.
+    provers : tuple of ProofSearch
+        Which cannot work on parts, but on that sample.
+    """
 
     job: Job
     parts: tuple[Part, ...]
     evidence: Evidence
+    sample: AuditProblem | None = None
+    provers: tuple[ProofSearch, ...] = ()
+
+    def proved(self) -> tuple[Bound, ...]:
+        """Return what a random sample of a table in parts proves about it, in less than half of the time left."""
+        budget, n = self.job.budget, sum(part.rows for part in self.parts)
+        if self.sample is None or budget.seconds is None or budget.spent:
+            return ()
+        time = Budget(0.4 * budget.left)
+        found = [prover.prove_table(self.sample, n, self.job.eps, time) for prover in self.provers]
+        return tuple(bound for bounds in found for bound in bounds)
 
 
 def prepare_memory(asked: Asked, X: Any, y: Any, sizes: Sizes | None = None) -> Prepared:
@@ -152,13 +176,26 @@ def prepare_parquet(
     drawn, extent = survey(engine, table, parts, draws, extent=asked.domain is None)
     people, y = drawn[0]
     problem = asked.problem(people, y, extent.domain(people) if asked.domain is None else asked.domain)
-    chosen, left_out = choose_searches(
-        asked.searches, problem, required=asked.required, in_parts=True, eps=asked.eps
+    problem = replace(problem, total=n)
+    provers = tuple(
+        search
+        for search in asked.searches
+        if isinstance(search, ProofSearch)
+        and asked.budget.seconds is not None
+        and search.why_not(problem) is None
     )
+    rest = [search for search in asked.searches if search not in provers]
+    chosen, left_out = choose_searches(rest, problem, required=asked.required, in_parts=True, eps=asked.eps)
+    some = problem
     if len(pool):
         problem = replace(problem, pool=rows_of(drawn[1][0], problem.coordinates))
     scratch = str(Path(tempfile.gettempdir()) / f"likewise-{uuid.uuid4().hex}")
-    return _prepared(asked, table, parts, problem, chosen, left_out, sizes, scratch)
+    made = _prepared(asked, table, parts, problem, chosen, left_out, sizes, scratch)
+    if not provers:
+        return made
+    said = f"Bounds at ε > 0 rest on {some.n:,} people of the table, drawn at random."
+    evidence = replace(made.evidence, assumptions=(*made.evidence.assumptions, said))
+    return replace(made, evidence=evidence, sample=some, provers=provers)
 
 
 def _prepared(
@@ -179,7 +216,11 @@ def _prepared(
     ready = tuple(search.prepare(problem) for search in searches)
     said = [f"The loss is {problem.coordinates.model.loss.name.replace('_', ' ')}; labels are kept."]
     said += [line for search in ready for line in search.assumes(problem)]
-    said.append("The estimate is attained by listed people; a worse case may exist that was not found.")
+    said.append(
+        "The estimate is attained by listed people, and nobody else is at no distance."
+        if any(search.settles(asked.eps) for search in ready)
+        else "The estimate is attained by listed people; a worse case may exist that was not found."
+    )
     evidence = Evidence(
         search=", ".join(search.name for search in ready) + ("" if here else ", part by part"),
         assumptions=(*problem.assumptions, *said),

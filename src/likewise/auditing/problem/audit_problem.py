@@ -46,6 +46,8 @@ class AuditProblem:
         Number of the first of these people in the whole table.
     pool : DataFrame or array, optional
         People whom everybody is compared with, where that is not everybody.
+    total : int, optional
+        People of the whole table, where these are a part of it.
     """
 
     coordinates: Coordinates
@@ -56,6 +58,7 @@ class AuditProblem:
     random_state: int = 0
     first: int = 0
     pool: Any = None
+    total: int | None = None
 
     @classmethod
     def build(

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from likewise.auditing.problem.table_kind import TableKind
 from likewise.auditing.problem.zero_cost import priced_distance
 from likewise.auditing.support.frontier import Floats, Ints
 from likewise.core.arrays import to_numpy
@@ -58,6 +59,8 @@ class Coordinates:
         From encoded rows to the numbers the model's gradient is taken in; None where it has none.
     said : tuple of str
         What was assumed on the way, for a page that people read.
+    kind : TableKind or None
+        Columns and dtypes of raw tables; None where rows are encoded.
     """
 
     model: Model
@@ -69,6 +72,7 @@ class Coordinates:
     free: tuple[str, ...]
     own: AffineMap | None
     said: tuple[str, ...] = ()
+    kind: TableKind | None = None
 
     @classmethod
     def build(
@@ -92,7 +96,8 @@ class Coordinates:
         measured, said = _metric_in(metric, encoding, table)
         takes, own = _model_in(model, encoding, table)
         free = _free_columns(metric, _metric_encoding(metric, encoding, table))
-        return cls(model, measured, domain, encoding, raw, takes, free, own, said)
+        kind = TableKind.of(to_pandas(X, owner="audit", name="X"), encoding) if raw and encoding else None
+        return cls(model, measured, domain, encoding, raw, takes, free, own, said, kind)
 
     # ---- tables of people, as each of the three takes them ----------------------------------------------
 
@@ -108,7 +113,8 @@ class Coordinates:
         """Return encoded rows as the kind of table that people come in."""
         if self.encoding is None or not self.raw:
             return x
-        return to_pandas(self.encoding.decode(x), owner="audit")
+        decoded = to_pandas(self.encoding.decode(x), owner="audit")
+        return decoded if self.kind is None else self.kind.like(decoded)
 
     def original(self, table: Any) -> pd.DataFrame:
         """Return rows in original units for people to read, whatever kind of table they are."""
@@ -143,6 +149,14 @@ class Coordinates:
         if self.takes == "encoded":
             return self._named(x)
         return self.for_model(self.given(x))
+
+    def why_no_made_up_rows(self) -> str | None:
+        """Why the model cannot be asked about rows that only the encoding knows; None where it can."""
+        unknown = self.kind.unknown if self.kind is not None and self.takes == "table" else ()
+        names = self.model.feature_names
+        if self.kind is None or not unknown or (names is not None and set(names) <= set(self.kind.dtypes)):
+            return None
+        return f"the model takes the table, and the domain does not know its column {unknown[0]!r}"
 
     def _named(self, x: Floats) -> Any:
         assert self.encoding is not None

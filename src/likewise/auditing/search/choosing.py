@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NAMES", "choose_searches", "read_searches"]
 
-NAMES = ("auto", "candidates", "gradient", "exact")
+_NO_PARTS = "it cannot work on a part of a table (budget_seconds=…, --budget has exact audits prove what a sample can)"
+NAMES = ("auto", "candidates", "gradient", "domain", "exact")
 
 
 def read_searches(
@@ -24,8 +25,9 @@ def read_searches(
     Parameters
     ----------
     search : str, Search, or sequence of them
-        "auto": candidates, then everybody at no distance where they can be listed, gradient and exact where the model
-        allows it. "candidates", "gradient", "exact": that one, with the people's own edits for a start.
+        "auto": candidates, then everybody at no distance where they can be listed, gradient, or domain for a model
+        without gradients, and exact where the model allows it. "candidates", "gradient", "domain", "exact": that one,
+        with the people's own edits for a start.
     timed : bool, default=False
         Whether the user set a time: "auto" then tries to prove what it can of trees and networks, too, which takes all
         the time there is.
@@ -35,7 +37,7 @@ def read_searches(
     Examples
     --------
     >>> [type(one).__name__ for one in read_searches("auto")[0]], read_searches("auto")[1]
-    (['CandidateSearch', 'EnumerationSearch', 'GradientSearch', 'ProofSearch'], False)
+    (['CandidateSearch', 'EnumerationSearch', 'GradientSearch', 'DomainSearch', 'ProofSearch'], False)
     """
     if isinstance(search, str):
         if search not in NAMES:
@@ -75,7 +77,7 @@ def choose_searches(
     searches : sequence of Search
     problem : AuditProblem
     required : bool
-        Whether one that cannot serve is an error.
+        Whether one that cannot serve is an error; else the searches are those of "auto".
     in_parts : bool
         Whether people are searched part by part.
     eps : float, optional
@@ -83,9 +85,11 @@ def choose_searches(
     """
     chosen: list[Search] = []
     left_out: list[str] = []
+    if not required:
+        searches, left_out = _settled(searches, problem)
     for search in searches:
         one = search.for_parts() if in_parts else search
-        why = "it cannot work on a part of a table" if one is None else one.why_not(problem)
+        why = _NO_PARTS if one is None else one.why_not(problem)
         if not required and eps is not None and any(known.settles(eps) for known in chosen):
             why = f"nothing is left to find at ε = {eps:g}, everybody there was asked about"
         if one is not None and why is None:
@@ -100,11 +104,31 @@ def choose_searches(
     return tuple(chosen), tuple(left_out)
 
 
+def _settled(searches: Sequence[Search], problem: AuditProblem) -> tuple[list[Search], list[str]]:
+    """Let gradients or the domain be searched, not both; where the domain is, people of the table are no candidates.
+
+    What is found for a person then does not depend on who else is in the table.
+    """
+    from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+    from likewise.auditing.search.domain.domain_search import DomainSearch
+    from likewise.auditing.search.gradient.gradient_search import GradientSearch
+
+    gradient = any(isinstance(one, GradientSearch) and one.why_not(problem) is None for one in searches)
+    domain = [one for one in searches if isinstance(one, DomainSearch)]
+    if gradient:
+        why = "the model has gradients, which say more"
+        left_out = [f"The {one.name} search was left out: {why}." for one in domain]
+        return [one for one in searches if one not in domain], left_out
+    alone = any(one.why_not(problem) is None and one.calls_for(problem) == one.calls for one in domain)
+    return [one.own_twins() if alone and isinstance(one, CandidateSearch) else one for one in searches], []
+
+
 def _named(name: str, timed: bool, confidence: float) -> list[Search]:
     from likewise.auditing.search.candidates.candidate_search import CandidateSearch
 
-    found: list[Search] = [CandidateSearch(use_rows=name not in ("gradient",))]
-    if name in ("auto", "exact"):
+    start = CandidateSearch(use_rows=name not in ("gradient",))
+    found: list[Search] = [start.own_twins() if name == "domain" else start]
+    if name in ("auto", "domain", "exact"):
         from likewise.auditing.bounds.enumeration import EnumerationSearch
 
         found.append(EnumerationSearch())
@@ -112,6 +136,11 @@ def _named(name: str, timed: bool, confidence: float) -> list[Search]:
         from likewise.auditing.search.gradient.gradient_search import GradientSearch
 
         found.append(GradientSearch())
+    if name in ("auto", "domain"):
+        from likewise.auditing.search.domain.domain_search import DomainSearch
+
+        # What can be proved needs most of the time that there is.
+        found.append(DomainSearch(share=0.25 if timed and name == "auto" else 1.0))
     if name in ("auto", "exact"):
         from likewise.auditing.bounds.proof_search import ProofSearch
 

@@ -108,6 +108,7 @@ def improve_by_columns(
         refine=valid if tabular(place.domain) is not None else None,
         random_state=problem.random_state,
         budget_seconds=None if budget.seconds is None else budget.left,
+        tell=budget.tell,
     )
     if report.reason is None:
         return Found(support)
@@ -126,6 +127,7 @@ def generate_columns(
     tol: float = 1e-3,
     random_state: int = 0,
     budget_seconds: float | None = None,
+    tell: Callable[[float], None] | None = None,
 ) -> tuple[Support, ColumnReport]:
     """Add rows found by gradient searches until the dual at ε settles.
 
@@ -151,6 +153,8 @@ def generate_columns(
         For probes and restarts of the search.
     budget_seconds : float, optional
         Go on until V(ε) settles or this time is over, however many rounds that takes.
+    tell : callable, optional
+        Hears which share of the rounds, or of the time, is over.
 
     Returns
     -------
@@ -168,6 +172,10 @@ def generate_columns(
             rounds >= max_rounds if budget_seconds is None else time.monotonic() - begun >= budget_seconds
         ):
             break
+        if tell is not None:
+            tell(
+                rounds / max_rounds if budget_seconds is None else (time.monotonic() - begun) / budget_seconds
+            )
         judged = not pending
         lam = pending.pop(0) if pending else solution.lambda_ if eps > 0 else np.inf
         before = support.frontier

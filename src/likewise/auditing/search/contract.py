@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -42,6 +43,8 @@ class Budget:
     ----------
     seconds : float, optional
         Of wall time, from when the budget was made; None for as long as it takes.
+    watch : callable, optional
+        Hears how far a search is: the share of its work that is done.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Budget:
 
     seconds: float | None = None
     _start: float = field(default_factory=time.time, repr=False)
+    watch: Callable[[float], None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.seconds is not None:
@@ -65,6 +69,11 @@ class Budget:
     def spent(self) -> bool:
         """Whether the time is up."""
         return self.left <= 0
+
+    def tell(self, share: float) -> None:
+        """Say that so much of a search is done, for whoever looks on."""
+        if self.watch is not None:
+            self.watch(min(max(share, 0.0), 1.0))
 
 
 @dataclass(frozen=True, eq=False)

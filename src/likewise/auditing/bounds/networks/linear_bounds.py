@@ -19,6 +19,7 @@ import numpy as np
 
 from likewise.auditing.bounds.networks.live_units import live_bounds
 from likewise.auditing.bounds.networks.relaxed_units import lower_slopes, pass_through, upper_lines
+from likewise.auditing.bounds.regions import box_means
 from likewise.auditing.bounds.table_layout import IntArray
 from likewise.core.arrays import FloatArray
 from likewise.core.compiled import is_compiled
@@ -166,7 +167,7 @@ def output_lines(
     upper: FloatArray,
     blocks: IntArray,
     *,
-    best_at: Literal["top", "centre"] = "top",
+    best_at: Literal["top", "mean"] = "top",
 ) -> Lines:
     """Linear upper bounds of K combinations of the outputs; of several choices of α the best for each.
 
@@ -179,8 +180,8 @@ def output_lines(
         From `hidden_bounds`.
     lower, upper, blocks
         As there.
-    best_at : {"top", "centre"}
-        Which line is kept: the one whose largest value is least, or the one that is lowest at the region's centre.
+    best_at : {"top", "mean"}
+        Which line is kept: the one whose largest value is least, or the one whose mean over the region is.
     """
     weight, bias = head @ net.weights[-1], head @ net.biases[-1]
     last = len(net.weights) - 1
@@ -191,9 +192,10 @@ def output_lines(
     rise, lift = upper_lines(low, high)
     relaxed = [(rise, lift, lower_slopes(low, high, rise, alpha)) for alpha in choices]
     tried = [_back(net, last, weight, bias, units, lower, upper, blocks) for units in relaxed]
-    best, rank = tried[0], _rank(tried[0], lower, upper, best_at)
+    mean = box_means(lower, upper, blocks)
+    best, rank = tried[0], _rank(tried[0], mean, best_at)
     for other in tried[1:]:
-        own = _rank(other, lower, upper, best_at)
+        own = _rank(other, mean, best_at)
         better = own < rank
         best = Lines(
             np.where(better[:, :, None], other.slope, best.slope),
@@ -205,16 +207,16 @@ def output_lines(
     return Lines(best.slope, best.offset + error, best.highest + error, best.effect)
 
 
-def _rank(lines: Lines, lower: FloatArray, upper: FloatArray, best_at: str) -> FloatArray:
+def _rank(lines: Lines, mean: FloatArray, best_at: str) -> FloatArray:
     if best_at == "top":
         return lines.highest
-    return np.asarray(lines.offset + (lines.slope @ ((lower + upper) / 2.0)[:, :, None])[:, :, 0])
+    return np.asarray(lines.offset + (lines.slope @ mean[:, :, None])[:, :, 0])
 
 
 def _rounding(net: ReluNetwork, layer: int) -> float:
     """By which share of the sizes s_k a bound of layer k may be off."""
     steps = sum(weight.shape[1] for weight in net.weights[: layer + 1]) + 4 * (layer + 1)
-    return 1.01 * steps * (2 * layer + 3) * _UNIT_ROUNDOFF
+    return float(1.01 * steps * (2 * layer + 3) * _UNIT_ROUNDOFF)
 
 
 def _back(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -147,10 +148,10 @@ class NetworkFamily:
         hidden = hidden_bounds(self.net, lower, upper, self.layout.blocks, state)
         n, labels = len(regions), len(self.parts.mixing)
         heads = np.concatenate([self.parts.mixing[y].T @ self._head for y in range(labels)])
-        lines = self._lines(heads, hidden, lower, upper, best_at="centre")
+        lines = self._lines(heads, hidden, lower, upper, best_at="mean")
         error = max(self.slack, self._within)
-        sure = (lines.highest.reshape(n, labels, -1) + error < 0).all(axis=2)
-        label = np.where(sure.any(axis=1), sure.argmax(axis=1), -1)
+        sure = np.all(lines.highest.reshape(n, labels, -1) + error < 0, axis=2)
+        label = np.where(np.any(sure, axis=1), np.argmax(sure, axis=1), -1)
         straight = _STRAIGHT * np.abs(lines.slope).max(axis=1)
         importance = self._importance(lines, hidden, upper - lower, straight)
         slope = lines.slope.reshape(n, labels, -1, self.layout.width)
@@ -168,8 +169,31 @@ class NetworkFamily:
         return sure_decisions(outputs, self.parts, max(self.slack, self._within))
 
     def cuts(self, regions: Regions, column: Any, values: FloatArray) -> Split:
-        """Cut numbers in the middle."""
-        return halves(self.layout, regions, column, values)
+        """Cut numbers in the middle, and the categories that are left into those that the network takes for alike."""
+        split = halves(self.layout, regions, column, values)
+        for i in np.unique(np.asarray(column)[self.layout.is_category[column]]):
+            at, order = np.flatnonzero(column == i), self._order[i]
+            first = int(self.layout.offset[i])
+            left = regions.allowed[at][:, first + order] != 0
+            # The lower half of what is left, in the order of the categories' effects.
+            lower = left & (np.cumsum(left, axis=1) * 2 <= left.sum(axis=1, keepdims=True))
+            split.left[at] = 0
+            split.left[at[:, None], first + order[None, :]] = lower
+        return split
+
+    @cached_property
+    def _order(self) -> dict[int, Any]:
+        """Categories of each column by their main effect on what enters the first layer."""
+        order = {}
+        for i in np.flatnonzero(self.layout.is_category):
+            column = self.layout.columns[i]
+            if column.is_binary:
+                order[int(i)] = np.arange(2)
+                continue
+            effect = self.net.weights[0][:, column.slice]
+            effect = effect - effect.mean(axis=1, keepdims=True)
+            order[int(i)] = np.argsort(np.linalg.svd(effect, full_matrices=False)[2][0], kind="stable")
+        return order
 
     def losses(self, values: FloatArray, targets: Any) -> FloatArray:
         """Exact loss of rows of values."""

@@ -11,9 +11,10 @@ import numpy as np
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
+from likewise.models.table_features import TableFeature
 from likewise.models.tree_ensemble import TreeEnsemble
 
-__all__ = ["FeatureSource", "encoded_sources", "raw_sources"]
+__all__ = ["FeatureSource", "affine_of", "encoded_sources", "pipeline_sources", "raw_sources"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +96,54 @@ def raw_sources(
             FeatureSource(known[name], table=_codes(column.categories, trees.categories.get(j), name))
         )
     return tuple(sources)
+
+
+def pipeline_sources(layout: TableLayout, features: Sequence[TableFeature]) -> tuple[FeatureSource, ...]:
+    """Sources of a model behind the encoders and scalers of a pipeline.
+
+    Parameters
+    ----------
+    layout : TableLayout
+    features : sequence of TableFeature
+        What `read_table_features` read, with the layout's own categories.
+    """
+    known = {column.name: i for i, column in enumerate(layout.columns)}
+    sources = []
+    for feature in features:
+        if feature.column not in known:
+            raise InputError(f"bounds: the pipeline's column {feature.column!r} is none of the domain's.")
+        table = None if feature.answers is None else np.asarray(feature.answers, dtype=np.float64)
+        sources.append(FeatureSource(known[feature.column], feature.mean, feature.scale, table))
+    return tuple(sources)
+
+
+def affine_of(layout: TableLayout, sources: Sequence[FeatureSource]) -> tuple[FloatArray, FloatArray]:
+    """Return A (F, d) and c (F,) with feature = A x + c of an encoded row x.
+
+    Parameters
+    ----------
+    layout : TableLayout
+    sources : sequence of FeatureSource
+        Of F features.
+
+    Examples
+    --------
+    >>> from likewise.domains import BoxDomain
+    >>> affine_of(TableLayout.of(BoxDomain([0.0], [1.0])), (FeatureSource(0, mean=1.0, scale=2.0),))
+    (array([[0.5]]), array([-0.5]))
+    """
+    matrix, shift = np.zeros((len(sources), layout.width)), np.zeros(len(sources))
+    for j, source in enumerate(sources):
+        column = layout.columns[source.column]
+        if source.table is None:
+            matrix[j, column.start] = column.scale / source.scale
+            shift[j] = (column.mean - source.mean) / source.scale
+        elif column.is_binary:
+            matrix[j, column.start] = source.table[1] - source.table[0]
+            shift[j] = source.table[0]
+        else:
+            matrix[j, column.slice] = source.table
+    return matrix, shift
 
 
 def _codes(categories: Sequence[Any], codes: Sequence[Any] | None, name: str) -> FloatArray:

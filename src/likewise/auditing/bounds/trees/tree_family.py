@@ -9,7 +9,7 @@ import numpy as np
 
 from likewise.auditing.bounds.family import LossBound
 from likewise.auditing.bounds.regions import Regions, Split, halves
-from likewise.auditing.bounds.score_losses import Components
+from likewise.auditing.bounds.score_losses import Components, lowered_by_answers, raised_by_answers
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.auditing.bounds.trees.feature_sources import FeatureSource
 from likewise.auditing.bounds.trees.highest_leaves import highest_leaves, leaves_of_rows, packed
@@ -33,6 +33,8 @@ class TreeFamily:
     sources : sequence of FeatureSource
         How the trees' features come from the columns: `raw_sources` or `encoded_sources`.
     loss : Loss
+    answered : float, default=0
+        How far a probability that the model answers may lie from that of its score, where it answers probabilities.
 
     Examples
     --------
@@ -50,13 +52,20 @@ class TreeFamily:
     """
 
     def __init__(
-        self, trees: TreeEnsemble, layout: TableLayout, sources: Sequence[FeatureSource], loss: Loss
+        self,
+        trees: TreeEnsemble,
+        layout: TableLayout,
+        sources: Sequence[FeatureSource],
+        loss: Loss,
+        answered: float = 0.0,
     ) -> None:
         self.layout = layout
         self.parts = Components.of(loss, trees.values.shape[1], probabilities=trees.kind == "probabilities")
         self.trees = TableTrees.of(trees, layout, sources, self.parts)
         # Cross-entropy and hinge of scores rise no faster than their components; elsewhere the slack goes into them.
+        self._answered = answered if isinstance(loss, CrossEntropy) and not self.parts.probabilities else 0.0
         smooth = isinstance(loss, (CrossEntropy, Hinge)) and not self.parts.probabilities
+        smooth = smooth and self._answered == 0.0
         self.slack, self._within = (self.trees.slack, 0.0) if smooth else (0.0, self.trees.slack)
         t = self.trees
         offset, count = layout.offset, layout.count
@@ -86,7 +95,10 @@ class TreeFamily:
         )
         highest = top.sum(axis=1) + self.trees.base[label] + self._within
         same = (self.trees.left[reached] < 0).all(axis=1)
-        return LossBound(self.parts.losses(highest, targets), None, reached, (top, highest), same)
+        value = self.parts.losses(highest, targets)
+        if self._answered:
+            value = raised_by_answers(value, self._answered, self.parts.loss)
+        return LossBound(value, None, reached, (top, highest), same)
 
     def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
         """The one decision of all rows of each region or −1, how much each column matters, and the state.
@@ -147,7 +159,8 @@ class TreeFamily:
 
     def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
         """Loss of rows of values by components that lie as low as the model's rounding allows."""
-        return self._losses_at(self._leaves(values, self.state(len(values))), targets, self.trees.slack)
+        losses = self._losses_at(self._leaves(values, self.state(len(values))), targets, self.trees.slack)
+        return lowered_by_answers(losses, self._answered) if self._answered else losses
 
     def look(
         self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray

@@ -93,7 +93,9 @@ def share_above(
         terms = np.zeros((len(at), layout.n_categories))
         for i in np.flatnonzero(layout.is_category):
             first, count = int(layout.offset[i]), int(layout.count[i])
-            terms[:, first : first + count] = _category_terms(layout, slope[at], i) - least[at, i][:, None]
+            terms[:, first : first + count] = (
+                _category_terms(layout, slope[at], int(i)) - least[at, i][:, None]
+            )
         kinds = np.where(layout.is_category, 2, np.where(layout.is_integer, 1, 0)).astype(np.int64)
         values = np.where(layout.is_integer[None, :], regions.high[at] - regions.low[at] + 1.0, 0.0)
         share[at] = _counted(
@@ -117,85 +119,101 @@ def _counted(kinds, offset, count, values, allowed, reach, terms, need, bins):  
     share = np.empty(n)
     mass, fresh = np.empty(bins), np.empty(bins)
     for i in range(n):
-        widest = -1
+        widest, others = -1, 0.0
         for p in range(columns):
+            others += reach[i, p]
             if kinds[p] != 2 and reach[i, p] > 0.0 and (widest < 0 or reach[i, p] > reach[i, widest]):
                 widest = p
-        others = 0.0
-        for p in range(columns):
-            if p != widest:
-                others += reach[i, p]
+        if widest >= 0:
+            others -= reach[i, widest]
         # Whatever the grid counts as its end or beyond is enough by itself, or as much as there is.
         step = min(need[i], others) / (bins - 1) * (1.0 + 1e-12) + 1e-300
-        enough = 0.0
+        total = 0.0
         mass[0], used = 1.0, 1
         for p in range(columns):
             if p == widest or reach[i, p] <= 0.0:
                 continue
             fresh[:] = 0.0
             if kinds[p] == 2:
-                left = 0
-                for c in range(count[p]):
-                    left += allowed[i, offset[p] + c]
-                top = used
-                for c in range(count[p]):
-                    if allowed[i, offset[p] + c] != 0:
-                        shift = int(min(terms[i, offset[p] + c] / step, float(bins)))
-                        enough += _shifted(mass, used, fresh, shift, 1.0 / left, bins, step, need[i])
-                        top = max(top, min(used + shift, bins))
-                used = top
+                its = slice(offset[p], offset[p] + count[p])
+                used, enough = _with_category(
+                    terms[i, its], allowed[i, its], mass, used, fresh, step, need[i]
+                )
             else:
-                # Of a whole number the k-th value adds k times a step of its own; bin b begins at the first that reaches it.
-                size = values[i, p] - 1.0 if kinds[p] == 1 else 1.0
-                unit = reach[i, p] / size
-                last = int(min(reach[i, p] / step, float(bins)))
-                begin, top = 0.0, used
-                for b in range(last + 1):
-                    if kinds[p] == 1:
-                        end = np.ceil((b + 1) * step / unit + 1e-9) if b < last else size + 1.0
-                        end = min(end, size + 1.0)
-                        weight = (end - begin) / (size + 1.0)
-                    else:
-                        end = min((b + 1) * step / unit, 1.0) if b < last else 1.0
-                        weight = end - begin
-                    if weight > 0.0:
-                        enough += _shifted(mass, used, fresh, b, weight, bins, step, need[i])
-                        top = max(top, min(used + b, bins))
-                    begin = max(begin, end)
-                used = top
+                size = values[i, p] if kinds[p] == 1 else 0.0
+                used, enough = _with_number(reach[i, p], size, mass, used, fresh, step, need[i])
+            total += enough
             mass[:used] = fresh[:used]
-        total = enough
-        for b in range(used):
-            if mass[b] <= 0.0:
-                continue
-            short = need[i] - b * step
-            if short < 0.0:
-                total += mass[b]
-            elif widest >= 0:
-                if kinds[widest] == 1:
-                    size = values[i, widest]
-                    unit = reach[i, widest] / (size - 1.0)
-                    over = size - 1.0 - np.floor(short / unit + 1e-9)
-                    total += mass[b] * max(over, 0.0) / size
-                else:
-                    total += mass[b] * max(1.0 - short / reach[i, widest] - 1e-12, 0.0)
-        share[i] = total
+        size = values[i, widest] if widest >= 0 and kinds[widest] == 1 else 0.0
+        span = reach[i, widest] if widest >= 0 else 0.0
+        share[i] = total + _with_widest(span, size, mass, used, step, need[i])
     return share
 
 
 @compiled
-def _shifted(mass, used, fresh, shift, weight, bins, step, need):  # type: ignore[no-untyped-def]
+def _with_category(terms, allowed, mass, used, fresh, step, need):  # type: ignore[no-untyped-def]
+    """Convolve with the terms of a category's values; return how far the masses reach, and what is enough by now."""
+    left, top, enough = 0, used, 0.0
+    for c in range(len(terms)):
+        left += allowed[c]
+    for c in range(len(terms)):
+        if allowed[c] != 0:
+            shift = int(min(terms[c] / step, float(len(mass))))
+            enough += _shifted(mass, used, fresh, shift, 1.0 / left, step, need)
+            top = max(top, min(used + shift, len(mass)))
+    return top, enough
+
+
+@compiled
+def _with_number(reach, size, mass, used, fresh, step, need):  # type: ignore[no-untyped-def]
+    """The same for a number: `size` whole values, 0 for a continuous one.
+
+    Of a whole number the k-th value adds k steps of its own; bin b begins at the first that reaches it.
+    """
+    unit = reach / (size - 1.0) if size > 0.0 else reach
+    last = int(min(reach / step, float(len(mass))))
+    begin, top, enough = 0.0, used, 0.0
+    for b in range(last + 1):
+        if size > 0.0:
+            end = min(np.ceil((b + 1) * step / unit + 1e-9), size) if b < last else size
+            weight = (end - begin) / size
+        else:
+            end = min((b + 1) * step / unit, 1.0) if b < last else 1.0
+            weight = end - begin
+        if weight > 0.0:
+            enough += _shifted(mass, used, fresh, b, weight, step, need)
+            top = max(top, min(used + b, len(mass)))
+        begin = max(begin, end)
+    return top, enough
+
+
+@compiled
+def _with_widest(reach, size, mass, used, step, need):  # type: ignore[no-untyped-def]
+    """Share of all rows that is enough, with the values of the widest number counted for each grid point."""
+    total = 0.0
+    for b in range(used):
+        short = need - b * step
+        if short < 0.0:
+            total += mass[b]
+        elif size > 0.0:
+            over = size - 1.0 - np.floor(short / (reach / (size - 1.0)) + 1e-9)
+            total += mass[b] * max(over, 0.0) / size
+        elif reach > 0.0:
+            total += mass[b] * max(1.0 - short / reach - 1e-12, 0.0)
+    return total
+
+
+@compiled
+def _shifted(mass, used, fresh, shift, weight, step, need):  # type: ignore[no-untyped-def]
     """Add a shifted copy of the masses; return what falls off the end if it is enough there, and put it there if not."""
-    enough = 0.0
+    bins = len(mass)
     inside = min(used, max(bins - shift, 0))
     for b in range(inside):
         fresh[b + shift] += weight * mass[b]
     rest = 0.0
     for b in range(inside, used):
         rest += weight * mass[b]
-    if rest > 0.0:
-        if (bins - 1) * step > need:
-            enough = rest
-        else:
-            fresh[bins - 1] += rest
-    return enough
+    if rest > 0.0 and (bins - 1) * step <= need:
+        fresh[bins - 1] += rest
+        return 0.0
+    return rest

@@ -1,7 +1,7 @@
 """Which share of a region is decided where lines alone do it: the same for all sensitive values, or not.
 
 Every sensitive value a and class y has lines U with decision y wherever they are below 0. All are below 0 where the one
-that is highest in the middle of the region, U*, is below −max over the region of (U − U*): rows on one side of a plane,
+whose mean over the region is highest, U*, is below −max over the region of (U − U*): rows on one side of a plane,
 which are counted. Lines of twins are nearly parallel, so that little is lost.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.bounds.networks.linear_bounds import extremes
-from likewise.auditing.bounds.regions import Regions, encoded_box
+from likewise.auditing.bounds.regions import Regions, box_means, encoded_box
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.auditing.bounds.verifying.half_spaces import lowest_terms, share_above
 from likewise.core.arrays import FloatArray
@@ -78,8 +78,9 @@ def shares_by_lines(
     """
     n, _, labels, _, width = lines.slope.shape
     lower, upper = encoded_box(layout, regions)
-    centre = (lower + upper) / 2.0
-    middle = np.einsum("nsykd,nd->nsyk", lines.slope, centre) + lines.offset
+    mean = box_means(lower, upper, layout.blocks)
+    middle = (lines.slope.reshape(n, -1, width) @ mean[:, :, None]).reshape(lines.offset.shape) + lines.offset
+    largest = np.maximum(np.abs(lower), np.abs(upper))
     rows = np.arange(n)
     proved = np.zeros(n)
     for y in range(labels):
@@ -89,7 +90,9 @@ def shares_by_lines(
         own, base = slope[rows, first], offset[rows, first]
         above = extremes(slope - own[:, None], lower, upper, layout.blocks) + offset - base[:, None]
         lift = np.maximum(above.max(axis=1), 0.0)
-        lift += 1e-12 * (np.abs(offset).max(axis=1) + lift)
+        # For the rounding of these sums, however much of them cancels.
+        size = (np.abs(slope) @ largest[:, :, None])[:, :, 0] + np.abs(offset)
+        lift += 1e-12 * size.max(axis=1)
         proved += share_above(layout, regions, apart, -own, -(base + lift))
     flips = np.zeros(n)
     if labels == 2 and middle.shape[3] == 1:
@@ -100,7 +103,7 @@ def shares_by_lines(
 def _flips(
     layout: TableLayout, regions: Regions, apart: IntArray, lines: ValueLines, middle: FloatArray
 ) -> FloatArray:
-    """P(A and B) ≥ P(A) + P(B) − 1, for the value that is surest of each class in the middle of the region."""
+    """P(A and B) ≥ P(A) + P(B) − 1, for the value that is surest of each class in the mean."""
     rows = np.arange(len(regions))
     pick = [middle[:, :, y, 0].argmin(axis=1) for y in (0, 1)]
     # Both lines below 0 at once is only possible where they leave something between them.

@@ -12,9 +12,9 @@ import numpy as np
 from likewise.auditing.bounds.families import family_of
 from likewise.auditing.bounds.regions import Regions
 from likewise.auditing.bounds.verifying.flip_examples import Flip
-from likewise.auditing.bounds.verifying.open_regions import Decider, OpenRegions, settled
 from likewise.auditing.bounds.verifying.region_rules import describe
 from likewise.auditing.bounds.verifying.sensitive_values import SensitiveValues
+from likewise.auditing.bounds.verifying.undecided_regions import Decider, UndecidedRegions, settled
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import bad_parameter
 from likewise.models.losses import ZeroOne
@@ -163,8 +163,9 @@ def verify_family(
         raise bad_parameter("verify", "seconds", allowed="a number above 0", got=seconds)
     values = SensitiveValues.of(family.layout, sensitive_features)
     shares = None if people is None else shares_of_people(family, values, people)
-    clock = time.process_time()
-    work, stopped, told = OpenRegions(family, values), False, clock
+    work, stopped = UndecidedRegions(family, values), False
+    # What is compiled is compiled by now.
+    clock = told = time.process_time()
     try:
         while work.heap and time.process_time() - clock < seconds and work.looked < max_regions:
             work.advance()
@@ -177,7 +178,7 @@ def verify_family(
 
 
 def _known(
-    work: OpenRegions, people: tuple[float, float, float] | None, seconds: float, stopped: bool
+    work: UndecidedRegions, people: tuple[float, float, float] | None, seconds: float, stopped: bool
 ) -> Verification:
     """What is known by now. The three shares add up to 1; what is not settled is never claimed."""
     rules = tuple(

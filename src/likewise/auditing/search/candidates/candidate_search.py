@@ -142,6 +142,10 @@ class CandidateSearch(Search):
         """Return this search with a pool in place of everybody."""
         return replace(self, use_rows="pool") if self.use_rows is True else self
 
+    def own_twins(self) -> CandidateSearch:
+        """Return this search with everybody's own twins only, so that nobody else's row has a say in what is found."""
+        return replace(self, use_rows=False, proxies=None if self.proxies == "auto" else self.proxies)
+
     @property
     def pool_size(self) -> int:
         """How many people of the table everybody is to be compared with, apart from themselves."""
@@ -161,7 +165,8 @@ class CandidateSearch(Search):
         names = edited_columns(self._edits(problem))
         if names:
             listed = ", ".join(str(name) for name in names)
-            said.append(f"Twins exchange {listed}, and columns that give these away may go along.")
+            along = "." if self.proxies is None else ", and columns that give these away may go along."
+            said.append(f"Twins exchange {listed}{along}")
         if self.use_rows == "pool":
             said.append("A twin may also be any person of a sample of the table, at its fair distance.")
         elif self.use_rows:

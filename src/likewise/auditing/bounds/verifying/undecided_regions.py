@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from likewise.auditing.bounds.decision_lines import LineDecider
-from likewise.auditing.bounds.regions import Regions, Split, divide, whole_domain
+from likewise.auditing.bounds.regions import Regions, Split, divide, open_columns, whole_domain
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.auditing.bounds.verifying.flip_examples import FlipExamples
 from likewise.auditing.bounds.verifying.region_rules import count_points, points_of, volumes
@@ -18,7 +18,7 @@ from likewise.auditing.bounds.verifying.sensitive_values import SensitiveValues
 from likewise.auditing.bounds.verifying.shares_by_lines import ValueLines, shares_by_lines
 from likewise.core.arrays import FloatArray
 
-__all__ = ["Decider", "OpenRegions"]
+__all__ = ["Decider", "UndecidedRegions"]
 
 _AT_ONCE = 256
 # Regions with so few rows are looked at row by row.
@@ -59,7 +59,7 @@ class _Node(NamedTuple):
     branch: tuple[int, ...]
 
 
-class OpenRegions:
+class UndecidedRegions:
     """What is proved, flips and is open of a whole domain.
 
     Parameters
@@ -203,12 +203,9 @@ class OpenRegions:
         branches: list[tuple[int, ...]],
         at: IntArray,
     ) -> None:
-        open_columns = regions.high > regions.low
-        for i in np.flatnonzero(self.layout.is_category):
-            first, count = int(self.layout.offset[i]), int(self.layout.count[i])
-            open_columns[:, i] = regions.allowed[:, first : first + count].sum(axis=1) > 1
-        open_columns[:, self.values.columns] = False
-        score = np.where(open_columns, np.maximum(importance, 1e-300), -1.0)
+        cuttable = open_columns(self.layout, regions)
+        cuttable[:, self.values.columns] = False
+        score = np.where(cuttable, np.maximum(importance, 1e-300), -1.0)
         column = score.argmax(axis=1)
         stuck = score[np.arange(len(column)), column] <= 0
         left = volume - proved - flips

@@ -1,0 +1,169 @@
+"""The worst valid rows for any model at all: moves of one and of two columns, from each person, over the whole domain.
+
+Nothing is asked of the model but its loss; a tree model also says where it splits. Every row that is tried serves every
+λ. What is found for a person depends on that person, the model, the metric and the domain alone, never on who else is
+audited.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from likewise.auditing.bounds.table_layout import TableLayout
+from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.auditing.search.domain.people_at_once import Effort, FoundForPeople, PeopleAtOnce
+from likewise.auditing.search.domain.prices import furthest, loss_unit, prices_of
+from likewise.auditing.search.domain.proposals import Scale
+from likewise.auditing.search.domain.split_points import split_points
+from likewise.core.checks import check_number
+from likewise.core.errors import InputError
+
+if TYPE_CHECKING:
+    from likewise.auditing.problem.audit_problem import AuditProblem
+    from likewise.auditing.support.frontier import Floats, Ints
+    from likewise.auditing.support.supporting_rows import Support
+
+__all__ = ["DomainSearch"]
+
+# With fewer calls not even every single move of a small table is tried.
+_FEWEST_CALLS = 64
+
+
+@dataclass(frozen=True)
+class DomainSearch(Search):
+    """Search the whole domain around each person, for any model.
+
+    Parameters
+    ----------
+    calls : int, default=1000
+        Rows that the model is asked about for one person, about so many at most.
+    beam : int, default=2
+        Of the best rows of a person and λ so many are moved on from.
+    rounds : int, default=8
+        At most so many; a person whom no move improves is done.
+    width : int, default=32
+        Rows that are tried from each row that is moved on from: the most promising of all moves of one column and of
+        the best two by two.
+    probes : int, default=50000
+        Rows of the domain that a black box is asked about, once for everybody, to find where its answers change.
+    total_calls : int, default=40_000_000
+        For everybody together: beyond so many people everyone gets fewer calls, and the result says so.
+    share : float, default=1.0
+        Of the time that is left it takes no more than this.
+    cuts : mapping of str to sequence of float, optional
+        Where answers change along each number, in original units; by default the splits of a tree model, or what the
+        probes find.
+
+    Examples
+    --------
+    >>> import pandas as pd, likewise as lw
+    >>> people = pd.DataFrame({"age": [30, 44, 61], "sex": ["f", "m", "f"]})
+    >>> grants = lambda frame: np.where((frame["age"] > 40) & (frame["sex"] == "m"), 0.9, 0.2)
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> found = lw.audit(grants, people, [0, 1, 1], metric=metric, eps=1.0, search=DomainSearch())
+    >>> found.unfair_map.twins["age"].tolist()
+    [41, 44, 61]
+    """
+
+    name: ClassVar[str] = "domain"
+    in_parts: ClassVar[bool] = True
+
+    calls: int = 1_000
+    beam: int = 2
+    rounds: int = 8
+    width: int = 32
+    probes: int = 50_000
+    total_calls: int = 40_000_000
+    share: float = 1.0
+    cuts: Mapping[str, Sequence[float]] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("calls", "beam", "rounds", "width", "probes", "total_calls"):
+            check_number(getattr(self, name), owner="DomainSearch", name=name, low=1)
+        check_number(self.share, owner="DomainSearch", name="share", low=0.0, high=1.0, open_low=True)
+
+    def why_not(self, problem: AuditProblem) -> str | None:
+        """Say why the domain cannot be searched, where it cannot."""
+        place = problem.coordinates
+        if place.metric.feature_map is not None:
+            return "the metric measures a feature map of its own"
+        try:
+            TableLayout.of(place.domain)
+        except InputError:
+            return "the domain does not say column by column which rows can exist"
+        return place.why_no_made_up_rows()
+
+    def prepare(self, problem: AuditProblem) -> DomainSearch:
+        """Return these choices with the cuts of the model, and with as many calls as there are people for."""
+        cuts = split_points(problem.coordinates, self.probes) if self.cuts is None else self.cuts
+        return replace(self, cuts=cuts, calls=self.calls_for(problem))
+
+    def calls_for(self, problem: AuditProblem) -> int:
+        """How many calls each person of the whole table gets."""
+        people = problem.n if problem.total is None else problem.total
+        return min(self.calls, max(self.total_calls // max(people, 1), _FEWEST_CALLS))
+
+    def assumes(self, problem: AuditProblem) -> tuple[str, ...]:
+        """Say who may be a twin."""
+        said = "A twin may be any person that can exist in the domain; moves from each person are searched"
+        return (f"{said}, with about {self.calls:,} questions to the model per person at most.",)
+
+    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        """Add the rows of everybody's frontier over all that was tried."""
+        ready = self if self.cuts is not None else self.prepare(problem)
+        place = problem.coordinates
+        layout, until = TableLayout.of(place.domain), _until(budget, self.share)
+        search = PeopleAtOnce(
+            place.losses_encoded,
+            layout,
+            place.metric,
+            prices_of(float(eps), loss_unit(place, layout)),
+            furthest(float(eps)),
+            ready.cuts,
+            Scale.of(place.model.loss),
+            Effort(self.beam, self.rounds, self.width, ready.calls),
+        )
+        # The same person twice is searched once.
+        whole = np.column_stack([problem.X, np.asarray(problem.target, dtype=np.float64)])
+        _, one, same = np.unique(whole, axis=0, return_index=True, return_inverse=True)
+        same = same.ravel()
+        found: list[FoundForPeople] = []
+        for first in range(0, len(one), search.size):
+            if time.time() >= until:
+                break
+            at = one[first : first + search.size]
+            found.append(search.run(problem.X[at], problem.labels[at]))
+        if found:
+            support = support.with_rows(*_for_everybody(found, same, search.size))
+        done = min(len(found) * search.size, len(one))
+        if done < len(one):
+            missed = int((same >= done).sum())
+            why = f"time was up before the domain around {missed:,} of {problem.n:,} people was searched"
+            return Found(
+                support, "not_converged", (f"{why}; give the audit more (budget_seconds=…, --budget)",)
+            )
+        return Found(support)
+
+
+def _until(budget: Budget, share: float) -> float:
+    """When to stop, by the clock."""
+    return np.inf if budget.seconds is None else time.time() + share * max(budget.left, 0.0)
+
+
+def _for_everybody(found: Sequence[FoundForPeople], same: Ints, size: int) -> tuple[Floats, Ints]:
+    """Rows that distinct people were moved to, for everybody who is the same."""
+    rows = np.concatenate([part.rows for part in found])
+    person = np.concatenate([part.person + k * size for k, part in enumerate(found)])
+    # Everybody's own row, the first of theirs, is known.
+    moved = np.append(False, person[1:] == person[:-1])
+    rows, person = rows[moved], person[moved]
+    count = np.bincount(person, minlength=int(same.max()) + 1)
+    start, length = np.cumsum(count) - count, count[same]
+    who = np.repeat(np.arange(len(same)), length)
+    place = np.repeat(start[same] - (np.cumsum(length) - length), length) + np.arange(len(who))
+    return rows[place], who

@@ -1,0 +1,233 @@
+"""`likewise verify`: over all people who could exist, whose decision cannot depend on the sensitive columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.cli.options import example, options
+from likewise.cli.outputs import check_outputs
+from likewise.core.errors import InputError, NotConvergedError, UnfairError
+
+if TYPE_CHECKING:
+    from likewise.auditing.bounds.verifying.verification import Verification
+    from likewise.cli.stage_progress import Progress
+    from likewise.models.matching import Matched
+
+__all__ = ["command"]
+
+EXIT_INTERRUPTED = 130
+
+
+@click.command(
+    "verify",
+    epilog=example(
+        "likewise datasets german -o people.csv",
+        "likewise train people.csv --target target --sensitive sex -o model.safetensors",
+        "likewise verify model.safetensors people.csv --target target --sensitive sex --seconds 20",
+        after="Exit codes: 0 done, or at most --delta of all people can flip; 1 more than that are shown to; 2 bad input; "
+        "3 undecided at --delta; 130 Ctrl-C, which keeps what is proved.",
+    ),
+)
+@click.argument("model")
+@click.argument("table", type=click.Path(path_type=Path))
+@options("target_left_out", "positive", "sensitive", "ignore", "drop_missing")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="CPU time to prove in; more of it leaves less undecided.",
+)
+@click.option(
+    "--delta",
+    type=click.FloatRange(0.0, 1.0),
+    help="Share of all people who could exist that may flip; the exit code says whether it is kept.",
+)
+@click.option(
+    "--model-takes",
+    type=click.Choice(["auto", "table", "encoded"]),
+    default="auto",
+    show_default=True,
+    help="Whether the model takes the table itself or encoded numbers, where that cannot be seen.",
+)
+@options("json")
+@click.option(
+    "-o", "--out", "out", type=click.Path(path_type=Path), help="Write rows that flip here, in pairs, as CSV."
+)
+@options("sample", "seed", "allow_pickle", "trust", "quiet", "force", "config")
+def command(
+    model: str,
+    table: Path,
+    target: str | None,
+    positive: str | None,
+    sensitive: Sequence[str],
+    ignore: Sequence[str],
+    drop_missing: bool,
+    seconds: float,
+    delta: float | None,
+    model_takes: str,
+    json_file: str | None,
+    out: Path | None,
+    sample: int | None,
+    seed: int,
+    allow_pickle: bool,
+    trust: Sequence[str],
+    quiet: bool,
+    force: bool,
+) -> int:
+    """Prove for which people the decision cannot depend on the sensitive columns.
+
+    MODEL is a tree ensemble, a ReLU network or a linear model: a file (likewise's own, ONNX, XGBoost, LightGBM,
+    CatBoost, skops) or package.module:attribute. TABLE says which people can exist: the ranges and categories of its
+    columns. All their combinations are looked at, not only the people in it.
+    """
+    if not sensitive:
+        raise InputError("Which columns should not decide? Name them: --sensitive COLUMN.")
+    check_outputs([None if json_file in (None, "-") else Path(str(json_file)), out], force=force)
+    from likewise import report
+    from likewise.cli.people_of_table import read_people
+    from likewise.cli.stage_progress import Progress
+    from likewise.models.model_files import read_model
+
+    progress = Progress(quiet)
+    with progress.stage(f"Loading {model}"):
+        loaded = read_model(model, allow_pickle=allow_pickle, trusted=trust)
+    with progress.stage(f"Reading {table.name}"):
+        people = read_people(
+            table,
+            target=target,
+            ignore=ignore,
+            needed=sensitive,
+            drop_missing=drop_missing,
+            sample=sample,
+            seed=seed,
+        )
+        matched = _match(loaded, people, sensitive, positive, model_takes, progress)
+    found = _verify(matched, people.frame, sensitive, seconds, progress)
+    classes = matched.model.known_classes
+    document = report.verification_document(
+        found, matched.domain, name=model, sensitive=sensitive, classes=classes
+    )
+    if json_file == "-":
+        click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+    elif json_file is not None:
+        report.write_verification(document, json_file)
+    if out is not None:
+        _write_rows(report.flip_table(found, matched.domain, classes), out)
+    if json_file != "-" and not quiet:
+        report.print_verification(document)
+        for path in (json_file, out):
+            if path is not None:
+                click.echo(f"Wrote {path}")
+    _judge(found, delta)
+    return EXIT_INTERRUPTED if found.stopped else 0
+
+
+def _match(
+    loaded: Any,
+    people: Any,
+    sensitive: Sequence[str],
+    positive: str | None,
+    takes: str,
+    progress: Progress,
+) -> Matched:
+    """Bring the model and the table together."""
+    from likewise.cli.case import call_classes
+    from likewise.cli.people_of_table import binary_labels
+    from likewise.domains import TabularDomain
+    from likewise.models.matching import match_model
+
+    frame = people.frame
+    matched = match_model(
+        loaded,
+        frame,
+        make_domain=lambda used: TabularDomain.from_frame(frame[list(used)]),
+        widen=lambda domain: domain.widened(frame[[column.name for column in domain.columns_]]),
+        needed=sensitive,
+        takes=takes,
+    )
+    unused = [name for name in sensitive if name not in matched.columns]
+    if unused:
+        raise InputError(
+            f"The model does not use column {unused[0]!r}, so no decision depends on it directly. "
+            "Name a column that it uses."
+        )
+    if matched.note:
+        progress.note(matched.note)
+    if people.labels is None:
+        return matched
+    labels = binary_labels(people.labels, positive)
+    try:
+        return call_classes(matched, list(dict.fromkeys(labels.tolist())), positive)
+    except InputError:
+        if positive is not None:
+            raise
+        # Whether two decisions differ does not depend on what they are called.
+        return matched
+
+
+def _verify(
+    matched: Matched, frame: Any, sensitive: Sequence[str], seconds: float, progress: Progress
+) -> Verification:
+    from likewise.auditing.bounds.verifying.verification import verify
+
+    own = getattr(matched.model, "encoder", None)
+    encoded = None if own is not None else not matched.model.takes_frame
+    with _bar(seconds, progress.shown) as told:
+        return verify(
+            matched.model,
+            matched.domain,
+            list(sensitive),
+            people=frame[list(matched.columns)],
+            encoded=encoded,
+            seconds=seconds,
+            progress=told,
+        )
+
+
+@contextmanager
+def _bar(seconds: float, shown: bool) -> Iterator[Callable[[Verification], None] | None]:
+    """A bar with the time left and what is proved by now, where a person looks on."""
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True, highlight=False), transient=True) as bar:
+        task = bar.add_task("Proving", total=seconds)
+
+        def told(found: Verification) -> None:
+            words = f"Proving: {found.proved:.1%} the same, {found.flips:.2%} flip"
+            bar.update(task, completed=found.seconds, description=words)
+
+        yield told
+
+
+def _write_rows(rows: Any, path: Path) -> None:
+    from likewise.core.files import atomic_path
+
+    with atomic_path(path) as draft:
+        rows.to_csv(draft, index=False)
+
+
+def _judge(found: Verification, delta: float | None) -> None:
+    if delta is None or found.stopped:
+        return
+    if found.flips > delta:
+        raise UnfairError(
+            f"{found.flips:.3%} of all people who could exist are shown to flip, more than --delta {delta:g}."
+        )
+    if found.flips + found.undecided > delta:
+        raise NotConvergedError(
+            f"{found.undecided:.3%} of all people who could exist are undecided, so --delta {delta:g} is neither kept nor "
+            "broken. Give it more --seconds."
+        )

@@ -1,0 +1,230 @@
+"""What scikit-learn's encoders and scalers make of a table: every feature of the model behind them as one column's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from likewise.core.errors import InputError
+
+__all__ = ["TableFeature", "is_table_pipeline", "read_table_features"]
+
+
+@dataclass(frozen=True, eq=False)
+class TableFeature:
+    """One feature as a function of one column of the table.
+
+    Parameters
+    ----------
+    column : str
+        Its name.
+    mean, scale : float
+        A number v becomes (v − mean) / scale.
+    answers : sequence, optional
+        Of a categorical column: what each of its categories becomes, in their order; before any encoder the category
+        itself.
+    """
+
+    column: str
+    mean: float = 0.0
+    scale: float = 1.0
+    answers: Sequence[Any] | None = None
+
+
+def is_table_pipeline(estimator: Any) -> bool:
+    """Whether an estimator is a scikit-learn pipeline that was fitted on a table with named columns.
+
+    Examples
+    --------
+    >>> is_table_pipeline(object())
+    False
+    """
+    return bool(getattr(estimator, "steps", None)) and hasattr(estimator, "feature_names_in_")
+
+
+def read_table_features(
+    pipeline: Any, categories: Mapping[str, Sequence[Any]]
+) -> tuple[Any, tuple[TableFeature, ...]]:
+    """Return the model at the end of a pipeline, and its features in terms of the table's columns.
+
+    Parameters
+    ----------
+    pipeline : sklearn.pipeline.Pipeline
+        Fitted on a table. Its steps may be `ColumnTransformer`, `OneHotEncoder`, `OrdinalEncoder`, `StandardScaler`,
+        `RobustScaler`, `SimpleImputer` (for tables without missing values), pipelines of these and "passthrough".
+    categories : mapping of str to sequence
+        The categories of the table's categorical columns.
+
+    Returns
+    -------
+    model : object
+        The last step.
+    features : tuple of TableFeature
+        What it sees, in order.
+
+    Raises
+    ------
+    InputError
+        Where a step is another one, or mixes columns; it says which.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> table = pd.DataFrame({"sex": ["f", "m", "f"], "age": [20, 30, 40]})
+    >>> encoder = make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
+    >>> fitted = make_pipeline(encoder, DecisionTreeClassifier()).fit(table, [0, 1, 0])
+    >>> _, features = read_table_features(fitted, {"sex": ("f", "m")})
+    >>> [(one.column, one.answers) for one in features]
+    [('sex', (1.0, 0.0)), ('sex', (0.0, 1.0)), ('age', None)]
+    """
+    names = [str(name) for name in pipeline.feature_names_in_]
+    features = [TableFeature(name, answers=_given(categories.get(name))) for name in names]
+    steps = [step for _, step in pipeline.steps]
+    for step in steps[:-1]:
+        features = _through(step, features)
+    for feature in features:
+        if feature.answers is not None and not all(_is_number(answer) for answer in feature.answers):
+            raise InputError(f"bounds: the pipeline does not encode the categories of {feature.column!r}.")
+    return steps[-1], tuple(features)
+
+
+def _given(categories: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    return None if categories is None else tuple(categories)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _through(step: Any, features: list[TableFeature]) -> list[TableFeature]:
+    """Features after one step."""
+    if step is None or step == "passthrough":
+        return features
+    kind = type(step).__name__
+    if not type(step).__module__.startswith("sklearn."):
+        raise _unread(kind)
+    # What passes through a fitted ColumnTransformer does so in a function of nothing.
+    if kind == "FunctionTransformer" and step.func is None:
+        return features
+    if kind == "Pipeline":
+        for _, part in step.steps:
+            features = _through(part, features)
+        return features
+    if kind == "ColumnTransformer":
+        names = [feature.column for feature in features]
+        found: list[TableFeature] = []
+        for _, part, chosen in step.transformers_:
+            if isinstance(part, str) and part == "drop":
+                continue
+            found += _through(part, [features[i] for i in _positions(chosen, names)])
+        return found
+    readers = {
+        "OneHotEncoder": _one_hot,
+        "OrdinalEncoder": _ordinal,
+        "StandardScaler": _standard,
+        "RobustScaler": _standard,
+        "SimpleImputer": _imputed,
+    }
+    if kind not in readers:
+        raise _unread(kind)
+    return readers[kind](step, features)
+
+
+def _positions(chosen: Any, names: list[str]) -> list[int]:
+    if isinstance(chosen, slice) or (isinstance(chosen, np.ndarray) and chosen.dtype == bool):
+        return [int(i) for i in np.arange(len(names))[chosen]]
+    single = [chosen] if isinstance(chosen, (str, int, np.integer)) else list(chosen)
+    if single and all(isinstance(one, (bool, np.bool_)) for one in single):
+        return [i for i, one in enumerate(single) if one]
+    return [names.index(one) if isinstance(one, str) else int(one) % len(names) for one in single]
+
+
+def _one_hot(step: Any, features: list[TableFeature]) -> list[TableFeature]:
+    _refuse_infrequent(step)
+    found = []
+    for i, feature in enumerate(features):
+        answers = _categories(feature, "OneHotEncoder")
+        known = list(step.categories_[i])
+        if step.handle_unknown == "error":
+            _refuse_unknown(feature.column, answers, known)
+        dropped = None if step.drop_idx_ is None else step.drop_idx_[i]
+        for k, category in enumerate(known):
+            if k != dropped:
+                found.append(replace(feature, answers=tuple(float(a == category) for a in answers)))
+    return found
+
+
+def _ordinal(step: Any, features: list[TableFeature]) -> list[TableFeature]:
+    _refuse_infrequent(step)
+    found = []
+    for i, feature in enumerate(features):
+        answers = _categories(feature, "OrdinalEncoder")
+        known = list(step.categories_[i])
+        if step.handle_unknown == "error":
+            _refuse_unknown(feature.column, answers, known)
+        codes = [float(known.index(a)) if a in known else float(step.unknown_value) for a in answers]
+        found.append(replace(feature, answers=tuple(codes)))
+    return found
+
+
+def _standard(step: Any, features: list[TableFeature]) -> list[TableFeature]:
+    centre = getattr(step, "mean_", None) if hasattr(step, "with_mean") else step.center_
+    uses_centre = step.with_mean if hasattr(step, "with_mean") else step.with_centering
+    found = []
+    for i, feature in enumerate(features):
+        mean = float(centre[i]) if uses_centre and centre is not None else 0.0
+        scale = 1.0 if step.scale_ is None else float(step.scale_[i])
+        if feature.answers is not None:
+            if not all(_is_number(answer) for answer in feature.answers):
+                raise InputError(f"bounds: a scaler gets {feature.column!r} before it is encoded.")
+            numbers = (np.asarray(feature.answers, dtype=np.float64) - mean) / scale
+            found.append(replace(feature, answers=tuple(numbers.tolist())))
+        elif (feature.mean, feature.scale) != (0.0, 1.0):
+            raise InputError(f"bounds: the pipeline scales {feature.column!r} twice; scale it once.")
+        else:
+            found.append(replace(feature, mean=mean, scale=scale))
+    return found
+
+
+def _imputed(step: Any, features: list[TableFeature]) -> list[TableFeature]:
+    statistics = np.asarray(step.statistics_, dtype=object)
+    if step.add_indicator or any(value is None or value != value for value in statistics):
+        raise InputError("bounds: an imputer that adds or drops columns is not read.")
+    return features
+
+
+def _categories(feature: TableFeature, kind: str) -> Sequence[Any]:
+    if feature.answers is None:
+        raise InputError(
+            f"bounds: the pipeline's {kind} reads {feature.column!r}, which is a number in the domain. "
+            "Call it categorical there."
+        )
+    return feature.answers
+
+
+def _refuse_infrequent(step: Any) -> None:
+    if any(group is not None for group in getattr(step, "infrequent_categories_", None) or []):
+        raise InputError("bounds: an encoder that joins infrequent categories is not read.")
+
+
+def _refuse_unknown(column: str, answers: Sequence[Any], known: list[Any]) -> None:
+    unknown = [answer for answer in answers if answer not in known]
+    if unknown:
+        raise InputError(
+            f"bounds: the pipeline does not know the category {unknown[0]!r} of {column!r} that the domain has. "
+            "Make the domain of the table the pipeline was fitted on."
+        )
+
+
+def _unread(kind: str) -> InputError:
+    return InputError(
+        f"bounds: the pipeline's step {kind} is not read. Read are ColumnTransformer, OneHotEncoder, OrdinalEncoder, "
+        "StandardScaler, RobustScaler and SimpleImputer."
+    )
