@@ -71,6 +71,7 @@ SUBPACKAGES = (
     "preprocessing",
     "report",
     "scale",
+    "tables",
     "training",
 )
 

@@ -20,10 +20,23 @@ N = 160
 
 
 @pytest.fixture(autouse=True)
-def no_trial_process(monkeypatch, request):
-    """The process that tries foreign files first is tested in tests/models, and costs seconds each time."""
-    if "with_trial" not in request.node.name:
-        monkeypatch.setattr("likewise.models.trial_process.try_model", lambda kind, path: None)
+def in_this_process(monkeypatch, request):
+    """The process that foreign files run in is tested in tests/models, and costs seconds each time."""
+    if "with_trial" in request.node.name:
+        return
+    from likewise.models import model_files
+
+    read = model_files.read_model
+
+    def here(source, **choices):
+        return read(source, **{**choices, "trust": True})
+
+    def tried(source, **choices):
+        return here(source, sidecar=False, **choices)
+
+    monkeypatch.setattr(model_files, "read_model", here)
+    for room in ("estimators.boosting_files", "postprocessing.consensus_files"):
+        monkeypatch.setattr(f"likewise.{room}.read_tried", tried)
 
 
 @cache

@@ -13,6 +13,7 @@ import click
 
 from likewise.cli.cell_progress import reporting
 from likewise.cli.options import example, options, parse_edits
+from likewise.cli.table_options import table_options
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ _LEAST = ("changed", "pure", "gap", "group")
     ),
 )
 @click.argument("table", type=click.Path(path_type=Path))
-@options("target", "positive", "sensitive", "edit", "ignore", "drop_missing", "metric")
+@options("target", "positive", "classes", "sensitive", "edit", "metric")
+@table_options
 @click.option(
     "--model", metavar="MODEL", help="Your model: what it shows now, and with the consensus of twins."
 )
@@ -77,7 +79,7 @@ _LEAST = ("changed", "pure", "gap", "group")
     show_default=True,
     help="Trainings at a time, each in a process of its own with one thread.",
 )
-@options("allow_pickle", "trust", "quiet", "force", "config")
+@options("allow_pickle", "trust", "trust_type", "quiet", "force", "config")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -149,39 +151,44 @@ def _improved(
     report: Any,
     quiet: bool,
 ) -> Improvement:
-    from likewise.cli.case import metric_columns, read_metric
-    from likewise.cli.people_of_table import (
-        as_column_values,
-        binary_labels,
-        find_value,
-        read_people,
-        unique_values,
-    )
+    from likewise.cli.case import metric_columns, plans_of, read_metric
+    from likewise.cli.people_of_table import as_column_values, read_people
     from likewise.cli.stage_progress import Progress
+    from likewise.cli.table_columns import WIDEST_AUDIT, Asked
+    from likewise.cli.target_values import binary_labels, check_classes, find_value, unique_values
     from likewise.evaluation import Edit
     from likewise.improving import improve
     from likewise.models.model_files import read_model
 
     progress = Progress(quiet)
     words = parse_edits(given["edit"])
-    metric = None if given["metric"] is None else read_metric(given["metric"])
+    metric = read_metric(given["metric"])
     loaded = None
     if model is not None:
         with progress.stage(f"Loading {model}"):
-            loaded = read_model(model, allow_pickle=given["allow_pickle"], trusted=given["trust"])
+            loaded = read_model(
+                model,
+                allow_pickle=given["allow_pickle"],
+                trusted=given["trust_type"],
+                trust=given["trust"],
+            )
     with progress.stage(f"Reading {table.name}"):
-        people = read_people(
-            table,
-            target=given["target"],
-            ignore=given["ignore"],
-            needed=(*given["sensitive"], *words, *(metric_columns(metric) if metric else ())),
-            drop_missing=given["drop_missing"],
+        asked = Asked(
+            given["target"],
+            choices=given["reading"],
+            needed=(*given["sensitive"], *words, *metric_columns(metric)),
+            plans={} if metric is None else plans_of(metric.feature_map),
             sample=given["sample"],
             seed=given["seed"],
+            widest=WIDEST_AUDIT,
         )
+        people = read_people(table, asked)
         assert people.labels is not None  # a target was named
         labels = binary_labels(people.labels, given["positive"])
+        check_classes(labels, given["target"], accepted=given["classes"])
         values = as_column_values(people.frame, words)
+    for note in people.notes:
+        progress.note(note)
     positive = given["positive"]
     if positive is not None:
         positive = find_value(unique_values(labels), positive, what="--positive: the target")

@@ -10,16 +10,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.core.errors import FormatError
+from likewise.core.plain_forms import Fields, ListOf, MapOf, Maybe, check_form
 from likewise.evaluation.twins import TwinFactor
-from likewise.models.sidecars import plain_value, read_sidecar, sidecar_path, write_with_sidecar
+from likewise.models.sidecars import find_sidecar, plain_value, sidecar_path, write_with_sidecar
 from likewise.postprocessing.wrapped_models import model_bytes, read_wrapped
 
 if TYPE_CHECKING:
     from likewise.postprocessing.twin_consensus import TwinConsensus
 
-__all__ = ["described_factors", "load_consensus", "read_factors", "save_consensus"]
+__all__ = ["FACTORS", "described_factors", "load_consensus", "read_factors", "save_consensus"]
 
 _KIND = "twin_consensus"
+FACTORS = ListOf(Fields({"everybody": bool, "settings": ListOf(MapOf(object))}))
+_FORM = Fields(
+    {
+        "factors": FACTORS,
+        "how": str,
+        "favourable": object,
+        "takes_frame": Maybe(bool),
+        "classes": Maybe(ListOf(object)),
+    },
+    more=True,
+)
 _OWNER = "TwinConsensus.save"
 
 
@@ -41,7 +53,13 @@ def save_consensus(consensus: TwinConsensus, path: str | os.PathLike[str]) -> No
     write_with_sidecar(path, data, _KIND, about if inner is None else about | {"inner": inner})
 
 
-def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
+def load_consensus(
+    path: str | os.PathLike[str],
+    *,
+    trusted: Sequence[str] = (),
+    trust: bool = False,
+    about: dict[str, Any] | None = None,
+) -> Any:
     """Read a consensus that `save_consensus` wrote.
 
     Parameters
@@ -50,6 +68,10 @@ def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ())
         Of the model's file.
     trusted : sequence of str, default=()
         Types in a skops file to trust, as in `load_model`.
+    trust : bool, default=False
+        Whether to load the model at once; else it is tried in a process of its own first.
+    about : dict, optional
+        The description, where it stands inside of another; the one beside the file by default.
 
     Returns
     -------
@@ -58,13 +80,10 @@ def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ())
     from likewise.postprocessing.twin_consensus import TwinConsensus
 
     where = Path(path)
-    if not where.is_file():
-        raise FileNotFoundError(f"load: there is no file {str(where)!r}.")
-    about = read_sidecar(where)
-    if about is None or about["likewise"] != _KIND:
-        raise FormatError(f"{where.name} has no {sidecar_path(where).name} of a TwinConsensus beside it.")
-    native = read_wrapped(where, about.get("inner"), trusted)
+    about = find_sidecar(where, _KIND, "a TwinConsensus", about)
+    native = read_wrapped(where, about.get("inner"), trusted=trusted, trust=trust)
     try:
+        check_form(about, _FORM, "it")
         factors = read_factors(about["factors"])
         loaded = TwinConsensus(
             native,

@@ -1,10 +1,9 @@
-"""A `GraphSmoothing` as files: the model in its own format, a JSON description, and the graph's arrays beside. No pickle."""
+"""A `GraphSmoothing` as files: the model in its own format, and beside it a JSON description, the graph and the metric."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,13 @@ from likewise.core.errors import FormatError, InputError
 from likewise.core.files import atomic_path
 from likewise.fair_metrics.metric import FairMetric
 from likewise.fair_metrics.neighbours import NearestPlaces
-from likewise.models.sidecars import read_sidecar, sidecar_path, write_with_sidecar
+from likewise.models.sidecars import find_sidecar, sidecar_path, write_with_sidecar
 from likewise.postprocessing.wrapped_models import model_bytes, read_wrapped
 
 if TYPE_CHECKING:
     from likewise.postprocessing.graph_smoothing import GraphSmoothing
 
-__all__ = ["graph_path", "load_smoothing", "save_smoothing"]
+__all__ = ["graph_path", "load_smoothing", "metric_path", "save_smoothing"]
 
 _KIND = "graph_smoothing"
 _OWNER = "GraphSmoothing.save"
@@ -40,6 +39,17 @@ def graph_path(path: str | os.PathLike[str]) -> Path:
     'model.ubj.graph.safetensors'
     """
     return Path(f"{os.fspath(path)}.graph.safetensors")
+
+
+def metric_path(path: str | os.PathLike[str]) -> Path:
+    """Return where the fair metric of a model file is.
+
+    Examples
+    --------
+    >>> metric_path("model.ubj").name
+    'model.ubj.metric.safetensors'
+    """
+    return Path(f"{os.fspath(path)}.metric.safetensors")
 
 
 def save_smoothing(smoothing: GraphSmoothing, path: str | os.PathLike[str]) -> None:
@@ -58,7 +68,6 @@ def save_smoothing(smoothing: GraphSmoothing, path: str | os.PathLike[str]) -> N
             "weights": graph.data,
             "columns": graph.indices.astype(np.int64),
             "starts": graph.indptr.astype(np.int64),
-            "metric": np.frombuffer(_metric_bytes(smoothing.metric_), dtype=np.uint8),
         }
     )
     data, inner = model_bytes(smoothing.model, Path(path), owner=_OWNER)
@@ -72,10 +81,17 @@ def save_smoothing(smoothing: GraphSmoothing, path: str | os.PathLike[str]) -> N
     }
     with atomic_path(graph_path(path)) as temporary:
         temporary.write_bytes(arrays)
+    smoothing.metric_.save(metric_path(path))
     write_with_sidecar(path, data, _KIND, about)
 
 
-def load_smoothing(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
+def load_smoothing(
+    path: str | os.PathLike[str],
+    *,
+    trusted: Sequence[str] = (),
+    trust: bool = False,
+    about: dict[str, Any] | None = None,
+) -> Any:
     """Read a smoothing that `save_smoothing` wrote.
 
     Parameters
@@ -84,6 +100,10 @@ def load_smoothing(path: str | os.PathLike[str], *, trusted: Sequence[str] = ())
         Of the model's file.
     trusted : sequence of str, default=()
         Types in a skops file to trust, as in `load_model`.
+    trust : bool, default=False
+        Whether to load the model at once; else it is tried in a process of its own first.
+    about : dict, optional
+        The description, where it stands inside of another; the one beside the file by default.
 
     Returns
     -------
@@ -92,15 +112,11 @@ def load_smoothing(path: str | os.PathLike[str], *, trusted: Sequence[str] = ())
     from likewise.postprocessing.graph_smoothing import GraphSmoothing
 
     where = Path(path)
-    if not where.is_file():
-        raise FileNotFoundError(f"load: there is no file {str(where)!r}.")
-    about = read_sidecar(where)
-    if about is None or about["likewise"] != _KIND:
-        raise FormatError(f"{where.name} has no {sidecar_path(where).name} of a GraphSmoothing beside it.")
+    about = find_sidecar(where, _KIND, "a GraphSmoothing", about)
     try:
         arrays = _read_arrays(graph_path(where), str(about["graph_sha256"]))
-        metric = _read_metric(arrays["metric"].tobytes())
-        native = read_wrapped(where, about["inner"], trusted)
+        metric = FairMetric.load(metric_path(where))
+        native = read_wrapped(where, about["inner"], trusted=trusted, trust=trust)
         choices = {name: about["choices"][name] for name in _CHOICES}
         loaded = GraphSmoothing(native, metric=metric, **choices)
         loaded.metric_ = metric
@@ -121,31 +137,17 @@ def load_smoothing(path: str | os.PathLike[str], *, trusted: Sequence[str] = ())
 
 def _read_arrays(path: Path, expected: str) -> dict[str, Any]:
     if not path.is_file():
-        raise FormatError(f"There is no {path.name} beside the model. Move the three files together.")
+        raise FormatError(f"There is no {path.name} beside the model. Move the four files together.")
     raw = path.read_bytes()
     if hashlib.sha256(raw).hexdigest() != expected:
         raise FormatError(
-            f"{path.name} belongs to another model, or is damaged. Move the three files together."
+            f"{path.name} belongs to another model, or is damaged. Move the four files together."
         )
     try:
         found: dict[str, Any] = load(raw)
     except SafetensorError as error:  # pragma: no cover - the digest says that we wrote it
         raise FormatError(f"{path.name} is no readable safetensors file: {error}.") from error
     return found
-
-
-def _metric_bytes(metric: FairMetric) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "metric.safetensors"
-        metric.save(target)
-        return target.read_bytes()
-
-
-def _read_metric(raw: bytes) -> FairMetric:
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "metric.safetensors"
-        target.write_bytes(raw)
-        return FairMetric.load(target)
 
 
 def _plain(value: Any) -> Any:

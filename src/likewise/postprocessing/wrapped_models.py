@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,30 +10,31 @@ from typing import Any
 
 from likewise.core.errors import InputError
 from likewise.core.extras import require
-from likewise.models.model_files import read_model
-from likewise.models.sidecars import read_sidecar, sidecar_path
+from likewise.models.isolated.model_file import IsolatedFile
+from likewise.models.model_files import read_described, read_model, read_tried
+from likewise.models.sidecars import read_sidecar
 
 __all__ = ["model_bytes", "read_wrapped"]
 
 
-def read_wrapped(path: Path, inner: Any, trusted: Sequence[str]) -> Any:
+def read_wrapped(path: Path, inner: Any, *, trusted: Sequence[str], trust: bool) -> Any:
     """Return the model of a file that `model_bytes` filled.
 
     Parameters
     ----------
     path : Path
     inner : dict or None
-        Its own description; such a model is read beside it, in a folder that is gone afterwards.
+        Its own description, where it has one.
     trusted : sequence of str
         As in `load_model`.
+    trust : bool
+        Whether to load the model at once; else it is tried in a process of its own first.
     """
-    if inner is None:
-        return read_model(path, trusted=trusted, sidecar=False).native
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / path.name
-        shutil.copyfile(path, copy)
-        sidecar_path(copy).write_text(json.dumps(inner), encoding="utf-8")
-        return read_model(copy, trusted=trusted).native
+    if inner is not None:
+        return read_described(path, inner, trusted=trusted, trust=trust)
+    if trust:
+        return read_model(path, trusted=trusted, trust=True, sidecar=False).native
+    return read_tried(path, trusted=trusted).native
 
 
 def model_bytes(model: Any, path: Path, *, owner: str) -> tuple[bytes, dict[str, Any] | None]:
@@ -50,6 +49,8 @@ def model_bytes(model: Any, path: Path, *, owner: str) -> tuple[bytes, dict[str,
     owner : str
         For error messages.
     """
+    if isinstance(model, IsolatedFile):
+        return model.path.read_bytes(), read_sidecar(model.path) if model.sidecar else None
     if "likewise" in _roots(model) and hasattr(model, "save"):
         return _saved(model, path.suffix)
     return _plain_bytes(model, path, owner), None
