@@ -90,7 +90,7 @@ class AdultStudy(Study):
     >>> study = AdultStudy()
     >>> study.methods
     ('Baseline', 'Project', 'Adv. debiasing', 'CoCL', 'SenSR', 'SenSeI', 'likewise best', 'likewise best, untold',
-     'Fair boosting')
+     'Boosting', 'TwinConsensus', 'Fair boosting', 'Fair boosting, ε = 0.1')
     >>> study.settings("SenSR")["estimator"]["n_steps"], study.published["SenSR", "S-Con"].mean
     (12000, 0.934)
     """
@@ -279,11 +279,27 @@ _METHODS: dict[str, _Method] = {
         "Preset 'adult-best-untold', 2,000 steps. Told gender and race only.",
         20,
     ),
+    "Boosting": _Method(
+        BoostingRow(blind=False),
+        "Boosted trees (XGBoost) of the raw columns, gender and race among them. Told nothing.",
+        4,
+    ),
+    "TwinConsensus": _Method(
+        BoostingRow(blind=False, consensus=True),
+        "The same trees; the answer is the mean over a person's twins: both genders, both races, husband and wife. "
+        "Nothing is trained for it.",
+        9,
+    ),
     "Fair boosting": _Method(
         BoostingRow(choice=PenaltyChoice(), choices=_FAIR_TREES),
         "Boosted trees that see neither gender nor race nor whether a spouse is a husband or a wife, with a penalty on "
         "the groups' differences: the least of 1.25, 1.5, 1.75, 2, 2.5 and 3 whose Gap RMS is at most .056 (gender) and "
         ".046 (race) in a cross-validation of the split's own training people.",
         60,
+    ),
+    "Fair boosting, ε = 0.1": _Method(
+        BoostingRow(choices={"eps": 0.1}),
+        "Trees of the default shape that see none of these either, each grown on the worst case within ε = .1 of those before.",
+        10,
     ),
 }
