@@ -75,7 +75,7 @@ class AuditChoices:
     help="Whether the model takes the table itself or encoded numbers, where that cannot be seen.",
 )
 @options(
-    "diagnose", "json", "html", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle", "trust",
+    "diagnose", "json", "html", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle", "trust", "trust_type",
     "quiet", "force", "config",
 )  # fmt: skip
 def command(
@@ -88,7 +88,8 @@ def command(
     scheduler: str | None,
     workers: int | None,
     allow_pickle: bool,
-    trust: Sequence[str],
+    trust: bool,
+    trust_type: Sequence[str],
     diagnose: bool,
     quiet: bool,
     force: bool,
@@ -111,7 +112,7 @@ def command(
 
     progress = Progress(quiet)
     with progress.stage(f"Loading {model}"):
-        loaded = read_model(model, allow_pickle=allow_pickle, trusted=trust)
+        loaded = read_model(model, allow_pickle=allow_pickle, trusted=trust_type, trust=trust)
     with open_engine(engine, scheduler, workers, map_folder, progress) as runner:
         with progress.stage(f"Reading {table.name}"):
             case, people, labels = make_case(loaded, table, choices, progress, runner)

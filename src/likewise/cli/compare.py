@@ -73,17 +73,18 @@ class Setting:
     "target", "positive", "classes", "sensitive", "immutable", "edit", "eps", "confidence", "metric", "search",
 )  # fmt: skip
 @table_options
-@click.option("--steps", type=click.IntRange(min=1), default=2000, show_default=True, help="Training steps.")
-@options("json", "html", "seed", "sample", "allow_pickle", "trust", "quiet", "force", "config")
+@click.option("--steps", type=click.IntRange(min=1), help="Training steps; by default the method's own.")
+@options("json", "html", "seed", "sample", "allow_pickle", "trust", "trust_type", "quiet", "force", "config")
 def command(
     table: Path,
     methods: tuple[str, ...],
     models: tuple[str, ...],
-    steps: int,
+    steps: int | None,
     json_file: str | None,
     html_file: Path | None,
     allow_pickle: bool,
-    trust: Sequence[str],
+    trust: bool,
+    trust_type: Sequence[str],
     quiet: bool,
     force: bool,
     **given: Any,
@@ -102,7 +103,7 @@ def command(
     for text in models:
         name, source = _named(text)
         with progress.stage(f"Loading {source}"):
-            ready[name] = read_model(source, allow_pickle=allow_pickle, trusted=trust)
+            ready[name] = read_model(source, allow_pickle=allow_pickle, trusted=trust_type, trust=trust)
     with progress.stage(f"Reading {table.name}"):
         setting = _setting(table, given, progress)
     compared = {}
@@ -167,20 +168,20 @@ def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
 
 def _split(people: People, seed: int) -> tuple[People, People]:
     """Cut the people in two, class by class."""
+    from likewise.cli.people_of_table import chosen_by_class
+
     assert people.labels is not None
-    rng = np.random.default_rng(seed)
-    held = np.zeros(len(people.labels), dtype=bool)
-    for label in dict.fromkeys(people.labels.tolist()):
-        own = np.flatnonzero(people.labels == label)
-        if len(own) < 5:
+    counts = {label: int((people.labels == label).sum()) for label in dict.fromkeys(people.labels.tolist())}
+    for label, count in counts.items():
+        if count < 5:
             raise InputError(
-                f"The target's value {label!r} occurs {len(own)} times; a comparison needs 5 or more."
+                f"The target's value {label!r} occurs {count} times; a comparison needs 5 or more."
             )
-        held[rng.permutation(own)[: max(1, round(TEST_SHARE * len(own)))]] = True
+    held = chosen_by_class(people.labels, TEST_SHARE, seed)
     return people.take(np.flatnonzero(~held)), people.take(np.flatnonzero(held))
 
 
-def _train(name: str, setting: Setting, steps: int, progress: Progress) -> Matched:
+def _train(name: str, setting: Setting, steps: int | None, progress: Progress) -> Matched:
     from likewise.cli.methods import train_method
     from likewise.models import as_model
     from likewise.models.matching import Matched
@@ -197,7 +198,7 @@ def _train(name: str, setting: Setting, steps: int, progress: Progress) -> Match
             sensitive=setting.sensitive,
             progress=progress.shown,
             seed=setting.seed,
-            n_steps=steps,
+            **({} if steps is None else {"n_steps": steps}),
         )
     return Matched(as_model(estimator), setting.domain, tuple(setting.test.frame.columns))
 

@@ -124,7 +124,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--allow-pickle", is_flag=True, help="Load pickle, joblib, TorchScript, .pt2: they can run any code."
     ),
     "trust": click.option(
-        "--trust", multiple=True, metavar="TYPE", help="Type in a skops file to trust. Repeatable."
+        "--trust",
+        is_flag=True,
+        help="Run the model file in this process: no limits, and it may crash the command.",
+    ),
+    "trust_type": click.option(
+        "--trust-type", multiple=True, metavar="TYPE", help="Type in a skops file to trust. Repeatable."
     ),
     "quiet": click.option(
         "-q", "--quiet", is_flag=True, help="No progress and no table; the exit code tells."

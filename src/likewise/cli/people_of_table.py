@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from likewise.domains.column_plan import ColumnPlan
     from likewise.tables import MissingCells
 
-__all__ = ["People", "as_column_values", "read_people"]
+__all__ = ["People", "as_column_values", "chosen_by_class", "read_people"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,22 @@ def planned_domain(
     names = list(frame.columns) if columns is None else list(columns)
     known = {name: plans[name] for name in names if name in plans}
     return TabularDomain.from_frame(frame[names], immutable=tuple(immutable), columns=known)
+
+
+def chosen_by_class(labels: Any, share: float, seed: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which people a share of every class is, drawn with a seed; at least one of each.
+
+    Examples
+    --------
+    >>> chosen_by_class(np.array(["no"] * 8 + ["yes"] * 2), 0.25, 0).nonzero()[0].size
+    3
+    """
+    rng = np.random.default_rng(seed)
+    chosen = np.zeros(len(labels), dtype=bool)
+    for label in dict.fromkeys(np.asarray(labels).tolist()):
+        own = np.flatnonzero(labels == label)
+        chosen[rng.permutation(own)[: max(1, round(share * len(own)))]] = True
+    return chosen
 
 
 def read_people(path: Path, asked: Asked, *, keeps_missing: bool = False) -> People:

@@ -62,7 +62,7 @@ EXIT_INTERRUPTED = 130
 @click.option(
     "-o", "--out", "out", type=click.Path(path_type=Path), help="Write rows that flip here, in pairs, as CSV."
 )
-@options("sample", "seed", "allow_pickle", "trust", "quiet", "force", "config")
+@options("sample", "seed", "allow_pickle", "trust", "trust_type", "quiet", "force", "config")
 def command(
     model: str,
     table: Path,
@@ -78,7 +78,8 @@ def command(
     sample: int | None,
     seed: int,
     allow_pickle: bool,
-    trust: Sequence[str],
+    trust: bool,
+    trust_type: Sequence[str],
     quiet: bool,
     force: bool,
 ) -> int:
@@ -101,7 +102,7 @@ def command(
 
     progress = Progress(quiet)
     with progress.stage(f"Loading {model}"):
-        loaded = read_model(model, allow_pickle=allow_pickle, trusted=trust)
+        loaded = read_model(model, allow_pickle=allow_pickle, trusted=trust_type, trust=trust)
     with progress.stage(f"Reading {table.name}"):
         used, width, encoder = model_columns(loaded)
         asked = Asked(
