@@ -69,6 +69,7 @@ SUBPACKAGES = (
     "preprocessing",
     "report",
     "scale",
+    "tables",
     "training",
 )
 

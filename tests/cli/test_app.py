@@ -34,6 +34,7 @@ def test_help_lists_the_verbs_without_torch():
 
     verbs = {
         "demo",
+        "inspect",
         "audit",
         "verify",
         "train",

@@ -42,6 +42,7 @@ def test_a_model_of_a_raw_table_comes_back_whole(people, tmp_path):
         project=ExpertSubspace(["sex"]),
         search=GradientSearch(method="adam", subspace_steps=3),
         search_domain="data",
+        blind_to="columns",
         **FEW,
     ).fit(people, y)
     path = tmp_path / "model.safetensors"

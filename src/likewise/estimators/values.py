@@ -30,9 +30,17 @@ def _known() -> dict[str, type[Any]]:
     from likewise.auditing.search.gradient.gradient_search import GradientSearch
     from likewise.core.subspace import Subspace
     from likewise.estimators.attributes import AttributeCodes, ProxyVectors
+    from likewise.estimators.beside_baseline import BesideBaseline
     from likewise.training.findings import Finding
 
-    classes: list[type[Any]] = [GradientSearch, Subspace, AttributeCodes, ProxyVectors, Finding]
+    classes: list[type[Any]] = [
+        GradientSearch,
+        Subspace,
+        AttributeCodes,
+        ProxyVectors,
+        Finding,
+        BesideBaseline,
+    ]
     for room, names in (
         (domains, ("BoxDomain", "DataRangeDomain", "TabularDomain", "Unbounded")),
         (fair_metrics, ("AttributeSubspace", "ComparableSubspace", "ExpertSubspace", "FairMetric")),

@@ -209,8 +209,10 @@ def _cocl() -> Any:
 
 def _sensei() -> Any:
     from likewise.estimators import SenSeIClassifier
+    from likewise.estimators.presets import AS_PUBLISHED
 
-    return SenSeIClassifier(_paper_subspace())
+    choices = {"search": None, "search_domain": "data", "n_steps": 2000, "batch_size": 1000, "lr": 1e-3}
+    return SenSeIClassifier(_paper_subspace(), eps=1e-3, **{**AS_PUBLISHED, **choices})
 
 
 def _preset(name: str) -> Any:

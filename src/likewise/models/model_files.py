@@ -9,12 +9,14 @@ and .pt2 are programs, need permission, and then run here: no limit would hold t
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import operator
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,10 @@ _IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _RUNS_CODE = ("pickle", "torch", "torchscript", "pt2")
 # A file is read whole.
 MAX_FILE = 4 * 2**30
+
+# Types in every pipeline with a column transformer that skops asks about: the type of an array's cells, and a list of
+# column names. Neither holds code.
+_HARMLESS = frozenset({"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"})
 
 # The rooms above this one that write files of their own: kind in the file, and who reads it.
 _READERS = {"estimator": "likewise.estimators.network_classifier:NetworkClassifier.load"}
@@ -200,11 +206,8 @@ def _read_whole(path: Path) -> bytes:
 def _imported(source: str) -> Any:
     """Import ``package.module:attribute``, also from the current folder, as ``python -m`` would."""
     module_name, _, attribute = source.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module_name)
+        found: Any = _import_here(module_name)
     except ModuleNotFoundError as error:
         if error.name is not None and module_name.split(".")[0] == error.name.split(".")[0]:
             raise InputError(
@@ -224,6 +227,25 @@ def _imported(source: str) -> Any:
             raise InputError(f"load_model: {module_name!r} has no {attribute!r}. It has: {have}.")
         found = getattr(found, part)
     return found
+
+
+def _import_here(name: str) -> Any:
+    """Import a module, of the current folder if it is there; nothing else there hides an installed package."""
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        # What the module itself imports may stand beside it, but comes after what is installed.
+        sys.path.append(here)
+    first = name.partition(".")[0]
+    spec = PathFinder.find_spec(first, [here]) if first not in sys.modules else None
+    if spec is not None and spec.loader is not None:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[first] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[first]
+            raise
+    return importlib.import_module(name)
 
 
 def _own(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
@@ -263,16 +285,17 @@ def _skops(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
     io = require("skops.io", extra="skops", why="Reading a skops file")
     check_archive(data, path.name)
     try:
-        unknown = [name for name in io.get_untrusted_types(data=data) if name not in trusted]
+        found = io.get_untrusted_types(data=data)
     except Exception as error:
         raise FormatError(f"{path.name} is a damaged skops file: {error}. Save the model again.") from error
+    unknown = [name for name in found if name not in trusted and name not in _HARMLESS]
     if unknown:
         raise InputError(
             f"{path.name} contains types that skops does not know to be harmless: {', '.join(unknown)}. "
             "Nothing was loaded. If you know them, name each: trusted=[...] (--trust-type TYPE)."
         )
     try:
-        return io.loads(data, trusted=list(trusted))
+        return io.loads(data, trusted=[name for name in found if name in trusted or name in _HARMLESS])
     except Exception as error:
         raise FormatError(
             f"{path.name} cannot be loaded: {type(error).__name__}: {error}. Save the model again with the "
