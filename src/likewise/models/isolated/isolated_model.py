@@ -61,6 +61,11 @@ class IsolatedModel(Model):
         self._adapter, self._decides = facts.adapter, facts.decides
         self._guesses, self._keeps_frames = facts.guesses, facts.keeps_frames
 
+    @property
+    def adapter(self) -> str:
+        """The class that the model has where it runs."""
+        return self._adapter
+
     def with_classes(self, classes: Any) -> Self:
         """Return the same model with other names for its classes; see `Model.with_classes`."""
         renamed = super().with_classes(classes)
