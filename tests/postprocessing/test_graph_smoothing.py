@@ -171,12 +171,12 @@ def test_files_answer_the_same(exact, tmp_path):
     np.testing.assert_array_equal(again.smoothed_, smooth.smoothed_)
     assert (again.graph_ != smooth.graph_).nnz == 0
     graph = tmp_path / "model.ubj.graph.safetensors"
-    graph.write_bytes(graph.read_bytes()[:-1] + b"?")
+    graph.write_bytes(graph.read_bytes()[:-1] + b"!")
     with pytest.raises(FormatError, match="belongs to another model"):
-        load_model(tmp_path / "model.ubj")
+        GraphSmoothing.load(tmp_path / "model.ubj")
     graph.unlink()
-    with pytest.raises(FormatError, match="Move the three files together"):
-        load_model(tmp_path / "model.ubj")
+    with pytest.raises(FormatError, match="Move the four files together"):
+        GraphSmoothing.load(tmp_path / "model.ubj")
 
 
 def test_a_graph_of_cells_drawn_by_chance_is_not_written(tmp_path):
