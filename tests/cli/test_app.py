@@ -38,6 +38,7 @@ def test_help_lists_the_verbs_without_torch():
         "audit",
         "verify",
         "train",
+        "improve",
         "learn-metric",
         "compare",
         "reproduce",

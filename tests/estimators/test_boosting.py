@@ -41,7 +41,7 @@ def in_this_process(monkeypatch, request):
         return here(source, sidecar=False, **choices)
 
     monkeypatch.setattr(model_files, "read_model", here)
-    for room in ("estimators.boosting_files", "postprocessing.consensus_files"):
+    for room in ("estimators.boosting_files", "postprocessing.wrapped_models"):
         monkeypatch.setattr(f"likewise.{room}.read_tried", tried)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from likewise.cli.app import main
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+NAMES = st.text(st.characters(exclude_categories=["Cs", "Nd"]), min_size=1, max_size=8).filter(str.strip)
 CELL = st.one_of(
     st.none(),
     st.booleans(),
@@ -29,8 +30,10 @@ ONE_KIND = st.sampled_from(
 
 @st.composite
 def frames(draw):
-    rows = draw(st.integers(0, 6))
-    names = draw(st.lists(st.one_of(WORDS, st.integers(0, 9), st.none()), min_size=0, max_size=5))
+    rows = draw(st.sampled_from([6, 5, 3, 2, 1, 0]))
+    plain = st.lists(NAMES, min_size=1, max_size=5, unique=True)
+    odd = st.lists(st.one_of(WORDS, st.integers(0, 9), st.none()), max_size=5)
+    names = draw(st.sampled_from([plain, plain, plain, odd]).flatmap(lambda chosen: chosen))
     columns = [draw(st.lists(draw(ONE_KIND), min_size=rows, max_size=rows)) for _ in names]
     frame = pd.DataFrame(
         {at: pd.Series(cells, dtype=object) for at, cells in enumerate(columns)}, index=range(rows)
@@ -44,7 +47,7 @@ def frames(draw):
         {
             "sep": st.sampled_from([",", ";", "\t", "|"]),
             "index": st.booleans(),
-            "header": st.booleans(),
+            "header": st.sampled_from([True, True, True, False]),
             "decimal": st.sampled_from([".", ","]),
             "lineterminator": st.sampled_from(["\n", "\r\n", "\r"]),
             "na_rep": st.sampled_from(["", "NA", "?"]),

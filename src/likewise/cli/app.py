@@ -34,6 +34,7 @@ VERBS = {
     "audit": ("likewise.cli.audit", "Audit a model for unequal treatment of comparable people."),
     "verify": ("likewise.cli.verify", "Prove for which people a decision cannot depend on a column."),
     "train": ("likewise.cli.train", "Train a model that treats comparable people alike."),
+    "improve": ("likewise.cli.improve", "Search for a fairer model, choose one by a rule, check it."),
     "learn-metric": ("likewise.cli.learn_metric", "Learn who is comparable with whom."),
     "compare": ("likewise.cli.compare", "Train, audit and compare several models."),
     "reproduce": ("likewise.cli.reproduce", "The paper's tables and figures, ours beside them."),

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from likewise.auditing.parts.engine import Engine
     from likewise.cli.case import Case
     from likewise.cli.stage_progress import Progress
+    from likewise.cli.table_columns import Asked
+    from likewise.fair_metrics import FairMetric
     from likewise.models.model_files import LoadedModel
 
 __all__ = ["command"]
@@ -161,32 +163,18 @@ def make_case(
         fit_metric,
         is_plain,
         metric_columns,
-        plans_of,
         read_metric,
     )
     from likewise.cli.gaps_of_people import settle_gaps
     from likewise.cli.people_of_table import as_column_values
     from likewise.cli.sources import open_people
-    from likewise.cli.table_columns import WIDEST_AUDIT, Asked
-    from likewise.models.matching import match_model, model_columns
+    from likewise.models.matching import match_model
 
     edits = parse_edits(choices.edit)
     metric = read_metric(choices.metric)
     named = (*choices.sensitive, *choices.immutable, *edits)
     columns = metric_columns(metric)
-    used, width, encoder = model_columns(loaded)
-    asked = Asked(
-        choices.target,
-        choices.positive,
-        choices.reading,
-        needed=(*named, *columns),
-        used=used,
-        width=width,
-        plans=plans_of(encoder) | plans_of(None if metric is None else metric.feature_map),
-        sample=choices.sample,
-        seed=choices.seed,
-        widest=WIDEST_AUDIT,
-    )
+    asked = _asked(loaded, choices, metric, (*named, *columns))
     source = open_people(table, asked, engine)
     matched = match_model(
         loaded,
@@ -226,6 +214,29 @@ def make_case(
         settled.gaps,
     )
     return case, settled.frame, source.labels
+
+
+def _asked(
+    loaded: LoadedModel, choices: AuditChoices, metric: FairMetric | None, needed: tuple[str, ...]
+) -> Asked:
+    """What is asked of the table: the user's choices, and what the model and the metric know of its columns."""
+    from likewise.cli.case import plans_of
+    from likewise.cli.table_columns import WIDEST_AUDIT, Asked
+    from likewise.models.matching import model_columns
+
+    used, width, encoder = model_columns(loaded)
+    return Asked(
+        choices.target,
+        choices.positive,
+        choices.reading,
+        needed=needed,
+        used=used,
+        width=width,
+        plans=plans_of(encoder) | plans_of(None if metric is None else metric.feature_map),
+        sample=choices.sample,
+        seed=choices.seed,
+        widest=WIDEST_AUDIT,
+    )
 
 
 def _check(choices: AuditChoices, outputs: Sequence[Path | None], force: bool) -> None:

@@ -16,7 +16,7 @@ from likewise.estimators.boosting_columns import TreeColumns
 from likewise.estimators.values import Arrays, CannotStoreError, decode, encode
 from likewise.evaluation.edits import Edit
 from likewise.models.model_files import read_model, read_tried
-from likewise.models.sidecars import plain_value, read_sidecar, sidecar_path, write_with_sidecar
+from likewise.models.sidecars import find_sidecar, plain_value, sidecar_path, write_with_sidecar
 from likewise.postprocessing.consensus_files import FACTORS, described_factors, read_factors
 
 __all__ = ["load_boosting", "save_boosting"]
@@ -73,7 +73,13 @@ def save_boosting(estimator: Any, path: str | os.PathLike[str]) -> None:
     write_with_sidecar(path, _trees(booster, Path(path)), _KIND, about)
 
 
-def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = (), trust: bool = False) -> Any:
+def load_boosting(
+    path: str | os.PathLike[str],
+    *,
+    trusted: Sequence[str] = (),
+    trust: bool = False,
+    about: dict[str, Any] | None = None,
+) -> Any:
     """Read an estimator that `save_boosting` wrote.
 
     Parameters
@@ -84,6 +90,8 @@ def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = (), 
         There is nothing in these files that would need trust.
     trust : bool, default=False
         Whether to load the trees at once; else they are tried in a process of their own first.
+    about : dict, optional
+        The description, where it stands inside of another; the one beside the file by default.
 
     Returns
     -------
@@ -92,13 +100,7 @@ def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = (), 
     from likewise.estimators.boosting import FairBoostingClassifier
 
     where = Path(path)
-    if not where.is_file():
-        raise FileNotFoundError(f"load: there is no file {str(where)!r}.")
-    about = read_sidecar(where)
-    if about is None or about["likewise"] != _KIND:
-        raise FormatError(
-            f"{where.name} has no {sidecar_path(where).name} of a FairBoostingClassifier beside it."
-        )
+    about = find_sidecar(where, _KIND, "a FairBoostingClassifier", about)
     found = read_model(where, trust=True, sidecar=False) if trust else read_tried(where)
     if found.container not in ("xgboost", "lightgbm"):
         raise FormatError(f"{where.name} holds no trees of XGBoost or LightGBM. Save the model again.")

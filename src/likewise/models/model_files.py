@@ -30,7 +30,7 @@ from likewise.models.model import Model
 from likewise.models.pickles import check_allowed, load_unsafe
 from likewise.models.sidecars import read_sidecar
 
-__all__ = ["LoadedModel", "load_model", "read_model", "read_tried"]
+__all__ = ["LoadedModel", "load_model", "read_described", "read_model", "read_tried"]
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _RUNS_CODE = ("pickle", "torch", "torchscript", "pt2")
@@ -45,6 +45,7 @@ _HARMLESS = frozenset({"numpy.dtype", "sklearn.compose._column_transformer._Rema
 _READERS = {"estimator": "likewise.estimators.network_classifier:NetworkClassifier.load"}
 # The same for kinds that a description beside a model file names.
 _SIDECAR_READERS = {
+    "graph_smoothing": "likewise.postprocessing.smoothing_files:load_smoothing",
     "boosting": "likewise.estimators.boosting_files:load_boosting",
     "twin_consensus": "likewise.postprocessing.consensus_files:load_consensus",
 }
@@ -191,6 +192,21 @@ def read_tried(source: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -
         return first
     first.native.close()
     return read_model(source, trusted=trusted, trust=True, sidecar=False)
+
+
+def read_described(path: Path, about: Any, *, trusted: Sequence[str] = (), trust: bool = False) -> Any:
+    """Return the model of a file whose description is at hand, and not beside it.
+
+    Parameters
+    ----------
+    path : Path
+    about : dict
+        As `read_sidecar` gives it.
+    trusted, trust
+        As in `load_model`; without trust the file is tried in a process of its own first.
+    """
+    kind = about.get("likewise") if isinstance(about, dict) else None
+    return _reader(_SIDECAR_READERS, kind, path)(path, trusted=trusted, trust=trust, about=about)
 
 
 def _read_whole(path: Path) -> bytes:

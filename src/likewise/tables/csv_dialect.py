@@ -47,15 +47,29 @@ def split_cells(line: str, separator: str) -> list[str]:
         start = found.end() + 1
 
 
-def find_separator(line: str) -> str:
-    """Return what cuts a line into the most cells.
+def find_separator(line: str, below: Sequence[str] = ()) -> str:
+    """Return what cuts a line into the most cells, and the lines below it into as many.
+
+    Parameters
+    ----------
+    line : str
+        The first one.
+    below : sequence of str
+        Some that follow. A separator that cuts them otherwise than the first is one only if all do.
 
     Examples
     --------
     >>> find_separator("name;size, in m;age")
     ';'
+    >>> find_separator("what; how; when,age", ["a,20", "b,30"])
+    ','
     """
-    return max(SEPARATORS, key=lambda separator: len(split_cells(line, separator)))
+
+    def fits(separator: str) -> tuple[bool, int]:
+        cells = len(split_cells(line, separator))
+        return cells > 1 and all(len(split_cells(row, separator)) == cells for row in below), cells
+
+    return max(SEPARATORS, key=fits)
 
 
 def is_number(text: str) -> bool:

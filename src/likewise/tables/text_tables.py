@@ -88,10 +88,14 @@ def _header(file: OpenedFile, encoding: str, reading: Reading) -> tuple[str, lis
     """Return the separator, a name for every column, whether the first line has them, and what to say of it."""
     text = _decoded_head(file, encoding)
     line = first_line(text)
-    separator = find_separator(line)
+    rest: list[str] = []
+    if len(line) < HEAD:
+        # The last line of the head may be cut off, and an empty one is none.
+        rest = [row for row in text.lstrip("\r\n")[len(line) :].splitlines()[1:] if row]
+        rest = rest[: min(_BELOW, max(len(rest) - 1, 1))]
+    separator = find_separator(line, rest)
     names = split_cells(line, separator)
-    rest = text.lstrip("\r\n")[len(line) :].splitlines()[1 : _BELOW + 1]
-    below = [split_cells(row, separator) for row in rest] if len(line) < HEAD else []
+    below = [split_cells(row, separator) for row in rest]
     if reading.header is None and looks_like_values(names, below):
         raise FormatError(
             f"{file.name} seems to have no header: its first line holds values such as {_some(names)}. Put the "
