@@ -107,3 +107,10 @@ def test_types_that_would_fill_the_memory_are_refused(text):
 @pytest.mark.parametrize("text", ["<U3", "|b1", "<i8", "<f4", "|O", ">f8"])
 def test_types_that_labels_have_are_read(text):
     assert plain_dtype(text) == np.dtype(text)
+
+
+@pytest.mark.parametrize("value", [2**70, -(2**70), 10**400, float("inf"), float("nan"), True, "1"])
+def test_numbers_that_numpy_has_no_room_for_are_none(value):
+    """An audit of a column from 0 to 2⁷⁰ ended in numpy's own error."""
+    with pytest.raises(FormatError, match="must be a number"):
+        check_form(value, float, "it")

@@ -178,8 +178,8 @@ def _check_type(value: Any, kind: type[Any], where: str) -> None:
     fits = isinstance(value, kind)
     if kind is float:
         fits = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        # A whole number of a thousand digits is no float.
-        fits = fits and (abs(value) < 2**1023 if isinstance(value, int) else math.isfinite(value))
+        # A whole number that numpy has no room for is an object to it, not a number.
+        fits = fits and (abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value))
     if kind is int:
         fits = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not fits:

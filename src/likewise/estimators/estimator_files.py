@@ -157,7 +157,7 @@ def load_estimator(cls: type[Any], path: str | os.PathLike[str], *, module: Any 
     except FormatError as error:
         if str(error).startswith(where.name):
             raise
-        raise FormatError(f"{where.name} is damaged: {error}. Save it again.") from error
+        raise FormatError(f"{where.name} is damaged: {str(error).rstrip('.')}. Save it again.") from error
     except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, InputError):
             raise
