@@ -157,7 +157,11 @@ def test_every_value_of_a_twin_is_one_of_its_column(published, tmp_path, file, t
 def test_a_columns_file_is_never_overwritten_unless_told(trouble, run):
     assert run("inspect", trouble("codes"))[0] == 0
     first = Path("columns.toml").read_text()
-    code, _, err = run("inspect", trouble("comma"))
+    code, out, err = run("inspect", trouble("comma"))
+    assert code == 0
+    assert "people" in out
+    assert "left as it is" in err
+    code, _, err = run("inspect", trouble("comma"), "-o", "columns.toml")
     assert code == 2
     assert "--force" in err
     assert Path("columns.toml").read_text() == first

@@ -19,6 +19,7 @@ __all__ = ["command"]
 
 # Columns that are printed; the file has all of them.
 MOST_SHOWN = 100
+DEFAULT = Path("columns.toml")
 
 
 @click.command(
@@ -30,9 +31,7 @@ MOST_SHOWN = 100
     "-o",
     "--out",
     type=click.Path(path_type=Path),
-    default=Path("columns.toml"),
-    show_default=True,
-    help="File to write, which every verb takes with --columns.",
+    help=f"File to write, which every verb takes with --columns.  [default: {DEFAULT}, where there is none yet]",
 )
 @click.option("--no-file", is_flag=True, help="Print only.")
 @options("target_left_out")
@@ -40,7 +39,7 @@ MOST_SHOWN = 100
 @options("quiet", "force", "config")
 def command(
     table: Path,
-    out: Path,
+    out: Path | None,
     no_file: bool,
     target: str | None,
     reading: TableChoices,
@@ -51,7 +50,10 @@ def command(
 
     The same is written to a file. Edit it where a guess is wrong, and pass it to the other verbs with --columns.
     """
-    check_outputs([None if no_file else out], force=force, suffixes=[".toml"])
+    # A look at a table is not refused for the sake of a file that nobody asked for.
+    kept = out is None and not force and DEFAULT.exists()
+    file = None if no_file or kept else out or DEFAULT
+    check_outputs([file], force=force, suffixes=[".toml"])
     from likewise.cli.stage_progress import Progress
     from likewise.cli.table_columns import planned_looks
     from likewise.core.frames import check_columns
@@ -71,10 +73,14 @@ def command(
     if not quiet:
         click.echo(f"{table.name}: {len(frame):,} people, {len(looks):,} columns\n")
         click.echo(_table(looks))
-    if not no_file:
-        write_columns(looks, out, table=table.name)
+    if file is not None:
+        write_columns(looks, file, table=table.name)
         if not quiet:
-            click.echo(f"\nWrote {out}. Edit it where a guess is wrong, and pass it on: --columns {out}")
+            click.echo(f"\nWrote {file}. Edit it where a guess is wrong, and pass it on: --columns {file}")
+    elif kept and not no_file:
+        progress.note(
+            f"{DEFAULT} is there already and was left as it is. Pass -o FILE or --force to write this."
+        )
 
 
 def _called_target(look: ColumnLook, target: str | None) -> ColumnLook:
