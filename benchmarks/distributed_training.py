@@ -21,6 +21,7 @@ from adult_quality import MEASURES
 
 from likewise.datasets import load_adult
 from likewise.estimators import SenSRClassifier
+from likewise.estimators.presets import AS_PUBLISHED
 from likewise.evaluation import evaluate
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace
 from likewise.training import TrainingWarning, joined
@@ -29,7 +30,12 @@ from likewise.training import TrainingWarning, joined
 def fitted(seed, steps, data):
     """The estimator, and CPU and wall seconds of its fit."""
     subspace = [AttributeSubspace("sex", regularization=0.1), ExpertSubspace(["race"])]
-    model = SenSRClassifier(subspace, search="fast", n_steps=steps, random_state=seed)
+    model = SenSRClassifier(
+        subspace,
+        **{**AS_PUBLISHED, "eps": 1e-3, "search": "fast", "batch_size": 1000, "lr": 1e-3},
+        n_steps=steps,
+        random_state=seed,
+    )
     cpu, wall = time.process_time(), time.perf_counter()
     model.fit(data.X_train, data.y_train)
     return model, time.process_time() - cpu, time.perf_counter() - wall

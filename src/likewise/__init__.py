@@ -70,6 +70,11 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test keeps it equal t
         euclidean,
         mahalanobis,
     )
+    from likewise.improving import (
+        Improvement,
+        improve,
+        write_improvement,
+    )
     from likewise.models import (
         as_model,
         load_model,

@@ -1,6 +1,15 @@
 """`python -m likewise` is the command line."""
 
-from likewise.cli import main
+import sys
+from pathlib import Path
 
 if __name__ == "__main__":
+    # Python puts the working directory first, where a file called click.py would stand in for the library. It goes
+    # last, so that nothing there hides an installed package.
+    here = str(Path.cwd())
+    if sys.path and sys.path[0] in ("", here) and not sys.flags.safe_path:
+        sys.path.append(sys.path.pop(0))
+
+    from likewise.cli import main
+
     main()

@@ -34,11 +34,13 @@ def test_help_lists_the_verbs_without_torch():
 
     verbs = {
         "demo",
+        "inspect",
         "audit",
         "audit-scores",
         "audit-texts",
         "verify",
         "train",
+        "improve",
         "learn-metric",
         "compare",
         "reproduce",

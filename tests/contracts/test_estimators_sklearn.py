@@ -34,8 +34,8 @@ from likewise.models import DifferentiableModel, as_model
 LIGHT = {"hidden_layer_sizes": (16,), "n_steps": 20, "batch_size": 64, "lr": 0.08, "random_state": 0}
 ESTIMATORS = [
     MLPBaselineClassifier(**LIGHT),
-    SenSRClassifier(ExpertSubspace([0]), search_domain="data", **LIGHT),
-    SenSeIClassifier(ExpertSubspace([0]), rho=0.1, **LIGHT),
+    SenSRClassifier(ExpertSubspace([0]), validation=None, **LIGHT),
+    SenSeIClassifier(ExpertSubspace([0]), rho=0.1, validation=None, **LIGHT),
     ProjectClassifier(ExpertSubspace([0]), **LIGHT),
     WassersteinRobustClassifier(
         eps=0.01, search=GradientSearch(subspace_steps=0, full_steps=1, probes=0), **LIGHT
@@ -47,13 +47,18 @@ each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__
 
 
 def exemptions(estimator):
-    if isinstance(estimator, (ProjectClassifier, SenSRClassifier)):
+    drawn = (
+        "batches are drawn at random, so the rows of a repeated table come in another order; "
+        "test_a_weight_of_two_is_two_of_a_row has the same check with the same draws"
+    )
+    weights = {"check_sample_weight_equivalence_on_dense_data": drawn}
+    if isinstance(estimator, (ProjectClassifier, SenSRClassifier, SenSeIClassifier)):
         reason = (
             "the check has two columns and wants an accuracy of .83, but the metric says that one of the two shall "
             "not matter; test_what_may_matter_is_learned asks for it where the other columns are enough"
         )
-        return {"check_classifiers_train": reason}
-    return {}
+        return {**weights, "check_classifiers_train": reason}
+    return weights
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=exemptions)

@@ -68,7 +68,7 @@ def test_the_network_behind_another_encoding_is_the_same_network(data):
         rise = (oracle.loss(x + step, torch.tensor(problem.target)) - loss) / 1e-3
         np.testing.assert_allclose(rise, gradient[:, 0], atol=2e-2)
         found = audit(model, new, labels, metric=ExpertSubspace(["sex"]), domain=domain, eps=0.01)
-        assert found.search == "candidates, gradient"
+        assert found.search == "candidates, enumeration, gradient"
 
 
 def test_encoded_rows_are_audited_as_they_are(data):
@@ -85,7 +85,7 @@ def test_sensr_is_fairer_by_the_audit(data):
         audit(model.fit(X, y), new, labels, metric=ExpertSubspace(["sex"]), eps=0.0).pure_gap
         for model in (
             MLPBaselineClassifier(**CHOICES),
-            SenSRClassifier(ExpertSubspace(["sex"]), search_domain="data", **CHOICES),
+            SenSRClassifier(ExpertSubspace(["sex"]), blind_to=None, baseline=False, **CHOICES),
         )
     ]
     assert gaps[1] < 0.3 * gaps[0]

@@ -42,6 +42,7 @@ def test_a_model_of_a_raw_table_comes_back_whole(people, tmp_path):
         project=ExpertSubspace(["sex"]),
         search=GradientSearch(method="adam", subspace_steps=3),
         search_domain="data",
+        blind_to="columns",
         **FEW,
     ).fit(people, y)
     path = tmp_path / "model.safetensors"
@@ -220,3 +221,28 @@ def test_a_file_of_the_version_before_is_read(tmp_path):
     assert loaded.metric_.sensitive_features == ()
     assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
     assert loaded.partial_fit(X, y).n_iter_ == model.n_iter_ + 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.update(width=10**8), "has 400,000,014 weights, and the file 22"),
+        (lambda d: d.update(width=10**15), "from 1 to 100000000"),
+        (lambda d: d["parameters"].update(hidden_layer_sizes={"tuple": [10**9]}), "weights, and the file"),
+        (lambda d: d["parameters"].update(hidden_layer_sizes={"tuple": ["many"]}), "must be a whole number"),
+        (lambda d: d["learned"]["classes_"].update(dtype="<U900000000"), "a type of values"),
+        (lambda d: d["learned"].update(predict=3), "which no estimator learns"),
+        (lambda d: d["learned"].update(encoder_={"list": []}), "has encoder_ as list"),
+        (lambda d: d["learned"].update(n_features_in_={"list": [2]}), "has n_features_in_ as list"),
+        (lambda d: d.update(parameters=["module"]), "'parameters' of its description must be a mapping"),
+        (lambda d: d.update({"class": ["MLPBaselineClassifier"]}), "'class' of its description must be text"),
+        (lambda d: d.update(schema=[1]), "must be a whole number, got a list"),
+    ],
+)
+def test_a_description_in_another_form_is_a_sentence_and_makes_nothing(change, message, tmp_path):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    path = tmp_path / "m.safetensors"
+    MLPBaselineClassifier(**FEW).fit(X, np.where(np.arange(20) % 2, "yes", "no")).save(path)
+    described(path, change)
+    with pytest.raises(FormatError, match=message):
+        estimators.load(path)

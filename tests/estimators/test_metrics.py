@@ -51,7 +51,7 @@ def test_several_metrics_mean_their_union(data):
 
 def test_what_is_projected_off_changes_nothing_and_is_not_searched(data):
     X, y = data
-    model = SenSRClassifier(ExpertSubspace([0]), project=ExpertSubspace([2]), **FEW).fit(X, y)
+    model = SenSRClassifier(ExpertSubspace([0]), project=ExpertSubspace([2]), blind_to=None, **FEW).fit(X, y)
     assert model.metric_.subspace.dim == 2
     assert model.objective_.metric.subspace.dim == 1
     assert abs(model.objective_.metric.subspace.basis[0, 0]) == 1.0
@@ -78,7 +78,8 @@ def test_where_the_search_may_go(data, kind):
     X, y = data
     box = BoxDomain.from_data(X)
     learner = ExpertSubspace([0])
-    assert isinstance(kind(learner, search_domain="data", **FEW).fit(X, y).search_domain_, DataRangeDomain)
+    assert isinstance(kind(learner, blind_to=None, **FEW).fit(X, y).search_domain_, DataRangeDomain)
+    assert kind(learner, **FEW).fit(X, y).search_domain_ is None  # nothing free is left to search along
     assert kind(learner, search_domain=box, **FEW).fit(X, y).search_domain_ is box
     assert kind(learner, search_domain=None, **FEW).fit(X, y).search_domain_ is None
     full = GradientSearch(full_steps=3)
@@ -124,11 +125,12 @@ def test_robust_training_uses_the_sensitive_column_less():
     twins = X * [[-1.0, 1.0]]
     choices = {"n_steps": 150, "batch_size": 200, "lr": 0.02, "random_state": 0, "hidden_layer_sizes": (20,)}
     base = MLPBaselineClassifier(**choices).fit(X, y)
+    choices |= {"eps": 0.0, "validation": None}
     assert (base.predict(X) == base.predict(twins)).mean() < 0.7
     for robust in (
-        SenSRClassifier(ExpertSubspace([0]), **choices),
-        SenSRClassifier(ExpertSubspace([0]), search_domain="data", **choices),
-        SenSeIClassifier(ExpertSubspace([0]), **choices),
+        SenSRClassifier(ExpertSubspace([0]), search="fast", search_domain=None, blind_to=None, **choices),
+        SenSRClassifier(ExpertSubspace([0]), blind_to=None, **choices),
+        SenSeIClassifier(ExpertSubspace([0]), blind_to=None, **choices),
     ):
         model = robust.fit(X, y)
         assert (model.predict(X) == model.predict(twins)).mean() > 0.93

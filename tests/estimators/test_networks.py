@@ -79,8 +79,8 @@ def test_modules_may_end_in_other_ways(data, own):
 def test_sensr_and_project_train_a_users_module(data):
     X, y = data
     for model in (
-        SenSRClassifier(ExpertSubspace([0]), module=Own, **FEW),
-        SenSRClassifier(ExpertSubspace([0]), project=ExpertSubspace([2]), module=Own, **FEW),
+        SenSRClassifier(ExpertSubspace([0]), module=Own, blind_to=None, validation=None, **FEW),
+        SenSRClassifier(ExpertSubspace([0]), project=ExpertSubspace([2]), module=Own, validation=None, **FEW),
         ProjectClassifier(ExpertSubspace([2]), module=Own, **FEW),
     ):
         model.fit(X, y)

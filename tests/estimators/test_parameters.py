@@ -30,10 +30,11 @@ OWN = {
     "ProjectClassifier": {"metric"},
     "SenSRClassifier": {
         "metric", "eps", "search", "lambda_rule", "lambda_init", "search_domain", "project", "group_penalty",
-        "attributes",
+        "attributes", "blind_to", "baseline",
     },
     "SenSeIClassifier": {
         "metric", "eps", "search", "lambda_rule", "lambda_init", "search_domain", "project", "rho", "outputs",
+        "blind_to", "baseline",
     },
     "WassersteinRobustClassifier": {"eps", "lambda_init", "lambda_rule", "search", "search_domain"},
     "AdversarialDebiasingClassifier": {"attributes", "strength", "equalized_odds", "adversary_lr"},
@@ -79,7 +80,7 @@ def test_help_tells_of_every_parameter_once(cls):
     section = inspect.getdoc(cls).split("Parameters\n----------\n")[1].split("\nAttributes\n")[0]
     names = [line.split(" : ")[0] for line in section.splitlines() if line and not line.startswith(" ")]
     assert sorted(names) == sorted(inspect.signature(cls).parameters)
-    assert "Updates of the weights." in text
+    assert "Updates of the weights, at most" in text
     assert "The trained network of encoded rows." in text
 
 

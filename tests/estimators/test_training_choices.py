@@ -41,7 +41,9 @@ def test_validation_keeps_the_best_weights_and_patience_stops(data):
 
 def test_an_interrupted_run_goes_on_to_the_same_bytes(data, tmp_path, monkeypatch):
     X, y = data
-    make = lambda **c: SenSRClassifier(ExpertSubspace([0]), project=ExpertSubspace([2]), **{**FEW, **c})  # noqa: E731
+    make = lambda **c: SenSRClassifier(  # noqa: E731
+        ExpertSubspace([0]), project=ExpertSubspace([2]), **{**FEW, "validation": None, **c}
+    )
     whole = make().fit(X, y)
     path = tmp_path / "run.safetensors"
     make(n_steps=17, checkpoint=path).fit(X, y)

@@ -52,7 +52,8 @@ def test_cells_start_by_seed_the_longest_first(tmp_path):
 
     study = AdultStudy()
     plan = plan_run([(study, Store(tmp_path, study))], seeds=4)
-    first, second, last = plan.tasks[:8], plan.tasks[8:16], plan.tasks[16:]
+    n = len(study.methods)
+    first, second, last = plan.tasks[:n], plan.tasks[n : 2 * n], plan.tasks[2 * n :]
     assert {task.seed for task in first} == {0}
     assert {task.seed for task in second} == {1}
     for part in (first, second, last):
@@ -60,7 +61,7 @@ def test_cells_start_by_seed_the_longest_first(tmp_path):
         assert costs == sorted(costs, reverse=True)
     # No long cell is left to run alone at the end.
     assert [(task.method, task.seed) for task in last[:2]] == [("SenSR", 2), ("SenSR", 3)]
-    assert len(set(plan.tasks)) == 4 * 8
+    assert len(set(plan.tasks)) == 4 * n
 
 
 def test_time_left_goes_by_cost(monkeypatch):
@@ -82,7 +83,18 @@ def test_nothing_to_do_starts_no_process(tmp_path):
     assert run_plan(Plan((), {}, 0)) == ()
 
 
-@pytest.mark.parametrize("jobs", [0, True, 1.5])
+@pytest.mark.parametrize("jobs", [-1, True, 1.5])
 def test_jobs_is_a_number(jobs):
     with pytest.raises(InputError, match="jobs"):
         run_plan(Plan((), {}, 0), jobs=jobs)
+
+
+def test_no_jobs_compute_in_this_process(tmp_path, monkeypatch):
+    from likewise.experiments import ToyStudy
+
+    study = ToyStudy(quick=True)
+    store = Store(tmp_path, study)
+    monkeypatch.setattr("likewise.experiments.workers._Worker", None)
+    plan = plan_run([(study, store)], seeds=1, methods=["Baseline"])
+    assert run_plan(plan, jobs=0) == ()
+    assert set(store.find(["Baseline"], [0]).cells) == {("Baseline", 0)}

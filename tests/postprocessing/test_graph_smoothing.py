@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from likewise.core.errors import InputError
+from likewise.core.errors import FormatError, InputError
 from likewise.core.subspace import Subspace
 from likewise.domains import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, FairMetric, euclidean
 from likewise.fair_metrics.neighbours import NearestPlaces, same_places
-from likewise.models import as_model
+from likewise.models import as_model, load_model
 from likewise.postprocessing import GraphSmoothing
 
 METRIC = FairMetric.from_subspace(Subspace.from_directions([[0.0, 0.0, 1.0]]))
@@ -150,3 +150,40 @@ def test_bad_choices_are_refused(choices, message):
 def test_one_place_is_no_graph():
     with pytest.raises(InputError, match="all rows are at one place"):
         GraphSmoothing(chance, metric=METRIC).fit(np.ones((5, 3)))
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_files_answer_the_same(exact, tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4))
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    model = xgboost.XGBClassifier(n_estimators=5, max_depth=2, n_jobs=1).fit(X, y)
+    metric = FairMetric.from_subspace(Subspace.from_directions(np.eye(4)[1:2]))
+    smooth = GraphSmoothing(model, metric=metric, strength=2.0, exact=exact).fit(X)
+    smooth.save(tmp_path / "model.ubj")
+    new = rng.normal(size=(30, 4))
+    for loaded in (GraphSmoothing.load(tmp_path / "model.ubj"), load_model(tmp_path / "model.ubj")):
+        for rows in (X, new):
+            np.testing.assert_array_equal(loaded.predict_proba(rows), smooth.predict_proba(rows))
+    again = GraphSmoothing.load(tmp_path / "model.ubj")
+    assert again.get_params()["strength"] == 2.0
+    np.testing.assert_array_equal(again.smoothed_, smooth.smoothed_)
+    assert (again.graph_ != smooth.graph_).nnz == 0
+    graph = tmp_path / "model.ubj.graph.safetensors"
+    graph.write_bytes(graph.read_bytes()[:-1] + b"!")
+    with pytest.raises(FormatError, match="belongs to another model"):
+        GraphSmoothing.load(tmp_path / "model.ubj")
+    graph.unlink()
+    with pytest.raises(FormatError, match="Move the four files together"):
+        GraphSmoothing.load(tmp_path / "model.ubj")
+
+
+def test_a_graph_of_cells_drawn_by_chance_is_not_written(tmp_path):
+    metric = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0]]))
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    smooth = GraphSmoothing(
+        lambda rows: np.full(len(rows), 0.5), metric=metric, exact=False, random_state=None
+    )
+    with pytest.raises(InputError, match="random_state that is an int"):
+        smooth.fit(X).save(tmp_path / "model.bin")

@@ -20,10 +20,23 @@ N = 160
 
 
 @pytest.fixture(autouse=True)
-def no_trial_process(monkeypatch, request):
-    """The process that tries foreign files first is tested in tests/models, and costs seconds each time."""
-    if "with_trial" not in request.node.name:
-        monkeypatch.setattr("likewise.models.trial_process.try_model", lambda kind, path: None)
+def in_this_process(monkeypatch, request):
+    """The process that foreign files run in is tested in tests/models, and costs seconds each time."""
+    if "with_trial" in request.node.name:
+        return
+    from likewise.models import model_files
+
+    read = model_files.read_model
+
+    def here(source, **choices):
+        return read(source, **{**choices, "trust": True})
+
+    def tried(source, **choices):
+        return here(source, sidecar=False, **choices)
+
+    monkeypatch.setattr(model_files, "read_model", here)
+    for room in ("estimators.boosting_files", "postprocessing.wrapped_models"):
+        monkeypatch.setattr(f"likewise.{room}.read_tried", tried)
 
 
 @cache
@@ -357,3 +370,83 @@ def test_functions_cannot_be_saved(tmp_path):
     fair = TwinConsensus(made("callable")[0], sensitive_features=["sex"]).fit(frame)
     with pytest.raises(InputError, match="cannot be written without pickle"):
         fair.save(tmp_path / "model.bin")
+
+
+def test_an_xgboost_export_is_the_mean_of_the_margins_in_one_model(tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    fair, frame, _ = wrapped("xgboost", how="margin")
+    fair.export(tmp_path / "one.ubj")
+    one = xgboost.Booster(model_file=tmp_path / "one.ubj")
+    matrix = xgboost.DMatrix(frame, enable_categorical=True)
+    expected = fair.predict_proba(frame)[:, 1]
+    np.testing.assert_allclose(one.predict(matrix), expected, atol=1e-5)
+    twins = frame.assign(sex=frame["sex"].cat.codes.map(lambda c: SEX[1 - c]).astype(frame["sex"].dtype))
+    spouses = frame["relationship"].map({"Husband": "Wife", "Wife": "Husband", "Child": "Child"})
+    twins = twins.assign(relationship=spouses.astype(frame["relationship"].dtype))
+    again = one.predict(xgboost.DMatrix(twins, enable_categorical=True))
+    assert again.tobytes() == one.predict(matrix).tobytes()
+
+
+def test_an_xgboost_export_of_numbers_with_missing_values(tmp_path):
+    xgboost = pytest.importorskip("xgboost")
+    frame, y = codes(people()[0]), people()[1]
+    frame = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.1)
+    model = xgboost.XGBClassifier(n_estimators=15, max_depth=3, n_jobs=1).fit(frame, y)
+    fair = TwinConsensus(model, sensitive_features={"sex": [0.0, 1.0], "race": [0.0, 1.0, 2.0]}, how="margin")
+    fair.export(tmp_path / "one.json")
+    one = xgboost.Booster(model_file=tmp_path / "one.json")
+    np.testing.assert_allclose(
+        one.predict(xgboost.DMatrix(frame)), fair.predict_proba(frame)[:, 1], atol=1e-5
+    )
+    hidden = one.predict(xgboost.DMatrix(frame.assign(sex=np.nan)))
+    assert hidden.tobytes() == one.predict(xgboost.DMatrix(frame)).tobytes()
+    spouse = TwinConsensus(model, edits={"relationship": [1.0, 2.0]}, how="margin").fit(frame)
+    with pytest.raises(InputError, match="make it categorical"):
+        spouse.export(tmp_path / "two.json")
+
+
+def test_an_onnx_export_is_the_mean_of_the_probabilities_in_one_graph(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    graph, _ = made("onnx")
+    rows = codes(people()[0]).to_numpy().astype(np.float32)
+    fair = TwinConsensus(
+        graph,
+        sensitive_features={"1": [0.0, 1.0], "2": [0.0, 1.0, 2.0]},
+        edits=[[{"3": 1.0}, {"3": 2.0}]],
+    )
+    fair.export(tmp_path / "one.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "one.onnx")
+    (found,) = session.run(None, {"X": rows})
+    np.testing.assert_allclose(found, fair.predict_proba(rows), atol=1e-6)
+    spouses = rows.copy()
+    spouses[:, 3] = np.where(rows[:, 3] > 0, 3 - rows[:, 3], 0)
+    spouses[:, 1] = 1 - rows[:, 1]
+    assert session.run(None, {"X": spouses})[0].tobytes() == found.tobytes()
+    assert load_model(tmp_path / "one.onnx").predict(rows).tolist() == fair.predict(rows).tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "file", "message"),
+    [
+        ("callable", "mean", "m.onnx", "is no ONNX graph"),
+        ("hist", "margin", "m.json", "no trees of XGBoost"),
+        ("xgboost", "mean", "m.json", "how='margin' only"),
+        ("xgboost", "mean", "m.txt", "ends in .onnx"),
+    ],
+)
+def test_what_cannot_be_exported_is_said(name, how, file, message, tmp_path):
+    fair, _, _ = wrapped(name, how=how)
+    with pytest.raises(InputError, match=message):
+        fair.export(tmp_path / file)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_of_two_files_is_saved_and_loaded(tmp_path):
+    from likewise.estimators import FairBoostingClassifier
+
+    frame, y = people()
+    model = FairBoostingClassifier(n_estimators=5, random_state=0).fit(frame, y)
+    fair = TwinConsensus(model, sensitive_features=["sex"], edits={"relationship": SPOUSE}).fit(frame)
+    fair.save(tmp_path / "model.ubj")
+    for loaded in (TwinConsensus.load(tmp_path / "model.ubj"), load_model(tmp_path / "model.ubj")):
+        assert loaded.predict_proba(frame).tobytes() == fair.predict_proba(frame).tobytes()

@@ -135,7 +135,13 @@ def flat(net):
 def estimator(seed):
     X, y = rows().x.numpy(), rows().y.numpy()
     model = SenSRClassifier(
-        FREE, n_steps=20, batch_size=25, hidden_layer_sizes=(6,), validation=0.3, random_state=seed
+        FREE,
+        n_steps=20,
+        batch_size=25,
+        hidden_layer_sizes=(6,),
+        validation=0.3,
+        baseline=False,
+        random_state=seed,
     )
     return model.fit(X, y)
 

@@ -13,6 +13,7 @@ import click
 
 from likewise._version import __version__
 from likewise.cli.launching import first_speaks
+from likewise.cli.warnings_shown import ShownWarnings
 from likewise.core.errors import LikewiseError, NotConvergedError, UnfairError
 from likewise.core.launch import launched
 
@@ -29,11 +30,13 @@ TRACEBACK = "LIKEWISE_TRACEBACK"
 # Verb: (module that defines a click command named `command`, one line for `likewise --help`).
 VERBS = {
     "demo": ("likewise.cli.demo", "Adult: a plain network and SenSR, audited, on one page."),
+    "inspect": ("likewise.cli.inspect", "Show how the columns of a table will be read."),
     "audit": ("likewise.cli.audit", "Audit a model for unequal treatment of comparable people."),
     "audit-scores": ("likewise.cli.audit_scores", "Audit recorded scores of edited texts, above the noise."),
     "audit-texts": ("likewise.cli.audit_texts", "Audit a scorer of texts by swapped names, above the noise."),
     "verify": ("likewise.cli.verify", "Prove for which people a decision cannot depend on a column."),
     "train": ("likewise.cli.train", "Train a model that treats comparable people alike."),
+    "improve": ("likewise.cli.improve", "Search for a fairer model, choose one by a rule, check it."),
     "learn-metric": ("likewise.cli.learn_metric", "Learn who is comparable with whom."),
     "compare": ("likewise.cli.compare", "Train, audit and compare several models."),
     "reproduce": ("likewise.cli.reproduce", "The paper's tables and figures, ours beside them."),
@@ -77,12 +80,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Exit codes: 0 fine, 1 unfair at the asked level, 2 bad input, 3 a search did not converge, 130 Ctrl-C.
     """
+    shown = ShownWarnings()
+    warnings.showwarning = shown
     with first_speaks(arguments) as heard:
-        _run(arguments, heard)
+        try:
+            _run(arguments, heard)
+        finally:
+            for line in shown.repeated():
+                click.echo(f"Note: {line}.", err=True)
 
 
 def _run(arguments: Sequence[str] | None, heard: TextIO) -> None:
-    warnings.showwarning = _show_warning
     try:
         code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
     except click.exceptions.Abort:
@@ -114,18 +122,3 @@ def _run(arguments: Sequence[str] | None, heard: TextIO) -> None:
         )
         sys.exit(EXIT_BAD_INPUT)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Show what the user should know in one line; what only developers care about not at all."""
-    if not issubclass(
-        category, (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning)
-    ):
-        click.echo(f"Warning: {message}", err=True)

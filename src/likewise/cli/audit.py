@@ -13,6 +13,7 @@ import click
 from likewise.cli.engines import check_engine, open_engine
 from likewise.cli.options import example, options, parse_budget, parse_edits
 from likewise.cli.outputs import check_outputs
+from likewise.cli.table_options import TableChoices, table_options
 from likewise.core.errors import InputError, NotConvergedError
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from likewise.auditing.parts.engine import Engine
     from likewise.cli.case import Case
     from likewise.cli.stage_progress import Progress
+    from likewise.cli.table_columns import Asked
+    from likewise.fair_metrics import FairMetric
     from likewise.models.model_files import LoadedModel
 
 __all__ = ["command"]
@@ -33,7 +36,7 @@ class AuditChoices:
     positive: str | None
     sensitive: tuple[str, ...]
     immutable: tuple[str, ...]
-    ignore: tuple[str, ...]
+    reading: TableChoices
     edit: tuple[str, ...]
     eps: str
     delta: float | None
@@ -44,8 +47,8 @@ class AuditChoices:
     loss: str
     seed: int
     sample: int | None
-    drop_missing: bool
     model_takes: str
+    tolerance: float
 
 
 @click.command(
@@ -60,9 +63,10 @@ class AuditChoices:
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path))
 @options(
-    "target", "positive", "sensitive", "immutable", "edit", "ignore", "drop_missing", "eps", "delta",
-    "confidence", "metric", "search", "budget", "loss",
+    "target", "positive", "sensitive", "immutable", "edit", "eps", "delta", "confidence", "metric", "search",
+    "budget", "loss", "tolerance",
 )  # fmt: skip
+@table_options
 @click.option(
     "--model-takes",
     type=click.Choice(["auto", "table", "encoded"]),
@@ -71,7 +75,7 @@ class AuditChoices:
     help="Whether the model takes the table itself or encoded numbers, where that cannot be seen.",
 )
 @options(
-    "diagnose", "json", "html", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle", "trust",
+    "diagnose", "json", "html", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle", "trust", "trust_type",
     "quiet", "force", "config",
 )  # fmt: skip
 def command(
@@ -84,7 +88,8 @@ def command(
     scheduler: str | None,
     workers: int | None,
     allow_pickle: bool,
-    trust: Sequence[str],
+    trust: bool,
+    trust_type: Sequence[str],
     diagnose: bool,
     quiet: bool,
     force: bool,
@@ -93,26 +98,28 @@ def command(
     """Audit a model for unequal treatment of comparable people.
 
     MODEL is a file (likewise's own, ONNX, XGBoost, LightGBM, CatBoost, skops) or package.module:attribute.
-    TABLE is CSV, Parquet or Arrow, with the people in their own units. A Parquet file of more than 100,000 people
+    TABLE is CSV, Parquet, Arrow, JSON lines or Excel, with the people in their own units; `likewise inspect` shows how
+    its columns will be read. A Parquet file of more than 100,000 people
     is read part by part, as is a folder or a quoted pattern of Parquet files: 'people/*.parquet'.
     """
     choices = AuditChoices(**given)
     _check(choices, [html_file, None if json_file in (None, "-") else Path(str(json_file))], force)
     check_engine(engine, scheduler, workers, map_folder)
-    from likewise.cli.case import diagnose_metric, evaluate_case, nobody_there, solve_case
+    from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
+    from likewise.cli.gaps_of_people import with_gaps
     from likewise.cli.stage_progress import Progress
     from likewise.models.model_files import read_model
 
     progress = Progress(quiet)
     with progress.stage(f"Loading {model}"):
-        loaded = read_model(model, allow_pickle=allow_pickle, trusted=trust)
+        loaded = read_model(model, allow_pickle=allow_pickle, trusted=trust_type, trust=trust)
     with open_engine(engine, scheduler, workers, map_folder, progress) as runner:
         with progress.stage(f"Reading {table.name}"):
             case, people, labels = make_case(loaded, table, choices, progress, runner)
         with progress.stage("Auditing", spinner=False):
             result = solve_case(case, progress=progress.shown, engine=runner, map_folder=map_folder)
     with progress.stage("Evaluating"):
-        evaluation = evaluate_case(
+        evaluation, unknown = evaluate_case(
             case.matched,
             people,
             labels,
@@ -121,9 +128,16 @@ def command(
             confidence=choices.confidence,
             seed=choices.seed,
         )
-        for name, why in nobody_there(people, labels, case.sensitive).items():
-            progress.note(f"the group gaps of {name} are not known: {why}.")
-        found = diagnose_metric(case.metric, people, case.sensitive, choices.seed) if diagnose else []
+        asked = case.sensitive if diagnose else ()
+        found, hidden = diagnose_metric(case.metric, people, asked, choices.seed)
+        for why in (*unknown, *hidden):
+            progress.note(why)
+    result = with_gaps(result, case.gaps, choices.tolerance)
+    if choices.tolerance and result.flipped is None:
+        apart = result.pure_map.flipped.sum() / result.n
+        progress.note(
+            f"{apart:.1%} of the people are predicted more than {choices.tolerance:g} from a free twin."
+        )
     extras = {"evaluation": evaluation, "diagnoses": found}
     _show(result, extras, json_file, html_file, name=model, quiet=quiet, force=force)
     if map_folder is not None and not quiet and json_file != "-":
@@ -143,31 +157,28 @@ def make_case(
         Those in memory: all, or a sample of a file that streams.
     labels : ndarray
     """
-    from likewise.cli.case import Case, call_classes, fit_metric, metric_columns, read_metric
+    from likewise.cli.case import (
+        Case,
+        call_classes,
+        fit_metric,
+        is_plain,
+        metric_columns,
+        read_metric,
+    )
+    from likewise.cli.gaps_of_people import settle_gaps
     from likewise.cli.people_of_table import as_column_values
     from likewise.cli.sources import open_people
     from likewise.models.matching import match_model
 
     edits = parse_edits(choices.edit)
-    metric = None if choices.metric is None else read_metric(choices.metric)
+    metric = read_metric(choices.metric)
     named = (*choices.sensitive, *choices.immutable, *edits)
-    columns = () if metric is None else metric_columns(metric)
-    source = open_people(
-        table,
-        target=choices.target,
-        positive=choices.positive,
-        ignore=choices.ignore,
-        needed=(*named, *columns),
-        drop_missing=choices.drop_missing,
-        sample=choices.sample,
-        seed=choices.seed,
-        engine=engine,
-    )
-    if source.note:
-        progress.note(source.note)
+    columns = metric_columns(metric)
+    asked = _asked(loaded, choices, metric, (*named, *columns))
+    source = open_people(table, asked, engine)
     matched = match_model(
         loaded,
-        source.frame,
+        source.filled,
         make_domain=lambda used: source.domain(used, [name for name in choices.immutable if name in used]),
         widen=source.widened,
         immutable=choices.immutable,
@@ -176,14 +187,20 @@ def make_case(
         takes=choices.model_takes,
         loss=choices.loss,
     )
-    if matched.note:
-        progress.note(matched.note)
-    matched = call_classes(matched, source.values, choices.positive)
+    if not matched.model.loss.regression:
+        matched = call_classes(matched, source.values, choices.positive)
     if metric is None:
-        metric = fit_metric(source.frame, choices.sensitive, matched.domain).metric_
+        plain = is_plain(choices.metric)
+        metric = fit_metric(
+            source.filled, choices.sensitive, matched.domain, plain=plain, told=source.frame
+        ).metric_
+    settled = settle_gaps(matched, source, choices.reading.policy, choices.immutable)
+    for note in (*source.notes, matched.note, settled.note):
+        if note:
+            progress.note(note)
     case = Case(
-        matched,
-        source.people,
+        settled.matched,
+        settled.people,
         source.y,
         metric,
         choices.sensitive,
@@ -194,8 +211,32 @@ def make_case(
         choices.search,
         choices.seed,
         choices.budget,
+        settled.gaps,
     )
-    return case, source.frame, source.labels
+    return case, settled.frame, source.labels
+
+
+def _asked(
+    loaded: LoadedModel, choices: AuditChoices, metric: FairMetric | None, needed: tuple[str, ...]
+) -> Asked:
+    """What is asked of the table: the user's choices, and what the model and the metric know of its columns."""
+    from likewise.cli.case import plans_of
+    from likewise.cli.table_columns import WIDEST_AUDIT, Asked
+    from likewise.models.matching import model_columns
+
+    used, width, encoder = model_columns(loaded)
+    return Asked(
+        choices.target,
+        choices.positive,
+        choices.reading,
+        needed=needed,
+        used=used,
+        width=width,
+        plans=plans_of(encoder) | plans_of(None if metric is None else metric.feature_map),
+        sample=choices.sample,
+        seed=choices.seed,
+        widest=WIDEST_AUDIT,
+    )
 
 
 def _check(choices: AuditChoices, outputs: Sequence[Path | None], force: bool) -> None:

@@ -64,11 +64,11 @@ def command(
     """Audit a table of scores: one row per score, edits in families called FAMILY_VALUE."""
     check_outputs([html_file, None if json_file in (None, "-") else Path(str(json_file))], force=force)
     from likewise.cli.score_outputs import show_scores
-    from likewise.cli.table_files import read_table
+    from likewise.tables import read_table
     from likewise.text.score_audit import audit_scores
 
     result = audit_scores(
-        read_table(table),
+        read_table(table).frame,
         unit=unit,
         variant=variant,
         score=score,

@@ -76,11 +76,11 @@ def command(
     check_outputs([html_file, None if json_file in (None, "-") else Path(str(json_file))], force=force)
     from likewise.cli.score_outputs import show_scores
     from likewise.cli.scorer_files import load_scorer
-    from likewise.cli.table_files import read_table
     from likewise.core.frames import check_columns
+    from likewise.tables import read_table
     from likewise.text import CallLimits, audit_texts, plan_texts
 
-    frame = read_table(table)
+    frame = read_table(table).frame
     shared = {key: given[key] for key in ("cluster", "by") if given[key] is not None}
     check_columns(frame, [column, *shared.values()], owner="audit-texts")
     texts = frame[column].dropna().astype(str).tolist()

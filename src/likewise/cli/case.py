@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.cli.options import parse_budget
-from likewise.core.errors import InputError
+from likewise.core.errors import InputError, LikewiseError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from likewise.auditing.parts.engine import Engine
     from likewise.domains import TabularDomain
     from likewise.evaluation import Evaluation
-    from likewise.fair_metrics import AttributeSubspace, FairMetric
+    from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
     from likewise.models.matching import Matched
+    from likewise.tables import MissingCells
 
 __all__ = [
     "Case",
@@ -28,8 +29,10 @@ __all__ = [
     "diagnose_metric",
     "evaluate_case",
     "fit_metric",
+    "is_plain",
     "metric_columns",
     "nobody_there",
+    "plans_of",
     "read_metric",
     "solve_case",
     "studies_of",
@@ -59,6 +62,8 @@ class Case:
         Further columns with the values their twins exchange.
     eps, delta, confidence, search, seed, budget
         As the options say.
+    gaps : MissingCells or None
+        How missing cells of the frame were filled and marked, where they were.
     """
 
     matched: Matched
@@ -73,6 +78,7 @@ class Case:
     search: str = "auto"
     seed: int = 0
     budget: float | None = None
+    gaps: MissingCells | None = None
 
 
 def call_classes(matched: Matched, values: Any, positive: str | None) -> Matched:
@@ -86,7 +92,7 @@ def call_classes(matched: Matched, values: Any, positive: str | None) -> Matched
     positive : str or None
         The one that stands for class 1, as on the command line.
     """
-    from likewise.cli.people_of_table import find_value, unique_values
+    from likewise.cli.target_values import find_value, unique_values
     from likewise.models.matching import name_classes
 
     different = unique_values(values)
@@ -94,12 +100,22 @@ def call_classes(matched: Matched, values: Any, positive: str | None) -> Matched
     return replace(matched, model=name_classes(matched.model, different, chosen))
 
 
-def read_metric(path: Path) -> FairMetric:
-    """Load a fair metric, or say that the file is none."""
+def is_plain(metric: Path | None) -> bool:
+    """Whether the user asked for the metric in which just the sensitive columns are free, by its word."""
+    return metric is not None and str(metric) == "columns" and not metric.exists()
+
+
+def read_metric(path: Path | None) -> FairMetric | None:
+    """Load a fair metric, or say that the file is none; None where none is named, or only by the word "columns"."""
+    if path is None or is_plain(path):
+        return None
     from likewise.fair_metrics import FairMetric
 
     if not path.is_file():
-        raise InputError(f"--metric: there is no file {str(path)!r}. `likewise learn-metric` writes one.")
+        raise InputError(
+            f"--metric: there is no file {str(path)!r}. `likewise learn-metric` writes one; --metric columns frees just "
+            "the sensitive columns."
+        )
     metric = FairMetric.load(path)
     if metric.feature_map is None:
         raise InputError(
@@ -108,33 +124,65 @@ def read_metric(path: Path) -> FairMetric:
     return metric
 
 
-def metric_columns(metric: FairMetric) -> tuple[str, ...]:
+def metric_columns(metric: FairMetric | None) -> tuple[str, ...]:
     """Columns of the table that a metric reads."""
-    return tuple(column.name for column in getattr(metric.feature_map, "columns_", ()))
+    return tuple(column.name for column in getattr(getattr(metric, "feature_map", None), "columns_", ()))
 
 
-def fit_metric(frame: pd.DataFrame, sensitive: Sequence[str], domain: TabularDomain) -> AttributeSubspace:
+def plans_of(encoder: Any) -> dict[str, Any]:
+    """What a metric or a model that encodes tables takes each column for; nothing where there is no encoder."""
+    from likewise.domains.column_plan import ColumnPlan
+
+    found = {}
+    for column in getattr(encoder, "columns_", ()):
+        values = column.categories or None
+        kind = {"categorical": "category", "continuous": "number"}.get(column.kind, column.kind)
+        found[column.name] = ColumnPlan(kind, values=values)
+    return found
+
+
+def fit_metric(
+    frame: pd.DataFrame,
+    sensitive: Sequence[str],
+    domain: TabularDomain,
+    *,
+    plain: bool = False,
+    told: pd.DataFrame | None = None,
+) -> AttributeSubspace | ExpertSubspace:
     """Learn the sensitive subspace of some columns; those that the domain lacks only through their proxies.
 
     Parameters
     ----------
     frame : DataFrame
-        With the domain's columns and the sensitive ones.
+        With the domain's columns and the sensitive ones, without gaps.
     sensitive : sequence of str
     domain : TabularDomain
         Encodes the rows.
+    plain : bool, default=False
+        Free just the sensitive columns themselves, and learn nothing.
+    told : DataFrame, optional
+        The same people with gaps: who does not tell a sensitive value teaches nothing about it.
 
     Returns
     -------
-    AttributeSubspace
+    AttributeSubspace or ExpertSubspace
         Fitted; the metric is its ``metric_``.
     """
-    from likewise.fair_metrics import AttributeSubspace
+    from likewise.fair_metrics import AttributeSubspace, ExpertSubspace
 
     known = [column.name for column in domain.columns_]
     outside = [name for name in sensitive if name not in known]
+    if plain:
+        if outside or not sensitive:
+            said = f"the model does not use {outside[0]!r}" if outside else "no column is named"
+            raise InputError(
+                f"--metric columns frees the columns of --sensitive, and {said}. Leave --metric out."
+            )
+        return ExpertSubspace(list(sensitive), domain=domain).fit(frame[known])
+    values = frame if told is None else told
+    apart = [name for name in sensitive if name in outside or values[name].isna().any()]
     learner = AttributeSubspace(list(sensitive), domain=domain)
-    return learner.fit(frame[known], sensitive_features=frame[outside] if outside else None)
+    return learner.fit(frame[known], sensitive_features=values[apart] if apart else None)
 
 
 def solve_case(
@@ -178,21 +226,36 @@ def evaluate_case(
     edits: Mapping[str, Sequence[Any]],
     confidence: float,
     seed: int,
-) -> Evaluation:
-    """Accuracy, consistency and group gaps of a model on people."""
+) -> tuple[Evaluation | None, tuple[str, ...]]:
+    """Accuracy, consistency and group gaps of a model on people, and why some of them are not known.
+
+    These stand beside an audit: what cannot be computed on a table is left out with its reason, and stops nothing.
+    """
     from likewise.evaluation import evaluate
 
+    if matched.model.loss.regression:
+        return None, ("accuracy and group gaps are n/a: the model predicts numbers.",)
     groups = [name for name in sensitive if 2 <= frame[name].nunique() <= MAX_GROUPS]
-    unknown = nobody_there(frame, y, groups)
-    return evaluate(
-        matched.decide,
-        frame,
-        np.asarray(y),
-        attributes=[name for name in groups if name not in unknown],
-        studies=studies_of(groups, edits, matched.columns),
-        confidence=confidence,
-        random_state=seed,
-    )
+    empty = nobody_there(frame, y, groups)
+    unknown = [f"the group gaps of {name} are n/a: {why}." for name, why in empty.items()]
+    attributes = [name for name in groups if name not in empty]
+    studies = studies_of(groups, edits, matched.columns)
+    for asked, compared in ((attributes, studies), (attributes, {}), ((), {})):
+        try:
+            found = evaluate(
+                matched.decide,
+                frame,
+                np.asarray(y),
+                attributes=list(asked),
+                studies=compared,
+                confidence=confidence,
+                random_state=seed,
+            )
+        except LikewiseError as error:
+            unknown.append(f"some measures are n/a: {error}")
+        else:
+            return found, tuple(dict.fromkeys(unknown))
+    return None, tuple(dict.fromkeys(unknown))
 
 
 def nobody_there(frame: pd.DataFrame, y: Any, groups: Sequence[str]) -> dict[str, str]:
@@ -200,7 +263,9 @@ def nobody_there(frame: pd.DataFrame, y: Any, groups: Sequence[str]) -> dict[str
     found = {}
     labels = np.asarray(y)
     for name in groups:
-        for value in frame[name].unique():
+        if frame[name].isna().any():
+            found[name] = f"{name} is missing for {int(frame[name].isna().sum()):,} people"
+        for value in frame[name].dropna().unique():
             missing = set(labels.tolist()) - set(labels[(frame[name] == value).to_numpy()].tolist())
             if missing:
                 found[name] = f"nobody is {name} = {value} and {min(missing, key=str)}"
@@ -229,9 +294,18 @@ def studies_of(
 
 
 def diagnose_metric(
-    metric: FairMetric | AttributeSubspace, frame: pd.DataFrame, sensitive: Sequence[str], seed: int
-) -> list[Any]:
-    """What the metric still tells of each sensitive column; how stable it is, where its learner is given."""
+    metric: FairMetric | AttributeSubspace | ExpertSubspace,
+    frame: pd.DataFrame,
+    sensitive: Sequence[str],
+    seed: int,
+) -> tuple[list[Any], tuple[str, ...]]:
+    """What the metric still tells of each sensitive column, how stable it is where its learner is given; why not."""
     from likewise.fair_metrics import diagnose
 
-    return [diagnose(metric, frame, name, random_state=seed) for name in sensitive]
+    found, unknown = [], []
+    for name in sensitive:
+        try:
+            found.append(diagnose(metric, frame, name, random_state=seed))
+        except LikewiseError as error:
+            unknown.append(f"what the metric hides of {name} is n/a: {error}")
+    return found, tuple(unknown)

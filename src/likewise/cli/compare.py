@@ -14,6 +14,7 @@ import numpy as np
 from likewise.cli.methods import METHODS
 from likewise.cli.options import example, options, parse_budget, parse_edits
 from likewise.cli.outputs import check_outputs
+from likewise.cli.table_options import table_options
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,20 +70,21 @@ class Setting:
     help="Trained model to compare too. Repeatable.",
 )
 @options(
-    "target", "positive", "sensitive", "immutable", "edit", "ignore", "drop_missing", "eps", "confidence",
-    "metric", "search",
+    "target", "positive", "classes", "sensitive", "immutable", "edit", "eps", "confidence", "metric", "search",
 )  # fmt: skip
-@click.option("--steps", type=click.IntRange(min=1), default=2000, show_default=True, help="Training steps.")
-@options("json", "html", "seed", "sample", "allow_pickle", "trust", "quiet", "force", "config")
+@table_options
+@click.option("--steps", type=click.IntRange(min=1), help="Training steps; by default the method's own.")
+@options("json", "html", "seed", "sample", "allow_pickle", "trust", "trust_type", "quiet", "force", "config")
 def command(
     table: Path,
     methods: tuple[str, ...],
     models: tuple[str, ...],
-    steps: int,
+    steps: int | None,
     json_file: str | None,
     html_file: Path | None,
     allow_pickle: bool,
-    trust: Sequence[str],
+    trust: bool,
+    trust_type: Sequence[str],
     quiet: bool,
     force: bool,
     **given: Any,
@@ -101,9 +103,9 @@ def command(
     for text in models:
         name, source = _named(text)
         with progress.stage(f"Loading {source}"):
-            ready[name] = read_model(source, allow_pickle=allow_pickle, trusted=trust)
+            ready[name] = read_model(source, allow_pickle=allow_pickle, trusted=trust_type, trust=trust)
     with progress.stage(f"Reading {table.name}"):
-        setting = _setting(table, given)
+        setting = _setting(table, given, progress)
     compared = {}
     chosen = methods or (() if models else DEFAULT)
     for name in dict.fromkeys(chosen):
@@ -120,34 +122,35 @@ def _named(text: str) -> tuple[str, str]:
     return (name, source) if equals and source and name else (Path(text).name, text)
 
 
-def _setting(table: Path, given: dict[str, Any]) -> Setting:
-    from likewise.cli.case import fit_metric, metric_columns, read_metric
-    from likewise.cli.people_of_table import People, as_column_values, binary_labels, read_people
-    from likewise.domains import TabularDomain
+def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
+    from likewise.cli.case import fit_metric, is_plain, metric_columns, plans_of, read_metric
+    from likewise.cli.people_of_table import as_column_values, read_people
+    from likewise.cli.table_columns import WIDEST_AUDIT, Asked
+    from likewise.cli.target_values import binary_labels, check_classes
 
     edits = parse_edits(given["edit"])
-    metric = None if given["metric"] is None else read_metric(given["metric"])
-    people = read_people(
-        table,
-        target=given["target"],
-        ignore=given["ignore"],
-        needed=(
-            *given["sensitive"],
-            *given["immutable"],
-            *edits,
-            *(metric_columns(metric) if metric else ()),
-        ),
-        drop_missing=given["drop_missing"],
+    metric = read_metric(given["metric"])
+    asked = Asked(
+        given["target"],
+        choices=given["reading"],
+        needed=(*given["sensitive"], *given["immutable"], *edits, *metric_columns(metric)),
+        plans={} if metric is None else plans_of(metric.feature_map),
         sample=given["sample"],
         seed=given["seed"],
+        widest=WIDEST_AUDIT,
     )
+    people = read_people(table, asked)
+    for note in people.notes:
+        progress.note(note)
     assert people.labels is not None
-    people = People(people.frame, binary_labels(people.labels, given["positive"]), people.dropped)
+    people = replace(people, labels=binary_labels(people.labels, given["positive"]))
+    check_classes(np.asarray(people.labels), given["target"], accepted=given["classes"])
     train, test = _split(people, given["seed"])
     # Of all people, so that nobody in the test part has a category never seen; no label is used.
-    domain: Any = TabularDomain.from_frame(people.frame, immutable=given["immutable"])
+    domain: Any = people.domain(immutable=given["immutable"])
     if metric is None:
-        metric = fit_metric(train.frame, given["sensitive"], domain).metric_
+        plain = is_plain(given["metric"])
+        metric = fit_metric(train.frame, given["sensitive"], domain, plain=plain).metric_
     return Setting(
         train,
         test,
@@ -165,20 +168,20 @@ def _setting(table: Path, given: dict[str, Any]) -> Setting:
 
 def _split(people: People, seed: int) -> tuple[People, People]:
     """Cut the people in two, class by class."""
+    from likewise.cli.people_of_table import chosen_by_class
+
     assert people.labels is not None
-    rng = np.random.default_rng(seed)
-    held = np.zeros(len(people.labels), dtype=bool)
-    for label in dict.fromkeys(people.labels.tolist()):
-        own = np.flatnonzero(people.labels == label)
-        if len(own) < 5:
+    counts = {label: int((people.labels == label).sum()) for label in dict.fromkeys(people.labels.tolist())}
+    for label, count in counts.items():
+        if count < 5:
             raise InputError(
-                f"The target's value {label!r} occurs {len(own)} times; a comparison needs 5 or more."
+                f"The target's value {label!r} occurs {count} times; a comparison needs 5 or more."
             )
-        held[rng.permutation(own)[: max(1, round(TEST_SHARE * len(own)))]] = True
+    held = chosen_by_class(people.labels, TEST_SHARE, seed)
     return people.take(np.flatnonzero(~held)), people.take(np.flatnonzero(held))
 
 
-def _train(name: str, setting: Setting, steps: int, progress: Progress) -> Matched:
+def _train(name: str, setting: Setting, steps: int | None, progress: Progress) -> Matched:
     from likewise.cli.methods import train_method
     from likewise.models import as_model
     from likewise.models.matching import Matched
@@ -195,14 +198,14 @@ def _train(name: str, setting: Setting, steps: int, progress: Progress) -> Match
             sensitive=setting.sensitive,
             progress=progress.shown,
             seed=setting.seed,
-            n_steps=steps,
+            **({} if steps is None else {"n_steps": steps}),
         )
     return Matched(as_model(estimator), setting.domain, tuple(setting.test.frame.columns))
 
 
 def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
     from likewise.cli.case import call_classes, metric_columns
-    from likewise.domains import TabularDomain
+    from likewise.cli.people_of_table import planned_domain
     from likewise.models.matching import match_model
 
     frame = setting.test.frame
@@ -212,8 +215,8 @@ def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
         make_domain=lambda used: (
             setting.domain
             if list(used) == list(frame.columns)
-            else TabularDomain.from_frame(
-                frame[list(used)], immutable=[name for name in given["immutable"] if name in used]
+            else planned_domain(
+                frame, setting.test.plans, used, [name for name in given["immutable"] if name in used]
             )
         ),
         widen=lambda domain: domain.widened(frame[[column.name for column in domain.columns_]]),
@@ -256,7 +259,7 @@ def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) 
             setting.seed,
         )
         result = solve_case(case)
-        evaluation = evaluate_case(
+        evaluation, unknown = evaluate_case(
             matched,
             people.frame,
             people.labels,
@@ -265,6 +268,10 @@ def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) 
             confidence=setting.confidence,
             seed=setting.seed,
         )
+    for why in unknown:
+        progress.note(f"{name}: {why}")
+    if evaluation is None:
+        raise InputError(f"{name} cannot be compared: {unknown[-1]}")
     return evaluation, result
 
 

@@ -8,6 +8,7 @@ import click
 
 from likewise.cli.options import example, options
 from likewise.cli.outputs import check_outputs
+from likewise.cli.table_options import TableChoices, table_options
 from likewise.core.errors import InputError
 
 __all__ = ["command"]
@@ -24,7 +25,8 @@ __all__ = ["command"]
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), required=True, help="File to write: .safetensors."
 )
-@options("sensitive", "target_left_out", "ignore", "drop_missing")
+@options("sensitive", "target_left_out")
+@table_options
 @click.option(
     "--diagnose/--no-diagnose",
     default=True,
@@ -37,8 +39,7 @@ def command(
     out: Path,
     sensitive: tuple[str, ...],
     target: str | None,
-    ignore: tuple[str, ...],
-    drop_missing: bool,
+    reading: TableChoices,
     diagnose: bool,
     seed: int,
     sample: int | None,
@@ -56,21 +57,16 @@ def command(
     from likewise.cli.case import diagnose_metric, fit_metric
     from likewise.cli.people_of_table import read_people
     from likewise.cli.stage_progress import Progress
-    from likewise.domains import TabularDomain
+    from likewise.cli.table_columns import Asked
 
     progress = Progress(quiet)
     with progress.stage(f"Reading {table.name}"):
-        people = read_people(
-            table,
-            target=target,
-            ignore=ignore,
-            needed=sensitive,
-            drop_missing=drop_missing,
-            sample=sample,
-            seed=seed,
-        )
+        asked = Asked(target, choices=reading, needed=sensitive, sample=sample, seed=seed)
+        people = read_people(table, asked)
+    for note in people.notes:
+        progress.note(note)
     with progress.stage("Learning who is comparable"):
-        learner = fit_metric(people.frame, sensitive, TabularDomain.from_frame(people.frame))
+        learner = fit_metric(people.frame, sensitive, people.domain())
         metric = learner.metric_
         metric.save(out)
     if quiet:
@@ -79,6 +75,8 @@ def command(
     click.echo(f"Wrote {out}: {size} sensitive directions of {metric.n_features} encoded columns.")
     if diagnose:
         with progress.stage("Looking at what it hides"):
-            found = diagnose_metric(learner, people.frame, sensitive, seed)
+            found, unknown = diagnose_metric(learner, people.frame, sensitive, seed)
+        for why in unknown:
+            progress.note(why)
         for diagnosis in found:
             click.echo(f"\n{diagnosis}")

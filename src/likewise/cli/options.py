@@ -22,18 +22,17 @@ _SHARE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "target": click.option("--target", required=True, help="Column that the model predicts."),
     "target_left_out": click.option("--target", help="Column that the model predicts; it is left out."),
-    "positive": click.option("--positive", help="Value of the target that counts as 1, all others as 0."),
+    "positive": click.option(
+        "--positive", help="Value of the target that counts as 1, all others as 0; or a limit: '>=10'."
+    ),
+    "classes": click.option(
+        "--classes", is_flag=True, help="Take each number of the target as a class, however many there are."
+    ),
     "sensitive": click.option(
         "--sensitive", multiple=True, metavar="COLUMN", help="Column that should not decide. Repeatable."
     ),
     "immutable": click.option(
         "--immutable", multiple=True, metavar="COLUMN", help="Column that no twin may differ in. Repeatable."
-    ),
-    "ignore": click.option(
-        "--ignore", multiple=True, metavar="COLUMN", help="Column to leave out, such as an id. Repeatable."
-    ),
-    "drop_missing": click.option(
-        "--drop-missing", is_flag=True, help="Leave out rows with missing values instead of stopping."
     ),
     "edit": click.option(
         "--edit",
@@ -54,7 +53,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "confidence": click.option(
         "--confidence", type=_SHARE, default=0.95, show_default=True, help="Of intervals, tests and bounds."
     ),
-    "metric": click.option("--metric", type=_FILE, help="Fair metric that `likewise learn-metric` wrote."),
+    "metric": click.option(
+        "--metric",
+        type=_FILE,
+        metavar="FILE",
+        help="Fair metric that `likewise learn-metric` wrote, or the word columns: just the sensitive columns are free.",
+    ),
     "search": click.option(
         "--search",
         type=click.Choice(["auto", "candidates", "gradient", "domain", "exact"]),
@@ -70,10 +74,17 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "loss": click.option(
         "--loss",
-        type=click.Choice(["cross_entropy", "hinge", "zero_one"]),
-        default="cross_entropy",
+        type=click.Choice(["auto", "cross_entropy", "hinge", "zero_one", "squared"]),
+        default="auto",
         show_default=True,
-        help="What a prediction costs.",
+        help="What a prediction costs; auto is cross_entropy, and squared for a model that predicts numbers.",
+    ),
+    "tolerance": click.option(
+        "--tolerance",
+        type=click.FloatRange(min=0),
+        default=0.0,
+        show_default=True,
+        help="For a model that predicts numbers: predictions that differ by no more are the same decision.",
     ),
     "json": click.option(
         "--json", "json_file", metavar="FILE", help="Write the result as JSON; - prints it."
@@ -113,7 +124,12 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         "--allow-pickle", is_flag=True, help="Load pickle, joblib, TorchScript, .pt2: they can run any code."
     ),
     "trust": click.option(
-        "--trust", multiple=True, metavar="TYPE", help="Type in a skops file to trust. Repeatable."
+        "--trust",
+        is_flag=True,
+        help="Run the model file in this process: no limits, and it may crash the command.",
+    ),
+    "trust_type": click.option(
+        "--trust-type", multiple=True, metavar="TYPE", help="Type in a skops file to trust. Repeatable."
     ),
     "quiet": click.option(
         "-q", "--quiet", is_flag=True, help="No progress and no table; the exit code tells."

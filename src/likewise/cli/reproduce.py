@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from likewise.cli.cell_progress import reporting
 from likewise.cli.options import example, options
 
 if TYPE_CHECKING:
-    from likewise.experiments.runner import Plan, StudyProgress
-    from likewise.experiments.store import Cell
+    from likewise.experiments.runner import Plan
     from likewise.experiments.study import Study
     from likewise.experiments.study_tables import StudyTable
-    from likewise.experiments.workers import CellTask, Failure
-
-    Reporter = Callable[[StudyProgress, CellTask, Cell | Failure], None]
+    from likewise.experiments.workers import Failure
 
 __all__ = ["command"]
 
@@ -103,7 +99,7 @@ def command(
         plan = plan_run(stores, count, methods, replace_other=force)
         _announce(plan, jobs, quiet)
         try:
-            with _reporting(len(plan.tasks), quiet) as report:
+            with reporting(len(plan.tasks), quiet) as report:
                 failures = run_plan(plan, jobs=jobs, report=report)
         except KeyboardInterrupt:
             _show_stop(plan, quiet)
@@ -151,68 +147,6 @@ def _announce(plan: Plan, jobs: int, quiet: bool) -> None:
         click.echo(f"Note: {len(plan.replaced)} cells of other settings are computed again.", err=True)
     kept = f"{plan.finished} cells are finished; " if plan.finished else ""
     click.echo(f"{kept}{len(plan.tasks)} to compute, {jobs} at a time.", err=True)
-
-
-@contextmanager
-def _reporting(total: int, quiet: bool) -> Iterator[Reporter | None]:
-    """A bar with the time left on a terminal, a line per cell in a log, nothing where asked so."""
-    if quiet or not total:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-        yield _log
-        return
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Bar(*columns, console=console) as bar:
-        line = bar.add_task("Computing", total=total, left="")
-
-        def show(progress: StudyProgress, task: CellTask, outcome: Cell | Failure) -> None:
-            left = progress.seconds_left
-            bar.update(
-                line, completed=progress.done, left="" if left is None else f"about {_duration(left)} left"
-            )
-            bar.console.print(_line(progress, task, outcome), markup=False)
-
-        yield show
-
-
-def _log(progress: StudyProgress, task: CellTask, outcome: Cell | Failure) -> None:
-    left = progress.seconds_left
-    rest = f", about {_duration(left)} left" if left and progress.done < progress.total else ""
-    click.echo(f"{_line(progress, task, outcome)} ({progress.done} of {progress.total}{rest})", err=True)
-
-
-def _line(progress: StudyProgress, task: CellTask, outcome: Cell | Failure) -> str:
-    from likewise.experiments.store import Cell
-
-    name = f"{task.study.name}: {task.method}, seed {task.seed}"
-    if isinstance(outcome, Cell):
-        return f"{name}: {outcome.cpu_seconds:.1f} CPU s"
-    return f"{name} failed: {outcome.reason}"
-
-
-def _duration(seconds: float) -> str:
-    """Seconds in the unit a person waits in.
-
-    Examples
-    --------
-    >>> _duration(42), _duration(600), _duration(9000)
-    ('42 s', '10 min', '2.5 h')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _show_stop(plan: Plan, quiet: bool) -> None:

@@ -6,15 +6,16 @@ import atexit
 import glob
 import shutil
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.cli.people_of_table import binary_labels, find_value, read_people
-from likewise.cli.table_files import table_rows
+from likewise.cli.people_of_table import planned_domain, read_people
+from likewise.cli.table_columns import Asked, choose_columns, plain_plan
+from likewise.cli.target_values import binary_labels, find_value
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns
 
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
     from likewise.auditing.parts.engine import Engine
     from likewise.auditing.parts.survey import Extent
+    from likewise.cli.people_of_table import People
     from likewise.domains import TabularDomain
+    from likewise.domains.column_plan import ColumnPlan
+    from likewise.tables import MissingCells
 
 __all__ = ["STREAM_ROWS", "Source", "open_people"]
 
@@ -44,13 +48,17 @@ class Source:
     y : ndarray or str or tuple
         As `audit` takes it with `people`.
     frame : DataFrame
-        People in memory: all, or a sample of the file.
+        People in memory: all, or a sample of the file; with gaps where cells are missing.
     labels : ndarray
         Of the people in memory.
     values : list
         The different values of the target.
-    note : str
-        What the user should know; empty for nothing.
+    plans : mapping
+        What each column is.
+    missing : MissingCells or None
+        Gaps of the frame, and what may stand in for them.
+    notes : tuple of str
+        What the user should know.
     extent : Extent or None
         What occurs in the files, where they are not in memory.
     """
@@ -60,74 +68,96 @@ class Source:
     frame: pd.DataFrame
     labels: np.ndarray[Any, Any]
     values: list[Any]
-    note: str = ""
+    plans: Mapping[str, ColumnPlan] = field(default_factory=dict)
+    missing: MissingCells | None = None
+    notes: tuple[str, ...] = ()
     extent: Extent | None = None
+
+    @property
+    def filled(self) -> pd.DataFrame:
+        """The people in memory without gaps."""
+        return self.frame if self.missing is None else self.missing.filled(self.frame)
 
     def domain(self, columns: Sequence[str], immutable: Sequence[str]) -> TabularDomain:
         """Return the domain of some columns, with everything that occurs in the table or in the whole file."""
+        if self.extent is None:
+            return planned_domain(self.filled, self.plans, columns, immutable)
         from likewise.domains import TabularDomain
 
-        if self.extent is not None:
-            return self.extent.domain(self.frame[list(columns)], tuple(immutable))
-        return TabularDomain.from_frame(self.frame[list(columns)], immutable=tuple(immutable))
+        names = list(columns)
+        words = {n: sorted(self.extent.values[n]) for n in names if n in self.extent.values}
+        codes = {n for n in names if n in self.plans and self.plans[n].kind == "category"} - set(words)
+        ranges = {n: self.extent.ranges[n] for n in names if n in self.extent.ranges and n not in codes}
+        return TabularDomain.from_frame(
+            self.frame[names],
+            immutable=tuple(immutable),
+            ranges=ranges or None,
+            categories=words or None,
+            columns={n: replace(self.plans[n], range=None) for n in names if n in self.plans},
+        )
 
     def widened(self, domain: TabularDomain) -> TabularDomain:
         """Return a domain that reaches as far as the people in the table, or in the whole file, do."""
         if self.extent is not None:
             return domain.reaching(self.extent.ranges)
-        return domain.widened(self.frame[[column.name for column in domain.columns_]])
+        return domain.widened(self.filled[[column.name for column in domain.columns_]])
 
 
-def open_people(
-    path: Path,
-    *,
-    target: str,
-    positive: str | None,
-    ignore: Sequence[str],
-    needed: Sequence[str],
-    drop_missing: bool,
-    sample: int | None,
-    seed: int,
-    engine: Engine | None = None,
-) -> Source:
+def open_people(path: Path, asked: Asked, engine: Engine | None = None) -> Source:
     """Read a table, or sample one that is too large.
 
     Parameters
     ----------
     path : Path
         A table, a folder of Parquet files, or a pattern of their names.
-    target, positive, ignore, needed, drop_missing, sample, seed
-        See `read_people`.
+    asked : Asked
     engine : Engine, optional
         Where Parquet files are read; given, a file of any size is left to it.
     """
+    from likewise.tables.read_table import table_rows
+
     several = path.is_dir() or (not path.exists() and glob.has_magic(str(path)))
-    if several and sample is not None:
+    if several and asked.sample is not None:
         raise InputError("--sample takes one file. Pass one of the Parquet files.")
-    rows = table_rows(path) if sample is None and not several else None
+    rows = table_rows(path) if asked.sample is None and not several else None
     if several or (rows is not None and (rows > STREAM_ROWS or engine is not None)):
         # The auditor takes patterns; a file called a[1].parquet is meant as it is written.
         pattern = path if several else Path(glob.escape(str(path)))
-        return _stream(pattern, target, positive, ignore, needed, drop_missing, seed, engine)
+        return _stream(pattern, asked, engine)
     if engine is not None:
         raise InputError(f"--engine and --map are for Parquet files. Save {path.name} as Parquet first.")
-    people = read_people(
-        path,
-        target=target,
-        ignore=ignore,
-        needed=needed,
-        drop_missing=drop_missing,
-        sample=sample,
-        seed=seed,
-    )
+    people = read_people(path, asked, keeps_missing=True)
     assert people.labels is not None  # a target was named
-    labels = binary_labels(people.labels, positive)
-    if sample is None and len(labels) > STREAM_ROWS:
-        file = _spill(people.frame.assign(**{target: labels}))
-        return _stream(file, target, positive, (), needed, False, seed, None)
-    said = f"left out {people.dropped:,} people with missing values." if people.dropped else ""
+    labels = binary_labels(people.labels, asked.positive)
+    if asked.sample is None and len(labels) > STREAM_ROWS:
+        return _spilled(people, labels, asked)
     values = list(dict.fromkeys(labels.tolist()))
-    return Source(people.frame, labels, people.frame, labels, values, said)
+    return Source(
+        people.frame, labels, people.frame, labels, values, people.plans, people.missing, people.notes
+    )
+
+
+def _spilled(people: People, labels: np.ndarray[Any, Any], asked: Asked) -> Source:
+    """Return a large table that came as CSV or Arrow as one that is read part by part."""
+    notes = list(people.notes)
+    if people.missing is not None:
+        said = f"more than {STREAM_ROWS:,} people are read part by part, where missing values cannot be kept"
+        if asked.choices.policy == "keep":
+            raise InputError(f"{said}. Pass --missing impute, --missing drop or --sample.")
+        people = replace(people, frame=people.missing.filled(people.frame))
+        notes.append(f"{said}; they were filled with the median or the most frequent value.")
+    codes = {
+        name: replace(plan, values=tuple(people.frame[name].unique().tolist()))
+        for name, plan in people.plans.items()
+        if plan.kind == "category"
+    }
+    file = _spill(people.frame.assign(**{str(asked.target): labels}))
+    plain = replace(
+        asked.choices, columns=None, only=(), ignore=(), keep=(), missing="auto", drop_missing=False
+    )
+    again = replace(asked, choices=plain, plans={**people.plans, **codes})
+    source = _stream(file, again, None)
+    return replace(source, notes=(*notes, *source.notes))
 
 
 def _spill(frame: pd.DataFrame) -> Path:
@@ -138,25 +168,17 @@ def _spill(frame: pd.DataFrame) -> Path:
     return folder / "people.parquet"
 
 
-def _stream(
-    pattern: Path,
-    target: str,
-    positive: str | None,
-    ignore: Sequence[str],
-    needed: Sequence[str],
-    drop_missing: bool,
-    seed: int,
-    engine: Engine | None,
-) -> Source:
+def _stream(pattern: Path, asked: Asked, engine: Engine | None) -> Source:
     import pandas as pd
 
     from likewise.auditing.parts.engine import LocalEngine
     from likewise.auditing.parts.parquet_table import ParquetTable, parquet_files
     from likewise.auditing.parts.survey import survey
 
-    if drop_missing:
+    choices, target = asked.choices, str(asked.target)
+    if choices.policy not in ("auto", "keep"):
         raise InputError(
-            f"{pattern.name} is read part by part, where --drop-missing cannot be used. Drop the rows with missing "
+            f"{pattern.name} is read part by part, where --missing {choices.policy} cannot be used. Drop or fill missing "
             "values first, or pass --sample."
         )
     found = parquet_files(str(pattern))
@@ -164,18 +186,27 @@ def _stream(
         raise InputError(f"There is no Parquet file that fits {str(pattern)!r}. Check the path.")
     table = ParquetTable(found, target)
     names = pd.DataFrame(columns=pd.Index(table.schema.names))
-    check_columns(names, [target, *ignore, *needed], owner=pattern.name, name="table")
+    check_columns(names, [target, *choices.ignore, *asked.needed], owner=pattern.name, name="table")
     parts = table.parts()
     n = sum(part.rows for part in parts)
     if not n:
         raise InputError(f"{pattern.name} has no rows. Pass a table with people in it.")
     runner = engine or LocalEngine()
     runner.check(table.paths)
-    rows = np.sort(np.random.default_rng(seed).choice(n, size=min(SAMPLE_ROWS, n), replace=False))
+    rows = np.sort(np.random.default_rng(asked.seed).choice(n, size=min(SAMPLE_ROWS, n), replace=False))
     ((frame, labels),), extent = survey(runner, table, parts, [rows], extent=True)
-    values = _target_values(extent.values[target], positive, pattern.name, target)
-    note = f"{n:,} people are read part by part; each is compared with a sample of the others."
-    return Source(pattern, target, frame.drop(columns=list(ignore)), labels, values, note, extent)
+    values = _target_values(extent.values[target], asked.positive, pattern.name, target)
+    notes: list[str] = []
+    features = frame.drop(columns=list(choices.ignore))
+    features, plans = choose_columns(features, asked, pattern.name, notes)
+    # A code that the sample does not show may stand in another part of the file, so numbers stay numbers unless said.
+    said = {*asked.plans, *choices.categorical, *choices.integer}
+    plans = {
+        name: plan if name in said or choices.columns else plain_plan(features[name])
+        for name, plan in plans.items()
+    }
+    notes.append(f"{n:,} people are read part by part; each is compared with a sample of the others.")
+    return Source(pattern, target, features, labels, values, plans, None, tuple(notes), extent)
 
 
 def _target_values(seen: frozenset[Any], positive: str | None, name: str, target: str) -> list[Any]:

@@ -12,12 +12,14 @@ from likewise.cli.launching import agreeing, grouped
 from likewise.cli.methods import METHODS
 from likewise.cli.options import example, options
 from likewise.cli.outputs import check_outputs
+from likewise.cli.table_options import TableChoices, table_options
 from likewise.core.errors import InputError, NotConvergedError
 from likewise.core.launch import launched
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from likewise.cli.people_of_table import People
     from likewise.fair_metrics import FairMetric
 
 __all__ = ["command"]
@@ -37,9 +39,17 @@ __all__ = ["command"]
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), required=True, help="File to write: .safetensors."
 )
-@options("target", "positive", "sensitive", "ignore", "drop_missing", "metric")
+@options("target", "positive", "classes", "sensitive", "metric")
+@table_options
 @click.option("--eps", type=click.FloatRange(min=0), help="Budget of robust methods.")
-@click.option("--steps", type=click.IntRange(min=1), default=2000, show_default=True, help="Training steps.")
+@click.option("--steps", type=click.IntRange(min=1), help="Training steps; by default the method's own.")
+@click.option(
+    "--held-out",
+    type=click.FloatRange(min=0, max=0.9),
+    default=0.2,
+    show_default=True,
+    help="Share of the people to report on, who are not trained on; 0 trains on all.",
+)
 @click.option("--hidden", default="100", show_default=True, help="Units of the hidden layers: 100 or 64,32.")
 @options("seed", "sample", "quiet", "force", "config")
 def command(
@@ -49,11 +59,12 @@ def command(
     target: str,
     positive: str | None,
     sensitive: tuple[str, ...],
-    ignore: tuple[str, ...],
-    drop_missing: bool,
+    classes: bool,
+    reading: TableChoices,
     metric: Path | None,
     eps: float | None,
-    steps: int,
+    steps: int | None,
+    held_out: float,
     hidden: str,
     seed: int,
     sample: int | None,
@@ -71,49 +82,85 @@ def command(
             layers = parse_layers(hidden)
             _check(method, sensitive, metric, eps)
             from likewise.cli.methods import train_method
-            from likewise.cli.people_of_table import binary_labels
             from likewise.cli.stage_progress import Progress
+            from likewise.cli.target_values import binary_labels, check_classes
 
             progress = Progress(quiet)
             with progress.stage(f"Reading {table.name}"):
-                choices = {"ignore": ignore, "drop_missing": drop_missing, "sample": sample, "seed": seed}
-                people, given = _read(table, metric, sensitive, target=target, **choices)
+                people, given = _read(
+                    table, metric, sensitive, target=target, choices=reading, sample=sample, seed=seed
+                )
                 y = binary_labels(people.labels, positive)
+                check_classes(y, target, accepted=classes)
+                reported = _reported(y, held_out, seed)
+                trained = people.take((~reported).nonzero()[0])
+            for note in people.notes:
+                progress.note(note)
             with progress.stage("Learning who is comparable"):
-                domain, found = _comparable(people.frame, given, sensitive, METHODS[method].needs)
+                domain, found = _comparable(people, trained, given, metric, sensitive, METHODS[method].needs)
         with progress.stage(f"Training {METHODS[method].title}", spinner=False):
             estimator = train_method(
                 method,
-                people.frame,
-                y,
+                trained.frame,
+                y[~reported],
                 domain=domain,
                 metric=found,
                 sensitive=sensitive,
                 progress=progress.shown,
                 seed=seed,
-                n_steps=steps,
                 hidden_layer_sizes=layers,
-                **({} if eps is None else {"eps": eps}),
+                **{name: value for name, value in (("eps", eps), ("n_steps", steps)) if value is not None},
             )
         with agreeing():
             _keep(estimator, out)
     if not quiet and launched().first:
-        right = float((estimator.predict(people.frame[list(domain.feature_names_in_)]) == y).mean())
-        click.echo(
-            f"Wrote {out}: {METHODS[method].title} on {len(y):,} people, accuracy {right:.3f} on them."
-        )
+        seen = people.frame[list(domain.feature_names_in_)][reported].reset_index(drop=True)
+        click.echo(f"Wrote {out}: {METHODS[method].title} on {len(trained.frame):,} people.")
+        click.echo(_report(estimator, seen, y[reported], sensitive))
+
+
+def _reported(y: Any, share: float, seed: int) -> Any:
+    """Who is held out of training, class by class; nobody where a class would be left with fewer than two."""
+    import numpy as np
+
+    from likewise.cli.people_of_table import chosen_by_class
+
+    held = chosen_by_class(y, share, seed) if share else np.zeros(len(y), dtype=bool)
+    left = [int((y[~held] == label).sum()) for label in dict.fromkeys(y.tolist())]
+    return held if min(left) >= 2 else np.zeros(len(y), dtype=bool)
+
+
+def _report(estimator: Any, people: pd.DataFrame, y: Any, sensitive: Sequence[str]) -> str:
+    """What the model does on people that it was not trained on, in a line."""
+    from likewise.cli.case import MAX_GROUPS
+    from likewise.evaluation import accuracy, balanced_accuracy, correspondence_study
+
+    if not len(people):
+        return "Nobody was held out: there is no accuracy to report."
+    answers = estimator.predict(people)
+    line = (
+        f"On {len(people):,} people held out: accuracy {accuracy(y, answers):.3f}, balanced accuracy "
+        f"{balanced_accuracy(y, answers):.3f}"
+    )
+    edited = [name for name in sensitive if name in people and 2 <= people[name].nunique() <= MAX_GROUPS]
+    if not edited:
+        return f"{line}."
+    study = correspondence_study(estimator, people, dict.fromkeys(edited, "all"))
+    return f"{line}; {1.0 - study.consistency:.1%} get another decision with other values of {', '.join(edited)}."
 
 
 def _read(
     table: Path, metric: Path | None, sensitive: Sequence[str], **choices: Any
 ) -> tuple[Any, FairMetric | None]:
     """Return the people, with every column that is needed, and the metric if one is given."""
-    from likewise.cli.case import metric_columns, read_metric
+    from likewise.cli.case import metric_columns, plans_of, read_metric
     from likewise.cli.people_of_table import read_people
+    from likewise.cli.table_columns import Asked
 
-    given = None if metric is None else read_metric(metric)
-    needed = (*sensitive, *(() if given is None else metric_columns(given)))
-    return read_people(table, needed=needed, **choices), given
+    given = read_metric(metric)
+    plans = {} if given is None else plans_of(given.feature_map)
+    needed = (*sensitive, *metric_columns(given))
+    return read_people(table, Asked(needed=needed, plans=plans, **choices)), given
 
 
 def _keep(estimator: Any, out: Path) -> None:
@@ -139,16 +186,25 @@ def _check(method: str, sensitive: Sequence[str], metric: Path | None, eps: floa
 
 
 def _comparable(
-    frame: pd.DataFrame, metric: FairMetric | None, sensitive: Sequence[str], needs: str
+    people: People,
+    trained: People,
+    given: FairMetric | None,
+    metric: Path | None,
+    sensitive: Sequence[str],
+    needs: str,
 ) -> tuple[Any, FairMetric | None]:
-    """Return what encodes the table, and the metric: the given one, or one learned where the method needs it."""
-    from likewise.cli.case import fit_metric
-    from likewise.domains import TabularDomain
+    """Return what encodes the table, and the metric: the given one, or one learned where the method needs it.
 
-    if metric is not None:
-        return metric.feature_map, metric
-    domain = TabularDomain.from_frame(frame)
-    return domain, fit_metric(frame, sensitive, domain).metric_ if needs == "metric" else None
+    The encoding knows the categories of everybody, the metric is learned from those who are trained on.
+    """
+    from likewise.cli.case import fit_metric, is_plain
+
+    if given is not None:
+        return given.feature_map, given
+    domain = people.domain()
+    if needs != "metric":
+        return domain, None
+    return domain, fit_metric(trained.frame, sensitive, domain, plain=is_plain(metric)).metric_
 
 
 def parse_layers(text: str) -> tuple[int, ...]:

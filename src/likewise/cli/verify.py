@@ -12,6 +12,7 @@ import click
 
 from likewise.cli.options import example, options
 from likewise.cli.outputs import check_outputs
+from likewise.cli.table_options import TableChoices, table_options
 from likewise.core.errors import InputError, NotConvergedError, UnfairError
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ EXIT_INTERRUPTED = 130
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path))
-@options("target_left_out", "positive", "sensitive", "ignore", "drop_missing")
+@options("target_left_out", "positive", "sensitive")
+@table_options
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
@@ -60,15 +62,14 @@ EXIT_INTERRUPTED = 130
 @click.option(
     "-o", "--out", "out", type=click.Path(path_type=Path), help="Write rows that flip here, in pairs, as CSV."
 )
-@options("sample", "seed", "allow_pickle", "trust", "quiet", "force", "config")
+@options("sample", "seed", "allow_pickle", "trust", "trust_type", "quiet", "force", "config")
 def command(
     model: str,
     table: Path,
     target: str | None,
     positive: str | None,
     sensitive: Sequence[str],
-    ignore: Sequence[str],
-    drop_missing: bool,
+    reading: TableChoices,
     seconds: float,
     delta: float | None,
     model_takes: str,
@@ -77,7 +78,8 @@ def command(
     sample: int | None,
     seed: int,
     allow_pickle: bool,
-    trust: Sequence[str],
+    trust: bool,
+    trust_type: Sequence[str],
     quiet: bool,
     force: bool,
 ) -> int:
@@ -91,23 +93,32 @@ def command(
         raise InputError("Which columns should not decide? Name them: --sensitive COLUMN.")
     check_outputs([None if json_file in (None, "-") else Path(str(json_file)), out], force=force)
     from likewise import report
+    from likewise.cli.case import plans_of
     from likewise.cli.people_of_table import read_people
     from likewise.cli.stage_progress import Progress
+    from likewise.cli.table_columns import WIDEST_AUDIT, Asked
+    from likewise.models.matching import model_columns
     from likewise.models.model_files import read_model
 
     progress = Progress(quiet)
     with progress.stage(f"Loading {model}"):
-        loaded = read_model(model, allow_pickle=allow_pickle, trusted=trust)
+        loaded = read_model(model, allow_pickle=allow_pickle, trusted=trust_type, trust=trust)
     with progress.stage(f"Reading {table.name}"):
-        people = read_people(
-            table,
-            target=target,
-            ignore=ignore,
-            needed=sensitive,
-            drop_missing=drop_missing,
+        used, width, encoder = model_columns(loaded)
+        asked = Asked(
+            target,
+            choices=reading,
+            needed=tuple(sensitive),
+            used=used,
+            width=width,
+            plans=plans_of(encoder),
             sample=sample,
             seed=seed,
+            widest=WIDEST_AUDIT,
         )
+        people = read_people(table, asked)
+        for note in people.notes:
+            progress.note(note)
         matched = _match(loaded, people, sensitive, positive, model_takes, progress)
     found = _verify(matched, people.frame, sensitive, seconds, progress)
     classes = matched.model.known_classes
@@ -139,15 +150,14 @@ def _match(
 ) -> Matched:
     """Bring the model and the table together."""
     from likewise.cli.case import call_classes
-    from likewise.cli.people_of_table import binary_labels
-    from likewise.domains import TabularDomain
+    from likewise.cli.target_values import binary_labels
     from likewise.models.matching import match_model
 
     frame = people.frame
     matched = match_model(
         loaded,
         frame,
-        make_domain=lambda used: TabularDomain.from_frame(frame[list(used)]),
+        make_domain=people.domain,
         widen=lambda domain: domain.widened(frame[[column.name for column in domain.columns_]]),
         needed=sensitive,
         takes=takes,

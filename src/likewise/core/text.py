@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["join_words", "short_number", "text_table"]
+__all__ = ["folded", "join_words", "short_number", "text_table"]
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay out a small table: first column left, the others right.
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)) -> str:
+    """Lay out a small table: some columns left (by default the first), the others right.
 
     Examples
     --------
@@ -21,9 +21,11 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     lines = []
     for row in cells:
-        first = row[0].ljust(widths[0])
-        rest = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        lines.append("  ".join([first, *rest]).rstrip())
+        cells_of_row = [
+            cell.ljust(width) if at in left else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells_of_row).rstrip())
     return "\n".join(lines)
 
 
@@ -67,3 +69,22 @@ def join_words(words: Sequence[str], last: str = "and") -> str:
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def folded(words: Sequence[str], most: int = 8) -> str:
+    """Join words as a sentence does, and fold what would be too many.
+
+    Parameters
+    ----------
+    words : sequence of str
+    most : int, default=8
+        How many are shown.
+
+    Examples
+    --------
+    >>> folded(["a", "b"]), folded(list("abcdefg"), most=3)
+    ('a and b', 'a, b, c and 4 more')
+    """
+    if len(words) <= most + 1:
+        return join_words(words)
+    return f"{', '.join(words[:most])} and {len(words) - most:,} more"

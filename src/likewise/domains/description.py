@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import FormatError
+from likewise.core.plain_forms import check_form, is_scalar
 from likewise.domains.column import Column
+from likewise.domains.description_form import DESCRIPTION
 from likewise.domains.reading import plain
 
 __all__ = ["Description", "read_description", "write_description"]
@@ -62,6 +64,7 @@ def read_description(values: Mapping[str, Any]) -> Description:
             "Update the package, or fit the domain again."
         )
     try:
+        check_form(values, DESCRIPTION, "it")
         columns = tuple(Column.from_dict(column) for column in values["columns"])
         description = Description(
             dict(values["parameters"]), str(values["library"]), tuple(values["names"]), columns
@@ -85,6 +88,8 @@ def _check_consistent(description: Description) -> None:
         raise ValueError("columns do not follow each other")
     for column in columns:
         width = len(column.categories) if column.kind == "categorical" and not column.is_binary else 1
+        if not all(is_scalar(value) for value in column.categories):
+            raise ValueError(f"column {column.name!r} has categories that are no text or numbers")
         if column.width != width:
             raise ValueError(f"column {column.name!r} has the wrong width")
         if column.kind not in ("continuous", "integer", "categorical"):

@@ -17,6 +17,7 @@ from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, check_no_missing, is_frame, mark_encoded, to_same_library
 from likewise.domains.choices import check_choices
 from likewise.domains.column import Column, encoded_names
+from likewise.domains.column_plan import apply_plans
 from likewise.domains.description import Description, read_description, write_description
 from likewise.domains.domain import Domain, as_rows
 from likewise.domains.encoded_set import EncodedSet
@@ -108,6 +109,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         ranges: Mapping[str, Any] | None = None,
         integers: Sequence[str] | None = None,
         categories: Mapping[str, Any] | None = None,
+        columns: Any = None,
     ) -> TabularDomain:
         """Learn the domain of a table: construct and `fit` in one.
 
@@ -117,6 +119,10 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
             The features, without the target.
         immutable, ranges, integers, categories
             As in the class.
+        columns : mapping or path, optional
+            What each column is, in one place: name to ``"number"``, ``"integer"``, ``"category"`` or ``"left out"``,
+            or to a mapping with ``kind``, ``range``, ``values`` and ``immutable``; or a TOML file of these, such as
+            `likewise inspect` writes. Columns that are left out are no columns of the domain.
 
         Returns
         -------
@@ -127,8 +133,19 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         --------
         >>> TabularDomain.from_frame(pd.DataFrame({"age": [20, 40]}), immutable=["age"]).n_features
         1
+        >>> people = pd.DataFrame({"id": [7, 8], "male": [0.0, 1.0]})
+        >>> TabularDomain.from_frame(people, columns={"id": "left out", "male": "category"}).column("male").kind
+        'categorical'
         """
-        return cls(immutable, ranges, integers, categories).fit(frame)
+        given: dict[str, Any] = {
+            "immutable": immutable,
+            "ranges": ranges,
+            "integers": integers,
+            "categories": categories,
+        }
+        if columns is not None:
+            frame, given = apply_plans(frame, columns, given, owner="TabularDomain.from_frame")
+        return cls(**given).fit(frame)
 
     def fit(self, X: Any, y: Any = None) -> TabularDomain:
         """Learn kinds, ranges, categories and the standardisation from a table.

@@ -11,16 +11,35 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import FormatError
+from likewise.core.plain_forms import Fields, ListOf, MapOf, Maybe, Whole, check_form, plain_dtype
 from likewise.estimators.boosting_columns import TreeColumns
 from likewise.estimators.values import Arrays, CannotStoreError, decode, encode
 from likewise.evaluation.edits import Edit
-from likewise.models.model_files import read_model
-from likewise.models.sidecars import plain_value, read_sidecar, sidecar_path, write_with_sidecar
-from likewise.postprocessing.consensus_files import described_factors, read_factors
+from likewise.models.model_files import read_model, read_tried
+from likewise.models.sidecars import find_sidecar, plain_value, sidecar_path, write_with_sidecar
+from likewise.postprocessing.consensus_files import FACTORS, described_factors, read_factors
 
 __all__ = ["load_boosting", "save_boosting"]
 
 _KIND = "boosting"
+_FORM = Fields(
+    {
+        "parameters": MapOf(
+            Fields({"value": object, "arrays": MapOf(Fields({"type": str, "values": list}))})
+        ),
+        "left_out": ListOf(str),
+        "classes": ListOf(object),
+        "class_type": str,
+        "columns": Fields(
+            {"names": ListOf(str), "categories": ListOf(Maybe(ListOf(object))), "factors": FACTORS}
+        ),
+        "sensitive_columns": ListOf(str),
+        "n_features_in": Whole(1),
+        "feature_names_in": Maybe(ListOf(str)),
+        "n_iter": Whole(),
+    },
+    more=True,
+)
 
 
 def save_boosting(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -54,7 +73,13 @@ def save_boosting(estimator: Any, path: str | os.PathLike[str]) -> None:
     write_with_sidecar(path, _trees(booster, Path(path)), _KIND, about)
 
 
-def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
+def load_boosting(
+    path: str | os.PathLike[str],
+    *,
+    trusted: Sequence[str] = (),
+    trust: bool = False,
+    about: dict[str, Any] | None = None,
+) -> Any:
     """Read an estimator that `save_boosting` wrote.
 
     Parameters
@@ -63,6 +88,10 @@ def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) 
         Of the trees' file.
     trusted : ignored
         There is nothing in these files that would need trust.
+    trust : bool, default=False
+        Whether to load the trees at once; else they are tried in a process of their own first.
+    about : dict, optional
+        The description, where it stands inside of another; the one beside the file by default.
 
     Returns
     -------
@@ -71,17 +100,12 @@ def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) 
     from likewise.estimators.boosting import FairBoostingClassifier
 
     where = Path(path)
-    if not where.is_file():
-        raise FileNotFoundError(f"load: there is no file {str(where)!r}.")
-    about = read_sidecar(where)
-    if about is None or about["likewise"] != _KIND:
-        raise FormatError(
-            f"{where.name} has no {sidecar_path(where).name} of a FairBoostingClassifier beside it."
-        )
-    found = read_model(where, sidecar=False)
+    about = find_sidecar(where, _KIND, "a FairBoostingClassifier", about)
+    found = read_model(where, trust=True, sidecar=False) if trust else read_tried(where)
     if found.container not in ("xgboost", "lightgbm"):
         raise FormatError(f"{where.name} holds no trees of XGBoost or LightGBM. Save the model again.")
     try:
+        check_form(about, _FORM, "it")
         estimator = FairBoostingClassifier(**_read_parameters(about["parameters"]))
         columns = about["columns"]
         estimator.columns_ = TreeColumns(
@@ -90,7 +114,7 @@ def load_boosting(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) 
             read_factors(columns["factors"]),
         )
         estimator._left_out = tuple(about["sensitive_columns"])
-        estimator.classes_ = np.array(list(about["classes"]), dtype=np.dtype(str(about["class_type"])))
+        estimator.classes_ = np.array(list(about["classes"]), dtype=plain_dtype(about["class_type"]))
         estimator.n_features_in_ = int(about["n_features_in"])
         if about["feature_names_in"] is not None:
             estimator.feature_names_in_ = np.asarray(about["feature_names_in"], dtype=object)
@@ -147,7 +171,7 @@ def _parameters(estimator: Any) -> tuple[dict[str, Any], list[str]]:
 def _read_parameters(stored: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for name, part in stored.items():
-        arrays = {k: np.array(a["values"], dtype=np.dtype(str(a["type"]))) for k, a in part["arrays"].items()}
+        arrays = {k: np.array(a["values"], dtype=plain_dtype(a["type"])) for k, a in part["arrays"].items()}
         found[name] = decode(part["value"], arrays)
     if isinstance(found.get("edits"), list):
         found["edits"] = [_edit(part) for part in found["edits"]]

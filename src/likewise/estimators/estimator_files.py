@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import warnings
@@ -11,12 +12,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import atomic_path
+from likewise.core.plain_forms import Fields, ListOf, MapOf, OneOf, Whole, check_form
+from likewise.core.tensor_files import read_description, read_tensors
+from likewise.estimators.learned_forms import check_learned
 from likewise.estimators.values import Arrays, CannotStoreError, decode, encode
 from likewise.training.checkpoint import flat_optimizer, load_optimizer
 from likewise.training.history import History
@@ -33,6 +36,23 @@ _MADE_AGAIN = frozenset({"network_", "module_", "objective_", "history_"})
 # Names in files of earlier versions.
 _RENAMED_PARAMETERS = {"lam": "lambda_init"}
 _RENAMED_COLUMNS = {"lam": "lambda_"}
+_FORM = Fields(
+    {
+        "kind": OneOf((_KIND,)),
+        "schema": Whole(),
+        "class": str,
+        "parameters": MapOf(object),
+        "left_out": ListOf(str),
+        "learned": MapOf(object),
+        "width": Whole(1, 100_000_000),
+    },
+    {
+        "training": Fields(
+            {"groups": object, "state": str, "history": ListOf(str), "random": MapOf(object)}, more=True
+        )
+    },
+    more=True,
+)
 
 
 def save_estimator(estimator: Any, path: str | os.PathLike[str], *, training: bool) -> None:
@@ -127,15 +147,18 @@ def load_estimator(cls: type[Any], path: str | os.PathLike[str], *, module: Any 
             raise FormatError(
                 f"{where.name} is no estimator (kind {description.get('kind')!r}). Pass a file that save wrote."
             )
-        if int(description["schema"]) > _SCHEMA:
+        check_form(description, _FORM, "its description")
+        if description["schema"] > _SCHEMA:
             raise FormatError(
                 f"{where.name} was written by a newer version (schema {description['schema']}; this one reads up "
                 f"to {_SCHEMA}). Upgrade likewise."
             )
         return _build(_class_of(cls, description["class"], where), description, tensors, module, where)
-    except FormatError:
-        raise
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+    except FormatError as error:
+        if str(error).startswith(where.name):
+            raise
+        raise FormatError(f"{where.name} is damaged: {str(error).rstrip('.')}. Save it again.") from error
+    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, InputError):
             raise
         raise FormatError(
@@ -146,16 +169,8 @@ def load_estimator(cls: type[Any], path: str | os.PathLike[str], *, module: Any 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     if not path.is_file():
         raise FileNotFoundError(f"load: there is no file {str(path)!r}.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-        description: dict[str, Any] = json.loads(metadata.get(_KEY, "{}"))
-    except (SafetensorError, OSError, ValueError) as error:
-        raise FormatError(
-            f"{path.name} is no readable safetensors file: {error}. It is damaged or of another kind."
-        ) from error
-    return description, tensors
+    metadata, tensors = read_tensors(path, "pt")
+    return read_description(metadata, _KEY, path.name), tensors
 
 
 def _class_of(cls: type[Any], name: str, path: Path) -> type[Any]:
@@ -199,14 +214,31 @@ def _build(
             stacklevel=4,
         )
     estimator = cls(**parameters)
-    for name, item in description["learned"].items():
-        setattr(estimator, name, decode(item, arrays))
-    estimator._restore(int(description["width"]))
+    learned = {name: decode(item, arrays) for name, item in description["learned"].items()}
+    check_learned(learned, description["width"])
+    for name, value in learned.items():
+        setattr(estimator, name, value)
+    _check_size(estimator, description["width"], _part(tensors, "network"))
+    estimator._restore(description["width"])
     _load_weights(estimator.network_, _part(tensors, "network"), path)
     if "training" in description:
         _read_training(estimator, description["training"], tensors)
     estimator._compose()
     return estimator
+
+
+def _check_size(estimator: Any, width: int, weights: Mapping[str, torch.Tensor]) -> None:
+    """Check what the network's size comes from before a network of that size is made."""
+    if estimator.module is not None:
+        return
+    hidden = estimator.hidden_layer_sizes
+    sizes = [hidden] if isinstance(hidden, int) else list(hidden)
+    check_form(sizes, ListOf(Whole(1, 2**31), most=1000), "'hidden_layer_sizes'")
+    widths = [width, *sizes, len(estimator.classes_)]
+    needed = sum((n_in + 1) * n_out for n_in, n_out in itertools.pairwise(widths))
+    stored = sum(tensor.numel() for tensor in weights.values())
+    if needed != stored:
+        raise FormatError(f"a network of the widths {widths} has {needed:,} weights, and the file {stored:,}")
 
 
 def _load_weights(network: nn.Module, weights: dict[str, torch.Tensor], path: Path) -> None:

@@ -6,6 +6,7 @@ import copy
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,12 +16,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from likewise.core.arrays import FloatArray
-from likewise.core.checks import check_number, check_same_length
+from likewise.core.checks import check_labels, check_number, check_same_length
 from likewise.core.errors import bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.core.subspace import Subspace
 from likewise.domains import TabularDomain
 from likewise.estimators.fields_as_parameters import parameters_from_fields
+from likewise.estimators.held_out import HeldOut, hold_out
 from likewise.estimators.network_rows import TrainingRows, read_labels, read_rows, warn_unscaled
 from likewise.estimators.networks import (
     behind_projection,
@@ -30,10 +32,12 @@ from likewise.estimators.networks import (
     plain_layers,
     scores_of,
 )
+from likewise.estimators.row_weights import canonical_order, classes_alike, read_sample_weight
+from likewise.estimators.table_settings import VALIDATE_EVERY, Auto, auto_schedule
 from likewise.preprocessing.transformer_rows import read_new_rows
 from likewise.training.batch import Batch
 from likewise.training.erm import ERM
-from likewise.training.findings import TrainingWarning
+from likewise.training.findings import Finding, TrainingWarning, warn_about
 from likewise.training.loop import train
 from likewise.training.objective import Objective, State
 from likewise.training.ranks import current_ranks, joined
@@ -42,6 +46,7 @@ from likewise.training.setup import OptimizerLike
 from likewise.training.training_result import TrainingResult
 
 __all__ = ["NetworkClassifier"]
+
 
 # What scikit-learn remembers of the columns: set while the rows are read.
 _COLUMNS = ("n_features_in_", "feature_names_in_")
@@ -62,19 +67,20 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
     domain : TabularDomain, optional
         Encoder of raw frames, fitted or not. Without it one is made from the frame where it has columns of
         text.
-    n_steps : int, default=2000
-        Updates of the weights.
-    batch_size : int, default=1000
-        Rows of one update.
+    n_steps : int or "auto", default=2000
+        Updates of the weights, at most.
+    batch_size : int or "auto", default=1000
+        Rows of one update; "auto" is a sixteenth of the table, between 64 and 512.
     lr : float, default=1e-3
         Learning rate.
     optimizer : {"adam", "adamw", "sgd"} or callable (parameters, lr) -> Optimizer, default="adam"
     sampling : {"balanced", "uniform"}, default="balanced"
         "balanced" draws as many rows of each class, as the paper's Appendix C.
-    validation : float, optional
-        Share of the rows to hold out: the weights with the lowest robust loss on them are kept.
-    patience : int, optional
-        Stop after so many validations (one every 100 steps) without a better one.
+    validation : float or "auto", optional
+        Share of the rows to hold out: the weights with the lowest robust loss on them are kept, where classes
+        count as `sampling` says. "auto" is a fifth, at most 2,000 people, and none of fewer than 100.
+    patience : int or "auto", optional
+        Stop after so many validations (one every 100 steps; 25 where it is "auto") without a better one.
     checkpoint : path, optional
         File that the run is written to now and then.
     resume : bool, default=False
@@ -106,19 +112,21 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         What a user should look at; each was given as a warning too.
     n_iter_ : int
         Steps made.
+    n_steps_, batch_size_, validation_, patience_
+        What the parameters of these names were, or what the table made of "auto".
     """
 
     hidden_layer_sizes: Sequence[int] = (100,)
     activation: str = "relu"
     module: Any = None
     domain: TabularDomain | None = None
-    n_steps: int = 2000
-    batch_size: int = 1000
+    n_steps: int | Auto = 2000
+    batch_size: int | Auto = 1000
     lr: float = 1e-3
     optimizer: OptimizerLike = "adam"
     sampling: Sampling = "balanced"
-    validation: float | None = None
-    patience: int | None = None
+    validation: float | Auto | None = None
+    patience: int | Auto | None = None
     checkpoint: str | os.PathLike[str] | None = None
     resume: bool = False
     progress: bool = False
@@ -143,9 +151,13 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         """Return the encoder that the parameters name, if any."""
         return self.domain
 
+    def _look_back(self, batch: Batch, held_out: HeldOut | None) -> tuple[Finding, ...]:
+        """Return what else to say about the trained network, seen on the people held out."""
+        return ()
+
     # ---- fit ------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sensitive_features: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sensitive_features: Any = None, sample_weight: Any = None) -> Self:
         """Train the network.
 
         Parameters
@@ -157,37 +169,62 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             Class labels of any kind, two or more.
         sensitive_features : array, Series, frame or dict, optional
             Sensitive attributes of each row that are not columns of X.
+        sample_weight : array-like of shape (n,), optional
+            What each row counts for, at least 0: batches are drawn by it, within each class where `sampling` is
+            "balanced". Two of a row and a weight of 2 are the same. Metrics and encoders are learned without it.
 
         Returns
         -------
         self
         """
         with joined():
-            return self._fit(X, y, sensitive_features)
+            return self._fit(X, y, sensitive_features, sample_weight)
 
-    def _fit(self, X: Any, y: Any, sensitive_features: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Self:
         owner = type(self).__name__
         self._check_choices(owner)
-        rows, classes = self._training_rows(X, y, sensitive_features, first=True)
+        rows, classes = self._training_rows(X, y, sensitive_features, sample_weight, first=True)
         self._begin(rows, classes, owner)
         batch = self._batch(rows)
         held_out = self._split(batch, owner)
-        result = train(
+        part = batch if held_out is None else batch.take(held_out.rows)
+        result = self._train(part, held_out, checkpoint=self.checkpoint, resume=self.resume)
+        self._finish(result)
+        if result.status in ("finished", "stopped_early"):
+            # What it says comes after what the last training said, which may be another than this one.
+            more = self._look_back(part, held_out)
+            self.findings_ += more
+        if current_ranks().first:
+            warn_about(self.findings_, stacklevel=4)
+        return self
+
+    def _train(
+        self, part: Batch, held_out: HeldOut | None, *, checkpoint: Any = None, resume: bool = False
+    ) -> TrainingResult:
+        """Train the network by the objective, from the weights that it has."""
+        return train(
             behind_projection(self.network_, self.removed_),
-            batch if held_out is None else batch.take(held_out[0]),
+            part,
             self.objective_,
-            steps=self.n_steps,
-            sampling=self.sampling,
-            validation=None if held_out is None else batch.take(held_out[1]),
-            patience=self.patience,
-            checkpoint=self.checkpoint,
-            resume=self.resume,
+            steps=self.n_steps_,
+            sampling=self._drawing(part),
+            validation=None if held_out is None else held_out.people,
+            validate_every=self._validate_every(),
+            patience=self.patience_,
+            checkpoint=checkpoint,
+            resume=resume,
+            warn=False,
             **self._training_choices(self.optimizer),
         )
-        return self._finish(result)
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sensitive_features: Any = None, steps: int | None = None
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sensitive_features: Any = None,
+        steps: int | None = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Go on training on more rows.
 
@@ -196,7 +233,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sensitive_features
+        X, y, sensitive_features, sample_weight
             As in `fit`; `y` may lack classes.
         classes : array-like, optional
             All class labels; needed in the first call.
@@ -208,9 +245,11 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         with joined():
-            return self._partial_fit(X, y, classes, sensitive_features, steps)
+            return self._partial_fit(X, y, classes, sensitive_features, steps, sample_weight)
 
-    def _partial_fit(self, X: Any, y: Any, classes: Any, sensitive_features: Any, steps: int | None) -> Self:
+    def _partial_fit(
+        self, X: Any, y: Any, classes: Any, sensitive_features: Any, steps: int | None, sample_weight: Any
+    ) -> Self:
         owner = type(self).__name__
         first = not hasattr(self, "network_")
         if first and classes is None:
@@ -222,14 +261,17 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             raise bad_parameter(
                 owner, "classes", allowed=f"those of the first call, {self.classes_.tolist()}", got=classes
             )
-        rows, found = self._training_rows(X, y, sensitive_features, first=first, classes=known)
+        rows, found = self._training_rows(X, y, sensitive_features, sample_weight, first=first, classes=known)
         if first:
             self._begin(rows, found, owner)
         batch = self._batch(rows)
         source = ArrayBatches(
-            batch, self.batch_size, self.sampling, generator=torch.Generator().manual_seed(self._seed())
+            batch,
+            self.batch_size_,
+            self._drawing(batch),
+            generator=torch.Generator().manual_seed(self._seed()),
         )
-        size = min(self.batch_size, len(batch))
+        size = min(self.batch_size_, len(batch))
         result = train(
             behind_projection(self.network_, self.removed_),
             source,
@@ -242,7 +284,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         return self._finish(result)
 
     def _check_choices(self, owner: str) -> None:
-        if self.patience is not None and self.validation is None:
+        if self.patience not in (None, "auto") and self.validation is None:
             raise bad_parameter(
                 owner,
                 "patience",
@@ -259,7 +301,14 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             )
 
     def _training_rows(
-        self, X: Any, y: Any, sensitive_features: Any, *, first: bool, classes: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sensitive_features: Any,
+        sample_weight: Any,
+        *,
+        first: bool,
+        classes: Any = None,
     ) -> tuple[TrainingRows, np.ndarray[Any, Any]]:
         owner = type(self).__name__
         given, x, encoder = read_rows(self, X, owner=owner, domain=self._encoder(), first=first)
@@ -268,7 +317,18 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             table = sensitive_features
             lengths = next(iter(table.values())) if isinstance(table, dict) and table else table
             check_same_length(owner, X=x, sensitive_features=lengths)
-        return TrainingRows(given, x, codes, sensitive_features, encoder), labels
+        weights = read_sample_weight(sample_weight, x, owner=owner)
+        rows = TrainingRows(given, x, codes, sensitive_features, encoder, weights)
+        if weights is None:
+            return rows, labels
+        # Who counts for nothing is not there; and what is drawn does not depend on the order of the rows.
+        order = canonical_order(x, codes)
+        rows = rows.take(order[weights[order] > 0])
+        present = np.unique(rows.codes)
+        if classes is not None or len(present) == len(labels):
+            return rows, labels
+        check_labels(labels[rows.codes], owner=owner, min_classes=2)
+        return replace(rows, codes=np.searchsorted(present, rows.codes)), labels[present]
 
     def _begin(self, rows: TrainingRows, classes: np.ndarray[Any, Any], owner: str) -> None:
         """Check everything and make network and objective: what fails, fails here, before training."""
@@ -281,10 +341,28 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             warn_unscaled(rows, owner=owner)
         self.classes_ = classes
         self.removed_: Subspace | None = None
+        self._schedule(len(rows.x))
         self._random = current_ranks().generator(self.random_state)
         self._learn(rows)
         self._restore(rows.x.shape[1])
         check_outputs(self.network_, rows.x, len(classes), owner=owner)
+
+    def _schedule(self, n: int) -> None:
+        """Set how the network is trained, from the parameters or from the number of people."""
+        auto = auto_schedule(n)
+        self.n_steps_ = auto.n_steps if self.n_steps == "auto" else self.n_steps
+        self.batch_size_ = auto.batch_size if self.batch_size == "auto" else self.batch_size
+        self.validation_ = auto.validation if self.validation == "auto" else self.validation
+        # Without people held out there is nothing to lose patience with.
+        patience = auto.patience if self.validation_ is not None else None
+        self.patience_ = patience if self.patience == "auto" else self.patience
+
+    def _validate_every(self) -> int:
+        return VALIDATE_EVERY if self.patience == "auto" else 100
+
+    def _drawing(self, batch: Batch) -> Sampling:
+        """How batches are drawn: by their weights where rows have any."""
+        return self.sampling if batch.weight is None else "weighted"
 
     def _learned_names(self) -> list[str]:
         """Return what `fit` has set so far: the attributes whose names end in ``_``."""
@@ -294,20 +372,26 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         """Make objective and network, with first weights, for what was learned about rows of `width` columns."""
         if not hasattr(self, "_random"):
             self._random = numpy_generator(self.random_state)
+        if not hasattr(self, "batch_size_"):  # a file of an earlier version, where nothing was "auto"
+            self._schedule(0)
         self._width = width
         self._optimizer: torch.optim.Optimizer | None = None
         self._state: State | None = None
         self.objective_ = self._objective()
+        self.network_ = self._new_network()
+
+    def _new_network(self) -> torch.nn.Module:
+        """A network with first weights, for rows of the width known."""
         network = make_network(
             self.module,
-            n_in=width,
+            n_in=self._width,
             n_out=len(self.classes_),
             hidden=self.hidden_layer_sizes,
             activation=self.activation,
             seed=self._seed(),
             owner=type(self).__name__,
         )
-        self.network_ = network if self.device is None else network.to(self.device)
+        return network if self.device is None else network.to(self.device)
 
     def _compose(self) -> None:
         """Make the network of encoded rows from the trained weights and what is projected off."""
@@ -315,30 +399,25 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
     def _batch(self, rows: TrainingRows) -> Batch:
         dtype = next((p.dtype for p in self.network_.parameters() if p.is_floating_point()), torch.float32)
-        return Batch.from_arrays(rows.x, rows.codes, dtype=dtype, **self._beside(rows))
+        weights = rows.weights
+        if weights is not None and self.sampling == "balanced":
+            weights = classes_alike(rows.codes, weights)
+        return Batch.from_arrays(rows.x, rows.codes, dtype=dtype, weight=weights, **self._beside(rows))
 
-    def _split(self, batch: Batch, owner: str) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """Row numbers of a training and a validation part, class by class, or None."""
-        if self.validation is None:
+    def _split(self, batch: Batch, owner: str) -> HeldOut | None:
+        """The people to train on and those held out, class by class; None where nobody is."""
+        if self.validation_ is None:
             return None
         share = check_number(
-            self.validation, owner=owner, name="validation", low=0, high=1, open_low=True, open_high=True
+            self.validation_, owner=owner, name="validation", low=0, high=1, open_low=True, open_high=True
         )
-        held: list[int] = []
-        codes = batch.y.numpy()
-        for code in np.unique(codes):
-            own = np.flatnonzero(codes == code)
-            count = min(max(1, round(share * len(own))), len(own) - 1)
-            held += self._random.permutation(own)[:count].tolist()
-        out = np.zeros(len(codes), dtype=bool)
-        out[held] = True
-        return torch.as_tensor(np.flatnonzero(~out)), torch.as_tensor(np.flatnonzero(out))
+        return hold_out(batch, share, self._random, alike=self.sampling == "balanced")
 
     def _training_choices(self, optimizer: Any) -> dict[str, Any]:
         return {
             "optimizer": optimizer,
             "lr": self.lr,
-            "batch_size": self.batch_size,
+            "batch_size": self.batch_size_,
             "progress": self.progress,
             "device": self.device,
             "threads": self.threads,

@@ -15,6 +15,7 @@ from likewise.core.arrays import FloatArray, is_tensor, to_numpy
 from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.domains import TabularDomain
+from likewise.estimators.row_weights import some_rows
 from likewise.preprocessing.transformer_rows import read_first_rows, read_new_rows, table_or_array
 from likewise.training.findings import TrainingWarning
 
@@ -42,6 +43,8 @@ class TrainingRows:
         `sensitive_features` as they came; of the same length.
     encoder : TabularDomain or None
         What encoded the rows.
+    weights : ndarray of shape (n,), optional
+        What each row counts for, all above 0.
     """
 
     given: Any
@@ -49,6 +52,18 @@ class TrainingRows:
     codes: Labels
     sensitive_features: Any
     encoder: TabularDomain | None
+    weights: FloatArray | None = None
+
+    def take(self, rows: Labels) -> TrainingRows:
+        """Return some of the rows, by index."""
+        return TrainingRows(
+            some_rows(self.given, rows),
+            self.x[rows],
+            self.codes[rows],
+            some_rows(self.sensitive_features, rows),
+            self.encoder,
+            None if self.weights is None else self.weights[rows],
+        )
 
 
 def read_rows(

@@ -30,9 +30,12 @@ __all__ = [
     "plain_layers",
     "removal_layer",
     "scores_of",
+    "whole_axes",
 ]
 
 _BATCH_ROWS = 16384
+# A coordinate lies in a subspace up to this share of its squared length: a basis stored in float32 is true to 1e-7.
+_WHOLE = 1e-6
 
 
 def make_network(
@@ -134,13 +137,27 @@ def _tensor(net: nn.Module, x: FloatArray) -> torch.Tensor:
     return torch.tensor(x, dtype=module_dtype(net), device=module_device(net))
 
 
+def whole_axes(removed: Subspace) -> list[int]:
+    """Return the coordinates that lie in a subspace as a whole: a network behind its removal never sees them.
+
+    Examples
+    --------
+    >>> whole_axes(Subspace.from_directions([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]))
+    [1]
+    """
+    inside = np.square(np.asarray(to_numpy(removed.basis), dtype=float)).sum(axis=1)
+    return [int(i) for i in np.flatnonzero(inside > 1.0 - _WHOLE)]
+
+
 def removal_layer(removed: Subspace, like: nn.Module) -> nn.Linear:
-    """Return a frozen linear layer x ↦ x (I − QQᵀ)."""
+    """Return a frozen linear layer x ↦ x (I − QQᵀ), exactly 0 on coordinates that are removed as a whole."""
     basis = torch.as_tensor(to_numpy(removed.basis), dtype=torch.float64)
     d = basis.shape[0]
     layer: nn.Linear = nn.utils.skip_init(nn.Linear, d, d, bias=False, dtype=module_dtype(like))  # type: ignore[no-untyped-call]
     with torch.no_grad():
         layer.weight.copy_(torch.eye(d, dtype=torch.float64) - basis @ basis.T)
+        # Without what rounding leaves of them: a column that is hidden changes no decision at all.
+        layer.weight[:, whole_axes(removed)] = 0.0
     layer.weight.requires_grad_(False)
     return layer.to(module_device(like))
 
@@ -172,6 +189,7 @@ def folded(net: nn.Module, removed: Subspace | None) -> nn.Module:
         basis = torch.as_tensor(to_numpy(removed.basis), dtype=torch.float64, device=layer.weight.device)
         weight = layer.weight.double()
         layer.weight.copy_(weight - (weight @ basis) @ basis.T)
+        layer.weight[:, whole_axes(removed)] = 0.0
     return plain
 
 

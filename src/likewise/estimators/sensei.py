@@ -9,13 +9,14 @@ from likewise.core.renaming import renamed_parameters
 from likewise.domains import Domain
 from likewise.estimators.fields_as_parameters import parameters_from_fields
 from likewise.estimators.robust_classifier import RobustClassifier
+from likewise.fair_metrics import FairMetric
 from likewise.training.objective import Objective
-from likewise.training.robust import SearchLike
 from likewise.training.sensei import SenSeI
 
 __all__ = ["SenSeIClassifier"]
 
-_SEARCH = GradientSearch(full_steps=0)
+# Ten steps of the fixed point inside the sensitive subspace, and none outside of it.
+SEARCH = GradientSearch(full_steps=0)
 
 
 @renamed_parameters(lam="lambda_init")
@@ -29,11 +30,6 @@ class SenSeIClassifier(RobustClassifier):
         ρ, what the change of output between comparable rows counts for: accuracy is traded for fairness by it.
     outputs : {"probabilities", "logits"}, default="probabilities"
         What is compared between comparable rows, by squared distance.
-    search : {"fast", "paper"} or GradientSearch, optional
-        Default: ten steps of the fixed point inside the sensitive subspace, and none outside of it.
-    search_domain : Domain, "data" or None, default="data"
-        Which rows the search may reach: as far along each sensitive direction as the data goes, a domain, or,
-        with None, anywhere. Without a bound all outputs change, whatever the network.
 
     Attributes
     ----------
@@ -44,16 +40,16 @@ class SenSeIClassifier(RobustClassifier):
     >>> import numpy as np
     >>> from likewise.fair_metrics import ExpertSubspace
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> clf = SenSeIClassifier(ExpertSubspace([0]), n_steps=500, random_state=0)
+    >>> clf = SenSeIClassifier(ExpertSubspace([0]), baseline=False, random_state=0)
     >>> clf.fit(X, X.sum(axis=1) > 0).predict([[-1.5, 1.0], [1.5, 1.0]]).tolist()
     [True, True]
     """
 
     rho: float = 5.0
     outputs: Literal["probabilities", "logits"] = "probabilities"
-    search: SearchLike | None = None
-    search_domain: Domain | Literal["data"] | None = "data"
 
-    def _objective(self) -> Objective:
-        choices = {**self._robust_choices(), "search": _SEARCH if self.search is None else self.search}
+    def _objective_of(self, metric: FairMetric, domain: Domain | None) -> Objective:
+        choices = self._robust_choices(metric, domain)
+        if choices["search"] is None:  # the default of earlier versions
+            choices["search"] = SEARCH
         return SenSeI(**choices, rho=self.rho, outputs=self.outputs)

@@ -6,11 +6,13 @@ from typing import Any
 
 from likewise.core.checks import check_number
 from likewise.core.renaming import renamed_parameters
+from likewise.domains import Domain
 from likewise.estimators.attributes import ProxyVectors
 from likewise.estimators.fields_as_parameters import parameters_from_fields
 from likewise.estimators.network_rows import TrainingRows
 from likewise.estimators.presets import preset_parameters
 from likewise.estimators.robust_classifier import RobustClassifier
+from likewise.fair_metrics import FairMetric
 from likewise.training.objective import Objective
 from likewise.training.penalised import WithCovariancePenalty
 from likewise.training.sensr import SenSR
@@ -43,7 +45,7 @@ class SenSRClassifier(RobustClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> y = X[:, 0] + X[:, 1] > 0
-    >>> clf = SenSRClassifier(ExpertSubspace([0]), n_steps=200, random_state=0).fit(X, y)
+    >>> clf = SenSRClassifier(ExpertSubspace([0]), baseline=False, random_state=0).fit(X, y)
     >>> clf.predict([[-3.0, 1.0], [3.0, 1.0], [3.0, -1.0]]).tolist()
     [True, True, False]
     """
@@ -88,6 +90,6 @@ class SenSRClassifier(RobustClassifier):
             return {}
         return {"proxy": self.proxy_.vectors(rows, owner=type(self).__name__)}
 
-    def _objective(self) -> Objective:
-        objective = SenSR(**self._robust_choices())
+    def _objective_of(self, metric: FairMetric, domain: Domain | None) -> Objective:
+        objective = SenSR(**self._robust_choices(metric, domain))
         return WithCovariancePenalty(objective, self.group_penalty) if self._penalises() else objective

@@ -12,6 +12,7 @@ import numpy as np
 
 from likewise.core.arrays import is_tensor, to_numpy
 from likewise.core.errors import FormatError
+from likewise.core.plain_forms import plain_dtype
 
 __all__ = ["Arrays", "CannotStoreError", "decode", "encode"]
 
@@ -29,9 +30,17 @@ def _known() -> dict[str, type[Any]]:
     from likewise.auditing.search.gradient.gradient_search import GradientSearch
     from likewise.core.subspace import Subspace
     from likewise.estimators.attributes import AttributeCodes, ProxyVectors
+    from likewise.estimators.beside_baseline import BesideBaseline
     from likewise.training.findings import Finding
 
-    classes: list[type[Any]] = [GradientSearch, Subspace, AttributeCodes, ProxyVectors, Finding]
+    classes: list[type[Any]] = [
+        GradientSearch,
+        Subspace,
+        AttributeCodes,
+        ProxyVectors,
+        Finding,
+        BesideBaseline,
+    ]
     for room, names in (
         (domains, ("BoxDomain", "DataRangeDomain", "TabularDomain", "Unbounded")),
         (fair_metrics, ("AttributeSubspace", "ComparableSubspace", "ExpertSubspace", "FairMetric")),
@@ -120,7 +129,9 @@ def decode(stored: Any, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Any:
     if "array" in stored:
         return arrays[stored["array"]]
     if "labels" in stored:
-        return np.array([decode(item, arrays) for item in stored["labels"]], dtype=np.dtype(stored["dtype"]))
+        return np.array(
+            [decode(item, arrays) for item in stored["labels"]], dtype=plain_dtype(stored["dtype"])
+        )
     if "domain" in stored:
         from likewise.domains import TabularDomain
 

@@ -137,8 +137,13 @@ def twin_tables(frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner: st
     [['F', 'F'], ['M', 'M']]
     """
     check_columns(frame, [c for factor in factors for c in factor.columns], owner=owner, name="X")
+    yield from _tables(frame, factors, [factor.members(frame) for factor in factors], owner)
+
+
+def _tables(
+    frame: pd.DataFrame, factors: Sequence[TwinFactor], members: Sequence[Mask], owner: str
+) -> Iterator[pd.DataFrame]:
     table = Table(frame)
-    members = [factor.members(frame) for factor in factors]
     filled = {
         (k, column, number): _filled(table, members[k], column, setting[column], owner)
         for k, factor in enumerate(factors)
@@ -164,7 +169,10 @@ def canonical_rows(frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner:
     >>> canonical_rows(people, spouse, owner="fit")["relationship"].tolist()
     ['Husband', 'Husband', 'Own-child']
     """
-    return next(twin_tables(frame, factors, owner=owner))
+    check_columns(frame, [c for factor in factors for c in factor.columns], owner=owner, name="X")
+    firsts = [TwinFactor((*factor.settings[:1],), factor.everybody) for factor in factors]
+    members = [factor.members(frame) for factor in factors]
+    return next(_tables(frame, firsts, members, owner))
 
 
 def _sensitive_edits(sensitive: Any) -> list[Edit]:

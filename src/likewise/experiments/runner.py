@@ -165,7 +165,7 @@ def run_plan(
     ----------
     plan : Plan
     jobs : int, default=2
-        Cells at a time, each in a process of its own with one thread.
+        Cells at a time, each in a process of its own with one thread; 0 computes them in this process.
     report : callable, optional
         Called after each cell with the progress, the task and what came of it.
 
@@ -174,7 +174,7 @@ def run_plan(
     tuple of Failure
         Cells that could not be computed; the others were.
     """
-    check_integer(jobs, owner="run_plan", name="jobs", low=1)
+    check_integer(jobs, owner="run_plan", name="jobs", low=0)
     progress = StudyProgress({task: task.study.cost(task.method) for task in plan.tasks})
     with closing(work(plan.tasks, jobs)) as outcomes:
         for task, outcome in outcomes:

@@ -205,11 +205,10 @@ class SentimentStudy(Study):
         if method in ("SenSR", "SenSR-E"):
             return SenSRClassifier(**paper)
         if method == "Sinha+":
-            return WassersteinRobustClassifier(
-                **{**paper, "search": replace(paper["search"], subspace_steps=0)}
-            )
-        plain = {name: paper[name] for name in paper if name not in ("eps", "search", "lambda_rule")}
-        return ProjectClassifier(**plain) if method == "Project" else MLPBaselineClassifier(**plain)
+            paper |= {"search": replace(paper["search"], subspace_steps=0)}
+            return WassersteinRobustClassifier(**_known_to(WassersteinRobustClassifier, paper))
+        plain = ProjectClassifier if method == "Project" else MLPBaselineClassifier
+        return plain(**_known_to(plain, paper))
 
     def run(self, method: str, seed: int) -> CellResult:
         """Train on a split's training words, measure on its test words, the names and the sentences."""
@@ -304,3 +303,9 @@ def _digest(path: str) -> str:
 def _digest_of(path: str, size: int, changed: int) -> str:
     """Read a file once; size and time tell whether it is still the same."""
     return file_digest(path)
+
+
+def _known_to(estimator: type[Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Of some settings those that are parameters of an estimator."""
+    known = estimator().get_params(deep=False)
+    return {name: value for name, value in settings.items() if name in known}

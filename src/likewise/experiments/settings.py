@@ -13,6 +13,8 @@ __all__ = ["file_digest", "plain_settings", "with_todays_names"]
 # What changes how a training runs or where, but not what it learns; and the seed, which a cell has anyway.
 _LEFT_OUT = frozenset({"checkpoint", "resume", "progress", "device", "threads", "random_state"})
 _RENAMED = {"lam": "lambda_init"}
+# What an earlier version did where it had no such parameter yet.
+_SINCE = {name: {"blind_to": None, "baseline": False} for name in ("SenSRClassifier", "SenSeIClassifier")}
 
 
 def plain_settings(value: Any) -> Any:
@@ -51,18 +53,19 @@ def plain_settings(value: Any) -> Any:
 
 
 def with_todays_names(settings: Any) -> Any:
-    """Return kept settings with parameters that an earlier version called otherwise under today's names.
+    """Return kept settings with parameters that an earlier version called otherwise, or did not have, as today's.
 
     Examples
     --------
     >>> with_todays_names({"estimator": {"class": "SenSRClassifier", "lam": 2.0}})
-    {'estimator': {'class': 'SenSRClassifier', 'lambda_init': 2.0}}
+    {'estimator': {'blind_to': None, 'baseline': False, 'class': 'SenSRClassifier', 'lambda_init': 2.0}}
     """
     if isinstance(settings, list):
         return [with_todays_names(item) for item in settings]
     if not isinstance(settings, dict):
         return settings
-    return {_RENAMED.get(name, name): with_todays_names(item) for name, item in settings.items()}
+    renamed = {_RENAMED.get(name, name): with_todays_names(item) for name, item in settings.items()}
+    return {**_SINCE.get(str(settings.get("class")), {}), **renamed}
 
 
 def file_digest(path: str | Path) -> str:

@@ -61,12 +61,17 @@ def work(tasks: Sequence[CellTask], jobs: int) -> Generator[tuple[CellTask, Cell
     tasks : sequence of CellTask
         Started in this order.
     jobs : int
-        How many at a time.
+        How many at a time; 0 computes one after the other in this process.
 
     Yields
     ------
     task, outcome : CellTask, Cell or Failure
     """
+    if jobs == 0:
+        for task in tasks:
+            answer = _compute(task)
+            yield task, answer if isinstance(answer, Cell) else Failure(task, *answer)
+        return
     waiting = list(reversed(tasks))
     busy: dict[Connection, tuple[_Worker, CellTask]] = {}
     idle: list[_Worker] = []

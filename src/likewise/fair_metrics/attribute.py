@@ -21,6 +21,7 @@ from likewise.fair_metrics.attribute_values import (
 )
 from likewise.fair_metrics.glm import Penalty, fit_glm
 from likewise.fair_metrics.learner import Features, SubspaceLearner
+from likewise.fair_metrics.swallowed import who_swallows
 
 __all__ = ["AttributeSubspace"]
 
@@ -143,7 +144,9 @@ class AttributeSubspace(SubspaceLearner):
             directions[attribute.name] = learned
             rows += [learned, *(features.where.unit(i)[None, :] for i in attribute.own)]
         told = [_told(attribute.name, features) for attribute in attributes]
-        self._learned(Subspace.from_directions(np.concatenate(rows)), features, told)
+        subspace = Subspace.from_directions(np.concatenate(rows))
+        own = sorted({i for attribute in attributes for i in attribute.own})
+        self._learned(subspace, features, told, who_swallows(features.phi, directions, own, subspace))
         self.directions_ = directions
         self.kinds_ = {a.name: kind for a, kind in zip(attributes, kinds, strict=True)}
         return self

@@ -23,6 +23,8 @@ from likewise.fair_metrics.learner import Features
 from likewise.fair_metrics.metric import FairMetric
 from likewise.fair_metrics.naming import ColumnPlaces
 from likewise.fair_metrics.stability import Stability, bootstrap_angles
+from likewise.fair_metrics.swallowed import MOST, share_swallowed
+from likewise.fair_metrics.uneven_columns import uneven_columns
 
 __all__ = ["diagnose"]
 
@@ -109,6 +111,7 @@ def diagnose(
     probes = _probe_both(views, y[rows], classes=classes, folds=folds, seed=spawn_seeds(rng, 1)[0])
     shares, total = _variance_removed(features.where, before, after)
     notes = [*_notes(metric, found, before, after), *_notes_on_scores(probes, shares)]
+    notes += _notes_on_space(features, metric, found)
     stability: Stability | None = None
     rows_learned, params, reason = _resampling(metric, learner, X, attribute, learned_on, fit_params)
     if n_resamples and not reason:
@@ -254,6 +257,31 @@ def _notes(metric: FairMetric, found: Attribute, before: FloatArray, after: Floa
                 "left, which the probes do not use."
             )
     return notes
+
+
+def _notes_on_space(features: Features, metric: FairMetric, found: Attribute) -> list[str]:
+    """What to know of the distances themselves: a metric that takes nearly everything, columns that mislead."""
+    notes = []
+    share = share_swallowed(
+        features.phi.astype(float), metric.null_space, _own_columns(metric, features, found)
+    )
+    if share > MOST:
+        notes.append(
+            f"{share:.0%} of the variance of the other columns costs nothing ({metric.null_space.dim} of "
+            f"{metric.n_features} directions): people who differ in nearly everything are comparable. Name fewer "
+            "attributes, or merge rare values of one."
+        )
+    for name, why in uneven_columns(features.phi, features.where).items():
+        notes.append(
+            f"Distances in {name!r} mislead: {why}, so a standardised difference calls small amounts nothing. Give the "
+            "metric a better scale: sign(x)·log(1 + |x|), ranks, or a column for value-or-not beside the amount."
+        )
+    return notes
+
+
+def _own_columns(metric: FairMetric, features: Features, found: Attribute) -> list[int]:
+    told = [name for name in metric.sensitive_features if features.where.has(name)]
+    return sorted({*found.own, *(i for name in told for i in features.where.find(name))})
 
 
 def _notes_on_scores(probes: tuple[ProbeScores, ...], shares: dict[str, float]) -> list[str]:

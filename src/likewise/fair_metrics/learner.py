@@ -125,9 +125,16 @@ class SubspaceLearner(BaseEstimator):
             del self.feature_names_in_
 
     def _learned(
-        self, subspace: Subspace, features: Features, sensitive_features: Iterable[str | None] = ()
+        self,
+        subspace: Subspace,
+        features: Features,
+        sensitive_features: Iterable[str | None] = (),
+        swallowed: str | None = None,
     ) -> None:
-        """Store the subspace and the metric that ignores it, which was told that some columns are sensitive."""
+        """Store the subspace and the metric that ignores it, which was told that some columns are sensitive.
+
+        `swallowed` says how much of the table it takes and why, where that is too much.
+        """
         weight = check_number(self.weight, owner=type(self).__name__, name="weight", low=0.0, high=1.0)
         self.subspace_ = subspace
         self.metric_ = FairMetric.from_subspace(
@@ -137,11 +144,13 @@ class SubspaceLearner(BaseEstimator):
             feature_names=features.where.names,
             sensitive_features=[name for name in sensitive_features if name is not None],
         )
-        warn_if_all_is_free(self.metric_, owner=type(self).__name__)
+        warn_if_all_is_free(self.metric_, owner=type(self).__name__, swallowed=swallowed)
 
 
-def warn_if_all_is_free(metric: FairMetric, *, owner: str) -> None:
+def warn_if_all_is_free(metric: FairMetric, *, owner: str, swallowed: str | None = None) -> None:
     """Give a `UserWarning` where Σ = 0: everybody is comparable with everybody, whatever they differ in.
+
+    And where it is nearly so, which `swallowed` tells.
 
     Examples
     --------
@@ -153,7 +162,15 @@ def warn_if_all_is_free(metric: FairMetric, *, owner: str) -> None:
         warnings.warn(
             f"{owner}: the metric is zero: all of its {metric.n_features} directions are free, so everybody is "
             "comparable with everybody. Name fewer columns as sensitive, or fewer directions; a weight above 0 keeps "
-            "some of the cost.",
+            f"some of the cost.{'' if swallowed is None else f' ({swallowed}.)'}",
+            UserWarning,
+            stacklevel=4,
+        )
+    elif swallowed is not None and metric.weight == 0.0:
+        warnings.warn(
+            f"{owner}: {swallowed}: people who differ in nearly everything are comparable. Name fewer attributes or "
+            "merge rare values of one; raise 'regularization'; or make only the columns themselves free with "
+            "ExpertSubspace.",
             UserWarning,
             stacklevel=4,
         )

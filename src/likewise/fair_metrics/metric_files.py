@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import atomic_path
+from likewise.core.plain_forms import Fields, ListOf, Maybe, OneOf, Whole, check_form
+from likewise.core.tensor_files import read_description, read_tensors
 from likewise.fair_metrics.feature_maps import is_encoder
 
 if TYPE_CHECKING:
@@ -23,6 +24,18 @@ __all__ = ["load_metric", "save_metric"]
 _KEY = "likewise"
 _KIND = "fair_metric"
 _SCHEMA = 1
+_FORM = Fields(
+    {
+        "kind": OneOf((_KIND,)),
+        "schema": Whole(),
+        "scale": float,
+        "feature_names": Maybe(ListOf(str)),
+        "domain": Maybe(dict),
+    },
+    # Files of earlier versions do not have these.
+    {"sensitive_features": ListOf(str)},
+    more=True,
+)
 
 
 def save_metric(metric: FairMetric, path: str | os.PathLike[str], *, feature_map: bool = True) -> None:
@@ -53,15 +66,15 @@ def load_metric(path: str | os.PathLike[str]) -> FairMetric:
     from likewise.fair_metrics.metric import FairMetric
 
     where = Path(path)
-    metadata, arrays = _read(where)
+    description, arrays = _read(where)
     try:
-        description = json.loads(metadata.get(_KEY, "{}"))
         if description.get("kind") != _KIND:
             raise FormatError(
                 f"{where.name} is no fair metric (kind {description.get('kind')!r}). "
                 "Pass a file that FairMetric.save wrote."
             )
-        schema = int(description["schema"])
+        check_form(description, _FORM, "its description")
+        schema = description["schema"]
         if schema > _SCHEMA:
             raise FormatError(
                 f"{where.name} was written by a newer version (schema {schema}; this one reads up to {_SCHEMA}). "
@@ -76,22 +89,21 @@ def load_metric(path: str | os.PathLike[str]) -> FairMetric:
             # Files of earlier versions do not say.
             description.get("sensitive_features", ()),
         )
-    except FormatError:
-        raise
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+    except FormatError as error:
+        if str(error).startswith(where.name):
+            raise
+        raise FormatError(
+            f"{where.name} is damaged: {str(error).rstrip('.')}. Save the metric again."
+        ) from error
+    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise FormatError(f"{where.name} is damaged: {error}. Save the metric again.") from error
 
 
-def _read(path: Path) -> tuple[dict[str, str], dict[str, Any]]:
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     if not path.is_file():
         raise FileNotFoundError(f"FairMetric.load: there is no file {str(path)!r}.")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise FormatError(
-            f"{path.name} is no readable safetensors file: {error}. It is damaged or of another kind."
-        ) from error
+    metadata, arrays = read_tensors(path, "numpy")
+    return read_description(metadata, _KEY, path.name), arrays
 
 
 def _domain(state: dict[str, Any] | None) -> Any:

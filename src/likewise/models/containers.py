@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from likewise.core.errors import FormatError
+from likewise.core.tensor_files import MAX_HEADER
 
 __all__ = ["Container", "check_archive", "find_container"]
 
@@ -24,6 +25,7 @@ Container: TypeAlias = Literal[
 MAX_UNPACKED = 4 * 2**30
 MAX_RATIO = 200
 SMALL = 64 * 2**20
+MAX_MEMBERS = 100_000
 
 _COMPRESSED = {
     b"\x1f\x8b": "gzip",
@@ -102,6 +104,11 @@ def check_archive(data: bytes, name: str) -> zipfile.ZipFile:
     ...
     likewise.core.errors.FormatError: model.skops is a damaged zip archive: File is not a zip file. Save the model again.
     """
+    members = data.count(b"PK\x01\x02")
+    if members > MAX_MEMBERS:
+        raise FormatError(
+            f"{name} is a zip archive of {members:,} files, which no model is. It was not opened."
+        )
     try:
         archive = zipfile.ZipFile(BytesIO(data))
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
@@ -141,7 +148,7 @@ def _zip_kind(archive: zipfile.ZipFile, name: str) -> Container:
 
 def _safetensors(data: bytes, name: str) -> Container | None:
     length = int.from_bytes(data[:8], "little")
-    if len(data) < 10 or data[8:9] != b"{" or length > min(len(data) - 8, 100 * 2**20):
+    if len(data) < 10 or data[8:9] != b"{" or length > min(len(data) - 8, MAX_HEADER):
         return None
     try:
         header = json.loads(data[8 : 8 + length])
@@ -162,6 +169,11 @@ def _safetensors(data: bytes, name: str) -> Container | None:
 def _json_model(data: bytes, name: str) -> Container | None:
     if data[:1] != b"{" and data[:2] != b"\xef\xbb":
         return None
+    if len(data) > SMALL:
+        # Parsed, JSON can take a hundred times its bytes; the process that loads the model is limited.
+        if b'"learner"' in data[:4096]:
+            return "xgboost"
+        raise FormatError(f"{name} is no XGBoost model. {_READABLE}")
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:

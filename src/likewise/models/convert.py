@@ -28,7 +28,8 @@ def as_model(
     model : object
         A torch module; a fitted scikit-learn estimator or pipeline; an XGBoost, LightGBM or CatBoost model, native or
         wrapped; an onnxruntime session, a path to an ``.onnx`` file, its bytes or an onnx ``ModelProto``; a function
-        that returns probabilities; or a `Model`, which is returned as it is.
+        that returns probabilities; a file that `likewise.models.model_files.read_model` opened; or a `Model`, which
+        is returned as it is.
     loss : {"cross_entropy", "hinge", "zero_one", "squared"}, Loss or callable, default="cross_entropy"
         What a prediction costs; "squared" for regression; a callable is a per-row torch loss (see `CustomLoss`).
     classes : array-like, optional
@@ -54,6 +55,8 @@ def as_model(
         return model
     as_loss(loss)
     choices: dict[str, Any] = {"loss": loss, "classes": classes}
+    if type(model).__name__ == "IsolatedFile":
+        return _isolated(model, takes_frame=takes_frame, output=output, **choices)
     own = getattr(model, "__likewise_model__", None)
     if own is not None and not isinstance(model, type):
         found = own(**choices)
@@ -101,6 +104,13 @@ def _estimator_or_function(model: Any, *, takes_frame: bool | None, output: Any,
         "or a function that returns probabilities",
         got=type(model).__name__,
     )
+
+
+def _isolated(model: Any, **choices: Any) -> Model:
+    from likewise.models.isolated.model_file import IsolatedFile
+
+    assert isinstance(model, IsolatedFile)
+    return model.model(**choices)
 
 
 def _library(model: Any) -> str | None:

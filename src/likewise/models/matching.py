@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.core.errors import InputError
+from likewise.core.text import folded
 from likewise.models.model_rows import are_made_up, same_words
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from likewise.models import Model
     from likewise.models.model_files import LoadedModel
 
-__all__ = ["Matched", "match_model", "name_classes"]
+__all__ = ["Matched", "match_model", "model_columns", "name_classes"]
 
 # Two classes that are only numbered, so that the target's words can be put in their place.
 _TWO_CLASSES = (["0", "1"], ["False", "True"], ["-1", "1"])
@@ -54,6 +55,42 @@ class Matched:
         return self.model.predict(rows if self.model.takes_frame else self.domain.encode_array(rows))
 
 
+def model_columns(loaded: LoadedModel) -> tuple[tuple[str, ...] | None, int | None, Any]:
+    """Return what a model says of the table it was made on.
+
+    Returns
+    -------
+    columns : tuple of str or None
+        The table's columns, where the model names them.
+    width : int or None
+        How many columns it takes.
+    encoder : TabularDomain or None
+        How it encodes a table itself.
+    """
+    model = _adapter(loaded.native, "auto", None)
+    if model.encoder is not None:
+        return tuple(column.name for column in model.encoder.columns_), None, model.encoder
+    names = model.feature_names
+    if names is None or are_made_up(names):
+        return None, model.n_features, None
+    return names, model.n_features, None
+
+
+def _adapter(native: Any, loss: str, takes_frame: bool | None) -> Model:
+    """Return the model behind the common contract; under "auto" by the squared error where it predicts numbers."""
+    from likewise.models import as_model
+
+    if loss != "auto":
+        return as_model(native, loss=loss, takes_frame=takes_frame)
+    try:
+        return as_model(native, loss="cross_entropy", takes_frame=takes_frame)
+    except InputError as error:
+        try:
+            return as_model(native, loss="squared", takes_frame=takes_frame)
+        except InputError:
+            raise error from None
+
+
 def match_model(
     loaded: LoadedModel,
     frame: pd.DataFrame,
@@ -87,18 +124,15 @@ def match_model(
     takes : {"auto", "table", "encoded"}
         What the user says the model takes.
     loss : str
+        As in `as_model`; "auto" is the cross-entropy, or the squared error of a model that predicts numbers.
 
     Returns
     -------
     Matched
     """
-    from likewise.models import as_model
-
     function = loaded.container == "import path" and _is_function(loaded.native)
     wanted = {"table": True, "encoded": False}.get(takes, True if function else None)
-    model = as_model(
-        loaded.native, loss=loss, takes_frame=None if takes != "auto" and not function else wanted
-    )
+    model = _adapter(loaded.native, loss, None if takes != "auto" and not function else wanted)
     own = getattr(model, "encoder", None)
     if own is not None:
         return _with_own_encoder(model, own, frame, immutable, widen)
@@ -252,7 +286,7 @@ def _array(labels: list[Any]) -> np.ndarray[Any, Any]:
 
 def _left_out(frame: pd.DataFrame, columns: Sequence[str]) -> str:
     rest = [name for name in frame.columns if name not in set(columns)]
-    return f"the model does not use {', '.join(rest[:8])}; left out." if rest else ""
+    return f"the model does not use {folded(rest)}; left out." if rest else ""
 
 
 def _is_function(native: Any) -> bool:

@@ -108,6 +108,11 @@ class Model(ABC):
         return self._classes
 
     @property
+    def adapter(self) -> str:
+        """What is between the contract and the model: the name of this class, or of the one where the model runs."""
+        return type(self).__name__
+
+    @property
     def known_classes(self) -> np.ndarray[Any, Any] | None:
         """Class labels if there are any and they are known already, else None."""
         return self._classes

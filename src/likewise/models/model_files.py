@@ -1,24 +1,28 @@
 """Models from files, safely: what a file is comes from its content, and nothing in it runs unless allowed.
 
-Read without any risk of running code: the package's own files (safetensors and JSON), ONNX, XGBoost, LightGBM,
-CatBoost, and skops with the types it lists. Pickle, joblib, torch's pickles, TorchScript and .pt2 need permission.
+The package's own files (safetensors and JSON) are read here. ONNX, XGBoost, LightGBM, CatBoost and skops (with the
+types it lists) run no code, but their libraries believe what they read: they are loaded and asked in a process of
+their own (`likewise.models.isolated`) unless the user trusts the file. Pickle, joblib, torch's pickles, TorchScript
+and .pt2 are programs, need permission, and then run here: no limit would hold them.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
+import importlib.util
 import operator
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, bad_parameter
 from likewise.core.extras import require
+from likewise.core.tensor_files import check_header, read_description
 from likewise.models.containers import Container, check_archive, find_container
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
@@ -26,15 +30,22 @@ from likewise.models.model import Model
 from likewise.models.pickles import check_allowed, load_unsafe
 from likewise.models.sidecars import read_sidecar
 
-__all__ = ["LoadedModel", "load_model", "read_model"]
+__all__ = ["LoadedModel", "load_model", "read_described", "read_model", "read_tried"]
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _RUNS_CODE = ("pickle", "torch", "torchscript", "pt2")
+# A file is read whole.
+MAX_FILE = 4 * 2**30
+
+# Types in every pipeline with a column transformer that skops asks about: the type of an array's cells, and a list of
+# column names. Neither holds code.
+_HARMLESS = frozenset({"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"})
 
 # The rooms above this one that write files of their own: kind in the file, and who reads it.
 _READERS = {"estimator": "likewise.estimators.network_classifier:NetworkClassifier.load"}
 # The same for kinds that a description beside a model file names.
 _SIDECAR_READERS = {
+    "graph_smoothing": "likewise.postprocessing.smoothing_files:load_smoothing",
     "boosting": "likewise.estimators.boosting_files:load_boosting",
     "twin_consensus": "likewise.postprocessing.consensus_files:load_consensus",
 }
@@ -47,7 +58,8 @@ class LoadedModel:
     Parameters
     ----------
     native : object
-        What the file or the import path gave: an estimator, a booster, a session, a module, a function.
+        What the file or the import path gave: an estimator, a booster, a session, a module, a function; an
+        `IsolatedFile` where it runs in a process of its own.
     container : str
         What the file was; "import path" for one.
     """
@@ -64,6 +76,7 @@ def load_model(
     takes_frame: bool | None = None,
     allow_pickle: bool = False,
     trusted: Sequence[str] = (),
+    trust: bool = False,
 ) -> Model:
     """Load a model from a file or an import path.
 
@@ -79,6 +92,10 @@ def load_model(
         what that means.
     trusted : sequence of str, default=()
         Types in a skops file to trust beyond those that skops knows.
+    trust : bool, default=False
+        Whether to load the files of other libraries into this process, which is faster to start. A malformed file
+        can then crash it, fill the memory or never end. By default they run in a process of their own with limits on
+        memory, time and files, without network where the system allows that; answers are the same.
 
     Returns
     -------
@@ -98,7 +115,7 @@ def load_model(
     ...
     likewise.core.errors.InputError: load_model: there is no file 'model.onx'. Pass the path of a model file, or package.module:attribute.
     """
-    found = read_model(source, allow_pickle=allow_pickle, trusted=trusted)
+    found = read_model(source, allow_pickle=allow_pickle, trusted=trusted, trust=trust)
     return as_model(found.native, loss=loss, classes=classes, takes_frame=takes_frame)
 
 
@@ -107,13 +124,14 @@ def read_model(
     *,
     allow_pickle: bool = False,
     trusted: Sequence[str] = (),
+    trust: bool = False,
     sidecar: bool = True,
 ) -> LoadedModel:
     """Load what a file or an import path holds, without wrapping it; see `load_model`.
 
     Parameters
     ----------
-    source, allow_pickle, trusted
+    source, allow_pickle, trusted, trust
         As in `load_model`.
     sidecar : bool, default=True
         Whether a description beside the file (``model.ubj.likewise.json``) says what the file is part of.
@@ -134,26 +152,78 @@ def read_model(
         raise bad_parameter(
             "load_model", "source", allowed="one file", got=f"the folder or device {str(source)!r}"
         )
-    data = path.read_bytes()
+    data = _read_whole(path)
     about = read_sidecar(path, data) if sidecar else None
-    if about is not None:
-        reader = _reader(_SIDECAR_READERS, about["likewise"], path)
-        return LoadedModel(reader(path, trusted=trusted), "likewise")
+    reader = None if about is None else _reader(_SIDECAR_READERS, about["likewise"], path)
     kind = find_container(data, path.name)
     if kind in _RUNS_CODE:
+        if reader is not None:
+            raise FormatError(f"{path.name} is no file that likewise writes. Save the model again.")
         check_allowed(kind, path, allow_pickle=allow_pickle)
         return LoadedModel(load_unsafe(kind, data, path), kind)
+    if not trust and kind != "likewise":
+        from likewise.models.isolated.model_file import IsolatedFile
+
+        found = IsolatedFile(path, kind, trusted=trusted, sidecar=reader is not None)
+        return LoadedModel(found, kind if reader is None else "likewise")
+    if reader is not None:
+        return LoadedModel(reader(path, trusted=trusted, trust=True), "likewise")
     return LoadedModel(_LOADERS[kind](data, path, trusted), kind)
+
+
+def read_tried(source: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> LoadedModel:
+    """Load a file into this process, once a process of its own has loaded it without harm.
+
+    For who needs the library's own object, as the loaders of estimators do that are files of other libraries.
+
+    Parameters
+    ----------
+    source : path-like
+        A description beside it is not looked at.
+    trusted : sequence of str, default=()
+        As in `load_model`.
+
+    Returns
+    -------
+    LoadedModel
+    """
+    first = read_model(source, trusted=trusted, sidecar=False)
+    if first.container == "likewise":
+        return first
+    first.native.close()
+    return read_model(source, trusted=trusted, trust=True, sidecar=False)
+
+
+def read_described(path: Path, about: Any, *, trusted: Sequence[str] = (), trust: bool = False) -> Any:
+    """Return the model of a file whose description is at hand, and not beside it.
+
+    Parameters
+    ----------
+    path : Path
+    about : dict
+        As `read_sidecar` gives it.
+    trusted, trust
+        As in `load_model`; without trust the file is tried in a process of its own first.
+    """
+    kind = about.get("likewise") if isinstance(about, dict) else None
+    return _reader(_SIDECAR_READERS, kind, path)(path, trusted=trusted, trust=trust, about=about)
+
+
+def _read_whole(path: Path) -> bytes:
+    size = path.stat().st_size
+    if size > MAX_FILE:
+        raise FormatError(
+            f"{path.name} has {size:,} bytes, and models of more than {MAX_FILE:,} are not read from a file. "
+            "Load it yourself, and pass it as package.module:attribute."
+        )
+    return path.read_bytes()
 
 
 def _imported(source: str) -> Any:
     """Import ``package.module:attribute``, also from the current folder, as ``python -m`` would."""
     module_name, _, attribute = source.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module_name)
+        found: Any = _import_here(module_name)
     except ModuleNotFoundError as error:
         if error.name is not None and module_name.split(".")[0] == error.name.split(".")[0]:
             raise InputError(
@@ -175,14 +245,36 @@ def _imported(source: str) -> Any:
     return found
 
 
+def _import_here(name: str) -> Any:
+    """Import a module, of the current folder if it is there; nothing else there hides an installed package."""
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        # What the module itself imports may stand beside it, but comes after what is installed.
+        sys.path.append(here)
+    first = name.partition(".")[0]
+    spec = PathFinder.find_spec(first, [here]) if first not in sys.modules else None
+    if spec is not None and spec.loader is not None:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[first] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[first]
+            raise
+    return importlib.import_module(name)
+
+
 def _own(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
-    length = int.from_bytes(data[:8], "little")
-    about = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["likewise"])
+    try:
+        about = read_description(check_header(path), "likewise", path.name)
+    except FormatError as error:
+        reason = str(error).removeprefix(f"{path.name} is damaged: ").rstrip(".")
+        raise FormatError(f"{path.name} is damaged: {reason}. Save the model again.") from error
     return _reader(_READERS, about.get("kind"), path)(path)
 
 
 def _reader(readers: Mapping[str, str], kind: Any, path: Path) -> Callable[..., Any]:
-    if kind not in readers:
+    if not isinstance(kind, str) or kind not in readers:
         raise FormatError(f"{path.name} was written by likewise, but holds no model (kind {kind!r}).")
     module, _, names = readers[kind].partition(":")
     found: Callable[..., Any] = operator.attrgetter(names)(importlib.import_module(module))
@@ -191,19 +283,16 @@ def _reader(readers: Mapping[str, str], kind: Any, path: Path) -> Callable[..., 
 
 def _onnx(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
     from likewise.models.onnx_model import open_session
-    from likewise.models.trial_process import try_model
 
     require("onnxruntime", extra="onnx", why="Reading an ONNX model")
-    try_model("onnx", path)
     return open_session(path)
 
 
 def _boosted(kind: str) -> Callable[[bytes, Path, Sequence[str]], Any]:
     def load(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
-        from likewise.models.trial_process import load_boosted, try_model
+        from likewise.models.boosted_files import load_boosted
 
-        try_model(kind, path)
-        return load_boosted(kind, data)
+        return load_boosted(kind, data, path.name)
 
     return load
 
@@ -212,16 +301,17 @@ def _skops(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
     io = require("skops.io", extra="skops", why="Reading a skops file")
     check_archive(data, path.name)
     try:
-        unknown = [name for name in io.get_untrusted_types(data=data) if name not in trusted]
+        found = io.get_untrusted_types(data=data)
     except Exception as error:
         raise FormatError(f"{path.name} is a damaged skops file: {error}. Save the model again.") from error
+    unknown = [name for name in found if name not in trusted and name not in _HARMLESS]
     if unknown:
         raise InputError(
             f"{path.name} contains types that skops does not know to be harmless: {', '.join(unknown)}. "
-            "Nothing was loaded. If you know them, name each: trusted=[...] (--trust TYPE)."
+            "Nothing was loaded. If you know them, name each: trusted=[...] (--trust-type TYPE)."
         )
     try:
-        return io.loads(data, trusted=list(trusted))
+        return io.loads(data, trusted=[name for name in found if name in trusted or name in _HARMLESS])
     except Exception as error:
         raise FormatError(
             f"{path.name} cannot be loaded: {type(error).__name__}: {error}. Save the model again with the "

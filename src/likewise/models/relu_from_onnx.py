@@ -96,9 +96,8 @@ def _layers(onnx: Any, chain: list[tuple[Any, int]], known: dict[str, FloatArray
     weights: list[FloatArray] = []
     biases: list[FloatArray] = []
     matrix, offset = np.eye(width), np.zeros(width)
-    # Sizes of what is added up before the first ReLU: means that a scaler takes off cancel in its bias.
-    per_unit, without = np.eye(width), np.zeros(width)
-    first: tuple[FloatArray, FloatArray] | None = None
+    # Sizes of what the graph adds up before the first ReLU; means that a scaler takes off may cancel there.
+    sizes = np.eye(width), np.zeros(width)
     ended = False
     for node, at in chain:
         if node.op_type in _NOTHING:
@@ -110,22 +109,21 @@ def _layers(onnx: Any, chain: list[tuple[Any, int]], known: dict[str, FloatArray
                 raise _refused("a Sigmoid has several outputs")
             ended = True
         elif node.op_type == "Relu":
-            first = first or (per_unit, without)
             weights.append(matrix)
             biases.append(offset)
             matrix, offset = np.eye(len(matrix)), np.zeros(len(matrix))
         else:
             step, shift = _affine(onnx, node, at, known, len(matrix))
             matrix, offset = step @ matrix, step @ offset + shift
-            if first is None:
-                per_unit, without = np.abs(step) @ per_unit, np.abs(step) @ without + np.abs(shift)
+            if not weights:
+                sizes = np.abs(step) @ sizes[0], np.abs(step) @ sizes[1] + np.abs(shift)
         if matrix.size > _MOST:
             raise _refused("it is too large")
     weights.append(matrix)
     biases.append(offset)
     if not all(np.isfinite(part).all() for part in (*weights, *biases)):
         raise _refused("some of its weights are not finite")
-    return ReluNetwork(tuple(weights), tuple(biases), 8.0 * 2.0**-24, first or (per_unit, without))
+    return ReluNetwork(tuple(weights), tuple(biases), 8.0 * 2.0**-24, sizes)
 
 
 def _affine(

@@ -104,6 +104,9 @@ def read_relu_network(model: Any) -> ReluNetwork:
         from likewise.models.relu_from_sklearn import relu_from_layers
 
         return relu_from_layers(model.layers)
+    if hasattr(model, "read_network"):
+        found: ReluNetwork = model.read_network()
+        return found
     from likewise.models.relu_from_torch import is_torch_module, relu_from_torch
 
     module = getattr(model, "module", model)

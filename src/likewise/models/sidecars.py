@@ -15,11 +15,14 @@ import numpy as np
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import atomic_path
+from likewise.core.plain_forms import Fields, Whole, check_form
 
-__all__ = ["plain_value", "read_sidecar", "sidecar_path", "write_with_sidecar"]
+__all__ = ["find_sidecar", "plain_value", "read_sidecar", "sidecar_path", "write_with_sidecar"]
 
 SUFFIX = ".likewise.json"
+MAX_SIZE = 64 * 2**20
 _SCHEMA = 1
+_FORM = Fields({"likewise": str, "schema": Whole(), "sha256": str}, more=True)
 
 
 def sidecar_path(path: str | os.PathLike[str]) -> Path:
@@ -79,9 +82,10 @@ def read_sidecar(path: str | os.PathLike[str], data: bytes | None = None) -> dic
     if not where.is_file():
         return None
     try:
-        about = json.loads(where.read_text(encoding="utf-8"))
-        kind, schema, expected = str(about["likewise"]), int(about["schema"]), str(about["sha256"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        check_form(where.stat().st_size, Whole(0, MAX_SIZE), "its size")
+        about = check_form(json.loads(where.read_text(encoding="utf-8")), _FORM, "it")
+        kind, schema, expected = about["likewise"], about["schema"], about["sha256"]
+    except (ValueError, RecursionError) as error:
         raise FormatError(
             f"{where.name} is damaged ({type(error).__name__}: {error}). Save the model again."
         ) from error
@@ -95,6 +99,27 @@ def read_sidecar(path: str | os.PathLike[str], data: bytes | None = None) -> dic
             f"{where.name} describes another file than {Path(path).name}. Move the two together, or save again."
         )
     return dict(about)
+
+
+def find_sidecar(path: Path, kind: str, what: str, about: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the description of a model file, which must be of a kind.
+
+    Parameters
+    ----------
+    path : Path
+        Of the model file.
+    kind : str
+    what : str
+        The kind in words.
+    about : dict, optional
+        The description, where it is known already.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"load: there is no file {str(path)!r}.")
+    found = read_sidecar(path) if about is None else about
+    if found is None or found.get("likewise") != kind:
+        raise FormatError(f"{path.name} has no {sidecar_path(path).name} of {what} beside it.")
+    return found
 
 
 def plain_value(value: Any, *, owner: str, what: str) -> Any:

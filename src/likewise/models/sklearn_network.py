@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
 from likewise.core.arrays import FloatArray
-from likewise.models.model import DifferentiableModel
+from likewise.models.layered_model import LayeredModel, Layers
 from likewise.models.model_rows import named
 from likewise.models.sklearn_model import SklearnModel
-
-if TYPE_CHECKING:
-    from likewise.models.oracle import Oracle
 
 __all__ = ["Layers", "SklearnNetwork", "from_sklearn"]
 
 
-@dataclass(frozen=True, eq=False)
-class Layers:
-    """Weights (out, in) and biases (out,) from input to output, and the activation between them."""
-
-    weights: tuple[FloatArray, ...]
-    biases: tuple[FloatArray, ...]
-    activation: str = "identity"
-
-    def scores(self, X: FloatArray) -> FloatArray:
-        """Return the network's outputs (n, C), or (n, 1)."""
-        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            X = X @ weight.T + bias
-            if i < len(self.weights) - 1:
-                X = _activate(X, self.activation)
-        return X
-
-
-class SklearnNetwork(SklearnModel, DifferentiableModel):
+class SklearnNetwork(SklearnModel, LayeredModel):
     """A scikit-learn model that is exactly a linear model or an MLP of its numeric input.
 
     Losses are the estimator's own, as in `SklearnModel`; gradients come from the same weights, read when the model
@@ -56,29 +35,6 @@ class SklearnNetwork(SklearnModel, DifferentiableModel):
         super().__init__(estimator, **choices)
         self.layers = layers
         self.n_features = int(layers.weights[0].shape[1])
-
-    def gradient_oracle(self, dtype: Any = None) -> Oracle:
-        """Return an `MLPOracle` of the estimator's weights, float64 by default."""
-        import torch
-
-        from likewise.models.mlp import MLPOracle
-        from likewise.models.oracle import as_dtype
-
-        wanted = as_dtype(dtype, torch.float64)
-        weights, biases = (
-            [torch.tensor(np.ascontiguousarray(part), dtype=wanted) for part in parts]
-            for parts in (self.layers.weights, self.layers.biases)
-        )
-        return MLPOracle(weights, biases, self.layers.activation, self.loss)
-
-    def linear_form(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return (coef (C, d), intercept (C,)) for a linear model, None for an MLP."""
-        if len(self.layers.weights) > 1:
-            return None
-        coef, intercept = self.layers.weights[0], self.layers.biases[0]
-        if len(coef) == 1 and not self.loss.regression:
-            return np.vstack([-coef / 2, coef / 2]), np.concatenate([-intercept / 2, intercept / 2])
-        return coef, intercept
 
 
 def from_sklearn(estimator: Any, **choices: Any) -> SklearnModel:
@@ -195,11 +151,3 @@ def _agrees(model: SklearnModel, layers: Layers) -> bool:
         scores = np.asarray(softmax(scores, axis=1))
     answer = answer.reshape(len(probes), -1)
     return answer.shape == scores.shape and bool(np.allclose(answer, scores, rtol=1e-6, atol=1e-8))
-
-
-def _activate(u: FloatArray, name: str) -> FloatArray:
-    if name == "relu":
-        return np.maximum(u, 0.0)
-    if name == "tanh":
-        return np.tanh(u)
-    return u if name == "identity" else np.asarray(0.5 * (1.0 + np.tanh(0.5 * u)))

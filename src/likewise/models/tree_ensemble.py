@@ -229,6 +229,9 @@ def read_trees(model: Any) -> TreeEnsemble:
     array([[1., 0.],
            [0., 1.]])
     """
+    if isinstance(model, Model) and hasattr(model, "read_trees"):
+        found: TreeEnsemble = model.read_trees()
+        return found
     inner = model.estimator if isinstance(model, Model) and hasattr(model, "estimator") else model
     roots = {kind.__module__.split(".")[0] for kind in type(inner).__mro__}
     if "xgboost" in roots:

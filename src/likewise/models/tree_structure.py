@@ -10,7 +10,7 @@ import numpy as np
 
 from likewise.core.errors import FormatError
 
-__all__ = ["check_lightgbm", "check_xgboost"]
+__all__ = ["check_lightgbm", "check_tree", "check_xgboost"]
 
 
 def check_xgboost(document: Mapping[str, Any]) -> None:
@@ -40,7 +40,7 @@ def check_xgboost(document: Mapping[str, Any]) -> None:
         _among(where, "splits on feature", _integers(tree["split_indices"])[inner], n_features)
         if (inner != (right >= 0)).any():
             raise FormatError(f"{where} has a node with one child only")
-        _check_tree(where, np.stack([left, right], axis=1), inner)
+        check_tree(where, np.stack([left, right], axis=1), inner)
         _check_categories(where, tree, len(left))
 
 
@@ -96,7 +96,7 @@ def _check_lightgbm_tree(where: str, lines: Mapping[str, str], n_features: int) 
     n_nodes = 2 * n_leaves - 1
     everything = np.full((n_nodes, 2), -1, dtype=np.int64)
     everything[: n_leaves - 1] = numbered
-    _check_tree(where, everything, np.arange(n_nodes) < n_leaves - 1)
+    check_tree(where, everything, np.arange(n_nodes) < n_leaves - 1)
     _check_lightgbm_categories(where, lines, _integers(arrays[2]), arrays[1])
 
 
@@ -114,7 +114,7 @@ def _check_lightgbm_categories(
     _among(where, "splits on category set", index.astype(np.int64), len(bounds) - 1)
 
 
-def _check_tree(where: str, children: np.ndarray[Any, Any], inner: np.ndarray[Any, Any]) -> None:
+def check_tree(where: str, children: np.ndarray[Any, Any], inner: np.ndarray[Any, Any]) -> None:
     """Follow every node once from the root; a node met twice is a loop, one out of range points nowhere."""
     seen = np.zeros(len(inner), dtype=bool)
     level = np.array([0])

@@ -12,7 +12,7 @@ from likewise.models.categories import xgboost_categories
 from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
 from likewise.models.tree_structure import check_xgboost
 
-__all__ = ["read_xgboost"]
+__all__ = ["kept_rounds", "kept_trees", "read_xgboost"]
 
 
 def read_xgboost(model: Any) -> TreeEnsemble:
@@ -47,7 +47,7 @@ def read_xgboost(model: Any) -> TreeEnsemble:
         raise InputError(
             f"read_trees: XGBoost's {objective} transforms the sum of its trees; only plain sums are read."
         )
-    trees, groups = _trees(learner["gradient_booster"]["model"], _rounds(model))
+    trees, groups = kept_trees(learner["gradient_booster"]["model"], kept_rounds(model))
     n_classes = int(learner["learner_model_param"]["num_class"])
     width = max(1, n_classes)
     names = learner.get("feature_names") or None
@@ -69,7 +69,7 @@ def _is_regression(objective: str) -> bool:
     return objective.startswith(("reg:", "count:")) and objective != "reg:logistic"
 
 
-def _rounds(model: Any) -> int | None:
+def kept_rounds(model: Any) -> int | None:
     """How many rounds the wrapper's own `predict` uses; None for all."""
     if not hasattr(model, "get_booster") or getattr(model, "early_stopping_rounds", None) is None:
         return None
@@ -79,7 +79,8 @@ def _rounds(model: Any) -> int | None:
         return None
 
 
-def _trees(model: Any, rounds: int | None) -> tuple[list[Any], list[int]]:
+def kept_trees(model: Any, rounds: int | None) -> tuple[list[Any], list[int]]:
+    """Trees of the JSON's ``gradient_booster.model`` up to a round, and the class of each."""
     trees, groups = model["trees"], [int(group) for group in model["tree_info"]]
     if rounds is None:
         return trees, groups

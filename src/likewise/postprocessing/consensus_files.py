@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.core.errors import FormatError, InputError
-from likewise.core.extras import require
+from likewise.core.errors import FormatError
+from likewise.core.plain_forms import Fields, ListOf, MapOf, Maybe, check_form
 from likewise.evaluation.twins import TwinFactor
-from likewise.models.model_files import read_model
-from likewise.models.sidecars import plain_value, read_sidecar, sidecar_path, write_with_sidecar
+from likewise.models.sidecars import find_sidecar, plain_value, sidecar_path, write_with_sidecar
+from likewise.postprocessing.wrapped_models import model_bytes, read_wrapped
 
 if TYPE_CHECKING:
     from likewise.postprocessing.twin_consensus import TwinConsensus
 
-__all__ = ["described_factors", "load_consensus", "read_factors", "save_consensus"]
+__all__ = ["FACTORS", "described_factors", "load_consensus", "read_factors", "save_consensus"]
 
 _KIND = "twin_consensus"
+FACTORS = ListOf(Fields({"everybody": bool, "settings": ListOf(MapOf(object))}))
+_FORM = Fields(
+    {
+        "factors": FACTORS,
+        "how": str,
+        "favourable": object,
+        "takes_frame": Maybe(bool),
+        "classes": Maybe(ListOf(object)),
+    },
+    more=True,
+)
 _OWNER = "TwinConsensus.save"
 
 
@@ -38,10 +48,18 @@ def save_consensus(consensus: TwinConsensus, path: str | os.PathLike[str]) -> No
         "takes_frame": consensus.takes_frame,
         "classes": labels,
     }
-    write_with_sidecar(path, _model_bytes(consensus.model, Path(path)), _KIND, about)
+    data, inner = model_bytes(consensus.model, Path(path), owner=_OWNER)
+    # A model that is a file and a description itself keeps its description inside of ours.
+    write_with_sidecar(path, data, _KIND, about if inner is None else about | {"inner": inner})
 
 
-def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
+def load_consensus(
+    path: str | os.PathLike[str],
+    *,
+    trusted: Sequence[str] = (),
+    trust: bool = False,
+    about: dict[str, Any] | None = None,
+) -> Any:
     """Read a consensus that `save_consensus` wrote.
 
     Parameters
@@ -50,6 +68,10 @@ def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ())
         Of the model's file.
     trusted : sequence of str, default=()
         Types in a skops file to trust, as in `load_model`.
+    trust : bool, default=False
+        Whether to load the model at once; else it is tried in a process of its own first.
+    about : dict, optional
+        The description, where it stands inside of another; the one beside the file by default.
 
     Returns
     -------
@@ -58,13 +80,10 @@ def load_consensus(path: str | os.PathLike[str], *, trusted: Sequence[str] = ())
     from likewise.postprocessing.twin_consensus import TwinConsensus
 
     where = Path(path)
-    if not where.is_file():
-        raise FileNotFoundError(f"load: there is no file {str(where)!r}.")
-    about = read_sidecar(where)
-    if about is None or about["likewise"] != _KIND:
-        raise FormatError(f"{where.name} has no {sidecar_path(where).name} of a TwinConsensus beside it.")
-    native = read_model(where, trusted=trusted, sidecar=False).native
+    about = find_sidecar(where, _KIND, "a TwinConsensus", about)
+    native = read_wrapped(where, about.get("inner"), trusted=trusted, trust=trust)
     try:
+        check_form(about, _FORM, "it")
         factors = read_factors(about["factors"])
         loaded = TwinConsensus(
             native,
@@ -115,40 +134,3 @@ def read_factors(stored: Sequence[Mapping[str, Any]]) -> tuple[TwinFactor, ...]:
         TwinFactor(tuple(dict(setting) for setting in part["settings"]), bool(part["everybody"]))
         for part in stored
     )
-
-
-def _model_bytes(model: Any, path: Path) -> bytes:
-    """The model in its library's own format."""
-    roots = {kind.__module__.split(".")[0] for kind in type(model).__mro__}
-    if isinstance(model, (bytes, bytearray)):
-        return bytes(model)
-    if isinstance(model, (str, os.PathLike)):
-        return Path(model).read_bytes()
-    if "onnx" in roots:
-        return bytes(model.SerializeToString())
-    if "xgboost" in roots:
-        booster = model.get_booster() if hasattr(model, "get_booster") else model
-        return bytes(booster.save_raw("json" if path.suffix == ".json" else "ubj"))
-    if "lightgbm" in roots:
-        return str(getattr(model, "booster_", model).model_to_string()).encode()
-    if "catboost" in roots or ("likewise" in roots and hasattr(model, "save")):
-        return _saved(model, ".cbm" if "catboost" in roots else ".safetensors")
-    if "sklearn" in roots:
-        io = require("skops.io", extra="skops", why="Writing a scikit-learn model without pickle")
-        return bytes(io.dumps(model))
-    raise InputError(
-        f"{_OWNER}: a model of type {type(model).__name__} cannot be written without pickle. Save it in its own way, "
-        "and wrap it again after loading."
-    )
-
-
-def _saved(model: Any, suffix: str) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / f"model{suffix}"
-        (model.save if hasattr(model, "save") else model.save_model)(str(target))
-        if sidecar_path(target).exists():
-            raise InputError(
-                f"{_OWNER}: a {type(model).__name__} is two files already. It needs no consensus for the columns that "
-                "it never looks at; name others at its training instead."
-            )
-        return target.read_bytes()

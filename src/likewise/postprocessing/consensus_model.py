@@ -68,7 +68,9 @@ class ConsensusModel(Model):
 
     def _answer(self, rows: Any) -> FloatArray:
         frame = as_named_frame(rows, self.feature_names)
-        first, place = _distinct(canonical_rows(frame, self.factors, owner="TwinConsensus"))
+        canonical = canonical_rows(frame, self.factors, owner="TwinConsensus")
+        same = [c for factor in self.factors if factor.everybody for c in factor.columns]
+        first, place = _distinct(canonical.drop(columns=same))
         people = frame.iloc[first]
         plain = not isinstance(rows, pd.DataFrame)
         asked = self.inner.predict_proba if self._softens else self.inner.outputs

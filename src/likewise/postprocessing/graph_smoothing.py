@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -141,6 +143,28 @@ class GraphSmoothing(BaseEstimator):
     def predict_proba(self, X: Any) -> FloatArray:
         """Return class probabilities (n, C) of the smoothed scores; rows of the graph get those of `fit`."""
         return self.__likewise_model__().predict_proba(X)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model in its own format and, beside it, what smooths its scores; see `load_model`.
+
+        Parameters
+        ----------
+        path : path-like
+            Of the model's file; ``<path>.likewise.json`` and ``<path>.graph.safetensors`` come beside it. Move the
+            three together. For models of the same libraries as `TwinConsensus.save`.
+        """
+        from likewise.postprocessing.smoothing_files import save_smoothing
+
+        check_is_fitted(self)
+        save_smoothing(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Self:
+        """Read what `save` wrote; nothing in the files is executed. `trusted` is as in `load_model`."""
+        from likewise.postprocessing.smoothing_files import load_smoothing
+
+        found: Self = load_smoothing(path, trusted=trusted)
+        return found
 
     @property
     def classes_(self) -> np.ndarray[Any, Any]:

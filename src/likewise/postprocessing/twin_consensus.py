@@ -156,6 +156,19 @@ class TwinConsensus(BaseEstimator):
 
         save_consensus(self, path)
 
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write the consensus as one model of the inner model's library, for places where this package is not.
+
+        Parameters
+        ----------
+        path : path-like
+            ``.onnx`` for a model of ONNX with one input of numbers and ``how="mean"``: the graph once for each twin.
+            ``.json`` or ``.ubj`` for XGBoost's trees and ``how="margin"``: the trees of all twins, summed.
+        """
+        from likewise.postprocessing.consensus_export import export_consensus
+
+        export_consensus(self, path)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Self:
         """Read what `save` wrote; nothing in the files is executed. `trusted` is as in `load_model`."""

@@ -10,6 +10,7 @@ import numpy as np
 from likewise.auditing.audit_result import AuditResult
 from likewise.auditing.claims.bracket import Bracket
 from likewise.auditing.claims.verdict import Kind, give_verdict
+from likewise.auditing.people.readable import differences_in_words, rounded_like, shown_cell
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.core.text import join_words, short_number
 from likewise.evaluation import Evaluation
@@ -234,14 +235,24 @@ def _people(unfair: UnfairMap, where: str, k: int, labels: Mapping[Any, str]) ->
     title = f"{len(chosen)} of {harmed:,} harmed people, twins {where}"
     table = _table(title, ["row", "decision", "added loss", "what differs"])
     table.columns[3].justify, table.columns[3].overflow = "left", "fold"
+    twins = rounded_like(unfair.twins, unfair.people)
     for i in chosen:
-        outcome, person, twin = unfair.outcomes.iloc[i], unfair.people.iloc[i], unfair.twins.iloc[i]
-        moved = [name for name in unfair.people.columns if str(person[name]) != str(twin[name])]
-        changes = ", ".join(f"{name}: {person[name]} → {twin[name]}" for name in moved)
-        before, after = (named(outcome[key], labels) for key in ("decision", "twin_decision"))
+        outcome = unfair.outcomes.iloc[i]
+        changes = differences_in_words(
+            {name: unfair.people[name].iloc[i] for name in unfair.people.columns},
+            {name: twins[name].iloc[i] for name in twins.columns},
+        )
+        before, after = (_decision(outcome[key], labels) for key in ("decision", "twin_decision"))
         decision = Text(f"{before} → {after}", style="red") if before != after else Text(f"{before} (same)")
         table.add_row(str(outcome["person"]), decision, short_number(float(outcome["harm"])), Text(changes))
     return table
+
+
+def _decision(value: Any, labels: Mapping[Any, str]) -> str:
+    """A decision by its name; a predicted number with as many digits as people read."""
+    shown = named(value, labels)
+    broken = isinstance(shown, float) and not shown.is_integer()
+    return short_number(shown) if broken else shown_cell(shown)
 
 
 def _evaluation(evaluation: Evaluation) -> Table:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.auditing.people.harm import HarmRule
+from likewise.auditing.people.readable import rounded_like
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.report.plain import named, plain_cell, rounded
 
@@ -161,7 +162,8 @@ def _people(unfair: UnfairMap, max_people: int, labels: Mapping[Any, str]) -> di
         others = order[~np.isin(order, changed)][: max_people - len(changed)]
         chosen = order[np.isin(order, np.concatenate([changed, others]))]
     columns = _columns(unfair)
-    people, twins = unfair.people[columns], unfair.twins[columns]
+    people = unfair.people[columns]
+    twins = rounded_like(unfair.twins[columns], people)
     outcomes = unfair.outcomes
     rows = []
     for i in chosen:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import atomic_path
+from likewise.core.tensor_files import read_tensors
 from likewise.training.history import History
 from likewise.training.objective import State
 
@@ -101,10 +101,8 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         When the file is damaged, no checkpoint, or of a newer version.
     """
     try:
-        with safe_open(os.fspath(path), framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, OSError) as error:
+        metadata, tensors = read_tensors(path, "pt")
+    except (FormatError, OSError) as error:
         raise FormatError(
             f"read_checkpoint: {Path(path).name} cannot be read ({error}). It is damaged or no checkpoint; delete "
             "it to start anew."

@@ -229,6 +229,38 @@ def test_ctrl_c_keeps_what_is_proved(monkeypatch):
     assert found.proved + found.flips + found.undecided == pytest.approx(1.0)
 
 
+def table_with_sex():
+    rng = np.random.default_rng(3)
+    people = pd.DataFrame({"age": rng.integers(18, 60, 80), "pay": rng.normal(size=80)})
+    people["sex"] = rng.choice(["f", "m"], 80)
+    return people, TabularDomain.from_frame(people)
+
+
+def test_trees_that_do_not_split_by_a_column_are_proved_at_once():
+    from sklearn.tree import DecisionTreeClassifier
+
+    people, domain = table_with_sex()
+    rows = domain.encode(people)
+    told_nothing = rows.assign(**dict.fromkeys(rows.columns[2:], 0.0))
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(told_nothing, people["age"] > 40)
+    found = verify(tree, domain, ["sex"], people=people, encoded=True)
+    assert (found.proved, found.people, found.regions) == (1.0, (1.0, 0.0, 0.0), 0)
+
+
+def test_networks_that_do_not_weigh_a_column_are_proved_at_once():
+    people, domain = table_with_sex()
+    layout, rng = TableLayout.of(domain), np.random.default_rng(0)
+    weights = (rng.normal(size=(6, layout.width)), rng.normal(size=(1, 6)))
+    weights[0][:, layout.columns[2].slice] = 0.0
+    blind = NetworkFamily(ReluNetwork(weights, (np.zeros(6), np.zeros(1))), layout, ZeroOne())
+    found = verify_family(blind, ["sex"], people=domain.encode_array(people))
+    assert (found.proved, found.people, found.regions) == (1.0, (1.0, 0.0, 0.0), 0)
+    # Sex has no say, age has: the two together are as age alone.
+    both, one = (verify_family(blind, names, max_regions=50) for names in (["sex", "age"], ["age"]))
+    assert both.regions == one.regions > 0
+    assert (both.proved, both.flips) == (one.proved, one.flips)
+
+
 def test_time_must_be_positive():
     with pytest.raises(InputError, match="seconds"):
         verify_family(random_family(0), [random_family(0).layout.columns[0].name], seconds=0)

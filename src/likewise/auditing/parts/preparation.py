@@ -261,7 +261,7 @@ def _settings(asked: Asked, problem: AuditProblem) -> dict[str, Any]:
         "versions": {"python": platform.python_version()} | {name: version(name) for name in libraries},
         "metric": repr(asked.metric if not hasattr(asked.metric, "metric_") else asked.metric.metric_),
         "loss": place.model.loss.name,
-        "model": type(place.model).__name__,
+        "model": place.model.adapter,
         "sensitive": [str(name) for name in edited_columns(problem.edits)],
         "seed": asked.random_state,
     }

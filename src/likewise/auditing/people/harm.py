@@ -147,6 +147,9 @@ def _is_number(values: pd.Series) -> bool:
     return pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
 
 
+_LARGEST = float(np.finfo(np.float32).max) / 2
+
+
 @dataclass(frozen=True)
 class _Question:
     column: str
@@ -161,7 +164,8 @@ def _questions(people: pd.DataFrame) -> tuple[Floats, list[_Question]]:
     for name in people.columns:
         values = people[name]
         if _is_number(values):
-            columns.append(values.to_numpy(dtype=float))
+            # The tree reads float32; what is beyond it is only larger.
+            columns.append(np.clip(values.to_numpy(dtype=float, na_value=np.nan), -_LARGEST, _LARGEST))
             questions.append(_Question(str(name), None))
             continue
         words = values.astype(object).map(str)

@@ -147,7 +147,7 @@ def load_result(path: Path) -> AuditResult:
 
 def _read_map(path: Path, name: str, total: int) -> UnfairMap:
     tables = {table: pd.read_parquet(path / f"{name}.{table}.parquet") for table in _TABLES}
-    return UnfairMap(**tables, total=total)
+    return UnfairMap(tables["people"], tables["twins"], tables["outcomes"], total)
 
 
 def _sensitive(plain: dict[str, Any] | None) -> SensitiveAnswer | None:

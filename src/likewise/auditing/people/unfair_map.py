@@ -34,6 +34,8 @@ class UnfairMap:
         that differ, in words).
     total : int
         How many people were audited; more than n where only the most harmed are kept.
+    tolerance : float, default=0.0
+        Predicted numbers that differ by no more are the same decision.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class UnfairMap:
     twins: pd.DataFrame
     outcomes: pd.DataFrame
     total: int
+    tolerance: float = 0.0
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -70,7 +73,10 @@ class UnfairMap:
     @cached_property
     def flipped(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether the twin gets another decision, shape (n,)."""
-        return np.asarray(self.outcomes["decision"].to_numpy() != self.outcomes["twin_decision"].to_numpy())
+        own, other = (self.outcomes[key].to_numpy() for key in ("decision", "twin_decision"))
+        if self.tolerance and own.dtype.kind in "iuf":
+            return np.asarray(np.abs(own - other) > self.tolerance)
+        return np.asarray(own != other)
 
     @cached_property
     def changes(self) -> pd.DataFrame:
@@ -111,6 +117,7 @@ def make_unfair_map(
     squared_distance: Any,
     person: Any = None,
     total: int | None = None,
+    tolerance: float = 0.0,
 ) -> UnfairMap:
     """Put persons and twins side by side and name the columns in which they differ.
 
@@ -124,6 +131,8 @@ def make_unfair_map(
         Numbers of the audited rows; default 0 … n − 1.
     total : int, optional
         How many people were audited in all; default n.
+    tolerance : float, default=0.0
+        As in `UnfairMap`.
 
     Returns
     -------
@@ -146,7 +155,7 @@ def make_unfair_map(
             "changed": [", ".join(map(str, names[row])) for row in differs],
         }
     )
-    return UnfairMap(people, twins, outcomes, total=len(people) if total is None else total)
+    return UnfairMap(people, twins, outcomes, len(people) if total is None else total, tolerance)
 
 
 def _differences(people: pd.DataFrame, twins: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -195,6 +195,10 @@ class NetworkFamily:
             order[int(i)] = np.argsort(np.linalg.svd(effect, full_matrices=False)[2][0], kind="stable")
         return order
 
+    def reads(self, column: int) -> bool:
+        """Whether any unit of the first layer weighs a column: 0 · x adds nothing, to the last bit."""
+        return bool((self.net.weights[0][:, self.layout.columns[column].slice] != 0).any())
+
     def losses(self, values: FloatArray, targets: Any) -> FloatArray:
         """Exact loss of rows of values."""
         return self._losses(values, targets, 0.0)

@@ -73,8 +73,9 @@ def behind(net: ReluNetwork, numbers: AffineMap) -> ReluNetwork:
         From encoded rows to what the network takes.
     """
     weight, bias = net.weights[0], net.biases[0]
-    per_unit = np.abs(weight) @ np.abs(numbers.matrix)
-    without = np.abs(weight) @ np.abs(numbers.offset) + np.abs(bias)
+    sizes = (np.abs(weight), np.abs(bias)) if net.first_sizes is None else net.first_sizes
+    per_unit = sizes[0] @ np.abs(numbers.matrix)
+    without = sizes[0] @ np.abs(numbers.offset) + sizes[1]
     return replace(
         net,
         weights=(weight @ numbers.matrix, *net.weights[1:]),

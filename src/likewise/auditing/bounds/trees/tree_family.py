@@ -153,6 +153,10 @@ class TreeFamily:
         split.left[among] = self.trees.goes_left[self.trees.group[node[among]]]
         return split
 
+    def reads(self, column: int) -> bool:
+        """Whether any tree splits by a column."""
+        return bool((self.trees.column[self.trees.left >= 0] == column).any())
+
     def losses(self, values: FloatArray, targets: Any) -> FloatArray:
         """Exact loss of rows of values."""
         return self._losses_at(self._leaves(values, self.state(len(values))), targets)

@@ -42,6 +42,9 @@ class Decider(Protocol):
     def cuts(self, regions: Regions, column: IntArray, values: FloatArray) -> Split:
         """Where to cut a column of each region."""
 
+    def reads(self, column: int) -> bool:
+        """Whether a column has any say in what the model answers."""
+
 
 class _Node(NamedTuple):
     """An open region: where it will be cut, and what was settled of it."""

@@ -162,6 +162,12 @@ def verify_family(
     if not seconds > 0:
         raise bad_parameter("verify", "seconds", allowed="a number above 0", got=seconds)
     values = SensitiveValues.of(family.layout, sensitive_features)
+    # What the model does not read cannot change its decision, wherever one is.
+    read = [family.layout.columns[i].name for i in values.columns if family.reads(int(i))]
+    if not read:
+        people_same = None if people is None else (1.0, 0.0, 0.0)
+        return Verification(1.0, 0.0, 0.0, people_same, (), (), 0, 0.0, False)
+    values = SensitiveValues.of(family.layout, read)
     shares = None if people is None else shares_of_people(family, values, people)
     work, stopped = UndecidedRegions(family, values), False
     # What is compiled is compiled by now.

@@ -1,0 +1,110 @@
+"""`likewise inspect`: how the columns of a table will be read, printed and written to a file that can be edited."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from likewise.cli.options import example, options
+from likewise.cli.outputs import check_outputs
+from likewise.cli.table_options import TableChoices, table_options
+
+if TYPE_CHECKING:
+    from likewise.tables import ColumnLook
+
+__all__ = ["command"]
+
+# Columns that are printed; the file has all of them.
+MOST_SHOWN = 100
+DEFAULT = Path("columns.toml")
+
+
+@click.command(
+    "inspect",
+    epilog=example("likewise datasets german -o people.csv", "likewise inspect people.csv --target target"),
+)
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help=f"File to write, which every verb takes with --columns.  [default: {DEFAULT}, where there is none yet]",
+)
+@click.option("--no-file", is_flag=True, help="Print only.")
+@options("target_left_out")
+@table_options
+@options("quiet", "force", "config")
+def command(
+    table: Path,
+    out: Path | None,
+    no_file: bool,
+    target: str | None,
+    reading: TableChoices,
+    quiet: bool,
+    force: bool,
+) -> None:
+    """Show how each column of a table will be read: its kind, range and missing cells, and what looks like an id.
+
+    The same is written to a file. Edit it where a guess is wrong, and pass it to the other verbs with --columns.
+    """
+    # A look at a table is not refused for the sake of a file that nobody asked for.
+    kept = out is None and not force and DEFAULT.exists()
+    file = None if no_file or kept else out or DEFAULT
+    check_outputs([file], force=force, suffixes=[".toml"])
+    from likewise.cli.stage_progress import Progress
+    from likewise.cli.table_columns import planned_looks
+    from likewise.core.frames import check_columns
+    from likewise.tables import read_table, write_columns
+
+    progress = Progress(quiet)
+    found = read_table(table, reading.reading, ignore=reading.ignore)
+    for note in found.notes:
+        progress.note(note)
+    frame = found.frame
+    check_columns(frame, [] if target is None else [target], owner=table.name, name="table")
+    for option, names in reading.named.items():
+        check_columns(frame, [] if option == "--ignore" else names, owner=option, name="table")
+    if reading.only:
+        frame = frame[[name for name in frame.columns if name in {*reading.only, target}]]
+    looks = tuple(_called_target(look, target) for look in planned_looks(frame, reading))
+    if not quiet:
+        click.echo(f"{table.name}: {len(frame):,} people, {len(looks):,} columns\n")
+        click.echo(_table(looks))
+    if file is not None:
+        write_columns(looks, file, table=table.name)
+        if not quiet:
+            click.echo(f"\nWrote {file}. Edit it where a guess is wrong, and pass it on: --columns {file}")
+    elif kept and not no_file:
+        progress.note(
+            f"{DEFAULT} is there already and was left as it is. Pass -o FILE or --force to write this."
+        )
+
+
+def _called_target(look: ColumnLook, target: str | None) -> ColumnLook:
+    return replace(look, plan=replace(look.plan, kind="target"), why="") if look.name == target else look
+
+
+def _table(looks: tuple[ColumnLook, ...]) -> str:
+    from likewise.core.text import text_table
+    from likewise.tables.column_looks import shown_range
+
+    rows = [
+        [
+            _short(look.name),
+            look.plan.kind,
+            shown_range(look),
+            f"{look.missing / look.rows:.1%}" if look.missing else "",
+            _short(look.why, 60),
+        ]
+        for look in looks[:MOST_SHOWN]
+    ]
+    shown = text_table(["column", "read as", "values", "missing", ""], rows, left=(0, 1, 4))
+    return shown if len(looks) <= MOST_SHOWN else f"{shown}\nand {len(looks) - MOST_SHOWN:,} more"
+
+
+def _short(text: str, most: int = 40) -> str:
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    return plain if len(plain) <= most else plain[: most - 1] + "…"

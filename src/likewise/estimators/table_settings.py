@@ -1,0 +1,171 @@
+"""Settings that the table decides: what "auto" stands for in an estimator, as pure functions of rows and metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.core.arrays import FloatArray
+from likewise.domains import DataRangeDomain, Domain
+from likewise.fair_metrics import FairMetric
+
+__all__ = [
+    "TOLERATED",
+    "VALIDATE_EVERY",
+    "Auto",
+    "Schedule",
+    "auto_eps",
+    "auto_schedule",
+    "auto_search",
+    "held_out_people",
+    "smaller_eps",
+]
+
+Auto: TypeAlias = Literal["auto"]
+
+# Fewer people than this are all needed to learn from.
+_TOO_FEW_TO_HOLD_OUT = 100
+_HELD_OUT_SHARE = 0.2
+# A loss is known to a percent or two by so many people; more would only cost time.
+_HELD_OUT_MOST = 2000
+_SMALLEST_BATCH, _LARGEST_BATCH = 64, 512
+# Of the mean squared fair distance between two people.
+_EPS_SHARE = 1e-4
+# Balanced accuracy that a budget may cost on people held out.
+TOLERATED = 0.02
+_SUBSPACE_STEPS, _FULL_STEPS = 5, 3
+# Steps between two looks at the people held out.
+VALIDATE_EVERY = 25
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a network is trained, resolved.
+
+    Parameters
+    ----------
+    n_steps : int
+        Updates at most.
+    batch_size : int
+        Rows of one update.
+    validation : float or None
+        Share of the rows held out.
+    patience : int or None
+        Validations without a better one before it stops.
+    """
+
+    n_steps: int
+    batch_size: int
+    validation: float | None
+    patience: int | None
+
+
+def auto_schedule(n: int) -> Schedule:
+    """Return what "auto" means for a table of n people.
+
+    Batches are a sixteenth of the table, so that an update sees enough people and a small table still gets several
+    updates per pass; people are held out to stop by, up to as many as a loss needs to be known.
+
+    Examples
+    --------
+    >>> auto_schedule(4000)
+    Schedule(n_steps=400, batch_size=256, validation=0.2, patience=4)
+    >>> auto_schedule(50).validation is None
+    True
+    """
+    rows = int(np.clip(2 ** round(np.log2(max(n, 1) / 16)), _SMALLEST_BATCH, _LARGEST_BATCH))
+    held = held_out_people(n)
+    return Schedule(
+        n_steps=400,
+        batch_size=rows,
+        validation=held / n if held else None,
+        patience=4 if held else None,
+    )
+
+
+def held_out_people(n: int) -> int:
+    """Return how many of n people are held out to stop by and to compare on; none where they are too few.
+
+    Examples
+    --------
+    >>> held_out_people(50), held_out_people(1000), held_out_people(10**6)
+    (0, 200, 2000)
+    """
+    if n < _TOO_FEW_TO_HOLD_OUT:
+        return 0
+    return min(round(_HELD_OUT_SHARE * n), _HELD_OUT_MOST)
+
+
+def auto_eps(metric: FairMetric, x: FloatArray, weights: FloatArray | None = None) -> float:
+    """Return the budget ε that "auto" means: a small share of the mean squared fair distance between two people.
+
+    So it does not depend on the number of columns nor on their units: people may be moved, on average, by a
+    fixed share of how far apart people are. That mean is twice the trace of the covariance of Σ^½ x.
+
+    Parameters
+    ----------
+    metric : FairMetric
+        Of encoded rows.
+    x : ndarray of shape (n, d)
+        Encoded rows.
+    weights : ndarray of shape (n,), optional
+        What each row counts for.
+
+    Examples
+    --------
+    >>> from likewise.fair_metrics import euclidean
+    >>> x = np.array([[0.0, 0.0], [2.0, 0.0]])
+    >>> round(10_000 * auto_eps(euclidean(2), x), 6)  # in half of all draws, two people are 2 apart
+    2.0
+    """
+    places = metric.without_feature_map().embed(x)
+    centred = places - np.average(places, axis=0, weights=weights)
+    spread = np.average(np.square(centred), axis=0, weights=weights).sum()
+    return _EPS_SHARE * 2.0 * float(spread)
+
+
+def smaller_eps(eps: float, first: float) -> float:
+    """Return the budget to try after one that cost too much accuracy: a tenth of the first, then none.
+
+    Examples
+    --------
+    >>> smaller_eps(0.5, 0.5), smaller_eps(0.05, 0.5)
+    (0.05, 0.0)
+    """
+    return first / 10.0 if eps >= first else 0.0
+
+
+def auto_search(metric: FairMetric, domain: Domain | None) -> GradientSearch:
+    """Return the search that "auto" means: a few steps, the first along free directions half of the data's range long.
+
+    Parameters
+    ----------
+    metric : FairMetric
+        That is searched with.
+    domain : Domain or None
+        Where the search may go.
+
+    Examples
+    --------
+    >>> from likewise.core.subspace import Subspace
+    >>> from likewise.domains import DataRangeDomain
+    >>> free = Subspace.from_directions([[1.0, 0.0]])
+    >>> domain = DataRangeDomain(free, [-3.0], [5.0])
+    >>> auto_search(FairMetric.from_subspace(free), domain).subspace_step_size
+    4.0
+    """
+    if not metric.null_space.dim:
+        return GradientSearch(subspace_steps=0, full_steps=_FULL_STEPS, probes=0)
+    widths = np.ones(1)
+    if isinstance(domain, DataRangeDomain):
+        widths = np.asarray(domain.upper - domain.lower) / 2.0
+    size = float(np.median(widths))
+    return GradientSearch(
+        subspace_steps=_SUBSPACE_STEPS,
+        subspace_step_size=size if size > 0 else 1.0,
+        full_steps=_FULL_STEPS,
+        probes=0,
+    )

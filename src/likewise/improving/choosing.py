@@ -1,0 +1,282 @@
+"""`improve`: try several ways to a fairer model, choose by a rule, and check the choice on people never seen."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from likewise.core.checks import check_integer, check_number
+from likewise.core.errors import NotConvergedError, bad_parameter
+from likewise.evaluation.edits import Edits
+from likewise.experiments.runner import Plan, StudyProgress, plan_run, run_plan
+from likewise.experiments.store import Cell, Store
+from likewise.experiments.workers import CellTask, Failure
+from likewise.improving.candidate import Candidate
+from likewise.improving.cross_validation import CrossValidation
+from likewise.improving.families import trained_candidates
+from likewise.improving.families.given_model import given_candidates
+from likewise.improving.figures import expected_figures, rule_figures, seen_figures
+from likewise.improving.improvement import Alternative, Improvement, Unseen
+from likewise.improving.measuring import tally_model
+from likewise.improving.people import Ground, prepare_ground
+from likewise.improving.rule import Rule
+from likewise.improving.tally import Tally, pooled
+
+if TYPE_CHECKING:
+    from likewise.fair_metrics import FairMetric
+
+__all__ = ["Reporter", "improve"]
+
+Reporter = Callable[[StudyProgress, CellTask, "Cell | Failure"], None]
+
+
+def improve(
+    X: Any,
+    y: Any,
+    *,
+    sensitive: Sequence[str],
+    model: Any = None,
+    edits: Edits | None = None,
+    metric: FairMetric | None = None,
+    eps: float = 0.1,
+    rule: Rule | None = None,
+    candidates: Sequence[Candidate] | None = None,
+    test_share: float = 0.2,
+    folds: int | None = None,
+    confidence: float = 0.95,
+    n_jobs: int = 0,
+    folder: str | Path | None = None,
+    replace_other: bool = False,
+    positive: Any = None,
+    random_state: int = 0,
+    announce: Callable[[Plan], None] | None = None,
+    report: Reporter | None = None,
+) -> Improvement:
+    """Search for a less discriminatory alternative and document the search.
+
+    A fifth of the people is put aside. On the others each candidate is cross-validated: boosted trees plain, with the
+    consensus of twins and fair at several strengths, SenSR, SenSeI, Project, and the user's model as it is and with
+    the consensus of twins. One is chosen by the rule, trained on all of them, and reported on the people put aside.
+
+    Parameters
+    ----------
+    X : pandas, polars or arrow table of n people
+        Raw, without missing values.
+    y : array-like of shape (n,)
+        Class labels.
+    sensitive : sequence of str
+        Columns that shall not decide.
+    model : object, optional
+        A fitted model that takes the table, to be improved on: anything `likewise.models.as_model` takes.
+    edits : mapping, Edit or sequence, optional
+        Further values that shall make no difference, such as ``Edit("relationship", ("Husband", "Wife"))``.
+    metric : FairMetric, optional
+        Who is comparable; by default `AttributeSubspace` of the sensitive columns, learned on training people.
+    eps : float, default=0.1
+        Budget of the gap that is measured, and of robust boosting.
+    rule : Rule, optional
+        By default the least unfair model within .01 of the best balanced accuracy.
+    candidates : sequence of Candidate, optional
+        Instead of those above; see `likewise.improving.candidate`.
+    test_share : float in (0, 1), default=0.2
+        Of the people that nothing sees before the choice.
+    folds : int, optional
+        By default 3 from 10,000 training people on, and 5 below.
+    confidence : float, default=0.95
+        Of the intervals.
+    n_jobs : int, default=0
+        Worker processes, each with one thread; 0 works in this one. The result is the same.
+    folder : path-like, optional
+        Where finished cells are kept: a search that was stopped goes on there, and ends the same.
+    replace_other : bool, default=False
+        Compute cells in `folder` again that are of other people or settings; otherwise they are an error.
+    positive : object, optional
+        The label that stands for class 1, where `model` only numbers its classes.
+    random_state : int, default=0
+        Same seed, same folds, same choice.
+    announce, report : callable, optional
+        Called with the plan before the work, and after each cell with the progress, the task and what came of it.
+
+    Returns
+    -------
+    Improvement
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from likewise.improving.families.boosting import BoostingCandidate
+    >>> random = np.random.default_rng(0)
+    >>> people = pd.DataFrame(random.normal(size=(400, 3)), columns=["skill", "talk", "test"])
+    >>> people["sex"] = random.choice(["F", "M"], 400)
+    >>> hired = (people["skill"] + (people["sex"] == "M") + 0.3 * random.normal(size=400) > 0.5).astype(int)
+    >>> few = {"n_estimators": 20, "max_depth": 2}
+    >>> two = [BoostingCandidate("plain", "", blind=False, choices=few), BoostingCandidate("blind", "", choices=few)]
+    >>> result = improve(people, hired, sensitive=["sex"], candidates=two, rule=Rule(within=0.1), folds=2)
+    >>> result.chosen, result.unseen.surprises
+    ('blind', ())
+    """
+    check_number(confidence, owner="improve", name="confidence", low=0, high=1, open_low=True, open_high=True)
+    check_integer(n_jobs, owner="improve", name="n_jobs", low=0)
+    check_integer(random_state, owner="improve", name="random_state", low=0)
+    chosen_by = Rule() if rule is None else rule
+    if not isinstance(chosen_by, Rule):
+        raise bad_parameter("improve", "rule", allowed="a Rule", got=f"a {type(rule).__name__}")
+    ground = prepare_ground(
+        X,
+        y,
+        sensitive=sensitive,
+        edits=edits,
+        metric=metric,
+        eps=eps,
+        test_share=test_share,
+        folds=folds,
+        seed=random_state,
+    )
+    given = () if model is None else given_candidates(model, ground, positive=positive)
+    trained = trained_candidates(ground) if candidates is None else tuple(candidates)
+    everybody = (*given, *trained)
+    _check_names(everybody)
+    work = _Work(folder, replace_other, n_jobs, announce, report)
+    searched = _search(ground, given, trained, work)
+    return _chosen(ground, everybody, searched, chosen_by, confidence)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Where and how cells are computed."""
+
+    folder: str | Path | None
+    replace_other: bool
+    n_jobs: int
+    announce: Callable[[Plan], None] | None
+    report: Reporter | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Searched:
+    """Cells by candidate, and candidates without."""
+
+    cells: dict[str, list[Cell]]
+    failed: dict[str, str]
+
+
+def _check_names(candidates: Sequence[Candidate]) -> None:
+    names = [candidate.name for candidate in candidates]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice or not names:
+        what = f"two of the name {twice[0]!r}" if twice else "none"
+        raise bad_parameter("improve", "candidates", allowed="candidates of different names", got=what)
+
+
+def _search(
+    ground: Ground,
+    given: tuple[Candidate, ...],
+    trained: tuple[Candidate, ...],
+    work: _Work,
+) -> _Searched:
+    cells: dict[str, list[Cell]] = {}
+    failed: dict[str, str] = {}
+    with ExitStack() as stack:
+        where = Path(
+            stack.enter_context(tempfile.TemporaryDirectory()) if work.folder is None else work.folder
+        )
+        # A given model is asked here: not every one can be sent to another process.
+        for candidates, jobs in ((given, 0), (trained, work.n_jobs)):
+            if not candidates:
+                continue
+            study = CrossValidation(ground, candidates)
+            store = Store(where, study)
+            plan = plan_run([(study, store)], len(ground.folds), replace_other=work.replace_other)
+            if work.announce is not None:
+                work.announce(plan)
+            for failure in run_plan(plan, jobs=jobs, report=work.report):
+                failed[failure.task.method] = failure.reason
+            kept = store.find(study.methods, range(len(ground.folds))).cells
+            for name in study.methods:
+                found = [kept[name, fold] for fold in range(len(ground.folds)) if (name, fold) in kept]
+                if len(found) == len(ground.folds):
+                    cells[name] = found
+    if not cells:
+        reason = next(iter(failed.values()))
+        raise NotConvergedError(f"improve: no candidate could be computed. The first failed so: {reason}")
+    return _Searched(cells, failed)
+
+
+def _chosen(
+    ground: Ground, candidates: Sequence[Candidate], searched: _Searched, rule: Rule, confidence: float
+) -> Improvement:
+    folds = {
+        name: [Tally.from_plain(cell.result.extras["tally"]) for cell in cells]
+        for name, cells in searched.cells.items()
+    }
+    tallies = {name: pooled(parts) for name, parts in folds.items()}
+    values = {name: rule_figures(tally) for name, tally in tallies.items()}
+    enough, name = rule.allowed(values), rule.choose(values)
+    alternatives = tuple(
+        Alternative(
+            candidate.name,
+            candidate.note,
+            seen_figures(tallies[candidate.name], confidence=confidence, seed=ground.seed),
+            candidate.name in enough,
+            sum(cell.cpu_seconds for cell in searched.cells[candidate.name]),
+            tuple(dict.fromkeys(w for cell in searched.cells[candidate.name] for w in cell.warnings)),
+        )
+        for candidate in candidates
+        if candidate.name in tallies
+    )
+    chosen = next(candidate for candidate in candidates if candidate.name == name)
+    reference = next(candidate for candidate in candidates if candidate.name in tallies)
+    model, unseen = _on_unseen(chosen, ground, folds[name], confidence)
+    before = (
+        unseen if reference is chosen else _on_unseen(reference, ground, folds[reference.name], confidence)[1]
+    )
+    return Improvement(
+        alternatives=alternatives,
+        rule=rule,
+        chosen=name,
+        model=model,
+        unseen=unseen,
+        reference=before,
+        failed=searched.failed,
+        eps=ground.eps,
+        confidence=confidence,
+        n_train=len(ground.train),
+        n_test=len(ground.test),
+        folds=len(ground.folds),
+        suffix=chosen.suffix,
+        notes=(*ground.notes, *_notes(unseen, chosen, ground)),
+    )
+
+
+def _on_unseen(
+    candidate: Candidate, ground: Ground, folds: Sequence[Tally], confidence: float
+) -> tuple[Any, Unseen]:
+    announced = expected_figures(
+        folds,
+        n_people=len(ground.test),
+        n_audited=ground.n_audited,
+        confidence=confidence,
+        seed=ground.seed,
+    )
+    model = candidate.fit(ground, ground.train, seed=ground.seed)
+    tally = tally_model(model, ground, ground.test, seed=ground.seed)
+    figures = seen_figures(tally, confidence=confidence, seed=ground.seed)
+    return model, Unseen(candidate.name, figures, announced)
+
+
+def _notes(unseen: Unseen, chosen: Candidate, ground: Ground) -> list[str]:
+    notes = [
+        f"Gaps and changed decisions are of {ground.n_audited:,} people of each fold and of those never seen: gaps found "
+        "among more people are larger.",
+    ]
+    if unseen.surprises:
+        listed = ", ".join(unseen.surprises)
+        notes.append(f"On people never seen {listed} came out other than announced.")
+    if not chosen.trained:
+        notes.append("The chosen model was given, not trained here: nobody knows which people it has seen.")
+    return notes

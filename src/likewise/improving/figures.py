@@ -1,0 +1,227 @@
+"""Figures of a tally: what was seen with confidence intervals, and what is to be expected of people not seen yet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from scipy import stats
+
+from likewise.core.arrays import FloatArray
+from likewise.evaluation.bootstrap import bootstrap_counts
+from likewise.evaluation.measures import Interval, Measure
+from likewise.evaluation.proportions import proportion_interval
+from likewise.improving.tally import Spread, Tally, pooled
+
+__all__ = [
+    "ACCURACY",
+    "CHANGED",
+    "GAP",
+    "GROUP_GAP",
+    "PURE_GAP",
+    "expected_figures",
+    "group_gap",
+    "rule_figures",
+    "seen_figures",
+]
+
+ACCURACY, CHANGED = "balanced accuracy", "changed decisions"
+PURE_GAP, GAP, GROUP_GAP = "pure gap", "gap at ε", "group gap"
+
+N_DRAWS = 2000
+# Jeffreys' prior of a share: nothing is taken for impossible because it was not seen.
+_PRIOR = 0.5
+
+CountStatistic = Callable[[FloatArray], FloatArray]
+
+
+def seen_figures(tally: Tally, *, confidence: float = 0.95, seed: int = 0) -> tuple[Measure, ...]:
+    """Return the figures of people who were looked at, with confidence intervals.
+
+    Parameters
+    ----------
+    tally : Tally
+    confidence : float, default=0.95
+        Of each interval: bootstrap percentiles of balanced accuracy and group gaps, Clopper and Pearson's of the share
+        of changed decisions, Student's t of the gaps.
+    seed : int, default=0
+
+    Returns
+    -------
+    tuple of Measure
+
+    Examples
+    --------
+    >>> tally = Tally(np.array([[10, 30], [20, 60]]), {}, np.array([120, 0]), Spread(120, 0, 0), Spread(120, 12, 3))
+    >>> [f"{m.name} {m.value:.3f} [{m.low:.3f}, {m.high:.3f}]" for m in seen_figures(tally)][1:]
+    ['changed decisions 0.000 [0.000, 0.030]', 'pure gap 0.000 [0.000, 0.000]', 'gap at ε 0.100 [0.078, 0.122]']
+    """
+    found = []
+    for number, (name, cells, statistic) in enumerate(_counted(tally)):
+        value = _value(cells, statistic)
+        if name == CHANGED:
+            interval = proportion_interval(int(cells[1]), int(cells.sum()), confidence=confidence)
+        else:
+            interval = bootstrap_counts(
+                statistic, cells, confidence=confidence, random_state=seed + number, n_resamples=N_DRAWS
+            )[0]
+        found.append(Measure.of(name, value, interval))
+    for name, spread in ((PURE_GAP, tally.pure_gap), (GAP, tally.gap)):
+        found.insert(-_n_groups(tally) or len(found), _of_spread(name, spread, 1 / spread.n, confidence))
+    return tuple(found)
+
+
+def rule_figures(tally: Tally) -> dict[str, float]:
+    """Return what a rule looks at, without intervals: name to value.
+
+    Examples
+    --------
+    >>> tally = Tally(np.array([[10, 30], [20, 60]]), {}, np.array([90, 30]), Spread(120, 0, 0), Spread(120, 12, 3))
+    >>> rule_figures(tally)
+    {'balanced accuracy': 0.75, 'changed decisions': 0.25, 'pure gap': 0.0, 'gap at ε': 0.1, 'group gap': 0}
+    """
+    values = {name: _value(cells, f) for name, cells, f in _counted(tally)}
+    return {
+        ACCURACY: values.pop(ACCURACY),
+        CHANGED: values.pop(CHANGED),
+        PURE_GAP: tally.pure_gap.mean,
+        GAP: tally.gap.mean,
+        GROUP_GAP: max(values.values(), default=0),
+    }
+
+
+def expected_figures(
+    folds: Sequence[Tally], *, n_people: int, n_audited: int, confidence: float = 0.95, seed: int = 0
+) -> tuple[Measure, ...]:
+    """Return what the same figures of other people are expected to be: prediction intervals that hold together.
+
+    A figure of people not seen yet varies by who was seen, by who will be, and by the training: no two trainings give
+    the same model. The first two come from the counts (Dirichlet-multinomial with Jeffreys' prior) and, for gaps, from
+    the variance s²(1/n + 1/m); the third is by how much the k folds differ beyond that, τ²(1 + 1/k). With q figures
+    each interval has the level 1 − (1 − confidence)/q, so that all of them hold with `confidence` (Bonferroni).
+
+    Parameters
+    ----------
+    folds : sequence of Tally
+        Of the people of each fold, judged by a model of the others.
+    n_people : int
+        People not seen yet.
+    n_audited : int
+        How many of them the gaps and changed decisions will be of.
+    confidence : float, default=0.95
+    seed : int, default=0
+
+    Returns
+    -------
+    tuple of Measure
+
+    Examples
+    --------
+    >>> tally = Tally(np.array([[10, 30], [20, 60]]), {}, np.array([120, 0]), Spread(120, 0, 0), Spread(120, 12, 3))
+    >>> wide = expected_figures([tally, tally], n_people=30, n_audited=30)
+    >>> [m.name for m in wide if m.high > 0.13]
+    ['balanced accuracy', 'gap at ε']
+    """
+    whole = pooled(folds)
+    level = 1 - (1 - confidence) / (4 + _n_groups(whole))
+    random = np.random.default_rng(seed)
+    found = []
+    parts = [list(_counted(tally)) for tally in folds]
+    for number, (name, cells, statistic) in enumerate(_counted(whole)):
+        size = n_audited if name == CHANGED else n_people
+        draws = _predicted(cells, statistic, size, random)
+        values = [_value(part[number][1], statistic) for part in parts]
+        within = [
+            _predicted(part[number][1], statistic, int(part[number][1].sum()), random) for part in parts
+        ]
+        # Predictions of as many people as were seen vary twice as much as what was seen.
+        noise = float(np.mean([np.nanvar(draw) for draw in within])) / 2
+        found.append(_between(name, _value(cells, statistic), draws, values, noise, level, random))
+    for name, spread, own in (
+        (PURE_GAP, whole.pure_gap, [tally.pure_gap for tally in folds]),
+        (GAP, whole.gap, [tally.gap for tally in folds]),
+    ):
+        half = math.sqrt(spread.variance * (1 / spread.n + 1 / n_audited)) if spread.n > 1 else 0.0
+        draws = spread.mean + half * random.standard_t(max(spread.n - 1, 1), size=N_DRAWS)
+        noise = float(np.mean([s.variance / s.n if s.n > 1 else 0.0 for s in own]))
+        measure = _between(name, spread.mean, draws, [s.mean for s in own], noise, level, random)
+        found.insert(-_n_groups(whole) or len(found), measure)
+    return tuple(found)
+
+
+def _between(
+    name: str,
+    value: float,
+    draws: FloatArray,
+    folds: Sequence[float],
+    noise: float,
+    level: float,
+    random: np.random.Generator,
+) -> Measure:
+    """Add to draws how trainings differ: the variance of the folds' values beyond that of their people."""
+    k = len(folds)
+    if k > 1:
+        between = max(float(np.var(folds, ddof=1)) - noise, 0.0)
+        draws = draws + math.sqrt(between * (1 + 1 / k)) * random.normal(size=len(draws))
+    low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Measure(name, value, max(float(low), 0.0), float(high), "predictive")
+
+
+def _predicted(
+    cells: FloatArray, statistic: CountStatistic, size: int, random: np.random.Generator
+) -> FloatArray:
+    """Draws of a figure of other people."""
+    shares = random.dirichlet(cells + _PRIOR, size=N_DRAWS)
+    return np.asarray(statistic(random.multinomial(size, shares).astype(float))[:, 0])
+
+
+def _value(cells: FloatArray, statistic: CountStatistic) -> float:
+    return float(statistic(cells[None].astype(float))[0, 0])
+
+
+def group_gap(figures: tuple[Measure, ...]) -> float:
+    """Return the largest Gap_RMS of all attributes; 0 where there are none."""
+    return max((m.value for m in figures if m.name.startswith("Gap_RMS ")), default=0.0)
+
+
+def _n_groups(tally: Tally) -> int:
+    return len(tally.groups)
+
+
+def _counted(tally: Tally) -> Iterator[tuple[str, FloatArray, CountStatistic]]:
+    """Figures of counts: name, cells, and a statistic of (r, cells) that gives (r, 1)."""
+    yield ACCURACY, tally.classes.ravel(), _balanced_accuracy
+    yield CHANGED, tally.twins, lambda counts: counts[:, 1:] / counts.sum(axis=1, keepdims=True)
+    for attribute, counts in tally.groups.items():
+        shape: tuple[int, ...] = counts.shape
+        yield f"Gap_RMS {attribute}", counts.ravel(), _rms_of(shape)
+
+
+def _balanced_accuracy(counts: FloatArray) -> FloatArray:
+    cells = counts.reshape(len(counts), -1, 2)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((cells[..., 1] / cells.sum(axis=2)).mean(axis=1, keepdims=True))
+
+
+def _rms_of(shape: tuple[int, ...]) -> CountStatistic:
+    first, second = np.triu_indices(shape[0], k=1)
+
+    def rms(counts: FloatArray) -> FloatArray:
+        # Gap_RMS of Appendix D.5, the largest over pairs of groups; as in evaluation.group_gaps.
+        cells = counts.reshape(len(counts), *shape)
+        with np.errstate(invalid="ignore"):
+            rates = cells[..., 1] / cells.sum(axis=3)
+        gaps = rates[:, first] - rates[:, second]
+        return np.asarray(np.sqrt((gaps**2).mean(axis=2)).max(axis=1, keepdims=True))
+
+    return rms
+
+
+def _of_spread(name: str, spread: Spread, shares: float, confidence: float) -> Measure:
+    """Mean with Student's t interval; no worst case is better than none, so it does not begin below 0."""
+    half = 0.0
+    if spread.n > 1:
+        half = float(stats.t.ppf((1 + confidence) / 2, spread.n - 1)) * math.sqrt(spread.variance * shares)
+    interval = Interval(max(spread.mean - half, 0.0), spread.mean + half, confidence, "Student's t")
+    return Measure.of(name, spread.mean, interval)

@@ -1,0 +1,185 @@
+"""What a search for a fairer model found: all alternatives, the choice, and how it did on people never seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from likewise.core.text import text_table
+from likewise.evaluation.measures import Measure
+from likewise.improving.figures import ACCURACY, CHANGED, GAP, GROUP_GAP, PURE_GAP, group_gap
+from likewise.improving.rule import Rule
+
+__all__ = ["Alternative", "Improvement", "Unseen"]
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One candidate, cross-validated on training people.
+
+    Parameters
+    ----------
+    name, note : str
+    figures : tuple of Measure
+        Pooled over the folds, each person judged by a model that was not trained on them, with confidence intervals.
+    accurate_enough : bool
+        Whether the rule lets it be chosen.
+    cpu_seconds : float
+        Of all its folds.
+    warnings : tuple of str
+        What its training warned about.
+    """
+
+    name: str
+    note: str
+    figures: tuple[Measure, ...]
+    accurate_enough: bool = True
+    cpu_seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> float:
+        if name == GROUP_GAP:
+            return group_gap(self.figures)
+        return next(measure.value for measure in self.figures if measure.name == name)
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A model on people that neither it nor the choice had seen.
+
+    Parameters
+    ----------
+    name : str
+    figures : tuple of Measure
+        With confidence intervals.
+    announced : tuple of Measure
+        What the cross-validation let expect of them, with prediction intervals that hold together; set down before
+        these people were looked at.
+    """
+
+    name: str
+    figures: tuple[Measure, ...]
+    announced: tuple[Measure, ...]
+
+    @property
+    def surprises(self) -> tuple[str, ...]:
+        """Names of the figures outside of what was announced."""
+        expected = {measure.name: measure for measure in self.announced}
+        return tuple(
+            m.name for m in self.figures if not expected[m.name].low <= m.value <= expected[m.name].high
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement:
+    """A chosen model and everything that led to it; `print` shows the table.
+
+    Parameters
+    ----------
+    alternatives : tuple of Alternative
+        All candidates, in the order tried.
+    rule : Rule
+        By which one was chosen.
+    chosen : str
+        Its name.
+    model : object
+        The chosen model, trained on all training people.
+    unseen : Unseen
+        The chosen model on people never seen.
+    reference : Unseen
+        The same of the user's model, or of plain boosting where none was given.
+    failed : dict of str to str
+        Candidates that could not be computed, and why.
+    eps, confidence : float
+    n_train, n_test, folds : int
+    suffix : str
+        Ending of the model's file.
+    command : str
+        What repeats all this.
+    notes : tuple of str
+        What the reader should know.
+    """
+
+    alternatives: tuple[Alternative, ...]
+    rule: Rule
+    chosen: str
+    model: Any = field(repr=False)
+    unseen: Unseen
+    reference: Unseen
+    failed: dict[str, str]
+    eps: float
+    confidence: float
+    n_train: int
+    n_test: int
+    folds: int
+    suffix: str = ".safetensors"
+    command: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Names of the figures, in the order shown."""
+        return tuple(measure.name for measure in self.alternatives[0].figures)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row per alternative, one column per figure."""
+        rows = {a.name: [m.value for m in a.figures] for a in self.alternatives}
+        return pd.DataFrame.from_dict(rows, orient="index", columns=list(self.measures))
+
+    def frontier(self, unfairness: str = GAP) -> tuple[str, ...]:
+        """Names of the alternatives that none beats in both balanced accuracy and the unfairness, the fairest first.
+
+        Parameters
+        ----------
+        unfairness : str, default="gap at ε"
+            Or "pure gap", "changed decisions", "group gap".
+        """
+        points = [(a[unfairness], -a[ACCURACY], a.name) for a in self.alternatives]
+        kept = [
+            p for p in points if not any(q[0] <= p[0] and q[1] <= p[1] and q[:2] != p[:2] for q in points)
+        ]
+        return tuple(name for *_, name in sorted(kept))
+
+    def sentence(self) -> str:
+        """Say in a sentence what was chosen and what it changes for people never seen."""
+        after, before = _values(self.unseen.figures), _values(self.reference.figures)
+        text = f"“{self.chosen}” is the choice of {len(self.alternatives)} models"
+        if self.chosen == self.reference.name:
+            return (
+                f"{text}: none that is accurate enough is fairer than “{self.reference.name}”. On {self.n_test:,} people never "
+                f"seen its balanced accuracy is {after[ACCURACY]:.3f}."
+            )
+        return (
+            f"{text}. On {self.n_test:,} people never seen its balanced accuracy is {after[ACCURACY]:.3f} against "
+            f"{before[ACCURACY]:.3f} of “{self.reference.name}”, changed decisions are {after[CHANGED]:.1%} against "
+            f"{before[CHANGED]:.1%}, the pure gap is {after[PURE_GAP]:.3f} against {before[PURE_GAP]:.3f}, the gap at "
+            f"ε = {self.eps:g} is {after[GAP]:.3f} against {before[GAP]:.3f}, and the largest group gap is "
+            f"{group_gap(self.unseen.figures):.3f} against {group_gap(self.reference.figures):.3f}."
+        )
+
+    def __str__(self) -> str:
+        head = [f"cross-validated on {self.n_train:,} people", *self.measures]
+        rows = [
+            [("→ " if a.name == self.chosen else "  ") + a.name, *(_shown(m) for m in a.figures)]
+            for a in self.alternatives
+        ]
+        lines = [text_table(head, rows), "", f"Rule: {self.rule}.", self.sentence(), ""]
+        head = [f"“{self.chosen}” on {self.n_test:,} people never seen", "value", "announced"]
+        announced = {m.name: m for m in self.unseen.announced}
+        rows = [
+            [m.name, f"{m.value:.3f}", f"[{announced[m.name].low:.3f}, {announced[m.name].high:.3f}]"]
+            for m in self.unseen.figures
+        ]
+        return "\n".join([*lines, text_table(head, rows)])
+
+
+def _values(figures: Sequence[Measure]) -> dict[str, float]:
+    return {measure.name: measure.value for measure in figures}
+
+
+def _shown(measure: Measure) -> str:
+    return f"{measure.value:.3f} [{measure.low:.3f}, {measure.high:.3f}]"

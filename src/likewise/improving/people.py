@@ -1,0 +1,238 @@
+"""The ground that models are compared on: a table cut into training people, folds of them, and people never seen."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.core.checks import check_integer, check_labels, check_number, check_same_length
+from likewise.core.errors import InputError
+from likewise.core.frames import check_columns, check_no_missing, to_pandas
+from likewise.domains import TabularDomain
+from likewise.evaluation.edits import Edit, Edits, read_edits
+from likewise.fair_metrics import AttributeSubspace
+
+if TYPE_CHECKING:
+    from likewise.fair_metrics import FairMetric
+
+__all__ = ["Ground", "prepare_ground"]
+
+# A sensitive number with more values than this has twins at its smallest, its largest and its quartiles.
+MAX_VALUES = 20
+# Groups with fewer training people of some class have no rates worth comparing.
+MIN_OF_CLASS = 30
+# People of a fold, and of those never seen, whose twins and worst cases are looked for.
+MAX_AUDITED = 2000
+# From so many training people on three folds say enough.
+MANY = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """A table of people, cut, and how unfairness is measured on it.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Features, rows numbered from 0.
+    labels : ndarray of shape (n,)
+    classes : ndarray
+        The different labels, sorted.
+    sensitive : tuple of str
+        Columns that shall not decide.
+    twin_values : mapping
+        Sensitive column to the values that twins exchange.
+    edits : tuple
+        Further values that shall make no difference.
+    groups : mapping
+        Sensitive column to those of its values whose rates are compared.
+    domain : TabularDomain
+    metric : FairMetric
+        Learned on training people, unless given.
+    eps : float
+        Budget of the gap.
+    train, test : int arrays
+        Rows to train on, and those never looked at before the choice.
+    folds : tuple of int arrays
+        Parts of `train`: each is held out once.
+    n_audited : int
+        People of each fold, and of the test part, whose worst cases are looked for.
+    seed : int
+    notes : tuple of str
+        What was left out.
+    """
+
+    frame: pd.DataFrame
+    labels: np.ndarray[Any, Any]
+    classes: np.ndarray[Any, Any]
+    sensitive: tuple[str, ...]
+    twin_values: Mapping[str, tuple[Any, ...]]
+    edits: tuple[Any, ...]
+    groups: Mapping[str, tuple[Any, ...]]
+    domain: TabularDomain
+    metric: FairMetric
+    eps: float
+    train: np.ndarray[Any, Any]
+    test: np.ndarray[Any, Any]
+    folds: tuple[np.ndarray[Any, Any], ...]
+    n_audited: int
+    seed: int
+    metric_given: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def twin_edits(self) -> tuple[Any, ...]:
+        """All that twins exchange, in the language of `correspondence_study`."""
+        return (*(Edit(name, values) for name, values in self.twin_values.items()), *self.edits)
+
+    def kept(self, fold: int) -> np.ndarray[Any, Any]:
+        """Training people outside of a fold."""
+        return np.sort(np.concatenate([part for i, part in enumerate(self.folds) if i != fold]))
+
+    def settings(self) -> dict[str, Any]:
+        """Everything that figures depend on besides the candidate, as JSON values; the table by its digest."""
+        return {
+            "table": _digest(self.frame, self.labels),
+            "metric": _metric_digest(self.metric, self.frame) if self.metric_given else "learned",
+            "sensitive": list(self.sensitive),
+            "edits": repr(self.edits),
+            "eps": self.eps,
+            "folds": len(self.folds),
+            "test": len(self.test),
+            "seed": self.seed,
+        }
+
+
+def prepare_ground(
+    X: Any,
+    y: Any,
+    *,
+    sensitive: Sequence[str],
+    edits: Edits | None = None,
+    metric: FairMetric | None = None,
+    eps: float = 0.1,
+    test_share: float = 0.2,
+    folds: int | None = None,
+    seed: int = 0,
+) -> Ground:
+    """Cut a table and learn who is comparable; the parameters are those of `improve`.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"sex": ["F", "M"] * 100, "age": np.arange(200) % 7, "pay": np.arange(200)})
+    >>> ground = prepare_ground(people, people["pay"] > 99, sensitive=["sex"])
+    >>> len(ground.train), len(ground.test), [len(fold) for fold in ground.folds]
+    (160, 40, [32, 32, 32, 32, 32])
+    """
+    owner = "improve"
+    frame = to_pandas(X, owner=owner, name="X").reset_index(drop=True)
+    labels = check_labels(y, owner=owner)
+    check_same_length(owner, X=frame, y=labels)
+    names = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+    if not names:
+        raise InputError("improve: 'sensitive' names no column. Say which columns shall not decide: ['sex'].")
+    check_columns(frame, names, owner=owner, name="X")
+    check_no_missing(frame, owner=owner, name="X")
+    budget = check_number(eps, owner=owner, name="eps", low=0)
+    share = check_number(
+        test_share, owner=owner, name="test_share", low=0, high=1, open_low=True, open_high=True
+    )
+    train, test = _split(labels, share, seed)
+    count = (3 if len(train) >= MANY else 5) if folds is None else folds
+    check_integer(count, owner=owner, name="folds", low=2)
+    parts = _folds(labels, train, count, seed)
+    groups, notes = _groups(frame.iloc[train], labels[train], names)
+    # Of all people, so that nobody has a category never heard of; no label is used.
+    domain = TabularDomain.from_frame(frame)
+    learned = (
+        AttributeSubspace(list(names), domain=domain).fit(frame.iloc[train]).metric_
+        if metric is None
+        else metric
+    )
+    return Ground(
+        frame,
+        labels,
+        np.unique(labels),
+        names,
+        {name: _twin_values(frame[name].iloc[train]) for name in names},
+        () if edits is None else tuple(read_edits(edits, owner=owner)),
+        groups,
+        domain,
+        learned,
+        float(budget),
+        train,
+        test,
+        parts,
+        min(MAX_AUDITED, len(test), *map(len, parts)),
+        int(seed),
+        metric is not None,
+        notes,
+    )
+
+
+def _split(labels: Any, share: float, seed: int) -> tuple[Any, Any]:
+    """Cut people in two, class by class."""
+    random = np.random.default_rng([seed, 0])
+    test = np.zeros(len(labels), dtype=bool)
+    values, counts = np.unique(labels, return_counts=True)
+    for value, count in zip(values, counts, strict=True):
+        if count < 20:
+            raise InputError(
+                f"improve: {count} people have the label {value!r}; to choose and to check the choice takes 20 of each."
+            )
+        test[random.permutation(np.flatnonzero(labels == value))[: max(1, round(share * count))]] = True
+    return np.flatnonzero(~test), np.flatnonzero(test)
+
+
+def _folds(labels: Any, train: Any, count: int, seed: int) -> tuple[Any, ...]:
+    random = np.random.default_rng([seed, 1])
+    fold = np.empty(len(train), dtype=np.int64)
+    start = 0
+    for value in np.unique(labels):
+        own = random.permutation(np.flatnonzero(labels[train] == value))
+        fold[own] = (start + np.arange(len(own))) % count
+        start += len(own)  # so that the folds differ by one person at most
+    return tuple(train[fold == number] for number in range(count))
+
+
+def _twin_values(column: pd.Series[Any]) -> tuple[Any, ...]:
+    values = sorted(column.unique().tolist(), key=lambda value: (str(type(value)), value))
+    if len(values) > MAX_VALUES and column.dtype.kind in "biuf":
+        values = sorted(set(np.quantile(column, [0, 0.25, 0.5, 0.75, 1], method="nearest").tolist()))
+    return tuple(values)
+
+
+def _groups(frame: pd.DataFrame, labels: Any, names: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Groups that are large enough, and what was left out."""
+    found, notes = {}, []
+    for name in names:
+        if frame[name].nunique() > MAX_VALUES:
+            notes.append(f"{name} has more than {MAX_VALUES} values, so it has no groups to compare.")
+            continue
+        counts = pd.crosstab(frame[name].to_numpy(), labels)
+        large = counts.index[(counts >= MIN_OF_CLASS).all(axis=1)]
+        small = [str(value) for value in counts.index if value not in large]
+        if len(large) >= 2:
+            found[name] = tuple(large.tolist())
+        if small:
+            notes.append(
+                f"Group gaps of {name} leave out {', '.join(small)}: fewer than {MIN_OF_CLASS} training people of a class."
+            )
+    return found, tuple(notes)
+
+
+def _digest(frame: pd.DataFrame, labels: Any) -> str:
+    whole = frame.assign(**{"": labels})
+    hashed = pd.util.hash_pandas_object(whole, index=False).to_numpy()
+    return hashlib.sha256(repr(list(frame.columns)).encode() + hashed.tobytes()).hexdigest()[:16]
+
+
+def _metric_digest(metric: FairMetric, frame: pd.DataFrame) -> str:
+    places = np.asarray(metric.embed(frame.head(200)), dtype=np.float64)
+    # Rounded, so that another order of the same sums is no other metric.
+    return hashlib.sha256((places.round(6) + 0.0).tobytes()).hexdigest()[:16]

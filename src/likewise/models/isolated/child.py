@@ -1,0 +1,176 @@
+"""What the process of a model file does: load the file, then answer questions about it until nobody asks any more."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
+from likewise.models.isolated.confined import allow_seconds
+from likewise.models.isolated.facts import describe, loss_like
+from likewise.models.isolated.messages import Array, receive, send
+from likewise.models.isolated.table_rows import unpack_rows
+
+if TYPE_CHECKING:
+    from likewise.models.model import Model
+
+__all__ = ["serve"]
+
+Answer = tuple[dict[str, Any], Sequence[Array]]
+
+# Whoever asks is trusted, and its rows are in memory already.
+_MOST = 2**50
+_KNOWN = (FormatError, ModelError, MissingExtraError, InputError)
+
+
+def serve(questions: int, answers: int, held: Sequence[str]) -> None:
+    """Answer questions from one pipe on another.
+
+    Parameters
+    ----------
+    questions, answers : int
+        File descriptors.
+    held : sequence of str
+        The limits that are in force, which are told with the first answer.
+    """
+    desk = _Desk(held)
+    with os.fdopen(questions, "rb") as ask, os.fdopen(answers, "wb") as tell:
+        while True:
+            try:
+                text, arrays = receive(ask, most=_MOST)
+            except EOFError:
+                return
+            allow_seconds(float(text["seconds"]))
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("default")
+                said, found = _answered(desk, text, arrays)
+            said["warnings"] = list(
+                dict.fromkeys(
+                    str(w.message)[:500]
+                    for w in heard
+                    if issubclass(w.category, (UserWarning, RuntimeWarning))
+                )
+            )[:20]
+            try:
+                send(tell, said, found)
+            except (TypeError, ValueError) as error:
+                # Nothing was written yet: JSON does not hold this.
+                send(
+                    tell,
+                    {"error": "other", "message": f"the answer cannot be written: {error}", "warnings": []},
+                )
+
+
+def _answered(desk: _Desk, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+    try:
+        said, found = desk.questions[text["ask"]](text, arrays)
+    except MemoryError:
+        return {"error": "MemoryError", "message": ""}, ()
+    except _KNOWN as error:
+        kind = next(kind for kind in _KNOWN if isinstance(error, kind))
+        return {"error": kind.__name__, "message": str(error)}, ()
+    except Exception as error:
+        lines = str(error).strip().splitlines() or ["no reason given"]
+        if "bad_alloc" in lines[0] or "bad allocation" in lines[0]:
+            return {"error": "MemoryError", "message": ""}, ()
+        return {"error": "other", "message": f"{type(error).__name__}: {lines[0].rstrip('.')[:300]}"}, ()
+    return {"answer": said}, found
+
+
+class _Desk:
+    """The file that was loaded, its models, and what can be asked about them."""
+
+    def __init__(self, held: Sequence[str]) -> None:
+        self.held, self.native, self.models = list(held), None, list[Any]()
+        self.questions: dict[str, Callable[[dict[str, Any], Sequence[Array]], Answer]] = {
+            "load": self.load,
+            "model": self.model,
+            "outputs": self.outputs,
+            "decisions": self.decisions,
+            "whole": self.whole,
+            "trees": self.trees,
+            "network": self.network,
+        }
+
+    def load(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """Check the file as far as that can be done without its library, load it, and try it on noise."""
+        from likewise.models.isolated.trial import check_before, check_loaded
+        from likewise.models.model_files import read_model
+
+        path = Path(text["path"])
+        check_before(text["container"], path)
+        loaded = read_model(path, trusted=text["trusted"], trust=True, sidecar=text["sidecar"])
+        self.native = loaded.native
+        inner = loaded.native
+        if loaded.container == "likewise":
+            inner = getattr(inner, "booster_", getattr(inner, "model", inner))
+        check_loaded(text["container"], inner)
+        return {"held": self.held}, ()
+
+    def model(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """Make a model of the file, as `as_model` would, and describe it."""
+        from likewise.models.convert import as_model
+
+        choices = {name: text[name] for name in ("classes", "takes_frame", "output")}
+        made = as_model(self.native, loss=loss_like(text["loss"]), **choices)
+        self.models.append(made)
+        said, found = describe(made)
+        return {"number": len(self.models) - 1, **said}, found
+
+    def outputs(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """What a model says about rows, (n, C)."""
+        model: Model = self.models[text["number"]]
+        rows = model._rows(unpack_rows(text["rows"], arrays))
+        step, start = model._batch_rows, text["start"]
+        parts = []
+        for at in range(0, len(rows), step):
+            batch = rows[at : at + step]
+            raw = model._ask(batch, start + at)
+            parts.append(model._canonical(raw, n=len(batch), start=start + at))
+        classes = model.known_classes
+        return {"classes": None if classes is None else classes.tolist()}, [np.concatenate(parts)]
+
+    def decisions(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """The class that an estimator itself decides for, by its number, (n,)."""
+        model = self.models[text["number"]]
+        rows = model._rows(unpack_rows(text["rows"], arrays))
+        hot = model._ask(rows, text["start"], model._decisions)
+        return {}, [hot.argmax(axis=1).astype(np.int64)]
+
+    def whole(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """Let a model that had to guess look at outputs that do not fit its guess."""
+        self.models[text["number"]]._check_whole(arrays[0])
+        return {}, ()
+
+    def trees(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """The trees of a model."""
+        from likewise.models.isolated.tree_arrays import pack_trees
+        from likewise.models.tree_ensemble import read_trees
+
+        model = self.models[text["number"]]
+        _check_no_pipeline(model, "read_trees")
+        return pack_trees(read_trees(model))
+
+    def network(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """The ReLU network that a model is."""
+        from likewise.models.isolated.network_arrays import pack_network
+        from likewise.models.relu_network import read_relu_network
+        from likewise.models.sklearn_model import SklearnModel
+
+        model = self.models[text["number"]]
+        _check_no_pipeline(model, "read_relu_network")
+        return pack_network(read_relu_network(model.estimator if isinstance(model, SklearnModel) else model))
+
+
+def _check_no_pipeline(model: Any, owner: str) -> None:
+    from likewise.models.table_features import is_table_pipeline
+
+    if is_table_pipeline(getattr(model, "estimator", None)):
+        raise InputError(
+            f"{owner}: the steps of a pipeline in a file are only read in this process: trust=True (--trust)."
+        )

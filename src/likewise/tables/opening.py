@@ -1,0 +1,153 @@
+"""What a file is, told by its content; compressed files are unpacked in memory."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from likewise.core.errors import FormatError, InputError
+
+__all__ = ["HEAD", "Kind", "OpenedFile", "open_file"]
+
+Kind = Literal["Parquet", "Arrow", "CSV", "JSON lines", "JSON", "Excel"]
+
+HEAD = 65_536
+# What a compressed file or a workbook may become.
+LARGEST_UNPACKED = 2**30
+_WRITE = "Save it as CSV, Parquet, Arrow, JSON lines or Excel."
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_MARKS = ((b"PAR1", "Parquet"), (b"ARROW1", "Arrow"), (b"FEA1", "Arrow"))
+_OTHER = {
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls)",
+    b"BZh": "compressed with bzip2; unpack it first",
+    b"\xfd7zXZ": "compressed with xz; unpack it first",
+    b"\x89HDF": "an HDF5 file",
+    b"%PDF": "a PDF document",
+    b"\x80\x04": "a pickle, which can run code when it is loaded",
+    b"\x80\x05": "a pickle, which can run code when it is loaded",
+    b"SQLite format 3": "a database",
+}
+_WEB = (b"<!doctype", b"<html", b"<?xml", b"<!--", b"<head", b"<body", b"<script", b"<table")
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedFile:
+    """A file whose kind is known.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    kind : str
+    source : Path or bytes
+        Where to read it: the file, or its unpacked content.
+    """
+
+    name: str
+    kind: Kind
+    source: Path | bytes
+
+    def stream(self) -> Any:
+        """Return what a reader takes: the path, or a stream of the unpacked content."""
+        return self.source if isinstance(self.source, Path) else io.BytesIO(self.source)
+
+    def head(self, size: int = HEAD) -> bytes:
+        """Return the first bytes."""
+        if isinstance(self.source, bytes):
+            return self.source[:size]
+        with self.source.open("rb") as stream:
+            return stream.read(size)
+
+
+def open_file(path: Path) -> OpenedFile:
+    r"""Find out what a file is.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    OpenedFile
+
+    Raises
+    ------
+    InputError
+        There is no such file.
+    FormatError
+        It is empty, or no table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "people.txt"
+    >>> _ = path.write_text("age,sex\n20,F\n")
+    >>> open_file(path).kind
+    'CSV'
+    """
+    if not path.exists():
+        raise InputError(f"There is no file {str(path)!r}. Check the path.")
+    if not path.is_file():
+        raise InputError(f"{str(path)!r} is a folder or a device. Pass one file.")
+    with path.open("rb") as stream:
+        head = stream.read(HEAD)
+    packing = next((how for mark, how in _PACKED.items() if head.startswith(mark)), None)
+    if packing is None:
+        return OpenedFile(path.name, _kind(path.name, head, path), path)
+    data = _unpacked(path, packing)
+    return OpenedFile(path.name, _kind(path.name, data[:HEAD], data), data)
+
+
+def _kind(name: str, head: bytes, source: Path | bytes) -> Kind:
+    if not head.strip():
+        raise FormatError(f"{name} is empty. Pass a table with people in it.")
+    for mark, kind in _MARKS:
+        if head.startswith(mark):
+            return kind  # type: ignore[return-value]
+    if head.startswith(b"PK\x03\x04"):
+        return _excel(name, source)
+    for mark, said in _OTHER.items():
+        if head.startswith(mark):
+            raise FormatError(f"{name} is {said}, not a table that likewise reads. {_WRITE}")
+    start = head[:2048].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start.lower().startswith(_WEB):
+        raise FormatError(f"{name} is a web page, not a table. Download the file itself. {_WRITE}")
+    if start.startswith(b"{"):
+        return "JSON lines"
+    if start.startswith(b"[") and start[1:].lstrip().startswith(b"{"):
+        return "JSON"
+    if b"\x00" in head and not head.startswith(_WIDE):
+        raise FormatError(f"{name} is no text and no table that likewise knows. {_WRITE}")
+    return "CSV"
+
+
+def _excel(name: str, source: Path | bytes) -> Kind:
+    try:
+        with zipfile.ZipFile(source if isinstance(source, Path) else io.BytesIO(source)) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise FormatError(f"{name} is a damaged zip archive or workbook: {error}. {_WRITE}") from error
+    if not any(part.filename.startswith("xl/") for part in parts):
+        raise FormatError(f"{name} is a zip archive. Unpack it first, and pass one table.")
+    if sum(part.file_size for part in parts) > LARGEST_UNPACKED:
+        raise FormatError(f"{name} is a workbook of more than 1 GB when unpacked. Save it as Parquet or CSV.")
+    return "Excel"
+
+
+def _unpacked(path: Path, packing: str) -> bytes:
+    import pyarrow as pa
+
+    try:
+        with pa.OSFile(str(path), "rb") as file, pa.CompressedInputStream(file, packing) as stream:
+            data: bytes = stream.read(LARGEST_UNPACKED + 1)
+    except (OSError, ValueError) as error:
+        raise FormatError(
+            f"{path.name} is a damaged {packing} file: {str(error).splitlines()[0]}. Pack the table again."
+        ) from error
+    if len(data) > LARGEST_UNPACKED:
+        raise FormatError(f"{path.name} holds more than 1 GB. Unpack it first, or save it as Parquet.")
+    return data

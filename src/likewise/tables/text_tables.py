@@ -1,0 +1,245 @@
+"""Text with separated cells as a table: separators, encodings, line ends and decimal commas as they come."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from likewise.core.errors import FormatError
+from likewise.tables.choices_of_reading import Reading
+from likewise.tables.csv_dialect import find_separator, first_line, is_number, looks_like_values, split_cells
+from likewise.tables.opening import HEAD, OpenedFile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MISSING", "numbers_but_for_marks", "numbers_with_commas", "read_text"]
+
+# An empty cell and the common words for "nothing here". "None" is not among them: it is a category in many tables.
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>"]
+# Among numbers these mean that there is none; among words they are a category.
+_MARKED_MISSING = frozenset({"?", "-", "--", ".", "none", "unknown", "missing", "n.a.", "#n/a", "*"})
+# A header may be long, but not the whole of a large file.
+_LONGEST_HEADER = 64 * 2**20
+_BELOW = 50
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+# 1.234,5 and 12,5 as most of Europe writes them; 1,234.5 and 1,234 as English does.
+_COMMA_DECIMALS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?|[+-]?,\d+")
+_COMMA_THOUSANDS = re.compile(r"[+-]?(\d{1,3}(,\d{3})+(\.\d+)?|\d+(\.\d+)?)")
+
+
+def read_text(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
+    """Read a table whose cells are separated by comma, semicolon, tab or bar.
+
+    Parameters
+    ----------
+    file : OpenedFile
+    reading : Reading
+
+    Returns
+    -------
+    frame : DataFrame
+        Columns may share a name.
+    notes : list of str
+        What the user should know.
+    """
+    import pandas as pd
+
+    encoding = reading.encoding or _encoding(file.head())
+    separator, names, header, notes = _header(file, encoding, reading)
+    commas = reading.decimal == ","
+    try:
+        frame = pd.read_csv(
+            file.stream(),
+            sep=separator,
+            encoding=encoding,
+            keep_default_na=False,
+            na_values=MISSING,
+            skipinitialspace=True,
+            header=0 if header else None,
+            # Names of our own, since pandas renames columns that share one.
+            names=list(range(len(names))),
+            decimal="," if commas else ".",
+            thousands="." if commas and separator != "." else None,
+            low_memory=False,
+        )
+    except UnicodeError as error:
+        raise _not_text(file.name, encoding, error) from error
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise FormatError(
+            f"{file.name} is no rectangular CSV: {_first_line(error)}. Every row must have {len(names)} cells; "
+            "quote cells that contain the separator."
+        ) from error
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise FormatError(
+            f"{file.name} has more cells in its rows than names in its header ({len(names)}). Name every column."
+        )
+    frame.columns = pd.Index(names, dtype=object)
+    return _numbers(frame, reading.decimal, separator, notes), notes
+
+
+def _encoding(head: bytes) -> str:
+    return next((name for mark, name in _MARKS if head.startswith(mark)), "utf-8")
+
+
+def _header(file: OpenedFile, encoding: str, reading: Reading) -> tuple[str, list[str], bool, list[str]]:
+    """Return the separator, a name for every column, whether the first line has them, and what to say of it."""
+    text = _decoded_head(file, encoding)
+    line = first_line(text)
+    rest: list[str] = []
+    if len(line) < HEAD:
+        # The last line of the head may be cut off, and an empty one is none.
+        rest = [row for row in text.lstrip("\r\n")[len(line) :].splitlines()[1:] if row]
+        rest = rest[: min(_BELOW, max(len(rest) - 1, 1))]
+    separator = find_separator(line, rest)
+    names = split_cells(line, separator)
+    below = [split_cells(row, separator) for row in rest]
+    if reading.header is None and looks_like_values(names, below):
+        raise FormatError(
+            f"{file.name} seems to have no header: its first line holds values such as {_some(names)}. Put the "
+            "column names in the first line, or pass --no-header to number the columns (--header if these are names)."
+        )
+    if reading.header is False:
+        return separator, [f"column {at + 1}" for at in range(len(names))], False, []
+    blank = [at for at, name in enumerate(names) if not name.strip()]
+    for at in blank:
+        names[at] = f"column {at + 1}"
+    said = (
+        []
+        if not blank
+        else [f"{_columns(blank)} of {file.name} has no name; called 'column {blank[0] + 1}'."]
+    )
+    return separator, names, True, said
+
+
+def _decoded_head(file: OpenedFile, encoding: str) -> str:
+    """Return the beginning of the text, at least as much as the first line."""
+    size = HEAD
+    while True:
+        data = file.head(size)
+        try:
+            text = codecs.getincrementaldecoder(encoding)("strict").decode(data, final=False)
+        except UnicodeError as error:
+            raise _not_text(file.name, encoding, error) from error
+        text = text.removeprefix("\ufeff")
+        if len(data) < size or len(first_line(text)) + 1 < len(text.lstrip("\r\n")):
+            return text
+        if size >= _LONGEST_HEADER:
+            raise FormatError(f"{file.name} has a first line of more than 64 MB, so it is no table.")
+        size *= 16
+
+
+def _not_text(name: str, encoding: str, error: UnicodeError) -> FormatError:
+    where = f" ({error.reason} at byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
+    return FormatError(
+        f"{name} is not {encoding.upper().removesuffix('-SIG')} text{where}. Say how it was written, such as --encoding latin-1 or --encoding "
+        "cp1252, or save it as UTF-8."
+    )
+
+
+def _numbers(frame: pd.DataFrame, decimal: str | None, separator: str, notes: list[str]) -> pd.DataFrame:
+    """Turn columns of numbers with commas, or with a word for a missing one, into numbers."""
+    import pandas as pd
+
+    commas: dict[int, pd.Series[Any]] = {}
+    marked: dict[int, pd.Series[Any]] = {}
+    for at in range(frame.shape[1]):
+        column = frame.iloc[:, at]
+        if column.dtype.kind in "biuf":
+            continue
+        numbers = numbers_but_for_marks(column)
+        if numbers is not None:
+            marked[at] = numbers
+        elif decimal != ".":
+            numbers = numbers_with_commas(column, decimals=separator != "," or decimal == ",")
+            if numbers is not None:
+                commas[at] = numbers
+    for found, said in (
+        (commas, "read commas as part of numbers in"),
+        (marked, "read words such as '?' as missing numbers in"),
+    ):
+        if found:
+            notes.append(f"{said} {_listed([repr(str(frame.columns[at])) for at in found])}.")
+    if not commas and not marked:
+        return frame
+    changed = commas | marked
+    whole = pd.concat([changed.get(at, frame.iloc[:, at]) for at in range(frame.shape[1])], axis=1)
+    whole.columns = frame.columns
+    return whole
+
+
+def numbers_but_for_marks(column: pd.Series[Any]) -> pd.Series[Any] | None:
+    """Return a column of text as numbers where all other cells are one of the marks for a missing value, else None.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> numbers_but_for_marks(pd.Series(["40", "?", "35.5"])).tolist()
+    [40.0, nan, 35.5]
+    >>> numbers_but_for_marks(pd.Series(["40", "old", "35"])) is None
+    True
+    """
+    import pandas as pd
+
+    cells = column.dropna()
+    if not len(cells) or not isinstance(cells.iloc[0], str):
+        return None
+    words = cells.astype(str).str.strip()
+    marks = words.str.lower().isin(_MARKED_MISSING)
+    if not marks.any() or marks.mean() > 0.9 or not words[~marks].head(200).map(is_number).all():
+        return None
+    numbers = pd.to_numeric(words[~marks], errors="coerce")
+    return None if numbers.isna().any() else numbers.reindex(column.index)
+
+
+def numbers_with_commas(column: pd.Series[Any], *, decimals: bool) -> pd.Series[Any] | None:
+    """Return a column of text as numbers where every cell is a number with commas, else None.
+
+    Parameters
+    ----------
+    column : Series
+        Of text; missing cells stay missing.
+    decimals : bool
+        Whether a comma stands before decimals (``1.234,5``); else it groups thousands (``1,234.5``).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> numbers_with_commas(pd.Series(["1,5", None, "2"]), decimals=True).tolist()
+    [1.5, nan, 2.0]
+    >>> numbers_with_commas(pd.Series(["1,5", "x"]), decimals=True) is None
+    True
+    """
+    import pandas as pd
+
+    cells = column.dropna()
+    text = [value for value in cells.head(200) if isinstance(value, str)]
+    pattern = _COMMA_DECIMALS if decimals else _COMMA_THOUSANDS
+    if len(text) < min(len(cells), 200) or not all(pattern.fullmatch(value.strip()) for value in text):
+        return None
+    words = cells.astype(str).str.strip()
+    if not words.str.contains(",").any() or not words.map(lambda word: bool(pattern.fullmatch(word))).all():
+        return None
+    plain = words.str.replace(".", "").str.replace(",", ".") if decimals else words.str.replace(",", "")
+    return pd.to_numeric(plain, errors="coerce").reindex(column.index)
+
+
+def _some(names: Sequence[str]) -> str:
+    return _listed([repr(name) for name in names if name][:3])
+
+
+def _columns(positions: Sequence[int]) -> str:
+    return f"column {positions[0] + 1}" + (f" (and {len(positions) - 1} more)" if len(positions) > 1 else "")
+
+
+def _listed(words: Sequence[str]) -> str:
+    from likewise.core.text import folded
+
+    return folded(words)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".")[:300]

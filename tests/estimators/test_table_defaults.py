@@ -1,0 +1,273 @@
+"""What the defaults of SenSR and SenSeI promise: sensitive columns change nothing, ε means something, and it is said
+when the method did not help."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+
+from likewise import estimators
+from likewise.core.errors import InputError
+from likewise.core.subspace import Subspace
+from likewise.estimators import MLPBaselineClassifier, SenSeIClassifier, SenSRClassifier
+from likewise.estimators.beside_baseline import BesideBaseline, sayings
+from likewise.estimators.networks import behind_projection, folded
+from likewise.estimators.table_settings import auto_schedule
+from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
+from likewise.models import as_model
+from likewise.training import TrainingWarning, mlp
+
+QUICK = {"hidden_layer_sizes": (8,), "random_state": 0, "n_steps": 60, "lr": 0.02}
+both = pytest.mark.parametrize("kind", [SenSRClassifier, SenSeIClassifier])
+
+
+@pytest.fixture(scope="module")
+def people():
+    """A score leans on sex and race, and so does the target; skill is what should matter."""
+    rng = np.random.default_rng(0)
+    n = 300
+    sex, race = rng.choice(["F", "M"], n), rng.choice(["a", "b"], n)
+    skill = rng.normal(size=n)
+    score = 0.5 * (sex == "M") + rng.normal(size=n)
+    more = {f"test {i}": rng.normal(size=n) for i in range(3)}
+    job = rng.choice(["x", "y"], n)
+    frame = pd.DataFrame({"skill": skill, "score": score, **more, "job": job, "sex": sex, "race": race})
+    y = skill + 0.3 * (sex == "M") - 0.3 * (race == "b") + 0.3 * rng.normal(size=n) > 0.3
+    return frame, y.astype(int)
+
+
+def swapped(frame):
+    """Everybody with other values of sex and race."""
+    return frame.assign(
+        sex=frame["sex"].map({"F": "M", "M": "F"}), race=frame["race"].map({"a": "b", "b": "a"})
+    )
+
+
+@both
+@pytest.mark.parametrize("blind_to", ["auto", "columns"])
+def test_sensitive_columns_change_no_digit_of_an_answer_also_from_a_file(kind, blind_to, people, tmp_path):
+    frame, y = people
+    model = kind(AttributeSubspace(["sex", "race"]), blind_to=blind_to, baseline=False, **QUICK).fit(frame, y)
+    model.save(tmp_path / "model.safetensors")
+    for one in (model, estimators.load(tmp_path / "model.safetensors")):
+        assert one.predict_proba(swapped(frame)).tobytes() == one.predict_proba(frame).tobytes()
+    assert (
+        as_model(model).predict_proba(swapped(frame)).tobytes()
+        == as_model(model).predict_proba(frame).tobytes()
+    )
+    weights = model.coefs_[0]
+    own = [
+        i for i, name in enumerate(model.encoder_.get_feature_names_out()) if name.startswith(("sex", "race"))
+    ]
+    assert np.abs(weights[own]).max() == 0.0
+    assert np.abs(weights).max() > 0.0
+
+
+def test_asked_otherwise_the_network_sees_sensitive_columns(people):
+    frame, y = people
+    model = SenSRClassifier(ExpertSubspace(["sex"]), blind_to=None, baseline=False, **QUICK).fit(frame, y)
+    assert model.removed_ is None
+    assert model.predict_proba(swapped(frame)).tobytes() != model.predict_proba(frame).tobytes()
+
+
+@both
+def test_a_module_of_your_own_is_blind_too(kind, people):
+    frame, y = people
+
+    def module(n, k):
+        return torch.nn.Sequential(torch.nn.LayerNorm(n), torch.nn.Linear(n, k))
+
+    model = kind(ExpertSubspace(["sex", "race"]), module=module, baseline=False, **QUICK).fit(frame, y)
+    assert model.predict_proba(swapped(frame)).tobytes() == model.predict_proba(frame).tobytes()
+
+
+def test_columns_of_plain_arrays_are_hidden_by_index():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    model = SenSRClassifier(ExpertSubspace([1]), validation=None, **QUICK).fit(X, X[:, 0] > 0)
+    assert model.predict_proba(X * [[1.0, -7.0, 1.0]]).tobytes() == model.predict_proba(X).tobytes()
+
+
+def test_what_is_removed_as_a_whole_leaves_exact_zeros():
+    rng = np.random.default_rng(0)
+    oblique = Subspace.from_directions(np.concatenate([rng.normal(size=(2, 5)), np.eye(5)[[1, 3]]]))
+    net = mlp(5, (4,), 2, generator=torch.Generator().manual_seed(0))
+    for one in (folded(net, oblique), behind_projection(net, oblique)):
+        assert not bool(one[0].weight.detach()[:, [1, 3]].any())
+
+
+@both
+def test_eps_trades_accuracy_for_fairness(kind, people):
+    frame, y = people
+    metric = AttributeSubspace(["sex", "race"])
+    models = []
+    for eps in (0.0, 0.02, 1.0):
+        with warnings.catch_warnings():
+            # At the largest nothing can be learned, and it is said.
+            warnings.simplefilter("ignore" if eps == 1.0 else "error", TrainingWarning)
+            models.append(kind(metric, eps=eps, baseline=False, **QUICK).fit(frame, y))
+    answers = [model.predict_proba(frame)[:, 1] for model in models]
+    spread = [float(one.std()) for one in answers]
+    assert spread[0] > spread[1] > spread[2]
+    assert (models[0].predict(frame) != models[2].predict(frame)).any()
+    assert models[0].score(frame, y) > models[2].score(frame, y)
+
+
+def test_auto_values_come_from_the_table_and_are_kept(people):
+    frame, y = people
+    model = SenSRClassifier(ExpertSubspace(["sex", "race"]), **QUICK).fit(frame, y)
+    assert (model.batch_size_, model.validation_, model.patience_) == (64, 0.2, 4)
+    assert model.n_steps_ == 60 < auto_schedule(300).n_steps
+    assert model.blind_to_ == "subspace"
+    assert model.search_.subspace_steps == 0
+    x = model.encoder_.encode_array(frame)
+    pairs = model.metric_.pairwise(x[:150], x[150:])
+    assert model.eps_ == pytest.approx(1e-4 * pairs.mean(), rel=0.1)
+    seen = model.beside_baseline_
+    assert seen.n == 60
+    assert seen.twin_flips == 0.0 < seen.baseline_twin_flips
+    assert seen.robust_loss < seen.baseline_robust_loss
+    assert seen.balanced_accuracy > seen.chance == 0.5
+
+
+def test_a_budget_that_costs_too_much_is_lowered(people, monkeypatch):
+    frame, y = people
+    monkeypatch.setattr("likewise.estimators.table_settings._EPS_SHARE", 0.5)
+    model = SenSRClassifier(ExpertSubspace(["sex"]), **QUICK)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)  # chance, at half of all distances
+        stubborn = clone(model).set_params(eps=2.0, **QUICK).fit(frame, y)
+        model.fit(frame, y)
+    assert stubborn.eps_ == 2.0
+    assert model.eps_ == 0.0
+    assert model.beside_baseline_.balanced_accuracy > stubborn.beside_baseline_.balanced_accuracy + 0.1
+
+
+def test_the_first_step_is_in_units_of_the_data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = X[:, 0] + X[:, 2] > 0
+    metric = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0, 1.0]]))
+    small, large = (
+        SenSRClassifier(metric, blind_to=None, **QUICK).fit(X * scale, y).search_.subspace_step_size
+        for scale in (1.0, 10.0)
+    )
+    assert large == pytest.approx(10.0 * small)
+
+
+def test_it_is_said_when_everything_is_free(people):
+    frame, y = people
+    nearly = np.eye(6)[:4] + np.eye(6)[[1, 2, 3, 4]] * 1e-3  # oblique, so that no column is free as a whole
+    metric = FairMetric.from_subspace(Subspace.from_directions(nearly))
+    X = np.column_stack(
+        [frame["skill"], frame["score"], *(frame[f"test {i}"] for i in range(3)), frame["job"] == "x"]
+    )
+    with pytest.warns(TrainingWarning) as given:
+        model = SenSRClassifier(metric, **QUICK).fit(X, y)
+    assert {finding.code for finding in model.findings_} >= {"subspace_swallows", "near_chance"}
+    assert model.blind_to_ == "columns"
+    assert any("ExpertSubspace" in str(one.message) for one in given)
+
+
+def test_every_way_not_to_help_is_said():
+    def codes(**changes):
+        good = {
+            "n": 500, "balanced_accuracy": 0.7, "baseline_balanced_accuracy": 0.71, "chance": 0.5, "twin_flips": 0.0,
+            "baseline_twin_flips": 0.2, "robust_loss": 0.5, "baseline_robust_loss": 0.9,
+        }  # fmt: skip
+        return [one.code for one in sayings(BesideBaseline(**{**good, **changes}), owner="fit")]
+
+    assert codes() == []
+    assert codes(balanced_accuracy=0.51) == ["near_chance"]
+    assert codes(balanced_accuracy=0.66) == ["less_accurate"]
+    assert codes(twin_flips=0.15) == ["flips_not_down"]
+    assert codes(robust_loss=0.9) == ["not_more_robust"]
+    plain = BesideBaseline(500, 0.51, 0.52, 0.5, 0.0, 0.0, 0.5, 0.9)
+    assert "check the target" in sayings(plain, owner="fit")[0].message
+
+
+def test_bad_choices_are_refused(people):
+    frame, y = people
+    with pytest.raises(
+        InputError, match="'blind_to' must be 'auto', 'subspace', 'columns' or None, got 'sex'"
+    ):
+        SenSRClassifier(ExpertSubspace(["sex"]), blind_to="sex", **QUICK).fit(frame, y)
+
+
+# ---- sample_weight --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MLPBaselineClassifier(batch_size=32, **QUICK),
+        MLPBaselineClassifier(batch_size=32, sampling="uniform", **QUICK),
+        SenSRClassifier(ExpertSubspace([0]), batch_size=32, validation=None, **QUICK),
+    ],
+    ids=["balanced", "uniform", "sensr"],
+)
+def test_a_weight_of_two_is_two_of_a_row(estimator):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.where(X[:, 1] > 0, "yes", "no")
+    weight = rng.integers(0, 4, 60)
+    weighted = clone(estimator).fit(X, y, sample_weight=weight)
+    repeated = clone(estimator).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    order = rng.permutation(60)
+    shuffled = clone(estimator).fit(X[order], y[order], sample_weight=weight[order])
+    assert shuffled.predict_proba(X).tobytes() == weighted.predict_proba(X).tobytes()
+    listed = np.repeat(np.arange(60), weight)
+    # A weight nobody has makes the repeated rows be drawn in the same way.
+    tiny = np.ones(len(listed) + 1)
+    tiny[-1] = 0.0
+    again = clone(estimator).fit(
+        np.concatenate([X[listed], X[:1]]), np.concatenate([y[listed], y[:1]]), sample_weight=tiny
+    )
+    np.testing.assert_allclose(again.predict_proba(X), weighted.predict_proba(X), atol=1e-6)
+    assert abs(repeated.predict_proba(X) - weighted.predict_proba(X)).mean() < 0.15
+
+
+def test_weights_move_the_decision_and_equal_ones_do_not():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    plain = MLPBaselineClassifier(sampling="uniform", **QUICK)
+    equal = clone(plain).fit(X, y, sample_weight=np.full(300, 2.5))
+    assert equal.predict_proba(X).tobytes() == clone(plain).fit(X, y).predict_proba(X).tobytes()
+    leaning = clone(plain).fit(X, y, sample_weight=np.where(y == 1, 9.0, 1.0))
+    assert leaning.predict(X).mean() > equal.predict(X).mean() + 0.1
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([-1.0] + [1.0] * 59, "'sample_weight' must be numbers >= 0, not all of them 0, got -1"),
+        ([0.0] * 60, "got only zeros"),
+        ([1.0] * 3, "sample_weight has 3"),
+        (np.ones((60, 2)), "one number per row"),
+    ],
+    ids=["negative", "zeros", "short", "matrix"],
+)
+def test_bad_weights_are_refused(weight, message):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.raises(InputError, match=message):
+        MLPBaselineClassifier(**QUICK).fit(X, X[:, 0] > 0, sample_weight=weight)
+
+
+def test_who_counts_for_nothing_is_not_there(people):
+    frame, y = people
+    weight = np.where(np.arange(300) < 200, 1.0, 0.0)
+    weight[0] = 2.0
+    model = SenSRClassifier(AttributeSubspace(), baseline=False, **QUICK)
+    outside = frame["sex"]
+    rest = frame.drop(columns=["sex", "race"])
+    a = clone(model).fit(rest, y, sensitive_features=outside, sample_weight=weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        b = clone(model).set_params(domain=a.encoder_)
+        b.fit(rest[:200], y[:200], sensitive_features=outside[:200], sample_weight=weight[:200])
+    assert a.metric_.subspace.dim == b.metric_.subspace.dim
+    assert len(a.history_) == len(b.history_)

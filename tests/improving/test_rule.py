@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from likewise.core.errors import InputError
+from likewise.improving import Rule
+
+
+def figures(**models):
+    names = ("balanced accuracy", "changed decisions", "pure gap", "gap at ε", "group gap")
+    return {name: dict(zip(names, values, strict=True)) for name, values in models.items()}
+
+
+def test_only_models_that_are_accurate_enough_are_chosen():
+    found = figures(best=(0.9, 0.5, 0.5, 0.5, 0.5), fair=(0.889, 0, 0, 0, 0), near=(0.89, 0.4, 0.4, 0.4, 0.4))
+    assert Rule().allowed(found) == ("best", "near")
+    assert Rule().choose(found) == "near"
+    assert Rule(within=0.02).choose(found) == "fair"
+
+
+def test_what_comes_first_decides_and_the_rest_between_alike():
+    found = figures(
+        a=(0.9, 0.0, 0.0, 0.3, 0.1), b=(0.895, 0.002, 0.0, 0.1, 0.2), c=(0.895, 0.2, 0.0, 0.0, 0.0)
+    )
+    assert Rule().choose(found) == "b"
+    assert Rule(alike=0.0).choose(found) == "a"
+    assert Rule(least=("group gap",)).choose(found) == "c"
+
+
+def test_between_equals_the_more_accurate_is_taken():
+    assert Rule().choose(figures(a=(0.9, 0, 0, 0, 0), b=(0.901, 0, 0, 0, 0))) == "b"
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"within": -0.1}, "'within'"),
+        ({"least": ("fairness",)}, "'least' must be one or more of"),
+        ({"least": ()}, "'least'"),
+        ({"alike": 2}, "'alike'"),
+    ],
+)
+def test_bad_rules_are_refused(choices, message):
+    with pytest.raises(InputError, match=message):
+        Rule(**choices)
