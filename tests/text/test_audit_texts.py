@@ -235,6 +235,11 @@ def test_replies(reply, options, wanted):
         (lambda: audit_texts(lambda text: float("nan"), ["Emily"]), ModelError, "not finite"),
         (lambda: audit_texts(lambda text: object(), ["Emily"]), ModelError, "answered with object"),
         (lambda: audit_texts(len, ["Emily"], offline=True), InputError, "not in the cache"),
+        (
+            lambda: audit_texts(len, ["Emily"], cache=ReplyCache()),
+            InputError,
+            "'name' must be given with a cache",
+        ),
         (lambda: plan_texts(["Emily"], edits=[]), InputError, "'edits' is empty"),
         (lambda: plan_texts(["Emily"], edits=[TermSwap("a", {"x": "y"})] * 2), InputError, "different names"),
         (lambda: CallLimits(per_second=0), InputError, "'per_second'"),

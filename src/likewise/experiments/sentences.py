@@ -121,9 +121,12 @@ class SentencesStudy(Study):
         chosen |= {"hidden_layer_sizes": (QUICK_HIDDEN if self.quick else HIDDEN,)}
         if method == "SenSR":
             return SenSRClassifier(**chosen)
-        plain = {name: chosen[name] for name in chosen if name not in ("eps", "search", "lambda_rule")}
-        kinds = {"Project": ProjectClassifier, "SenSeI": SenSeIClassifier}
-        return kinds.get(method, MLPBaselineClassifier)(**plain)
+        if method == "SenSeI":
+            chosen |= {"eps": 1e-3, "search": "fast", "lambda_rule": "authors", "search_domain": "data"}
+            return SenSeIClassifier(**chosen)
+        kind = ProjectClassifier if method == "Project" else MLPBaselineClassifier
+        known = kind().get_params()
+        return kind(**{name: value for name, value in chosen.items() if name in known})
 
     def run(self, method: str, seed: int) -> CellResult:
         """Train on the sentences of a split, measure on its test sentences and on swapped ones."""
@@ -174,6 +177,7 @@ _NOTES = {
     "Baseline": "Plain training on the sentences' vectors. Told nothing.",
     "Project": "Plain training after projecting off {count} directions learned from swapped training sentences.",
     "SenSR": "The same {count} directions, ε = 0.1, the search of the paper's Table 3.",
-    "SenSeI": "The same {count} directions; predictions of a sentence and its worst comparable one kept near.",
+    "SenSeI": "The same {count} directions; predictions of a sentence and its worst comparable one, within the reach of the data, "
+    "kept near; ε = 0.001, ten steps along the directions.",
     "TwinConsensus": "The baseline, answering with the mean log odds over {names} swaps of the name, drawn from those trained on; nothing is trained again.",
 }

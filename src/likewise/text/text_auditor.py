@@ -94,7 +94,7 @@ def audit_texts(
     cache : path, ReplyCache or None, default=None
         Where replies are kept, so that a stopped run goes on without paying twice and a finished one replays.
     name, version : str
-        Of the scorer, keys of the cache; its ``__name__`` by default. Change the version when the scorer changes.
+        Of the scorer, keys of the cache, where the name must be given. Change the version when the scorer changes.
     limits : CallLimits, optional
         Cap, rate and retries.
     offline : bool, default=False
@@ -119,10 +119,17 @@ def audit_texts(
     for label, values in (("clusters", clusters), ("groups", groups)):
         if values is not None and len(values) != len(texts):
             raise bad_parameter("audit_texts", label, allowed=f"one per text ({len(texts)})", got=len(values))
+    if cache is not None and not name:
+        raise bad_parameter(
+            "audit_texts",
+            "name",
+            allowed="given with a cache, so that no other scorer's replies are taken for this one's",
+            got=name,
+        )
     caller = CarefulCaller(_refuse if offline else _one_by_one(scorer), limits or CallLimits())
     opened = nullcontext(cache) if isinstance(cache, ReplyCache) else ReplyCache(cache)
     with opened as replies:
-        key = (name or _name_of(scorer), version)
+        key = (name or "", version)
         asked = _Asked(replies, key, caller, None if offline else _many(scorer))
         known = asked.all(plan)
     rows = []
@@ -228,7 +235,3 @@ def _refuse(text: str) -> Any:
         "A reply is not in the cache and offline=True forbids to ask. Run once without offline, with the same texts, "
         "edits, name and version."
     )
-
-
-def _name_of(scorer: Any) -> str:
-    return str(getattr(scorer, "__qualname__", type(scorer).__name__))
