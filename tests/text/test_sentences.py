@@ -88,7 +88,7 @@ def test_bad_consensus():
 def test_the_kept_results_are_of_todays_settings_and_say_what_the_page_says():
     kept = Path(__file__).parents[2] / "docs" / "reproduction" / "sentences"
     study = SentencesStudy()
-    found = Store(kept, study).find(study.methods, range(5))
+    found = Store(kept, study).find(study.methods, range(10))
     assert not found.other
     assert not found.damaged
     table = pd.read_csv(kept / "table.csv")
