@@ -25,24 +25,7 @@ SPOUSE = Edit("relationship", ("Husband", "Wife"))
 each_library = pytest.mark.parametrize("library", LIBRARIES)
 
 
-@pytest.fixture(autouse=True)
-def in_this_process(monkeypatch, request):
-    """The process that foreign files run in is tested in tests/models, and costs seconds each time."""
-    if "with_trial" in request.node.name:
-        return
-    from likewise.models import model_files
-
-    read = model_files.read_model
-
-    def here(source, **choices):
-        return read(source, **{**choices, "trust": True})
-
-    def tried(source, **choices):
-        return here(source, sidecar=False, **choices)
-
-    monkeypatch.setattr(model_files, "read_model", here)
-    for room in ("estimators.boosting_files", "postprocessing.wrapped_models"):
-        monkeypatch.setattr(f"likewise.{room}.read_tried", tried)
+pytestmark = pytest.mark.usefixtures("files_in_this_process")
 
 
 def people(n=900, seed=0, unfair=1.5, share_married=0.5):
