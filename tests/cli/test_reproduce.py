@@ -44,7 +44,7 @@ def test_everything_quick(tmp_path):
     done = start(tmp_path, "reproduce", "all", "--quick")
     out, err = done.communicate()
     assert done.returncode == 0, err
-    for study, cells in (("toy-quick", 4), ("adult-quick", 16), ("sentiment-quick", 12)):
+    for study, cells in (("toy-quick", 4), ("adult-quick", 24), ("sentiment-quick", 12)):
         folder = tmp_path / study
         assert len(list((folder / "cells").iterdir())) == cells
         results = json.loads((folder / "results.json").read_text())
@@ -58,7 +58,7 @@ def test_everything_quick(tmp_path):
     page = (tmp_path / "adult-quick" / "index.html").read_text()
     assert "paper 0.934 ± 0.012" in page
     assert str(tmp_path) not in page  # pages go to other people
-    assert "32 of 32" in err
+    assert "40 of 40" in err
 
 
 def test_a_stopped_and_a_killed_run_go_on_to_the_same_csv(tmp_path):

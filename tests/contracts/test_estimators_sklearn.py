@@ -61,6 +61,8 @@ def exemptions(estimator):
     return weights
 
 
+# Where nothing that matters is hidden from it, twenty steps teach a network nothing that a search could make worse.
+@pytest.mark.filterwarnings("ignore:SenSeI. the search found nothing")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=exemptions)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

@@ -71,7 +71,7 @@ def test_nothing_of_the_rows_is_kept(domain):
         (lambda d: d.pop("columns"), "damaged"),
         (lambda d: d["columns"].pop(), "names and columns"),
         (lambda d: d["columns"][0].update(scale=0.0), "scale 0.0"),
-        (lambda d: d["columns"][0].update(kind="odd"), "kind 'odd'"),
+        (lambda d: d["columns"][0].update(kind="odd"), "'kind' of part 0 .* got 'odd'"),
         (lambda d: d["columns"][0].update(lower=500), "empty range"),
         (lambda d: d["columns"][1].update(start=5, stop=6), "do not follow"),
         (lambda d: d["columns"][-1].update(stop=99), "wrong width"),

@@ -7,7 +7,7 @@ from likewise.core.plain_forms import Fields, ListOf, Maybe, OneOf, Whole
 __all__ = ["DESCRIPTION"]
 
 # Of narwhals, which makes tables in these; lazy ones are none.
-LIBRARIES = ("pandas", "polars", "pyarrow", "modin", "cudf")
+LIBRARIES = ("pandas", "polars", "pyarrow", "numpy", "modin", "cudf")
 _DTYPE = Fields(
     {"name": str},
     {

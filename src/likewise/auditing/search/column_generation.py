@@ -173,9 +173,8 @@ def generate_columns(
         ):
             break
         if tell is not None:
-            tell(
-                rounds / max_rounds if budget_seconds is None else (time.monotonic() - begun) / budget_seconds
-            )
+            spent = (time.monotonic() - begun) / budget_seconds if budget_seconds else 0.0
+            tell(rounds / max_rounds if budget_seconds is None else min(spent, 1.0))
         judged = not pending
         lam = pending.pop(0) if pending else solution.lambda_ if eps > 0 else np.inf
         before = support.frontier
