@@ -41,9 +41,7 @@ _HEAD = (
     "adjusted p",
     "verdict",
 )
-_NO_FLOOR = (
-    "has no placebos: its effects are measured from the baseline alone, and how far noise moves it is unknown"
-)
+_NO_FLOOR = "effects are measured from the baseline alone, and how far noise moves these scores is unknown"
 
 
 def score_document(result: ScoreAudits) -> dict[str, Any]:
@@ -155,7 +153,9 @@ def print_scores(result: ScoreAudits, console: Console | None = None) -> None:
 
     out = _console(console)
     # A narrow terminal has no room for what can be read in the page and the JSON.
-    shown = range(len(_HEAD)) if out.width >= 130 else (0, 1, 3, 7, 8) if out.width >= 90 else (0, 3, 7, 8)
+    shown = (
+        range(len(_HEAD)) if out.width >= 130 else (0, 1, 3, 5, 7, 8) if out.width >= 100 else (0, 3, 5, 7, 8)
+    )
     for part in result:
         table = _table(part.name or None, [_HEAD[place] for place in shown])
         for effect in part.families:
