@@ -152,7 +152,8 @@ def test_one_place_is_no_graph():
         GraphSmoothing(chance, metric=METRIC).fit(np.ones((5, 3)))
 
 
-@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.usefixtures("files_in_this_process")
+@pytest.mark.parametrize("exact", [pytest.param(True, id="with_trial"), False])
 def test_files_answer_the_same(exact, tmp_path):
     xgboost = pytest.importorskip("xgboost")
     rng = np.random.default_rng(0)
