@@ -16,7 +16,7 @@ from likewise.estimators.boosting_columns import TreeColumns
 from likewise.estimators.values import Arrays, CannotStoreError, decode, encode
 from likewise.evaluation.edits import Edit
 from likewise.models.model_files import read_model, read_tried
-from likewise.models.sidecars import find_sidecar, plain_value, sidecar_path, write_with_sidecar
+from likewise.models.sidecars import damage_named, find_sidecar, plain_value, sidecar_path, write_with_sidecar
 from likewise.postprocessing.consensus_files import FACTORS, described_factors, read_factors
 
 __all__ = ["load_boosting", "save_boosting"]
@@ -104,7 +104,7 @@ def load_boosting(
     found = read_model(where, trust=True, sidecar=False) if trust else read_tried(where)
     if found.container not in ("xgboost", "lightgbm"):
         raise FormatError(f"{where.name} holds no trees of XGBoost or LightGBM. Save the model again.")
-    try:
+    with damage_named(sidecar_path(where)):
         check_form(about, _FORM, "it")
         estimator = FairBoostingClassifier(**_read_parameters(about["parameters"]))
         columns = about["columns"]
@@ -120,10 +120,6 @@ def load_boosting(
             estimator.feature_names_in_ = np.asarray(about["feature_names_in"], dtype=object)
         estimator.n_iter_ = int(about["n_iter"])
         left_out = list(about["left_out"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FormatError(
-            f"{sidecar_path(where).name} is damaged ({type(error).__name__}: {error}). Save the model again."
-        ) from error
     estimator.booster_ = found.native
     _check_width(estimator, where)
     if left_out:

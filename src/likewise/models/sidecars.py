@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,14 @@ from likewise.core.errors import FormatError, InputError
 from likewise.core.files import atomic_path
 from likewise.core.plain_forms import Fields, Whole, check_form
 
-__all__ = ["find_sidecar", "plain_value", "read_sidecar", "sidecar_path", "write_with_sidecar"]
+__all__ = [
+    "damage_named",
+    "find_sidecar",
+    "plain_value",
+    "read_sidecar",
+    "sidecar_path",
+    "write_with_sidecar",
+]
 
 SUFFIX = ".likewise.json"
 MAX_SIZE = 64 * 2**20
@@ -81,14 +90,10 @@ def read_sidecar(path: str | os.PathLike[str], data: bytes | None = None) -> dic
     where = sidecar_path(path)
     if not where.is_file():
         return None
-    try:
+    with damage_named(where):
         check_form(where.stat().st_size, Whole(0, MAX_SIZE), "its size")
         about = check_form(json.loads(where.read_text(encoding="utf-8")), _FORM, "it")
         kind, schema, expected = about["likewise"], about["schema"], about["sha256"]
-    except (ValueError, RecursionError) as error:
-        raise FormatError(
-            f"{where.name} is damaged ({type(error).__name__}: {error}). Save the model again."
-        ) from error
     if schema > _SCHEMA:
         raise FormatError(
             f"{where.name} was written by a newer version (schema {schema}; this one reads up to {_SCHEMA}, "
@@ -120,6 +125,23 @@ def find_sidecar(path: Path, kind: str, what: str, about: dict[str, Any] | None 
     if found is None or found.get("likewise") != kind:
         raise FormatError(f"{path.name} has no {sidecar_path(path).name} of {what} beside it.")
     return found
+
+
+@contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """Say of whatever goes wrong while a description is read that the description is damaged.
+
+    Parameters
+    ----------
+    path : Path
+        Of the description.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise FormatError(
+            f"{path.name} is damaged ({type(error).__name__}: {error}). Save the model again."
+        ) from error
 
 
 def plain_value(value: Any, *, owner: str, what: str) -> Any:

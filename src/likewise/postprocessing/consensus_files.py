@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.core.errors import FormatError
 from likewise.core.plain_forms import Fields, ListOf, MapOf, Maybe, check_form
 from likewise.evaluation.twins import TwinFactor
-from likewise.models.sidecars import find_sidecar, plain_value, sidecar_path, write_with_sidecar
+from likewise.models.sidecars import damage_named, find_sidecar, plain_value, sidecar_path, write_with_sidecar
 from likewise.postprocessing.wrapped_models import model_bytes, read_wrapped
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def load_consensus(
     where = Path(path)
     about = find_sidecar(where, _KIND, "a TwinConsensus", about)
     native = read_wrapped(where, about.get("inner"), trusted=trusted, trust=trust)
-    try:
+    with damage_named(sidecar_path(where)):
         check_form(about, _FORM, "it")
         factors = read_factors(about["factors"])
         loaded = TwinConsensus(
@@ -99,10 +98,6 @@ def load_consensus(
             takes_frame=about["takes_frame"],
         )
         labels = None if about["classes"] is None else np.asarray(list(about["classes"]))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FormatError(
-            f"{sidecar_path(where).name} is damaged ({type(error).__name__}: {error}). Save the model again."
-        ) from error
     loaded.factors_ = factors
     loaded._labels = labels
     return loaded

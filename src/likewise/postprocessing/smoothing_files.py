@@ -15,9 +15,10 @@ from scipy import sparse
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import atomic_path
+from likewise.core.plain_forms import Fields, MapOf, check_form
 from likewise.fair_metrics.metric import FairMetric
 from likewise.fair_metrics.neighbours import NearestPlaces
-from likewise.models.sidecars import find_sidecar, sidecar_path, write_with_sidecar
+from likewise.models.sidecars import damage_named, find_sidecar, sidecar_path, write_with_sidecar
 from likewise.postprocessing.wrapped_models import model_bytes, read_wrapped
 
 if TYPE_CHECKING:
@@ -27,6 +28,17 @@ __all__ = ["graph_path", "load_smoothing", "metric_path", "save_smoothing"]
 
 _KIND = "graph_smoothing"
 _OWNER = "GraphSmoothing.save"
+_FORM = Fields(
+    {
+        "choices": MapOf(object),
+        "exact": bool,
+        "scale": float,
+        "unit": float,
+        "graph_sha256": str,
+        "inner": object,
+    },
+    more=True,
+)
 _CHOICES = ("n_neighbors", "strength", "scale", "exact", "random_state")
 
 
@@ -113,10 +125,13 @@ def load_smoothing(
 
     where = Path(path)
     about = find_sidecar(where, _KIND, "a GraphSmoothing", about)
-    try:
-        arrays = _read_arrays(graph_path(where), str(about["graph_sha256"]))
-        metric = FairMetric.load(metric_path(where))
-        native = read_wrapped(where, about["inner"], trusted=trusted, trust=trust)
+    with damage_named(sidecar_path(where)):
+        check_form(about, _FORM, "it")
+    # What is wrong with the files beside it is said of them.
+    arrays = _read_arrays(graph_path(where), about["graph_sha256"])
+    metric = FairMetric.load(metric_path(where))
+    native = read_wrapped(where, about["inner"], trusted=trusted, trust=trust)
+    with damage_named(sidecar_path(where)):
         choices = {name: about["choices"][name] for name in _CHOICES}
         loaded = GraphSmoothing(native, metric=metric, **choices)
         loaded.metric_ = metric
@@ -128,10 +143,6 @@ def load_smoothing(
         )
         parts = (arrays["weights"], arrays["columns"], arrays["starts"])
         loaded.graph_ = sparse.csr_array(parts, shape=(len(places), len(places)))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FormatError(
-            f"{sidecar_path(where).name} is damaged ({type(error).__name__}: {error}). Save the model again."
-        ) from error
     return loaded
 
 

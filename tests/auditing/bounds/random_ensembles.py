@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 
+from likewise.auditing.bounds.trees.feature_sources import FeatureSource
 from likewise.core.subspace import Subspace
 from likewise.domains.column import Column
 from likewise.domains.dtypes import Dtype
@@ -71,6 +72,20 @@ def random_metric(rng, width):
     rank = width if kind == 2 else int(rng.integers(1, width + 1))
     basis, _ = np.linalg.qr(rng.normal(size=(width, rank)))
     return FairMetric(0.0, basis, rng.uniform(0.2, 3.0, rank))
+
+
+def raw_codes(rng, columns):
+    """The table itself: numbers as they are, categories by codes of the model's own, one of them unknown at times."""
+    sources = []
+    for i, column in enumerate(columns):
+        if not column.categories:
+            sources.append(FeatureSource(i))
+            continue
+        codes = rng.permutation(len(column.categories)).astype(float)
+        if rng.random() < 0.3:
+            codes[0] = np.nan
+        sources.append(FeatureSource(i, table=codes))
+    return tuple(sources)
 
 
 def random_trees(rng, columns, sources, n_outputs=1, kind="scores", roundoff=2.0**-53):

@@ -20,7 +20,7 @@ from likewise.auditing.bounds.dual_bracket import bracket_value
 from likewise.auditing.bounds.exact_search import BranchAndBoundSearch
 from likewise.auditing.bounds.networks.network_family import NetworkFamily
 from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import FeatureSource, encoded_sources
+from likewise.auditing.bounds.trees.feature_sources import encoded_sources
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
 from likewise.auditing.problem.audit_problem import AuditProblem
 from likewise.auditing.search.contract import Budget
@@ -69,7 +69,7 @@ def tree_case(rng, seed):
     """Trees of all kinds; the sum of the leaves in single precision, one after the other."""
     columns = made.random_columns(rng)
     layout = TableLayout(columns)
-    sources = encoded_sources(layout) if seed % 2 else table_codes(rng, columns)
+    sources = encoded_sources(layout) if seed % 2 else made.raw_codes(rng, columns)
     loss, kind, outputs = [
         (CrossEntropy(), "scores", 1),
         (CrossEntropy(), "scores", 3),
@@ -96,20 +96,6 @@ def one_tree(trees, number):
     from dataclasses import replace
 
     return replace(trees, roots=trees.roots[number : number + 1], base=np.zeros_like(trees.base))
-
-
-def table_codes(rng, columns):
-    """The table itself, its categories by codes of the model's own, one of them missing at times."""
-    sources = []
-    for i, column in enumerate(columns):
-        if not column.categories:
-            sources.append(FeatureSource(i))
-            continue
-        codes = rng.permutation(len(column.categories)).astype(float)
-        if rng.random() < 0.3:
-            codes[0] = np.nan
-        sources.append(FeatureSource(i, table=codes))
-    return tuple(sources)
 
 
 def network_case(rng, seed):

@@ -10,7 +10,7 @@ import pytest
 from likewise.auditing.bounds.brackets import RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import FeatureSource, encoded_sources
+from likewise.auditing.bounds.trees.feature_sources import encoded_sources
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
 from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models.losses import CrossEntropy, Hinge, Squared, ZeroOne
@@ -26,25 +26,11 @@ LAMBDAS = (0.0, 0.1, 1.0, 10.0, np.inf)
 TOL = 1e-6
 
 
-def raw_codes(rng, columns):
-    """The table itself: numbers as they are, categories by codes of the model's own, one of them unknown at times."""
-    sources = []
-    for i, column in enumerate(columns):
-        if not column.categories:
-            sources.append(FeatureSource(i))
-            continue
-        codes = rng.permutation(len(column.categories)).astype(float)
-        if rng.random() < 0.3:
-            codes[0] = np.nan
-        sources.append(FeatureSource(i, table=codes))
-    return tuple(sources)
-
-
 def random_problem(seed):
     rng = np.random.default_rng(seed)
     columns = made.random_columns(rng)
     layout = TableLayout(columns)
-    sources = encoded_sources(layout) if seed % 2 else raw_codes(rng, columns)
+    sources = encoded_sources(layout) if seed % 2 else made.raw_codes(rng, columns)
     loss, kind, outputs = [
         (CrossEntropy(), "scores", 1),
         (CrossEntropy(), "scores", 3),

@@ -168,7 +168,8 @@ def test_a_linear_model_is_decided_almost_at_once():
     found = verify_family(family, ["x2"], max_regions=60)
     assert truth - 0.01 <= found.proved <= truth
     assert (1 - truth) - 0.01 <= found.flips <= 1 - truth
-    assert found.rules[0].within <= 1.0
+    # Where decisions flip most they flip more than elsewhere.
+    assert found.rules[0].within > 1 - truth
 
 
 def test_networks_of_the_tables_own_numbers_are_bounded_in_its_units():

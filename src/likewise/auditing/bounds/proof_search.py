@@ -56,6 +56,7 @@ class ProofSearch(Search):
     """
 
     name: ClassVar[str] = "exact"
+    from_sample: ClassVar[bool] = True
 
     exact: Search = field(default_factory=ExactSearch)
     confidence: float = 0.95

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from likewise._version import __version__
-from likewise.auditing.bounds.proof_search import ProofSearch
 from likewise.auditing.claims.certificate import Bound
 from likewise.auditing.claims.conclusion import Evidence
 from likewise.auditing.parts.engine import Engine
@@ -109,7 +108,7 @@ class Prepared:
     evidence : Evidence
     sample : AuditProblem, optional
         Of a table in parts: people drawn at random from all of it.
-    provers : tuple of ProofSearch
+    provers : tuple of Search
         Which cannot work on parts, but on that sample.
     """
 
@@ -117,7 +116,7 @@ class Prepared:
     parts: tuple[Part, ...]
     evidence: Evidence
     sample: AuditProblem | None = None
-    provers: tuple[ProofSearch, ...] = ()
+    provers: tuple[Search, ...] = ()
 
     def proved(self) -> tuple[Bound, ...]:
         """Return what a random sample of a table in parts proves about it, in less than half of the time left."""
@@ -180,9 +179,7 @@ def prepare_parquet(
     provers = tuple(
         search
         for search in asked.searches
-        if isinstance(search, ProofSearch)
-        and asked.budget.seconds is not None
-        and search.why_not(problem) is None
+        if search.from_sample and asked.budget.seconds is not None and search.why_not(problem) is None
     )
     rest = [search for search in asked.searches if search not in provers]
     chosen, left_out = choose_searches(rest, problem, required=asked.required, in_parts=True, eps=asked.eps)

@@ -116,11 +116,14 @@ class Search(ABC):
         people can be searched part by part, anywhere, with the same result.
     optional : bool
         Whether it is left out without an error where it cannot serve, even when searches were asked for by name.
+    from_sample : bool
+        Whether `prove_table` says something of a whole table, given people drawn at random from it, and time.
     """
 
     name: ClassVar[str]
     in_parts: ClassVar[bool] = False
     optional: ClassVar[bool] = False
+    from_sample: ClassVar[bool] = False
 
     @property
     def pool_size(self) -> int:
@@ -142,6 +145,10 @@ class Search(ABC):
     def prepare(self, problem: AuditProblem) -> Search:
         """Return this search with everything filled in that is learned from people (of a sample, where in parts)."""
         return self
+
+    def prove_table(self, sample: AuditProblem, n: int, eps: float, budget: Budget) -> tuple[Bound, ...]:
+        """Say what people drawn at random prove about a table of n people that is read in parts."""
+        return ()
 
     def assumes(self, problem: AuditProblem) -> tuple[str, ...]:
         """Say in sentences what its findings rest on."""
