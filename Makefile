@@ -13,7 +13,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,boosting,fast,onnx,report,scale,skops]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,docs,boosting,fast,mlflow,onnx,report,scale,serve,skops]"
 	touch $@
 
 test: $(READY) browser
