@@ -60,6 +60,7 @@ sphinx_gallery_conf = {
     "only_warn_on_example_error": False,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "remove_config_comments": True,
     "plot_gallery": "True",
