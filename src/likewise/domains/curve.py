@@ -69,7 +69,7 @@ class Curve:
         with np.errstate(over="ignore", invalid="ignore"):
             if self.unit is not None:
                 found = np.copysign(np.log1p(np.abs(found) / self.unit), found)
-            return _straight(found, *self._knots, self.below, self.above) if self.at else found
+            return np.asarray(_straight(found, *self._knots, self.below, self.above) if self.at else found)
 
     def inverse(self, places: Any) -> FloatArray:
         """Return the values at which the curve is at these places."""
@@ -77,7 +77,7 @@ class Curve:
         with np.errstate(over="ignore", invalid="ignore"):
             if self.at:
                 at, to = self._knots
-                found = _straight(found, to, at, 1.0 / self.below, 1.0 / self.above)
+                found = _straight(found, to, at, 1.0 / self.below, 1.0 / self.above).astype(np.float64)
             if self.unit is not None:
                 found = np.copysign(np.expm1(np.abs(found)) * self.unit, found)
         return np.asarray(found + self.middle)
@@ -158,8 +158,10 @@ def _ranks(values: FloatArray) -> Curve:
     upto = np.cumsum(counts)
     rank = (upto - counts / 2.0) / len(values)
     if len(known) > MOST_KNOTS:
+        # A mass needs no more points than any other value; those are for where the others lie.
+        light = np.cumsum(np.minimum(counts, len(values) / MOST_KNOTS))
         wanted = np.linspace(0.0, 1.0, MOST_KNOTS // 2)
-        chosen = np.searchsorted(upto / len(values), wanted, side="left").clip(0, len(known) - 1)
+        chosen = np.searchsorted(light / light[-1], wanted, side="left").clip(0, len(known) - 1)
         # Beside a mass the rank jumps, which a straight piece to a value further off would hide.
         heavy = np.argsort(-counts, kind="stable")[: MOST_KNOTS // 8]
         near = np.concatenate([heavy - 1, heavy, heavy + 1]).clip(0, len(known) - 1)

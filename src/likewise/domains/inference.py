@@ -120,7 +120,9 @@ def _numeric(series: pd.Series[Any], dtype: Dtype, kind: Kind, choices: Choices,
         decimals=decimals,
         curve=curve,
     )
-    if not np.isfinite([mean, scale, *column.place([low, high])]).all():
+    with np.errstate(over="ignore"):
+        ends = column.place([low, high])
+    if not np.isfinite([mean, scale, *ends]).all():
         raise InputError(
             f"{owner}: column {name!r} runs from {low:g} to {high:g}, too far to standardise. Rescale it."
         )
