@@ -20,9 +20,7 @@ from likewise.fair_metrics import FairMetric
 
 CURVED = SCALES[1:]
 wholes = st.lists(st.integers(-(2**36), 2**36) | st.integers(-20, 20), min_size=2, max_size=40)
-amounts = st.lists(
-    st.floats(-1e9, 1e9).filter(lambda v: v == 0 or abs(v) > 1e-9), min_size=2, max_size=40
-)
+amounts = st.lists(st.floats(-1e9, 1e9).filter(lambda v: v == 0 or abs(v) > 1e-9), min_size=2, max_size=40)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +81,9 @@ def test_short_decimals_come_back_exactly(scale):
 def test_signed_log_by_hand(gains):
     domain = TabularDomain.from_frame(gains, scales={"gain": "signed log"})
     logs = np.log1p(gains["gain"].to_numpy(dtype=float))
-    np.testing.assert_allclose(domain.encode_array(gains)[:, 0], (logs - logs.mean()) / logs.std(), rtol=1e-12)
+    np.testing.assert_allclose(
+        domain.encode_array(gains)[:, 0], (logs - logs.mean()) / logs.std(), rtol=1e-12
+    )
     # The distance between nothing and 114 dollars, in standard deviations of the logarithm.
     metric = FairMetric(1.0, np.zeros((2, 0)), np.zeros(0), feature_map=domain)
     pair = gains.iloc[:2].assign(age=30)
@@ -220,7 +220,9 @@ def test_plans_say_the_scale(gains, tmp_path):
     planned = TabularDomain.from_frame(gains, columns=file)
     assert planned.columns_ == TabularDomain.from_frame(gains, scales={"gain": "signed log"}).columns_
     # What is said besides the plan wins.
-    assert TabularDomain.from_frame(gains, columns=file, scales={"gain": "linear"}).column("gain").curve is None
+    assert (
+        TabularDomain.from_frame(gains, columns=file, scales={"gain": "linear"}).column("gain").curve is None
+    )
 
 
 # ---- what is refused ----------------------------------------------------------------------------------
@@ -268,9 +270,7 @@ def test_two_scales_of_one_column_have_no_map(gains):
 
 def test_a_budget_in_units_of_a_curved_column_is_refused(gains):
     domain = TabularDomain.from_frame(gains, scales={"gain": "signed log"})
-    metric = FairMetric(
-        1.0, np.zeros((2, 0)), np.zeros(0), feature_map=domain, feature_names=("gain", "age")
-    )
+    metric = FairMetric(1.0, np.zeros((2, 0)), np.zeros(0), feature_map=domain, feature_names=("gain", "age"))
     assert metric.budget(age=5) > 0
     with pytest.raises(InputError, match="'gain' is on the scale 'signed log'"):
         metric.budget(gain=100)
