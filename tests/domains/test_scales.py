@@ -39,10 +39,13 @@ def test_whole_numbers_come_back(scale, values):
     frame = pd.DataFrame({"x": np.array(values, dtype=np.int64)})
     try:
         domain = TabularDomain.from_frame(frame, scales={"x": scale})
+        refused = ""
     except InputError as error:
+        refused = str(error)
+    if refused:
         # Ranks are flat between far values: what would not come back is refused.
         assert scale == "rank"
-        assert "would blur its whole numbers" in str(error)
+        assert "would blur its whole numbers" in refused
         return
     assert_frame_equal(domain.decode(domain.encode(frame)), frame, check_exact=True)
     encoded = domain.encode_array(frame)

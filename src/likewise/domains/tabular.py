@@ -53,7 +53,8 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         most people do not have and a few have much of: ``"signed log"``, sign(v) · log(1 + |v| / unit) with a unit of 1
         for whole numbers and else the power of ten below the small amounts; ``"rank"``, the share of people below;
         ``"value or not"``, 0 at the commonest value and 1 at the least amount beside it, then logarithms of the amount
-        in standard deviations; ``"linear"``, the default. They come before the standardisation.
+        in standard deviations; ``"linear"``, the default. They come before the standardisation. The ``curve`` of another
+        domain's column is taken as it is, so that both encode it alike.
 
     Attributes
     ----------
@@ -99,7 +100,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         ranges: Mapping[str, Any] | None = None,
         integers: Sequence[str] | None = None,
         categories: Mapping[str, Any] | None = None,
-        scales: Mapping[str, str] | None = None,
+        scales: Mapping[str, Any] | None = None,
     ) -> None:
         self.immutable = immutable
         self.ranges = ranges
@@ -118,7 +119,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         integers: Sequence[str] | None = None,
         categories: Mapping[str, Any] | None = None,
         columns: Any = None,
-        scales: Mapping[str, str] | None = None,
+        scales: Mapping[str, Any] | None = None,
     ) -> TabularDomain:
         """Learn the domain of a table: construct and `fit` in one.
 
