@@ -172,7 +172,7 @@ def test_a_scale_is_advised_in_the_file_and_read_once_it_is_taken():
         "fine": {"kind": "number"},
         "age": {"kind": "integer"},
     }
-    assert text.count('# scale = "signed log"') == 2
+    assert text.count('\n# scale = "signed log"\n') == 2
     taken = tomllib.loads(text.replace('# scale = "signed log"\n', 'scale = "signed log"\n'))
     assert [read_plans(taken, owner="audit")[name].scale for name in frame] == ["signed log"] * 2 + [None]
     # What was chosen is written as it is.
