@@ -26,6 +26,7 @@ from likewise.report.evidence import (
     sarif_log,
     write_evidence,
 )
+from likewise.report.provenance import Provenance
 
 _SPEC = importlib.util.spec_from_file_location(
     "evidence_forms", Path(__file__).with_name("evidence_forms.py")
@@ -50,7 +51,8 @@ def results(samples):
 @pytest.fixture(scope="module")
 def documents(results):
     name = 'models/my "model" <1>|é.onnx'
-    return {kind: audit_document(result, name=name) for kind, result in results.items()}
+    origin = Provenance("2026-01-02T03:04:05Z", command="likewise audit 'my model'", seed=3)
+    return {kind: audit_document(result, name=name, provenance=origin) for kind, result in results.items()}
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +65,7 @@ def impact(results, samples):
 def test_sarif_is_of_its_form_and_says_what_the_verdict_says(documents):
     kinds = {"unfair": "fail", "undecided": "open", "not converged": "review", "no limit": "notApplicable"}
     for kind, document in documents.items():
-        log = json.loads(
-            json.dumps(sarif_log(document, command="likewise audit", time="2026-01-02T03:04:05Z"))
-        )
+        log = json.loads(json.dumps(sarif_log(document)))
         jsonschema.Draft202012Validator(forms.SARIF).validate(log)
         if "LIKEWISE_SARIF_SCHEMA" in os.environ:
             schema = json.loads(Path(os.environ["LIKEWISE_SARIF_SCHEMA"]).read_text(encoding="utf-8"))
@@ -110,7 +110,7 @@ def test_junit_survives_characters_that_xml_cannot_hold(documents):
 
 
 def test_the_card_holds_the_numbers_and_no_markup_of_the_table(documents, impact, samples):
-    card = model_card(documents["unfair"], impact, provenance={"seed": 0, "table": {"name": "a|b"}})
+    card = model_card(documents["unfair"], impact)
     assert card.startswith("## Individual fairness")
     assert "Unfair" in card
     assert "| people audited | 80 |" in card
@@ -158,13 +158,13 @@ def test_evidence_is_read_as_it_was_written_and_its_hashes_hold(results, impact,
         impact=impact,
         options={"eps": ["0.05"]},
         inputs={"model": {"path": "m", "sha256": None}},
-        provenance={"seed": 0},
+        provenance=Provenance("2026-01-02T03:04:05Z", seed=3),
     )
     read = read_evidence(folder)
     document = audit_document(results["unfair"], name="m")
     assert read.figures == figures_of(document, impact)
     assert read.options == {"eps": ["0.05"]}
-    assert read.provenance == {"seed": 0}
+    assert (read.provenance["made"], read.provenance["seed"]) == ("2026-01-02T03:04:05Z", 3)
     written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert written == {*read.files, "evidence.json"}
     for file, digest in read.files.items():

@@ -216,6 +216,7 @@ def _leave_evidence(audited: Audited, folder: Path, model: str, table: Path, *, 
     from likewise.cli.impact_of_case import impact_of_case
     from likewise.cli.recorded_run import inputs_of, recorded_options
     from likewise.report.evidence import write_evidence
+    from likewise.report.provenance import Provenance
 
     context = click.get_current_context()
     options = recorded_options(context.command, context.params, REPEATED)
@@ -229,6 +230,7 @@ def _leave_evidence(audited: Audited, folder: Path, model: str, table: Path, *, 
         impact_notes=notes,
         options=options,
         inputs=inputs_of(model, table, options),
+        provenance=Provenance.now(tables=[table], models=[model], seed=context.params["seed"]),
         overwrite=force,
     )
 

@@ -12,7 +12,7 @@ import click
 from likewise.cli.table_options import TableChoices
 from likewise.core.errors import InputError
 
-__all__ = ["arguments_of", "files_of", "inputs_of", "recorded_options"]
+__all__ = ["arguments_of", "inputs_of", "recorded_options"]
 
 # Options that name files which the audit reads.
 _READ = ("metric", "columns")
@@ -91,26 +91,13 @@ def inputs_of(
         Of `recorded_options`.
     """
     from likewise.models.sidecars import sidecar_path
+    from likewise.report.provenance import hash_of
 
     paths = {"model": model, "table": str(table)}
     if sidecar_path(model).is_file():
         paths["model description"] = str(sidecar_path(model))
     paths |= {name: options[name][-1] for name in _READ if name in options}
-    return {name: {"path": path, "sha256": _hash(path)} for name, path in paths.items()}
-
-
-def files_of(path: str | Path) -> tuple[str, ...]:
-    """Return the files that a path, a folder or a pattern stands for, sorted; none where there is no such file."""
-    from likewise.auditing.parts.parquet_table import parquet_files
-
-    return (str(path),) if Path(path).is_file() else parquet_files(str(path))
-
-
-def _hash(path: str) -> str | None:
-    from likewise.core.file_hash import sha256_of
-
-    files = files_of(path)
-    return sha256_of(*files) if files else None
+    return {name: {"path": path, "sha256": hash_of(path)} for name, path in paths.items()}
 
 
 def _options(command: click.Command, names: Sequence[str]) -> dict[str, click.Option]:

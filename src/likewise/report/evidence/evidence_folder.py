@@ -20,6 +20,7 @@ from likewise.report.evidence.junit import junit_xml
 from likewise.report.evidence.local_law_144 import impact_page
 from likewise.report.evidence.model_card import model_card
 from likewise.report.evidence.sarif import sarif_log
+from likewise.report.provenance import Provenance
 
 __all__ = ["check_folder", "evidence_files", "write_evidence"]
 
@@ -33,7 +34,7 @@ def write_evidence(
     impact: Sequence[ImpactTable] = (),
     impact_notes: Sequence[str] = (),
     labels: Mapping[Any, str] | None = None,
-    provenance: Mapping[str, Any] | None = None,
+    provenance: Provenance | None = None,
     options: Mapping[str, Sequence[str]] | None = None,
     inputs: Mapping[str, Mapping[str, str | None]] | None = None,
     overwrite: bool = False,
@@ -55,8 +56,8 @@ def write_evidence(
         What a reader of these must know, or why there are none.
     labels : mapping, optional
         Names of the labels and decisions.
-    provenance : mapping, optional
-        Where the numbers come from, as plain values.
+    provenance : Provenance, optional
+        Where the numbers come from.
     options, inputs
         As in `Evidence`: what `likewise replay` needs.
     overwrite : bool, default=False
@@ -82,13 +83,13 @@ def write_evidence(
     """
     target = Path(folder)
     check_folder(target, overwrite=overwrite)
-    document = audit_document(result, name=name, evaluation=evaluation, labels=labels)
-    files = evidence_files(result, document, impact, impact_notes, provenance)
+    document = audit_document(result, name=name, evaluation=evaluation, labels=labels, provenance=provenance)
+    files = evidence_files(result, document, impact, impact_notes)
     hashes = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()}
     evidence = Evidence(
         figures_of(document, impact),
         document["name"],
-        provenance,
+        document["provenance"],
         options,
         inputs or {},
         [asdict(table) for table in impact],
@@ -107,7 +108,6 @@ def evidence_files(
     document: Mapping[str, Any],
     impact: Sequence[ImpactTable],
     impact_notes: Sequence[str] = (),
-    provenance: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
     """Return every file of the evidence but evidence.json: name to text.
 
@@ -116,14 +116,12 @@ def evidence_files(
     result : AuditResult
     document : mapping
         Of `audit_document`, of the same result.
-    impact, impact_notes, provenance
+    impact, impact_notes
         As in `write_evidence`.
     """
-    known = provenance or {}
-    command, time = (known.get(key) for key in ("command", "time"))
-    log = sarif_log(document, command=command, time=time)
+    log = sarif_log(document)
     files = {
-        "model_card.md": model_card(document, impact, provenance=provenance),
+        "model_card.md": model_card(document, impact),
         "junit.xml": junit_xml(document),
         "audit.sarif": json.dumps(log, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
     }

@@ -19,12 +19,7 @@ _EXAMPLES, _RULES = 3, 3
 _SETTINGS = ("version", "versions", "model", "metric", "loss", "sensitive", "seed", "confidence", "tau")
 
 
-def model_card(
-    document: Mapping[str, Any],
-    impact: Sequence[ImpactTable] = (),
-    *,
-    provenance: Mapping[str, Any] | None = None,
-) -> str:
+def model_card(document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()) -> str:
     """Return an audit as a section of a model card.
 
     Parameters
@@ -32,8 +27,6 @@ def model_card(
     document : mapping
         Of `audit_document`.
     impact : sequence of ImpactTable, optional
-    provenance : mapping, optional
-        Plain values that say where the numbers come from; shown as a list.
 
     Returns
     -------
@@ -41,7 +34,7 @@ def model_card(
         From a heading of level 2, so that it fits into a card.
     """
     verdict = document["verdict"]
-    parts = ["## Individual fairness"]
+    parts = ["## Individual fairness", escaped(document["summary"]["text"])]
     parts.append(f"**{escaped(verdict['title'])}.** {escaped(verdict['sentence'])}")
     parts.append(markdown_table(["", "value", "interval"], _numbers(document)))
     harmed = _harmed(document)
@@ -57,8 +50,7 @@ def model_card(
             impact_sections(impact, level=4).rstrip(),
         ]
     parts += ["### What the numbers rest on", _items(document["assumptions"]) or "Nothing was assumed."]
-    made = _items(_computed(document, provenance))
-    parts += ["### How they were made", made]
+    parts += ["### How they were made", _items(_computed(document))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -113,8 +105,8 @@ def _harmed(document: Mapping[str, Any]) -> str:
     return _items(lines)
 
 
-def _computed(document: Mapping[str, Any], provenance: Mapping[str, Any] | None) -> list[str]:
-    computed = document["computed"]
+def _computed(document: Mapping[str, Any]) -> list[str]:
+    computed, provenance = document["computed"], document["provenance"]
     lines = [f"searched by {computed['search']}, status: {computed['status']}"]
     lines += [*computed["reasons"], *computed["left_out"]]
     settings = {key: value for key, value in computed["settings"].items() if key in _SETTINGS}
@@ -126,7 +118,7 @@ def _computed(document: Mapping[str, Any], provenance: Mapping[str, Any] | None)
 def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_shown(part)}" for key, part in value.items() if part is not None)
-    return ", ".join(map(_shown, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(_shown, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _items(lines: Sequence[str]) -> str:

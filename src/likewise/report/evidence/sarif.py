@@ -29,17 +29,13 @@ _KINDS = {
 }
 
 
-def sarif_log(
-    document: Mapping[str, Any], *, command: str | None = None, time: str | None = None
-) -> dict[str, Any]:
+def sarif_log(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return an audit as a SARIF log with one run.
 
     Parameters
     ----------
     document : mapping
         Of `audit_document`.
-    command, time : str, optional
-        The command line, and when it ran (UTC, ISO 8601).
 
     Returns
     -------
@@ -49,10 +45,11 @@ def sarif_log(
     model = document["name"] or "model"
     checks = checks_of(document)
     invocation: dict[str, Any] = {"executionSuccessful": all(check.state != "error" for check in checks)}
-    if command is not None:
-        invocation["commandLine"] = command
-    if time is not None:
-        invocation["endTimeUtc"] = time
+    known = document["provenance"] or {}
+    if known.get("command"):
+        invocation["commandLine"] = known["command"]
+    if known.get("made"):
+        invocation["endTimeUtc"] = known["made"]
     run = {
         "tool": {
             "driver": {
