@@ -96,7 +96,7 @@ def check_scale(said: Any, parameter: str, *, owner: str) -> ScaleName | Curve:
     >>> check_scale("log", "scales['gain']", owner="TabularDomain")
     Traceback (most recent call last):
     ...
-    likewise.core.errors.InputError: TabularDomain: 'scales['gain']' must be one of 'linear', 'signed log', 'rank', 'value or not', got 'log'. Did you mean 'signed log'?
+    likewise.core.errors.InputError: TabularDomain: "scales['gain']" must be one of 'linear', 'signed log', 'rank', 'value or not', got 'log'. Did you mean 'signed log'?
     """
     if isinstance(said, Curve):
         return said

@@ -148,7 +148,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         'categorical'
         >>> gains = pd.DataFrame({"gain": [0, 0, 114, 99999]})
         >>> TabularDomain.from_frame(gains, scales={"gain": "signed log"}).encode(gains).round(2)["gain"].tolist()
-        [-0.83, -0.83, 0.14, 1.52]
+        [-0.86, -0.86, 0.14, 1.58]
         """
         given: dict[str, Any] = {
             "immutable": immutable,

@@ -33,8 +33,8 @@ def number_codes(columns: Sequence[Column]) -> NumberCodes:
     >>> from likewise.domains.dtypes import Dtype
     >>> gain = Column("gain", "integer", Dtype("int64"), scale=2.0, curve=Curve("signed log", unit=1.0))
     >>> codes = number_codes([gain])
-    >>> round(encode_number(0, np.expm1(4.0), codes), 9), round(decode_number(0, 2.0, codes) - np.expm1(4.0), 9)
-    (2.0, 0.0)
+    >>> round(float(encode_number(0, np.expm1(4.0), codes)), 9), round(float(decode_number(0, np.log1p(7.0) / 2, codes)), 9)
+    (2.0, 7.0)
     """
     curves = [column.curve or Curve("linear") for column in columns]
     first = np.cumsum([0, *(len(curve.at) for curve in curves)])
