@@ -125,6 +125,7 @@ def _group_words(group: AffectedGroup, labels: Mapping[Any, str]) -> Said:
 
 def _example_words(example: ChangedPerson, columns: Sequence[str], labels: Mapping[Any, str]) -> Said:
     rest = [name for name, value in example.cells.items() if name not in columns and value is not None]
+    rest.sort(key=lambda name: example.cells[name] == 0)  # a zero says little of a person
     shown = [*rest[:_CELLS], *(name for name in example.cells if name in columns)]
     return Said(
         "first.example",
