@@ -13,6 +13,7 @@ import click
 from likewise.cli.engines import check_engine, open_engine
 from likewise.cli.options import example, options, parse_budget, parse_edits
 from likewise.cli.outputs import check_outputs
+from likewise.cli.repeating import repeated_command
 from likewise.cli.table_options import TableChoices, table_options
 from likewise.core.errors import InputError, NotConvergedError
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from likewise.cli.table_columns import Asked
     from likewise.fair_metrics import FairMetric
     from likewise.models.model_files import LoadedModel
+    from likewise.report.provenance import Provenance
 
 __all__ = ["REPEATED", "AuditChoices", "Audited", "Trusted", "command", "load", "run_audit"]
 
@@ -79,14 +81,19 @@ REPEATED = tuple(field.name for field in fields(AuditChoices) if field.name != "
     help="Whether the model takes the table itself or encoded numbers, where that cannot be seen.",
 )
 @options(
-    "diagnose", "json", "html", "evidence", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle", "trust", "trust_type",
+    "diagnose", "json", "html", "language", "evidence", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle",
+    "trust", "trust_type",
     "quiet", "force", "config",
 )  # fmt: skip
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     model: str,
     table: Path,
     json_file: str | None,
     html_file: Path | None,
+    language: str,
     evidence_folder: Path | None,
     map_folder: Path | None,
     engine: str,
@@ -121,12 +128,16 @@ def command(
     loaded = load(model, trusted, progress)
     with open_engine(engine, scheduler, workers, map_folder, progress) as runner:
         audited = run_audit(loaded, table, choices, progress, runner, map_folder, diagnose=diagnose)
-    _show(audited.result, audited.extras, json_file, html_file, name=model, quiet=quiet, force=force)
+    provenance = _provenance(ctx)
+    extras = audited.extras | {"provenance": provenance}
+    _show(
+        audited.result, extras, json_file, html_file, name=model, language=language, quiet=quiet, force=force
+    )
     silent = quiet or json_file == "-"
     if map_folder is not None and not silent:
         click.echo(f"Wrote {map_folder}")
     if evidence_folder is not None:
-        _leave_evidence(audited, evidence_folder, model, table, force=force)
+        _leave_evidence(audited, evidence_folder, model, table, provenance, force=force)
         if not silent:
             click.echo(f"Wrote {evidence_folder}")
     _judge(audited.result)
@@ -212,11 +223,12 @@ def run_audit(
     return Audited(result, {"evaluation": evaluation, "diagnoses": found}, case, people)
 
 
-def _leave_evidence(audited: Audited, folder: Path, model: str, table: Path, *, force: bool) -> None:
+def _leave_evidence(
+    audited: Audited, folder: Path, model: str, table: Path, provenance: Provenance, *, force: bool
+) -> None:
     from likewise.cli.impact_of_case import impact_of_case
     from likewise.cli.recorded_run import inputs_of, recorded_options
     from likewise.report.evidence import write_evidence
-    from likewise.report.provenance import Provenance
 
     context = click.get_current_context()
     options = recorded_options(context.command, context.params, REPEATED)
@@ -230,7 +242,7 @@ def _leave_evidence(audited: Audited, folder: Path, model: str, table: Path, *, 
         impact_notes=notes,
         options=options,
         inputs=inputs_of(model, table, options),
-        provenance=Provenance.now(tables=[table], models=[model], seed=context.params["seed"]),
+        provenance=provenance,
         overwrite=force,
     )
 
@@ -353,13 +365,16 @@ def _show(
     html_file: Path | None,
     *,
     name: str,
+    language: str,
     quiet: bool,
     force: bool,
 ) -> None:
     from likewise import report
+    from likewise.texts import Texts
 
     if html_file is not None:
-        report.write_html(result, html_file, title=f"Audit of {name}", overwrite=force, **extras)
+        title = Texts(language)("page.title.audit_of", name=name)
+        report.write_html(result, html_file, title=title, language=language, overwrite=force, **extras)
     if json_file == "-":
         document = report.audit_document(result, name=name, **extras)
         click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
@@ -372,6 +387,15 @@ def _show(
     for path in (html_file, json_file):
         if path is not None:
             click.echo(f"Wrote {path}")
+
+
+def _provenance(ctx: click.Context) -> Provenance:
+    from likewise.report.provenance import Provenance
+
+    given = ctx.params
+    return Provenance.now(
+        tables=[given["table"]], models=[given["model"]], seed=given["seed"], command=repeated_command(ctx)
+    )
 
 
 def _judge(result: AuditResult) -> None:
