@@ -116,8 +116,8 @@ def command(
     if explore and html_file is None:
         raise InputError("--explore is about the page. Name it: --html FILE.")
     from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
-    from likewise.cli.gaps_of_people import with_gaps
     from likewise.cli.exploring import check_explorable, explore_case
+    from likewise.cli.gaps_of_people import with_gaps
     from likewise.cli.stage_progress import Progress
     from likewise.models.model_files import read_model
 
