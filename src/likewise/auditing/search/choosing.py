@@ -132,7 +132,9 @@ def _settled(searches: Sequence[Search], problem: AuditProblem) -> tuple[list[Se
     domain = [one for one in searches if isinstance(one, DomainSearch)]
     if gradient:
         why = Said("why_not.gradients")
-        left_out: list[str] = [Said("search.left_out", name=search_words(one.name), why=why) for one in domain]
+        left_out: list[str] = [
+            Said("search.left_out", name=search_words(one.name), why=why) for one in domain
+        ]
         return [one for one in searches if one not in domain], left_out
     alone = any(one.why_not(problem) is None and one.calls_for(problem) == one.calls for one in domain)
     return [one.own_twins() if alone and isinstance(one, CandidateSearch) else one for one in searches], []
