@@ -34,7 +34,7 @@ proved, flips, undecided = found.people
 figure, axes = plt.subplots(figsize=(6, 2))
 shares = {"people in the table": (proved, flips, undecided)}
 shares["all who could exist"] = (found.proved, found.flips, found.undecided)
-for place, (name, parts) in enumerate(shares.items()):
+for place, parts in enumerate(shares.values()):
     left = 0.0
     for part, colour in zip(parts, ["tab:blue", "tab:red", "0.8"], strict=True):
         axes.barh(place, part, left=left, color=colour)

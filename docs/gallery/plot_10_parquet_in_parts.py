@@ -38,7 +38,9 @@ print(f"{result.n} people, gap {result.gap:.3f} at ε = {result.eps:g}, {result.
 
 # %%
 # Who is harmed, of everybody: read from the map's files.
-harm = pd.concat(pd.read_parquet(path, columns=["harm"]) for path in sorted((folder / "map").glob("*.parquet")))
+harm = pd.concat(
+    pd.read_parquet(path, columns=["harm"]) for path in sorted((folder / "map").glob("*.parquet"))
+)
 figure, axes = plt.subplots(figsize=(6, 3))
 axes.hist(harm["harm"], bins=40)
 axes.set(xlabel="loss of the worst comparable twin − own loss", ylabel="people")

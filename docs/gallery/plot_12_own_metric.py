@@ -30,7 +30,11 @@ plain = lw.mahalanobis(np.diag([4.0, 4.0, 0.0]))
 what_counts = np.array([1.0, -2.0, 0.0])
 ratio = lw.mahalanobis(np.outer(what_counts, what_counts))
 same_ratio = (X[:1], X[:1] + np.array([[1.0, 0.5, 0.0]]))
-print("one more of income, half of debt:", plain.squared_distance(*same_ratio), ratio.squared_distance(*same_ratio))
+print(
+    "one more of income, half of debt:",
+    plain.squared_distance(*same_ratio),
+    ratio.squared_distance(*same_ratio),
+)
 
 # %%
 # The second metric calls people comparable who have more of both. The model agrees with it as far as its weights do.

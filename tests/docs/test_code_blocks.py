@@ -96,7 +96,10 @@ def names(adult, staged, monkeypatch):
     people, y = adult.frame_test.iloc[:FEW], adult.y_test[:FEW]
     common = {"lw": lw, "model": staged.model, "metric": staged.metric, "people": people, "y": y}
     few = {"n_estimators": 5, "max_depth": 2}
-    two = [BoostingCandidate("plain", "", blind=False, choices=few), BoostingCandidate("blind", "", choices=few)]
+    two = [
+        BoostingCandidate("plain", "", blind=False, choices=few),
+        BoostingCandidate("blind", "", choices=few),
+    ]
     improve = functools.partial(lw.improve, candidates=two, folds=2)
     preset = functools.partial(lw.SenSRClassifier.preset, n_steps=20)
 
@@ -110,6 +113,10 @@ def names(adult, staged, monkeypatch):
         table.to_parquet("people/part.parquet", index=False)
         return {}
 
+    def searches():  # asks for people of 20 and of 60, who must lie in the range of the people at hand
+        adult.frame_test.assign(target=adult.y_test).to_parquet("people/part.parquet", index=False)
+        return {"people": adult.frame_test, "y": adult.y_test}
+
     def readme():
         import torch
 
@@ -121,13 +128,21 @@ def names(adult, staged, monkeypatch):
         return {"net": net, "loader": [batches.next() for _ in range(3)], "optimizer": optimizer}
 
     def proof():
-        result = lw.audit(staged.model, people, y, metric=staged.metric, domain=adult.domain, search="candidates")
+        result = lw.audit(
+            staged.model, people, y, metric=staged.metric, domain=adult.domain, search="candidates"
+        )
         tree = _small_tree(adult)
         metric = lw.ExpertSubspace(["sex", "race"], domain=tree.domain).fit(tree.people).metric_
         verify = functools.partial(lw.verify, max_regions=50)
         monkeypatch.setattr(lw, "verify", verify)
         # The first block reads a result, the second audits this small tree exactly.
-        return {"result": result, "model": tree.model, "people": tree.people, "metric": metric, "domain": tree.domain}
+        return {
+            "result": result,
+            "model": tree.model,
+            "people": tree.people,
+            "metric": metric,
+            "domain": tree.domain,
+        }
 
     def improving():
         monkeypatch.setattr(lw, "improve", improve)
@@ -145,7 +160,7 @@ def names(adult, staged, monkeypatch):
         return {}
 
     own = {
-        "README": readme, "index": quickly, "proof": proof, "improving": improving, "text": text, "scale": scale,
+        "README": readme, "index": quickly, "proof": proof, "improving": improving, "text": text, "scale": scale, "searches": searches,
         "scale_training": scale_training,
     }  # fmt: skip
     return lambda page: common | own.get(page, dict)() | {"__name__": "__main__"}
@@ -166,7 +181,9 @@ def _small_tree(adult):
 
 
 def pages_with(language):
-    chosen = [page for page in PAGES if any(b.language == language for b in blocks_of(page.read_text("utf-8")))]
+    chosen = [
+        page for page in PAGES if any(b.language == language for b in blocks_of(page.read_text("utf-8")))
+    ]
     return pytest.mark.parametrize("page", chosen, ids=lambda page: page.stem)
 
 
@@ -192,7 +209,9 @@ def test_commands_of_a_page_run_or_have_the_options_they_name(page, stage, capsy
 def check_command(words, capsys):
     """Run a cheap command; check the options of another; check that a make target is there."""
     if words[0] == "make":
-        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE), words
+        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE), (
+            words
+        )
         return
     if "likewise" not in words:
         assert words[0] in {"pip", "export", "torchrun", "python"}, f"nobody checks {words}"
@@ -221,8 +240,16 @@ def set_the_stage(arguments):
 
 def files_are_there(arguments):
     """Whether all files that a command reads are staged, or were written by a command before it."""
-    written = {arguments[place + 1] for place, word in enumerate(arguments[:-1]) if word in ("-o", "--html", "--json")}
-    named = [word for word in arguments if Path(word).suffix in {".csv", ".parquet", ".onnx", ".safetensors", ".toml"}]
+    written = {
+        arguments[place + 1]
+        for place, word in enumerate(arguments[:-1])
+        if word in ("-o", "--html", "--json")
+    }
+    named = [
+        word
+        for word in arguments
+        if Path(word).suffix in {".csv", ".parquet", ".onnx", ".safetensors", ".toml"}
+    ]
     return all(Path(name).exists() or name in written for name in named if "*" not in name)
 
 

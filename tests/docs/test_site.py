@@ -18,7 +18,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
     for needed in ("sphinx", "numpydoc", "myst_parser", "sphinx_gallery", "pydata_sphinx_theme"):
         pytest.importorskip(needed)
     # A proxy that nobody listens at: whoever fetches anything fails.
-    environment = os.environ | {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy")}
+    environment = os.environ | dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
     build = [sys.executable, "-m", "sphinx", *QUICK, "docs", str(tmp_path / "site")]
     done = subprocess.run(build, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-5000:]
@@ -40,12 +40,18 @@ def test_links_inside_built_pages_are_checked(tmp_path):
         '<h1 id="there">B</h1><a href="c.html">c</a><a href="a.html#no">a</a>'
         '<img src="x.png"><a href="https://example.org/nothing">away</a>'
     )
-    assert broken_links(tmp_path) == ["b.html: no file c.html", "b.html: no anchor a.html#no", "b.html: no file x.png"]
+    assert broken_links(tmp_path) == [
+        "b.html: no file c.html",
+        "b.html: no anchor a.html#no",
+        "b.html: no file x.png",
+    ]
 
 
 def test_links_between_files_become_links_between_pages():
     from files_outside import on_the_site
 
-    before = "[ours](../benchmarks/README.md#speed), [proof](../docs/proof.md), [text](text.md), [terms](LICENSE)"
+    before = (
+        "[ours](../benchmarks/README.md#speed), [proof](../docs/proof.md), [text](text.md), [terms](LICENSE)"
+    )
     after = "[ours](benchmarks.md#speed), [proof](proof.md), [text](text.md), terms"
     assert on_the_site(before) == after
