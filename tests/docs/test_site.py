@@ -4,6 +4,7 @@ The examples of the gallery are not run here (`test_gallery` does that) and no H
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,3 +56,17 @@ def test_links_between_files_become_links_between_pages():
     )
     after = "[ours](benchmarks.md#speed), [proof](proof.md), [text](text.md), terms"
     assert on_the_site(before) == after
+
+
+def test_every_formula_can_be_written_as_mathml():
+    math = pytest.importorskip("docutils.utils.math.latex2mathml")
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")]
+    prose = [re.sub(r"^```.*?^```$|`[^`\n]*`", "", page, flags=re.MULTILINE | re.DOTALL) for page in pages]
+    formulas = [
+        two or one
+        for page in prose
+        for two, one in re.findall(r"\$\$(.+?)\$\$|\$([^$]+?)\$", page, re.DOTALL)
+    ]
+    assert len(formulas) > 30
+    for formula in formulas:
+        assert "<math" in math.tex2mathml(formula)
