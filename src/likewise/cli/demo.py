@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.options import EPS, example, options
-from likewise.cli.outputs import check_outputs
+from likewise.cli.outputs import can_write_pages, check_outputs
 
 if TYPE_CHECKING:
     from likewise.cli.stage_progress import Progress
@@ -20,6 +20,7 @@ __all__ = ["command"]
 
 STEPS, QUICK_STEPS, QUICK_PEOPLE = 2000, 300, 1500
 PRESET = "adult-best"
+PAGE = Path("likewise-demo.html")
 # Said on the page, so that nobody takes what the model was told for what it found out.
 TITLE = "Adult: a plain network and SenSR, which was told that husbands and wives are comparable"
 
@@ -33,7 +34,7 @@ TITLE = "Adult: a plain network and SenSR, which was told that husbands and wive
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    default=Path("likewise-demo.html"),
+    default=PAGE,
     show_default=True,
     help="Page to write; an existing one of this default name is replaced.",
 )
@@ -46,14 +47,19 @@ def command(out: Path, quick: bool, json_file: str | None, seed: int, quiet: boo
     the paper (sex, race and what predicts sex cost nothing), prints a table and writes a page.
     """
     # The demo may be run again and again; its own page is its to replace.
-    replaced = force or out == Path("likewise-demo.html")
-    check_outputs([out, None if json_file in (None, "-") else Path(str(json_file))], force=replaced)
+    replaced = force or out == PAGE
+    page = None if out == PAGE and not can_write_pages() else out
+    check_outputs([page, None if json_file in (None, "-") else Path(str(json_file))], force=replaced)
     from likewise.cli.compare import show_comparison
     from likewise.cli.stage_progress import Progress
     from likewise.datasets import load_adult
     from likewise.report import Comparison
 
     progress = Progress(quiet)
+    if page is None:
+        progress.note(
+            "there will be no page, for which jinja2 is needed. Run: pip install 'likewise[report]'"
+        )
     with progress.stage("Loading Adult"):
         data = load_adult()
     with progress.stage("Learning who is comparable"):
@@ -66,7 +72,7 @@ def command(out: Path, quick: bool, json_file: str | None, seed: int, quiet: boo
     show_comparison(
         Comparison.of(entries),
         json_file,
-        out,
+        page,
         quiet=quiet,
         force=replaced,
         title=TITLE,
