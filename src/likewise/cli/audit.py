@@ -81,8 +81,8 @@ REPEATED = tuple(field.name for field in fields(AuditChoices) if field.name != "
     help="Whether the model takes the table itself or encoded numbers, where that cannot be seen.",
 )
 @options(
-    "diagnose", "json", "html", "language", "evidence", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle",
-    "trust", "trust_type",
+    "diagnose", "json", "html", "language", "explore", "evidence", "map", "engine", "scheduler", "workers", "seed", "sample",
+    "allow_pickle", "trust", "trust_type",
     "quiet", "force", "config",
 )  # fmt: skip
 @click.pass_context
@@ -93,6 +93,7 @@ def command(
     table: Path,
     json_file: str | None,
     html_file: Path | None,
+    explore: bool,
     language: str,
     evidence_folder: Path | None,
     map_folder: Path | None,
@@ -117,22 +118,27 @@ def command(
     choices = AuditChoices(**given)
     _check(choices, [html_file, None if json_file in (None, "-") else Path(str(json_file))], force)
     check_engine(engine, scheduler, workers, map_folder)
+    if explore and html_file is None:
+        raise InputError("--explore is about the page. Name it: --html FILE.")
     if evidence_folder is not None:
         from likewise.report.evidence.evidence_folder import check_folder
 
         check_folder(evidence_folder, overwrite=force)
+    from likewise.cli.exploring import explore_case
     from likewise.cli.stage_progress import Progress
 
     progress = Progress(quiet)
     trusted = Trusted(allow_pickle, trust, tuple(trust_type))
     loaded = load(model, trusted, progress)
     with open_engine(engine, scheduler, workers, map_folder, progress) as runner:
-        audited = run_audit(loaded, table, choices, progress, runner, map_folder, diagnose=diagnose)
+        audited = run_audit(
+            loaded, table, choices, progress, runner, map_folder, diagnose=diagnose, explore=explore
+        )
     provenance = _provenance(ctx)
     extras = audited.extras | {"provenance": provenance}
-    _show(
-        audited.result, extras, json_file, html_file, name=model, language=language, quiet=quiet, force=force
-    )
+    panel = explore_case(audited.case, audited.people, audited.result, name=model) if explore else None
+    page = {"language": language, "explore": panel}
+    _show(audited.result, extras, json_file, html_file, page, name=model, quiet=quiet, force=force)
     silent = quiet or json_file == "-"
     if map_folder is not None and not silent:
         click.echo(f"Wrote {map_folder}")
@@ -191,13 +197,17 @@ def run_audit(
     map_folder: Path | None = None,
     *,
     diagnose: bool = False,
+    explore: bool = False,
 ) -> Audited:
     """Read a table, audit a model and evaluate it: what `likewise audit` and `likewise replay` do."""
     from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
+    from likewise.cli.exploring import check_explorable
     from likewise.cli.gaps_of_people import with_gaps
 
     with progress.stage(f"Reading {table.name}"):
         case, people, labels = make_case(loaded, table, choices, progress, engine)
+        if explore:
+            check_explorable(case, people)
     with progress.stage("Auditing", spinner=False):
         result = solve_case(case, progress=progress.shown, engine=engine, map_folder=map_folder)
     with progress.stage("Evaluating"):
@@ -363,9 +373,9 @@ def _show(
     extras: dict[str, Any],
     json_file: str | None,
     html_file: Path | None,
+    page: dict[str, Any],
     *,
     name: str,
-    language: str,
     quiet: bool,
     force: bool,
 ) -> None:
@@ -373,8 +383,8 @@ def _show(
     from likewise.texts import Texts
 
     if html_file is not None:
-        title = Texts(language)("page.title.audit_of", name=name)
-        report.write_html(result, html_file, title=title, language=language, overwrite=force, **extras)
+        title = Texts(page["language"])("page.title.audit_of", name=name)
+        report.write_html(result, html_file, title=title, overwrite=force, **page, **extras)
     if json_file == "-":
         document = report.audit_document(result, name=name, **extras)
         click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))

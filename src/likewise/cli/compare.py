@@ -318,6 +318,7 @@ def show_comparison(
     title: str | None = None,
     labels: Mapping[Any, str] | None = None,
     diagnoses: Sequence[Any] = (),
+    explore: Mapping[str, Any] | None = None,
     language: str = "en",
     provenance: Provenance | None = None,
 ) -> None:
@@ -326,7 +327,8 @@ def show_comparison(
 
     said: dict[str, Any] = {"labels": labels, "diagnoses": diagnoses, "provenance": provenance}
     if html_file is not None:
-        report.write_html(comparison, html_file, title=title, language=language, overwrite=force, **said)
+        page: dict[str, Any] = {"title": title, "language": language, "explore": explore}
+        report.write_html(comparison, html_file, overwrite=force, **page, **said)
     if json_file == "-":
         document = report.comparison_document(comparison, **said)
         click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))

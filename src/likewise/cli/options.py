@@ -93,6 +93,11 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "html": click.option(
         "--html", "html_file", type=_FILE, help="Write the page here: one file, no network."
     ),
+    "explore": click.option(
+        "--explore",
+        is_flag=True,
+        help="Let readers of --html edit people and see the decision. The model and rows of people are inside the page then.",
+    ),
     "language": click.option(
         "--language",
         type=click.Choice(LANGUAGES),
