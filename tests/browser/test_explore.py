@@ -195,6 +195,7 @@ def test_a_visitor_tries_the_most_harmed_person(browser, pages, story):
     first.find_element("css selector", ".try").click()
     assert browser.js("return document.activeElement.id") == "explore-person"
     assert shown(browser, ".outcome-decision") == row["decision"]
+    assert browser.text(".explore-block:nth-child(2) .mini-badge") == ["found"]
     choose(browser, SEX, row["twin"]["sex"])
     browser.wait(lambda: browser.all(".outcome.is-flipped"))
     assert shown(browser, ".outcome-decision").startswith(row["twin_decision"])
