@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_killed_among_two_workers_and_resumed_by_one_it_ends_the_same(hiring, tm
     frame.assign(hired=y).to_csv(tmp_path / "people.csv", index=False)
     (tmp_path / "search.py").write_text(SCRIPT)
     cells = tmp_path / "out" / "cells"
-    words = [sys.executable, "search.py", "people.csv", "out", os.path.dirname(__file__)]
+    words = [sys.executable, "search.py", "people.csv", "out", str(Path(__file__).parent)]
     with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE) as search:
         until = time.monotonic() + 300
         while search.poll() is None and time.monotonic() < until and not _finished(cells):

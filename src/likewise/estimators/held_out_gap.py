@@ -18,7 +18,7 @@ __all__ = ["AUDITED_EPS", "commonest_kinds", "held_out_gap"]
 # The budget that `likewise.audit` has by default.
 AUDITED_EPS = 0.1
 # More would only cost time: a gap is wanted to a tenth of itself.
-_MOST_PEOPLE, _MOST_KINDS = 400, 6
+_MOST_PEOPLE, _MOST_KINDS = 250, 4
 
 
 def held_out_gap(
