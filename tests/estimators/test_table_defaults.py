@@ -197,7 +197,7 @@ def test_every_way_not_to_help_is_said():
     assert codes(lost_error=0.01) == []
     assert codes(twin_flips=0.15) == ["flips_not_down"]
     assert codes(gap=0.3, baseline_gap=0.5) == ["gap_not_halved"]
-    assert codes(gap=0.2, baseline_gap=0.5) == codes(gap=0.015, baseline_gap=0.016) == []
+    assert codes(gap=0.2, baseline_gap=0.5) == codes(gap=0.045, baseline_gap=0.05) == []
     assert codes(robust_loss=0.9) == ["not_more_robust"]
     plain = BesideBaseline(500, 0.51, 0.52, 0.5, 0.0, 0.0, 0.5, 0.9)
     assert "check the target" in sayings(plain, owner="fit")[0].message

@@ -22,7 +22,7 @@ __all__ = ["BesideBaseline", "Decisions", "balanced_loss", "look_at", "sayings",
 _ACCURACY = 0.03
 _FLIPS = 0.01
 # The gap that should be left, as a share of a plain network's; and one below which there is nothing to halve.
-_GAP, _SMALL_GAP = 0.5, 0.02
+_GAP, _SMALL_GAP = 0.5, 0.05
 # Standard errors: nine times out of ten the truth is not beyond.
 _DOUBT = 1.28
 # Combinations of sensitive values that people are given in turn, the commonest first.
@@ -100,6 +100,12 @@ class Decisions:
     def lost(self) -> float:
         """What the first network's balanced accuracy is below the plain one's."""
         return balanced_loss(self.y, self.own, self.plain)[0]
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it may well be more below than should be."""
+        lost, error = balanced_loss(self.y, self.own, self.plain)
+        return lost + _DOUBT * error > _ACCURACY
 
 
 def balanced_loss(y: Any, own: Any, plain: Any) -> tuple[float, float]:

@@ -71,7 +71,8 @@ class RobustClassifier(NetworkClassifier):
         less accurate model; 0 allows only moves that cost nothing. "auto" goes up from 0
         over 1/100,000, 1/10,000 and 1/1,000 of the mean squared fair distance between two people of the table (for
         fewer than 2,000 people 1/10,000 alone), and stops before what brings balanced accuracy on people held out
-        more than .01 below a plain network's, and further below than 0 did; where nobody is held out or there is
+        more than .01 below a plain network's, and further below than 0 did, and before 1/1,000 where these people are
+        too few to be sure of that; where nobody is held out or there is
         no `baseline`, it is 1/10,000. It counts only where the search has a full phase.
     blind_to : {"auto", "subspace", "columns"} or None, default="auto"
         What the network does not see at all, exactly and by construction, also in every file it is written to.
@@ -162,10 +163,10 @@ class RobustClassifier(NetworkClassifier):
         # Where a network that sees everything may be moved: for the comparison with a plain one.
         self._everywhere = search_region(self.search_domain, self.metric_, rows, owner=owner)
         self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if self.eps == "auto" else self.eps
-        self._ladder: tuple[float, ...] = ()
+        self._usual_eps, self._ladder = self.eps_, ()
         if self.eps == "auto" and self.baseline and self.validation_ is not None:
             # From no budget upwards, as long as the people held out do not show that it costs.
-            self._ladder = eps_ladder(self.eps_, len(rows.x))
+            self._ladder = eps_ladder(self._usual_eps, len(rows.x))
             self.eps_ = 0.0
         self.search_ = auto_search(searched, self.search_domain_) if self.search == "auto" else self.search
 
@@ -223,9 +224,10 @@ class RobustClassifier(NetworkClassifier):
             # From the weights that the smaller budget gave: most of the way is the same.
             network, before = copy.deepcopy(self.network_), self.eps_
             tried = self._train_at(eps, network, part, held_out, steps=self._more_steps())
-            whole = folded(network, self.removed_).eval()
-            good = tried.status in ("finished", "stopped_early")
-            if not good or too_costly(Decisions.of(whole, plain, people).lost, without):
+            seen = Decisions.of(folded(network, self.removed_).eval(), plain, people)
+            refused = tried.status not in ("finished", "stopped_early") or too_costly(seen.lost, without)
+            # More than the usual budget is only for tables that show that they can bear it.
+            if refused or (eps > self._usual_eps and seen.doubtful):
                 self.objective_ = self._at(before)
                 break
             self.network_ = network
