@@ -163,7 +163,8 @@ class RobustClassifier(NetworkClassifier):
         # Where a network that sees everything may be moved: for the comparison with a plain one.
         self._everywhere = search_region(self.search_domain, self.metric_, rows, owner=owner)
         self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if self.eps == "auto" else self.eps
-        self._usual_eps, self._ladder = self.eps_, ()
+        self._usual_eps = self.eps_
+        self._ladder: tuple[float, ...] = ()
         if self.eps == "auto" and self.baseline and self.validation_ is not None:
             # From no budget upwards, as long as the people held out do not show that it costs.
             self._ladder = eps_ladder(self._usual_eps, len(rows.x))
