@@ -156,7 +156,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         self, batch: Batch, held_out: HeldOut | None, result: TrainingResult
     ) -> tuple[Finding, ...]:
         """Return what else to say about the trained network, seen on the people held out or else on all."""
-        if result.steps < ENOUGH_STEPS:
+        if result.steps < ENOUGH_STEPS or any(one.code == "loss_flat" for one in result.findings):
             return ()
         people = batch if held_out is None else held_out.people
         return at_chance(self.module_, people, seen=held_out is None, owner=type(self).__name__)
