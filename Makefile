@@ -1,6 +1,7 @@
 # make test   set up and run every test        make demo   set up, run the main job
 # make check  ruff, mypy, import layers        make docs   the site, in build/docs
-# make clean  forget the environment
+# make dist   wheel and sdist                  make release-check  the wheel in an empty environment
+# make sbom   what the environment is made of  make clean  forget the environment
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -8,7 +9,7 @@ READY  := $(VENV)/.ready
 # Two test processes with one thread each: more torch threads than free cores is slower, not faster.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup test demo check docs browser clean
+.PHONY: setup test demo check docs browser dist release-check sbom clean
 
 setup: $(READY)
 
@@ -44,6 +45,19 @@ docs: $(READY)
 	rm -rf build/docs
 	$(BIN)/python -m sphinx -b html -n -W --keep-going -q docs build/docs
 	$(BIN)/python docs/extensions/built_links.py build/docs
+
+# Without isolation: the build needs setuptools alone, and must not fetch what the package needs.
+dist: $(READY)
+	rm -rf build dist
+	$(BIN)/python -m build --no-isolation
+	@ls -l dist
+
+release-check: dist
+	$(BIN)/python tests/install/release_check.py dist/*.whl
+
+sbom: $(READY)
+	mkdir -p dist
+	$(BIN)/cyclonedx-py environment --output-file dist/likewise.cdx.json $(BIN)/python
 
 clean:
 	rm -rf $(VENV)

@@ -42,6 +42,6 @@ harm = pd.concat(
     pd.read_parquet(path, columns=["harm"]) for path in sorted((folder / "map").glob("*.parquet"))
 )
 figure, axes = plt.subplots(figsize=(6, 3))
-axes.hist(harm["harm"], bins=40)
+axes.hist(harm["harm"], bins=40, log=True)
 axes.set(xlabel="loss of the worst comparable twin − own loss", ylabel="people")
 figure.tight_layout()
