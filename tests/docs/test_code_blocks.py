@@ -31,7 +31,7 @@ LANGUAGES = {"python", "console", "text", "toml", "yaml"}
 
 # Commands that are run here on the staged table and model; of the others every option is checked. Trainings (but a plain
 # one), proofs and studies take minutes, other engines start processes: tests/cli and tests/scale run those verbs.
-CHEAP_VERBS = {"datasets", "inspect", "audit", "audit-scores"}
+CHEAP_VERBS = {"datasets", "inspect", "audit", "audit-scores", "replay"}
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +117,28 @@ def names(adult, staged, monkeypatch):
         adult.frame_test.assign(target=adult.y_test).to_parquet("people/part.parquet", index=False)
         return {"people": adult.frame_test, "y": adult.y_test}
 
+    def integrations():
+        monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", (Path.cwd() / "runs").as_uri())
+        result = lw.audit(
+            staged.model, people, y, metric=staged.metric, domain=adult.domain, search="candidates"
+        )
+        module = mlp(adult.X_train.shape[1], (8,), 2)
+        return {
+            "result": result,
+            "evaluation": None,
+            "pipeline": staged.network,
+            "grid": {},
+            "module": module,
+        }
+
+    def page():
+        words = np.array(adult.target_names)[y]
+        result = lw.audit(
+            staged.network, people, words, metric=staged.metric, domain=adult.domain, search="candidates"
+        )
+        return {"result": result, "domain": adult.domain, "model": staged.network, "y": words}
+
     def readme():
         import torch
 
@@ -160,7 +182,7 @@ def names(adult, staged, monkeypatch):
         return {}
 
     own = {
-        "README": readme, "index": quickly, "proof": proof, "improving": improving, "text": text, "scale": scale, "searches": searches,
+        "README": readme, "index": quickly, "proof": proof, "improving": improving, "text": text, "scale": scale, "searches": searches, "integrations": integrations, "page": page,
         "scale_training": scale_training,
     }  # fmt: skip
     return lambda page: common | own.get(page, dict)() | {"__name__": "__main__"}
@@ -209,9 +231,8 @@ def test_commands_of_a_page_run_or_have_the_options_they_name(page, stage, capsy
 def check_command(words, capsys):
     """Run a cheap command; check the options of another; check that a make target is there."""
     if words[0] == "make":
-        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE), (
-            words
-        )
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in words[1:]), words
         return
     if "likewise" not in words:
         assert words[0] in {"pip", "export", "torchrun", "python"}, f"nobody checks {words}"
@@ -248,7 +269,7 @@ def files_are_there(arguments):
     named = [
         word
         for word in arguments
-        if Path(word).suffix in {".csv", ".parquet", ".onnx", ".safetensors", ".toml"}
+        if Path(word).suffix in {".csv", ".parquet", ".onnx", ".safetensors", ".toml", ".json"}
     ]
     return all(Path(name).exists() or name in written for name in named if "*" not in name)
 
@@ -270,7 +291,7 @@ def test_no_block_of_another_language_goes_unread():
             if block.language == "toml":
                 assert tomllib.loads(block.text)
             if block.language == "yaml":
-                assert "likewise audit" in block.text
+                assert "likewise" in block.text
     assert any(block.why_not for page in PAGES for block in blocks_of(page.read_text(encoding="utf-8")))
 
 
