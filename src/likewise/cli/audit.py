@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from likewise.cli.table_columns import Asked
     from likewise.fair_metrics import FairMetric
     from likewise.models.model_files import LoadedModel
+    from likewise.tables import MemoryFile
 
 __all__ = ["command"]
 
@@ -146,7 +147,11 @@ def command(
 
 
 def make_case(
-    loaded: LoadedModel, table: Path, choices: AuditChoices, progress: Progress, engine: Engine | None
+    loaded: LoadedModel,
+    table: Path | MemoryFile,
+    choices: AuditChoices,
+    progress: Progress,
+    engine: Engine | None,
 ) -> tuple[Case, Any, Any]:
     """Bring a model and a table together.
 
