@@ -28,6 +28,8 @@ __all__ = ["MAX_BYTES", "render_html", "write_html"]
 MAX_BYTES = 1_900_000
 
 _SCRIPTS = ("charts.js", "people.js", "page.js")
+# Besides, where a reader may edit people and see what the models decide.
+_EXPLORE_SCRIPTS = ("evaluate.js", "remote.js", "explore.js")
 _TITLES = {
     "likewise.report.audit": "Individual fairness audit",
     "likewise.report.comparison": "Individual fairness, compared",
@@ -45,6 +47,7 @@ def write_html(
     diagnoses: Sequence[Any] = (),
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
+    explore: Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write an audit or a comparison as one self-contained page, whole or not at all.
@@ -64,6 +67,9 @@ def write_html(
         How many of the most harmed people to list. Fewer where the page would grow beyond 2 MB.
     labels : mapping, optional
         Names of the labels and decisions, such as ``{0: "refused", 1: "granted"}``.
+    explore : dict, optional
+        From `likewise.report.explore.explore_document`: the page gets a panel in which its reader edits a person and
+        sees what the model decides. Rows of people and the model itself are in the page then.
     overwrite : bool, default=False
         Replace a file that exists.
 
@@ -88,7 +94,7 @@ def write_html(
         document = document_of(
             result, evaluation=evaluation, diagnoses=diagnoses, max_people=max_people, labels=labels
         )
-        page = render_html(document, title=title).encode()
+        page = render_html(document, title=title, explore=explore).encode()
         if len(page) <= MAX_BYTES or max_people <= 10:
             break
         max_people = max(max_people // 2, 10)
@@ -96,7 +102,9 @@ def write_html(
         temporary.write_bytes(page)
 
 
-def render_html(document: Mapping[str, Any], *, title: str | None = None) -> str:
+def render_html(
+    document: Mapping[str, Any], *, title: str | None = None, explore: Mapping[str, Any] | None = None
+) -> str:
     """Return the page of a document that `audit_document` or `comparison_document` made.
 
     Parameters
@@ -105,6 +113,8 @@ def render_html(document: Mapping[str, Any], *, title: str | None = None) -> str
         Or the same read back from a JSON file.
     title : str, optional
         Heading of the page.
+    explore : dict, optional
+        As in `write_html`. With an ``endpoint`` in it the page asks that, and nothing else, about rows.
 
     Returns
     -------
@@ -121,24 +131,32 @@ def render_html(document: Mapping[str, Any], *, title: str | None = None) -> str
         lstrip_blocks=True,
     )
     environment.filters |= FILTERS
-    script = "".join(f"(() => {{\n{_asset(name)}}})();\n" for name in _SCRIPTS)
-    data = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    scripts = _SCRIPTS if explore is None else (*_SCRIPTS, *_EXPLORE_SCRIPTS)
+    script = "".join(f"(() => {{\n{_asset(name)}}})();\n" for name in scripts)
     name = document.get("name")
     heading = title or _TITLES[document["kind"]] + (f": {name}" if name else "")
     page: str = environment.get_template("page.html.j2").render(
         document=document,
         title=heading,
         version=__version__,
-        policy=_policy(script),
-        css=markup(_asset("page.css")),
+        policy=_policy(script, asks=explore is not None and explore.get("endpoint") is not None),
+        css=markup(_asset("page.css") + ("" if explore is None else _asset("explore.css"))),
         script=markup(script),
-        data=markup(data.translate(_ESCAPES)),
+        data=markup(_embedded(document)),
+        explore=explore,
+        explore_data=None if explore is None else markup(_embedded(explore)),
     )
     return page
 
 
-def _policy(script: str) -> str:
-    """Content security policy: nothing from the network, and no script but our own."""
+def _embedded(document: Mapping[str, Any]) -> str:
+    """A document as JSON that can stand in a script element."""
+    data = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return data.translate(_ESCAPES)
+
+
+def _policy(script: str, *, asks: bool = False) -> str:
+    """Content security policy: nothing from the network, no script but our own; a page that asks asks its server."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rules = {
         "default-src": "'none'",
@@ -148,6 +166,8 @@ def _policy(script: str) -> str:
         "base-uri": "'none'",
         "form-action": "'none'",
     }
+    if asks:
+        rules["connect-src"] = "'self'"
     return "; ".join(f"{kind} {allowed}" for kind, allowed in rules.items())
 
 
