@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from likewise.models.model_files import LoadedModel
     from likewise.tables import MemoryFile
 
-__all__ = ["command"]
+__all__ = ["AuditChoices", "check_choices", "command", "make_case"]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,8 @@ def command(
     is read part by part, as is a folder or a quoted pattern of Parquet files: 'people/*.parquet'.
     """
     choices = AuditChoices(**given)
-    _check(choices, [html_file, None if json_file in (None, "-") else Path(str(json_file))], force)
+    check_choices(choices)
+    check_outputs([html_file, None if json_file in (None, "-") else Path(str(json_file))], force=force)
     check_engine(engine, scheduler, workers, map_folder)
     from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
     from likewise.cli.gaps_of_people import with_gaps
@@ -244,7 +245,8 @@ def _asked(
     )
 
 
-def _check(choices: AuditChoices, outputs: Sequence[Path | None], force: bool) -> None:
+def check_choices(choices: AuditChoices) -> None:
+    """Raise where choices are missing or do not go together, before anything is read."""
     parse_budget(choices.eps)
     parse_edits(choices.edit)
     if choices.metric is None and not choices.sensitive:
@@ -257,7 +259,6 @@ def _check(choices: AuditChoices, outputs: Sequence[Path | None], force: bool) -
         raise InputError(
             f"Column {both[0]!r} is both sensitive and immutable, so no twin could differ in it. Choose one."
         )
-    check_outputs(outputs, force=force)
 
 
 def _show(

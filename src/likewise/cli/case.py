@@ -187,7 +187,11 @@ def fit_metric(
 
 
 def solve_case(
-    case: Case, *, progress: bool | Heard = False, engine: Engine | None = None, map_folder: Path | None = None
+    case: Case,
+    *,
+    progress: bool | Heard = False,
+    engine: Engine | None = None,
+    map_folder: Path | None = None,
 ) -> AuditResult:
     """Run the audit of a case."""
     from likewise.auditing import audit

@@ -103,7 +103,11 @@ def write_html(
 
 
 def render_html(
-    document: Mapping[str, Any], *, title: str | None = None, explore: Mapping[str, Any] | None = None
+    document: Mapping[str, Any],
+    *,
+    title: str | None = None,
+    explore: Mapping[str, Any] | None = None,
+    links: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Return the page of a document that `audit_document` or `comparison_document` made.
 
@@ -115,6 +119,8 @@ def render_html(
         Heading of the page.
     explore : dict, optional
         As in `write_html`. With an ``endpoint`` in it the page asks that, and nothing else, about rows.
+    links : sequence of (str, str)
+        Words and addresses of pages beside it, where a server has some.
 
     Returns
     -------
@@ -138,6 +144,7 @@ def render_html(
     page: str = environment.get_template("page.html.j2").render(
         document=document,
         title=heading,
+        links=links,
         version=__version__,
         policy=_policy(script, asks=explore is not None and explore.get("endpoint") is not None),
         css=markup(_asset("page.css") + ("" if explore is None else _asset("explore.css"))),

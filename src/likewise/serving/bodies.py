@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from typing import Any, Protocol
+import re
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from likewise.core.errors import InputError
 
-__all__ = ["Asked", "TooLargeError", "nesting", "read_body", "read_json"]
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
+__all__ = ["TooLargeError", "nesting", "read_body", "read_json"]
 
-class Asked(Protocol):
-    """What is needed of a request."""
-
-    headers: Any
-
-    def stream(self) -> AsyncIterator[bytes]:
-        """Give the body, piece by piece."""
+_WORD = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 
 class TooLargeError(InputError):
     """More was sent than is read."""
 
 
-async def read_body(request: Asked, *, most: int, seconds: float) -> bytes:
+async def read_body(request: Request, *, most: int, seconds: float) -> bytes:
     """Read a body, and stop as soon as it is too large or comes too slowly.
 
     Parameters
@@ -59,7 +55,7 @@ async def read_body(request: Asked, *, most: int, seconds: float) -> bytes:
     return b"".join(parts)
 
 
-async def read_json(request: Asked, *, most: int, depth: int, seconds: float) -> dict[str, Any]:
+async def read_json(request: Request, *, most: int, depth: int, seconds: float) -> dict[str, Any]:
     """Read a JSON object that is neither too large nor nested too deeply.
 
     Parameters
@@ -85,14 +81,14 @@ async def read_json(request: Asked, *, most: int, depth: int, seconds: float) ->
 
 
 def nesting(text: bytes) -> int:
-    r"""Return at least how deep arrays and objects of a JSON text stand in each other; brackets in words count too.
+    """Return how deep arrays and objects of a JSON text stand in each other; it is not parsed for that.
 
     Examples
     --------
     >>> nesting(b'{"rows": [[1, 2]]}'), nesting(b"")
     (3, 0)
     """
-    signs = np.frombuffer(text, dtype=np.uint8)
+    signs = np.frombuffer(_WORD.sub(b"", text), dtype=np.uint8)
     step = np.isin(signs, (0x5B, 0x7B)).astype(np.int64) - np.isin(signs, (0x5D, 0x7D))
     return int(np.cumsum(step).max(initial=0))
 

@@ -31,9 +31,7 @@ class TokenBucket:
     (True, False)
     """
 
-    def __init__(
-        self, per_second: float, burst: int, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, per_second: float, burst: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._size, self._clock = float(per_second), float(burst), clock
         self._left, self._last = float(burst), clock()
 

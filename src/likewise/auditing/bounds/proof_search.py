@@ -158,9 +158,7 @@ class ProofSearch(Search):
 
 def _part(budget: Budget, share: float, done: int, questions: int) -> Budget:
     """A share of the time that is left; whoever looks on hears how much of all questions is answered."""
-    return Budget(
-        max(share * budget.left, 1e-3), watch=lambda part: budget.tell((done + part) / questions)
-    )
+    return Budget(max(share * budget.left, 1e-3), watch=lambda part: budget.tell((done + part) / questions))
 
 
 def about_decisions(problem: AuditProblem) -> AuditProblem:
