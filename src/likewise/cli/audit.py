@@ -76,7 +76,7 @@ class AuditChoices:
     help="Whether the model takes the table itself or encoded numbers, where that cannot be seen.",
 )
 @options(
-    "diagnose", "json", "html", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle", "trust", "trust_type",
+    "diagnose", "json", "html", "explore", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle", "trust", "trust_type",
     "quiet", "force", "config",
 )  # fmt: skip
 def command(
@@ -84,6 +84,7 @@ def command(
     table: Path,
     json_file: str | None,
     html_file: Path | None,
+    explore: bool,
     map_folder: Path | None,
     engine: str,
     scheduler: str | None,
@@ -107,8 +108,11 @@ def command(
     check_choices(choices)
     check_outputs([html_file, None if json_file in (None, "-") else Path(str(json_file))], force=force)
     check_engine(engine, scheduler, workers, map_folder)
+    if explore and html_file is None:
+        raise InputError("--explore is about the page. Name it: --html FILE.")
     from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
     from likewise.cli.gaps_of_people import with_gaps
+    from likewise.cli.exploring import check_explorable, explore_case
     from likewise.cli.stage_progress import Progress
     from likewise.models.model_files import read_model
 
@@ -118,6 +122,8 @@ def command(
     with open_engine(engine, scheduler, workers, map_folder, progress) as runner:
         with progress.stage(f"Reading {table.name}"):
             case, people, labels = make_case(loaded, table, choices, progress, runner)
+            if explore:
+                check_explorable(case, people)
         with progress.stage("Auditing", spinner=False):
             result = solve_case(case, progress=progress.shown, engine=runner, map_folder=map_folder)
     with progress.stage("Evaluating"):
@@ -141,7 +147,8 @@ def command(
             f"{apart:.1%} of the people are predicted more than {choices.tolerance:g} from a free twin."
         )
     extras = {"evaluation": evaluation, "diagnoses": found}
-    _show(result, extras, json_file, html_file, name=model, quiet=quiet, force=force)
+    panel = explore_case(case, people, labels, result, name=model) if explore else None
+    _show(result, extras, json_file, html_file, panel, name=model, quiet=quiet, force=force)
     if map_folder is not None and not quiet and json_file != "-":
         click.echo(f"Wrote {map_folder}")
     _judge(result)
@@ -266,6 +273,7 @@ def _show(
     extras: dict[str, Any],
     json_file: str | None,
     html_file: Path | None,
+    explore: dict[str, Any] | None,
     *,
     name: str,
     quiet: bool,
@@ -274,7 +282,8 @@ def _show(
     from likewise import report
 
     if html_file is not None:
-        report.write_html(result, html_file, title=f"Audit of {name}", overwrite=force, **extras)
+        title = f"Audit of {name}"
+        report.write_html(result, html_file, title=title, overwrite=force, explore=explore, **extras)
     if json_file == "-":
         document = report.audit_document(result, name=name, **extras)
         click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))

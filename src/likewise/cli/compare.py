@@ -285,13 +285,20 @@ def show_comparison(
     title: str | None = None,
     labels: Mapping[Any, str] | None = None,
     diagnoses: Sequence[Any] = (),
+    explore: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a comparison where it was asked for, and print its table."""
     from likewise import report
 
     if html_file is not None:
         report.write_html(
-            comparison, html_file, title=title, overwrite=force, labels=labels, diagnoses=diagnoses
+            comparison,
+            html_file,
+            title=title,
+            overwrite=force,
+            labels=labels,
+            diagnoses=diagnoses,
+            explore=explore,
         )
     if json_file == "-":
         document = report.comparison_document(comparison, labels=labels, diagnoses=diagnoses)

@@ -59,7 +59,8 @@ def command(out: Path, quick: bool, json_file: str | None, seed: int, quiet: boo
     with progress.stage("Learning who is comparable"):
         metric = paper_metric(data)
     entries = {}
-    for title, estimator in _models(data, QUICK_STEPS if quick else STEPS, progress.shown, seed).items():
+    models = _models(data, QUICK_STEPS if quick else STEPS, progress.shown, seed)
+    for title, estimator in models.items():
         with progress.stage(f"Training {title}", spinner=False):
             estimator.fit(data.frame_train, data.y_train)
         entries[title] = _measure(title, estimator, data, metric, quick, progress, seed)
@@ -71,6 +72,7 @@ def command(out: Path, quick: bool, json_file: str | None, seed: int, quiet: boo
         force=replaced,
         title=TITLE,
         labels=dict(enumerate(data.target_names)),
+        explore=_explore(models, data, metric, {title: result for title, (_, result) in entries.items()}),
     )
     if not quiet and json_file != "-":
         from likewise.estimators.presets import SENSR_PRESETS
@@ -108,6 +110,25 @@ def _models(data: TabularData, steps: int, progress: bool, seed: int) -> dict[st
             **shared,
         ),
     }
+
+
+def _explore(
+    models: dict[str, Any], data: TabularData, metric: FairMetric, results: dict[str, Any]
+) -> dict[str, Any]:
+    """What lets a reader of the page edit a person: Adult is public, so its people may travel in it."""
+    from likewise.report.explore import explore_document
+
+    n = next(iter(results.values())).n
+    return explore_document(
+        data.domain,
+        data.frame_test[:n],
+        data.y_test[:n],
+        models=models,
+        metric=metric,
+        sensitive=["sex", "race"],
+        results=results,
+        labels=dict(enumerate(data.target_names)),
+    )
 
 
 def _measure(

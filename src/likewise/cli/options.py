@@ -92,6 +92,11 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "html": click.option(
         "--html", "html_file", type=_FILE, help="Write the page here: one file, no network."
     ),
+    "explore": click.option(
+        "--explore",
+        is_flag=True,
+        help="Let readers of --html edit people and see the decision. The model and rows of people are inside the page then.",
+    ),
     "seed": click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
     "sample": click.option(
         "--sample", type=click.IntRange(min=2), help="Take so many people at random instead of all."

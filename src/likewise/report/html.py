@@ -29,7 +29,7 @@ MAX_BYTES = 1_900_000
 
 _SCRIPTS = ("charts.js", "people.js", "page.js")
 # Besides, where a reader may edit people and see what the models decide.
-_EXPLORE_SCRIPTS = ("evaluate.js", "remote.js", "explore.js")
+_EXPLORE_SCRIPTS = ("evaluate.js", "remote.js", "rows.js", "explore.js")
 _TITLES = {
     "likewise.report.audit": "Individual fairness audit",
     "likewise.report.comparison": "Individual fairness, compared",

@@ -72,7 +72,7 @@ function treeSums(model) {
   return (x) => {
     // A library that compares in single precision rounds what it gets first, and its sums as they grow.
     const seen = model.single ? x.map(Math.fround) : x;
-    if (model.single && seen.some((value) => value === Infinity || value === -Infinity)) throw new Refusal("large", {});
+    if (model.bounded && seen.some((value) => Math.abs(value) === Infinity)) throw new Refusal("large", {});
     const total = model.base.map((value) => (model.single_sum ? Math.fround(value) : value));
     for (const root of roots) {
       let node = root;
@@ -94,8 +94,9 @@ const UNITS = {
 function layerScores(model) {
   const weights = model.weights.map(unpack);
   const biases = model.biases.map(unpack);
+  const rounded = model.single ? Math.fround : (value) => value;
   return (x) => {
-    let values = x;
+    let values = x.map((value) => rounded(value));
     weights.forEach((weight, layer) => {
       const [height, width] = model.weights[layer].shape;
       const next = new Array(height);
@@ -103,7 +104,7 @@ function layerScores(model) {
       for (let i = 0; i < height; i += 1) {
         let sum = biases[layer][i];
         for (let j = 0; j < width; j += 1) sum += weight[i * width + j] * values[j];
-        next[i] = UNITS[unit](sum, slope);
+        next[i] = rounded(UNITS[unit](rounded(sum), slope));
       }
       values = next;
     });

@@ -79,9 +79,20 @@ function decisionCell(row) {
   return cell;
 }
 
+// Where the page has a panel to edit people in, a person of the table can be taken there.
+function tryButton(row) {
+  if (!document.getElementById("explore-data")) return null;
+  const button = make("button", { type: "button", className: "button try", "aria-label": window.likewise.t("explore.pick_name", { person: row.person }) }, window.likewise.t("explore.try"));
+  button.addEventListener("click", () => {
+    const audit = Number(button.closest(".audit").dataset.audit.slice(1));
+    document.dispatchEvent(new CustomEvent("likewise:try", { detail: { person: row.person, audit } }));
+  });
+  return button;
+}
+
 function personRow(row, map, order, open, toggle) {
   const button = make("button", { type: "button", className: "open", "aria-expanded": String(open), "aria-label": `Row ${row.person}: person and twin side by side`, onclick: toggle }, make("span", { className: "narrow-word" }, "Row "), String(row.person));
-  const line = make("tr", { className: "person", "data-person": row.person }, make("th", { scope: "row" }, button));
+  const line = make("tr", { className: "person", "data-person": row.person }, make("th", { scope: "row" }, button, tryButton(row)));
   line.append(make("td", { className: "number", "data-label": "Added loss" }, `+${number(row.harm)}`), decisionCell(row), make("td", { "data-label": "Label" }, shown(row.label)));
   if (map.id === "budget") line.append(make("td", { className: "number", "data-label": "Distance²" }, number(row.squared_distance)));
   for (const j of order) {

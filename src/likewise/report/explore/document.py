@@ -23,7 +23,9 @@ from likewise.report.plain import named, plain_number
 
 __all__ = ["MAX_PEOPLE", "explore_document"]
 
-MAX_PEOPLE = 150
+MAX_PEOPLE = 300
+# Of wide tables fewer people are carried.
+_MAX_CELLS = 20_000
 
 
 def explore_document(
@@ -65,8 +67,8 @@ def explore_document(
         Names of the classes, such as ``{0: "refused", 1: "granted"}``.
     endpoint : mapping, optional
         ``{"url": …, "token": …}`` where the page asks a server about rows instead of carrying the models.
-    max_people : int, default=150
-        How many people the page carries.
+    max_people : int, default=300
+        How many people the page carries; fewer of a wide table.
     seed : int, default=0
         Of the sample of people.
 
@@ -98,8 +100,9 @@ def explore_document(
     gaps = first.missing if isinstance(first, MissingCellsModel) else None
     shown = people if gaps is None else gaps.restored(people)
     found = dict(results or {})
-    numbers = choose_people(len(people), list(found.values()), max_people=max_people, seed=seed)
     names = list(domain.encoding_.names)
+    most = max(min(max_people, _MAX_CELLS // len(names)), 10)
+    numbers = choose_people(len(people), list(found.values()), max_people=most, seed=seed)
     used = people[[name for name in names if name in people]]
     result = next(iter(found.values()), None)
     return {

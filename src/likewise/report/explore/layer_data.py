@@ -27,6 +27,8 @@ class PlainLayers:
     weights, biases : tuples of float arrays of shapes (out, in) and (out,)
     activations : tuple of (name, slope)
         One after each layer but the last: "leaky" (slope 0 is the ReLU), "tanh", "logistic", "silu" or "identity".
+    single : bool, default=False
+        Whether the model itself computes in single precision, in which large numbers overflow.
 
     Examples
     --------
@@ -38,6 +40,7 @@ class PlainLayers:
     weights: tuple[FloatArray, ...]
     biases: tuple[FloatArray, ...]
     activations: tuple[tuple[str, float], ...]
+    single: bool = False
 
     def scores(self, X: FloatArray) -> FloatArray:
         """Return the outputs (n, C) in double precision."""
@@ -55,6 +58,7 @@ class PlainLayers:
             "weights": [pack(weight) for weight in self.weights],
             "biases": [pack(bias) for bias in self.biases],
             "activations": [list(one) for one in self.activations],
+            "single": self.single,
         }
 
 
@@ -109,7 +113,8 @@ def _of_torch(module: Any) -> PlainLayers:
             activations.append((names[type(unit)], 0.0))
         else:
             raise InputError(f"explore: hidden units of the kind {type(unit).__name__} are not written.")
-    return PlainLayers(tuple(weights), tuple(biases), tuple(activations[:-1]))
+    single = next(module.parameters()).dtype != torch.float64
+    return PlainLayers(tuple(weights), tuple(biases), tuple(activations[:-1]), single)
 
 
 def _activate(u: FloatArray, name: str, slope: float) -> FloatArray:

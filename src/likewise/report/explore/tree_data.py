@@ -54,6 +54,8 @@ def tree_document(trees: TreeEnsemble) -> dict[str, Any]:
         "strict": bool(trees.strict),
         "single": bool(trees.single),
         "single_sum": bool(trees.roundoff > 2.0**-53),
+        # scikit-learn's forests refuse what single precision cannot hold; XGBoost takes it for infinite.
+        "bounded": bool(trees.single and trees.kind == "probabilities"),
     }
     if by_category.any():
         document |= _sets(trees, order, by_category)
