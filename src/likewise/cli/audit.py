@@ -13,6 +13,7 @@ import click
 from likewise.cli.engines import check_engine, open_engine
 from likewise.cli.options import example, options, parse_budget, parse_edits
 from likewise.cli.outputs import check_outputs
+from likewise.cli.repeating import repeated_command
 from likewise.cli.table_options import TableChoices, table_options
 from likewise.core.errors import InputError, NotConvergedError
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from likewise.cli.table_columns import Asked
     from likewise.fair_metrics import FairMetric
     from likewise.models.model_files import LoadedModel
+    from likewise.report.provenance import Provenance
     from likewise.tables import MemoryFile
 
 __all__ = ["AuditChoices", "check_choices", "command", "make_case"]
@@ -76,15 +78,20 @@ class AuditChoices:
     help="Whether the model takes the table itself or encoded numbers, where that cannot be seen.",
 )
 @options(
-    "diagnose", "json", "html", "explore", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle", "trust", "trust_type",
+    "diagnose", "json", "html", "language", "explore", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle", "trust",
+    "trust_type",
     "quiet", "force", "config",
 )  # fmt: skip
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     model: str,
     table: Path,
     json_file: str | None,
     html_file: Path | None,
     explore: bool,
+    language: str,
     map_folder: Path | None,
     engine: str,
     scheduler: str | None,
@@ -146,9 +153,10 @@ def command(
         progress.note(
             f"{apart:.1%} of the people are predicted more than {choices.tolerance:g} from a free twin."
         )
-    extras = {"evaluation": evaluation, "diagnoses": found}
+    extras = {"evaluation": evaluation, "diagnoses": found, "provenance": _provenance(ctx)}
     panel = explore_case(case, people, labels, result, name=model) if explore else None
-    _show(result, extras, json_file, html_file, panel, name=model, quiet=quiet, force=force)
+    page = {"language": language, "explore": panel}
+    _show(result, extras, json_file, html_file, page, name=model, quiet=quiet, force=force)
     if map_folder is not None and not quiet and json_file != "-":
         click.echo(f"Wrote {map_folder}")
     _judge(result)
@@ -273,17 +281,18 @@ def _show(
     extras: dict[str, Any],
     json_file: str | None,
     html_file: Path | None,
-    explore: dict[str, Any] | None,
+    page: dict[str, Any],
     *,
     name: str,
     quiet: bool,
     force: bool,
 ) -> None:
     from likewise import report
+    from likewise.texts import Texts
 
     if html_file is not None:
-        title = f"Audit of {name}"
-        report.write_html(result, html_file, title=title, overwrite=force, explore=explore, **extras)
+        title = Texts(page["language"])("page.title.audit_of", name=name)
+        report.write_html(result, html_file, title=title, overwrite=force, **page, **extras)
     if json_file == "-":
         document = report.audit_document(result, name=name, **extras)
         click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
@@ -296,6 +305,15 @@ def _show(
     for path in (html_file, json_file):
         if path is not None:
             click.echo(f"Wrote {path}")
+
+
+def _provenance(ctx: click.Context) -> Provenance:
+    from likewise.report.provenance import Provenance
+
+    given = ctx.params
+    return Provenance.now(
+        tables=[given["table"]], models=[given["model"]], seed=given["seed"], command=repeated_command(ctx)
+    )
 
 
 def _judge(result: AuditResult) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from likewise.report.document import audit_document, json_schema, write_json
     from likewise.report.html import render_html, write_html
     from likewise.report.plots import plot_box, plot_curve, plot_frontier, plot_unfair_map
+    from likewise.report.provenance import Provenance
     from likewise.report.score_report import (
         print_scores,
         score_document,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparison",
     "ComparisonEntry",
+    "Provenance",
     "audit_document",
     "comparison_document",
     "flip_table",
@@ -57,6 +59,7 @@ __all__ = [
 _HOMES = {
     "Comparison": "comparison",
     "ComparisonEntry": "comparison",
+    "Provenance": "provenance",
     "audit_document": "document",
     "comparison_document": "comparison",
     "flip_table": "verification",

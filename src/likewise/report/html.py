@@ -16,8 +16,10 @@ from likewise.core.extras import require
 from likewise.core.files import atomic_path
 from likewise.evaluation import Evaluation
 from likewise.report.document import check_target, document_of
-from likewise.report.formats import FILTERS
+from likewise.report.formats import filters
+from likewise.report.provenance import Provenance
 from likewise.report.unfair_map_values import MAX_PEOPLE
+from likewise.texts import Texts, check_language
 
 if TYPE_CHECKING:
     from likewise.report.comparison import Comparison
@@ -27,13 +29,10 @@ __all__ = ["MAX_BYTES", "render_html", "write_html"]
 # A page above this loads slowly; fewer people are listed then, and the page says how many.
 MAX_BYTES = 1_900_000
 
-_SCRIPTS = ("charts.js", "people.js", "page.js")
+_SCRIPTS = ("texts.js", "charts.js", "people.js", "page.js")
 # Besides, where a reader may edit people and see what the models decide.
 _EXPLORE_SCRIPTS = ("evaluate.js", "remote.js", "rows.js", "explore.js")
-_TITLES = {
-    "likewise.report.audit": "Individual fairness audit",
-    "likewise.report.comparison": "Individual fairness, compared",
-}
+_TITLES = {"likewise.report.audit": "page.title.audit", "likewise.report.comparison": "page.title.comparison"}
 # What ends a script element or a JavaScript line, written so that JSON readers still see the same text.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
@@ -48,6 +47,8 @@ def write_html(
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
     explore: Mapping[str, Any] | None = None,
+    provenance: Provenance | None = None,
+    language: str = "en",
     overwrite: bool = False,
 ) -> None:
     """Write an audit or a comparison as one self-contained page, whole or not at all.
@@ -70,6 +71,10 @@ def write_html(
     explore : dict, optional
         From `likewise.report.explore.explore_document`: the page gets a panel in which its reader edits a person and
         sees what the model decides. Rows of people and the model itself are in the page then.
+    provenance : Provenance, optional
+        When, of which files, by which command; shown at the foot of the page.
+    language : {"en", "de"}, default="en"
+        Of the page; columns and values stay as they are.
     overwrite : bool, default=False
         Replace a file that exists.
 
@@ -92,9 +97,14 @@ def write_html(
     target = check_target(path, owner="write_html", overwrite=overwrite)
     while True:
         document = document_of(
-            result, evaluation=evaluation, diagnoses=diagnoses, max_people=max_people, labels=labels
+            result,
+            evaluation=evaluation,
+            diagnoses=diagnoses,
+            max_people=max_people,
+            labels=labels,
+            provenance=provenance,
         )
-        page = render_html(document, title=title, explore=explore).encode()
+        page = render_html(document, title=title, language=language, explore=explore).encode()
         if len(page) <= MAX_BYTES or max_people <= 10:
             break
         max_people = max(max_people // 2, 10)
@@ -106,6 +116,7 @@ def render_html(
     document: Mapping[str, Any],
     *,
     title: str | None = None,
+    language: str = "en",
     explore: Mapping[str, Any] | None = None,
     links: Sequence[tuple[str, str]] = (),
 ) -> str:
@@ -117,6 +128,8 @@ def render_html(
         Or the same read back from a JSON file.
     title : str, optional
         Heading of the page.
+    language : {"en", "de"}, default="en"
+        Of the page; columns and values stay as they are.
     explore : dict, optional
         As in `write_html`. With an ``endpoint`` in it the page asks that, and nothing else, about rows.
     links : sequence of (str, str)
@@ -136,30 +149,42 @@ def render_html(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= FILTERS
+    texts = Texts(check_language(language, owner="render_html"))
+    environment.filters |= filters(texts, _known(document))
+    environment.globals |= {"t": texts, "rich": lambda key, **values: markup(texts.rich(key, **values))}
     scripts = _SCRIPTS if explore is None else (*_SCRIPTS, *_EXPLORE_SCRIPTS)
+    spoken = ("script",) if explore is None else ("script", "explore")
     script = "".join(f"(() => {{\n{_asset(name)}}})();\n" for name in scripts)
     name = document.get("name")
-    heading = title or _TITLES[document["kind"]] + (f": {name}" if name else "")
+    heading = title or texts(_TITLES[document["kind"]]) + (f": {name}" if name else "")
     page: str = environment.get_template("page.html.j2").render(
         document=document,
         title=heading,
+        language=language,
         links=links,
         version=__version__,
         policy=_policy(script, asks=explore is not None and explore.get("endpoint") is not None),
         css=markup(_asset("page.css") + ("" if explore is None else _asset("explore.css"))),
         script=markup(script),
-        data=markup(_embedded(document)),
+        data=markup(_json(document)),
+        texts=markup(_json(texts.for_scripts(*spoken))),
         explore=explore,
-        explore_data=None if explore is None else markup(_embedded(explore)),
+        explore_data=None if explore is None else markup(_json(explore)),
     )
     return page
 
 
-def _embedded(document: Mapping[str, Any]) -> str:
-    """A document as JSON that can stand in a script element."""
-    data = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return data.translate(_ESCAPES)
+def _json(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(_ESCAPES)
+
+
+def _known(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What the sentences of a document, and of the audits in it, are made of."""
+    found = dict(document["said"])
+    for entry in document.get("entries", ()):
+        found |= entry["audit"]["said"]
+    return found
 
 
 def _policy(script: str, *, asks: bool = False) -> str:

@@ -4,6 +4,9 @@
 const { t, number, decide, distanceOf, encode, fault, localScorer, marked, remoteScorer, variants, Refusal } = window.likewise;
 
 const MOST_VARIANTS = 200;
+// By whether there are several models, and whether the decision is another one.
+const SAID = [["explore.said_same", "explore.said_flipped"], ["explore.said_model_same", "explore.said_model_flipped"]];
+const BADGES = { proved: "explore.proved", found: "explore.found", unknown: "explore.unknown" };
 const BAND_POINTS = 60;
 const NEAREST = 6;
 
@@ -64,6 +67,7 @@ async function ask(model, rows) {
 
 // The class whose chance is shown: the second of two, else the one decided.
 const classShown = (model, outcome) => (model.classes.length === 2 ? 1 : outcome.decision);
+const className = (model, k) => shown(model.classes[k]);
 const chanceOf = (model, outcome) => outcome.probability[classShown(model, outcome)];
 
 // ---- state ----------------------------------------------------------------------------------------------
@@ -178,7 +182,7 @@ function describe(j, found) {
   parts.root.classList.toggle("is-wrong", found !== null);
   parts.input.setAttribute("aria-invalid", String(found !== null));
   parts.wrong.hidden = found === null;
-  parts.wrong.textContent = found === null ? "" : t(`explore.${found.key}`, found.values);
+  parts.wrong.textContent = found === null ? "" : t(found.key, found.values);
 }
 
 // ---- from an edit to what is shown ----------------------------------------------------------------------
@@ -189,7 +193,7 @@ async function update() {
   shownColumns.forEach((j) => describe(j, faults[j]));
   const first = faults.find((found) => found !== null);
   if (first) {
-    refuse(t("explore.impossible", { why: t(`explore.${first.key}`, first.values) }));
+    refuse(t("explore.impossible", { why: t(first.key, first.values) }));
     return;
   }
   const row = state.draft.slice();
@@ -204,7 +208,7 @@ async function update() {
     await showMore(turn, answers[state.model.index]);
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    if (turn === state.turn) refuse(error.key === "server" ? error.values.sentence : t(`explore.${error.key === "unreachable" ? "unreachable" : "not_taken"}`));
+    if (turn === state.turn) refuse(error.key === "server" ? error.values.sentence : t(error.key === "unreachable" ? "explore.unreachable" : "explore.not_taken"));
   }
 }
 
@@ -229,7 +233,7 @@ function someChanges(from, to) {
 
 function bar(model, outcome, before) {
   const chance = chanceOf(model, outcome);
-  const track = make("div", { className: "chance", role: "img", "aria-label": t("explore.chance", { chance, name: model.classes[classShown(model, outcome)] }) });
+  const track = make("div", { className: "chance", role: "img", "aria-label": t("explore.chance", { chance, name: className(model, classShown(model, outcome)) }) });
   const fill = make("span", { className: "chance-fill" });
   fill.style.width = `${100 * chance}%`;
   track.append(fill);
@@ -248,16 +252,16 @@ function showOutcomes(answers) {
   const sentences = [];
   outcomes.replaceChildren(...models.map((model, index) => {
     const [now, before] = answers[index];
-    const name = model.classes[now.decision];
+    const name = className(model, now.decision);
     const flipped = Boolean(before) && before.decision !== now.decision;
-    const shownClass = model.classes[classShown(model, now)];
+    const shownClass = className(model, classShown(model, now));
     const several = models.length > 1;
-    const values = { model: model.name, decision: name, chance: chanceOf(model, now), name: shownClass, before: before ? model.classes[before.decision] : "" };
-    sentences.push(t(`explore.said_${several ? "model_" : ""}${flipped ? "flipped" : "same"}`, values));
-    const was = before && moved.length ? t(flipped ? "explore.before_other" : "explore.before_same", { decision: model.classes[before.decision], chance: chanceOf(model, before) }) : "";
+    const values = { model: model.name, decision: name, chance: chanceOf(model, now), name: shownClass, before: before ? className(model, before.decision) : "" };
+    sentences.push(t(SAID[Number(several)][Number(flipped)], values));
+    const was = before && moved.length ? t(flipped ? "explore.before_other" : "explore.before_same", { decision: className(model, before.decision), chance: chanceOf(model, before) }) : "";
     const card = make("div", { className: `outcome${flipped ? " is-flipped" : ""}` },
       several ? make("p", { className: "outcome-model" }, make("span", { className: `series-dot s${index % 6}`, "aria-hidden": "true" }), model.name) : null,
-      make("p", { className: "outcome-decision" }, shown(name), flipped ? make("span", { className: "outcome-flip" }, t("explore.flipped")) : null),
+      make("p", { className: "outcome-decision" }, name, flipped ? make("span", { className: "outcome-flip" }, t("explore.flipped")) : null),
       bar(model, now, before),
       make("p", { className: "outcome-chance" }, t("explore.chance", { chance: chanceOf(model, now), name: shownClass })),
       was ? make("p", { className: "outcome-before" }, was) : null);
@@ -295,7 +299,7 @@ function tryButton(cells, name) {
 }
 
 function decisionCell(model, outcome, now) {
-  const name = shown(model.classes[outcome.decision]);
+  const name = className(model, outcome.decision);
   return make("td", { className: outcome.decision === now.decision ? "" : "flip" }, name);
 }
 
@@ -328,7 +332,7 @@ function sensitiveBlock(listed, answers, now) {
   const asked = listed.rows.map((cells, i) => ({ cells, outcome: answers[i] })).filter((one) => one.outcome !== null);
   const other = asked.filter((one) => one.outcome.decision !== now.decision);
   const all = asked.length === listed.rows.length;
-  const values = { n: listed.rows.length, k: other.length, decision: shown(model.classes[now.decision]) };
+  const values = { n: listed.rows.length, k: other.length, decision: className(model, now.decision) };
   const [kind, key] = other.length ? ["found", "explore.holds_not"] : all ? ["proved", "explore.holds"] : ["unknown", "explore.holds_unknown"];
   const base = chanceOf(model, now);
   const order = asked.filter((one) => one.cells.some((cell, j) => cell !== state.row[j]))
@@ -344,7 +348,7 @@ function sensitiveBlock(listed, answers, now) {
 }
 
 function badge(kind) {
-  return make("span", { className: "mini-badge" }, t(`explore.${kind}`));
+  return make("span", { className: "mini-badge" }, t(BADGES[kind]));
 }
 
 // What the audit knows about this person as they are in the table.

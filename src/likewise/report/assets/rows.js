@@ -8,16 +8,16 @@ const isNumber = (column) => column.kind !== "category";
 // Why a cell cannot be as it is: the key of a sentence and its values; null where it can. As `TabularDomain.validate`.
 function fault(column, cell, origin) {
   const said = (key, values) => ({ key, values: { column: column.name, ...values } });
-  if (cell === null) return column.missing ? null : said("fault_missing");
+  if (cell === null) return column.missing ? null : said("explore.fault_missing");
   if (!isNumber(column)) {
-    if (!column.categories.includes(cell)) return said("fault_unseen", { value: String(cell) });
+    if (!column.categories.includes(cell)) return said("explore.fault_unseen", { value: String(cell) });
   } else {
-    if (typeof cell !== "number" || !Number.isFinite(cell)) return said("fault_number", { value: String(cell) });
-    if (column.kind === "integer" && !Number.isInteger(cell)) return said("fault_whole", { value: cell });
-    if (column.low !== null && cell < column.low) return said("fault_low", { value: cell, low: column.low });
-    if (column.high !== null && cell > column.high) return said("fault_high", { value: cell, high: column.high });
+    if (typeof cell !== "number" || !Number.isFinite(cell)) return said("explore.fault_number", { value: String(cell) });
+    if (column.kind === "integer" && !Number.isInteger(cell)) return said("explore.fault_whole", { value: cell });
+    if (column.low !== null && cell < column.low) return said("explore.fault_low", { value: cell, low: column.low });
+    if (column.high !== null && cell > column.high) return said("explore.fault_high", { value: cell, high: column.high });
   }
-  if (column.locked && origin !== undefined && cell !== origin) return said("fault_locked");
+  if (column.locked && origin !== undefined && cell !== origin) return said("explore.fault_locked");
   return null;
 }
 
