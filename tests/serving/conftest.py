@@ -64,7 +64,9 @@ class Client:
     def __init__(self, app, loop):
         self.app, self.loop, self.read = app, loop, 0
 
-    def ask(self, method, path, *, body=(b"",), token=TOKEN, cookie=TOKEN, host=f"127.0.0.1:{PORT}", **headers):
+    def ask(
+        self, method, path, *, body=(b"",), token=TOKEN, cookie=TOKEN, host=f"127.0.0.1:{PORT}", **headers
+    ):
         """Return status, headers and body; `None` leaves a header out, `_` in names stands for `-`."""
         path, _, query = path.partition("?")
         said = {"host": host, "x-likewise-token": token, "cookie": cookie and f"likewise_{PORT}={cookie}"}
@@ -95,7 +97,6 @@ class Client:
         choices = {"content_type": "application/json"} | choices
         status, _, content = self.ask("POST", path, body=(data,), **choices)
         return status, json.loads(content) if content[:1] == b"{" else content.decode()
-
 
     def rest(self):
         """Let as much time go by as fills the buckets."""

@@ -20,7 +20,9 @@ def is_alive(client):
 
 
 def test_the_link_gives_a_strict_cookie_and_nothing_else(client):
-    status, headers, body = client.ask("GET", "/?token=a-token-that-only-the-link-knows", token=None, cookie=None)
+    status, headers, body = client.ask(
+        "GET", "/?token=a-token-that-only-the-link-knows", token=None, cookie=None
+    )
     assert status == 200
     assert headers["set-cookie"].endswith("HttpOnly; SameSite=Strict; Path=/")
     assert b"token" not in body
@@ -76,7 +78,8 @@ def test_localhost_is_this_machine(client):
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "https://127.0.0.1:8123", "http://127.0.0.1:8124", "file://", ""]
+    "origin",
+    ["http://evil.example", "null", "https://127.0.0.1:8123", "http://127.0.0.1:8124", "file://", ""],
 )
 def test_a_foreign_page_may_not_ask_even_with_the_token(client, origin):
     status, said = client.post(SCORE, ROWS, origin=origin)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.auditing import audit
-from likewise.core.errors import InputError
+from likewise.core.errors import InputError, LikewiseError
 from likewise.core.frames import check_columns
 from likewise.core.text import folded
 from likewise.domains import TabularDomain
@@ -25,6 +25,8 @@ from likewise.tables import MemoryFile, find_missing, look_at_columns, read_tabl
 
 if TYPE_CHECKING:
     from likewise.auditing.parts.search_bar import Heard
+    from likewise.evaluation import Evaluation
+    from likewise.models import Model
 
 __all__ = ["FrameAuditor"]
 
@@ -146,12 +148,7 @@ class FrameAuditor:
             progress=hear,
         )
         _tell(hear, "Evaluating")
-        evaluation = evaluate(
-            lambda frame: model.predict(frame if model.takes_frame else matched.domain.encode_array(frame)),
-            own,
-            labels,
-            random_state=self.random_state,
-        )
+        evaluation = self._evaluation(model, matched.domain, own, labels, said)
         return Audited(
             title or f"Audit of {self.name}",
             result,
@@ -164,6 +161,24 @@ class FrameAuditor:
             evaluation,
             notes=(*said, *([matched.note] if matched.note else [])),
         )
+
+    def _evaluation(
+        self, model: Model, domain: TabularDomain, people: pd.DataFrame, labels: Any, said: list[str]
+    ) -> Evaluation | None:
+        """Accuracy and consistency beside the audit; what a table does not tell is left out with its reason."""
+        if model.loss.regression:
+            return None
+
+        def decide(frame: pd.DataFrame) -> Any:
+            return model.predict(frame if model.takes_frame else domain.encode_array(frame))
+
+        choices: tuple[dict[str, Any], ...] = ({}, {"attributes": [], "studies": {}})
+        for chosen in choices:
+            try:
+                return evaluate(decide, people, labels, random_state=self.random_state, **chosen)
+            except LikewiseError as error:
+                said.append(f"some measures are n/a: {error}")
+        return None
 
     def _domain(self, people: pd.DataFrame, used: Sequence[str]) -> TabularDomain:
         if self.domain is not None:
