@@ -140,7 +140,7 @@ def test_a_large_body_is_refused_before_it_is_held(client, path, announced):
 
 def test_a_large_table_is_refused_before_it_is_held(make_client):
     client = make_client(limits=Limits(upload_bytes=2**20))
-    status, _, said = client.ask("POST", "/api/tables", body=(b"0" * 65_536 for _ in range(1600)))
+    status, _, _ = client.ask("POST", "/api/tables", body=(b"0" * 65_536 for _ in range(1600)))
     assert status == 413
     assert client.read <= 2**20 + 65_536
 

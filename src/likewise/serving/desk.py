@@ -191,7 +191,8 @@ class Desk:
         except MemoryError:
             job.end("failed", "There is not enough memory for this table. Take fewer people.")
         except BaseException as error:
-            job.end("failed", f"Something unforeseen happened ({type(error).__name__}).")
+            line = (str(error).strip().splitlines() or ["nothing was said"])[0][:200]
+            job.end("failed", f"Something unforeseen happened ({type(error).__name__}: {line}).")
         else:
             with self._lock:
                 if not job._cancelled.is_set():

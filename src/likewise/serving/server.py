@@ -111,7 +111,8 @@ class RunningServer:
         """End the server, and an audit that runs."""
         self.application.close()
         self._server.should_exit = True
-        self._thread.join(_WAIT)
+        if self._thread.is_alive():
+            self._thread.join(_WAIT)
         self._socket.close()
 
     def _run(self) -> None:
