@@ -307,7 +307,9 @@ def test_a_server_is_asked_where_the_model_stays_behind(panel, story):
         story.domain, story.people, models={"far": lambda X: X[:, 0] > 0}, endpoint={"url": "/score", "token": "t"}
     )  # fmt: skip
     assert explored["models"][0]["model"] is None
-    page = render_html(json.loads(panel.js("return document.getElementById('data').textContent")), explore=explored)
+    page = render_html(
+        json.loads(panel.js("return document.getElementById('data').textContent")), explore=explored
+    )
     assert "connect-src &#39;self&#39;" in page
     sent = panel.js(
         """const asked = [];
@@ -319,7 +321,10 @@ def test_a_server_is_asked_where_the_model_stays_behind(panel, story):
         return scorer.score([[1, null]]).then((first) => scorer.score([[1]]).catch((error) => [asked, first, error.key, error.values.sentence]));"""
     )
     assert sent == [
-        [["/score", "t", {"rows": [[1, None]], "model": "far"}], ["/score", "t", {"rows": [[1]], "model": "far"}]],
+        [
+            ["/score", "t", {"rows": [[1, None]], "model": "far"}],
+            ["/score", "t", {"rows": [[1]], "model": "far"}],
+        ],
         [[0.2, 0.8]],
         "server",
         "Too fast.",

@@ -160,7 +160,9 @@ def test_what_is_too_large_or_no_table_is_refused(name):
 
 def test_the_name_of_a_file_is_only_shown():
     csv = table().to_csv(index=False).encode()
-    assert open_upload(1, "../../etc/\x00passwd\n" + "x" * 900, csv, Limits()).file.name.startswith("../../etc/ passwd")
+    assert open_upload(1, "../../etc/\x00passwd\n" + "x" * 900, csv, Limits()).file.name.startswith(
+        "../../etc/ passwd"
+    )
     assert len(open_upload(1, "y" * 900, csv, Limits()).file.name) == 200
 
 

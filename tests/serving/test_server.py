@@ -125,14 +125,20 @@ def test_the_command_serves_and_ctrl_c_ends_it(tmp_path):
 
     random = np.random.default_rng(0)
     people = pd.DataFrame(
-        {"skill": random.normal(size=60), "age": random.integers(18, 60, 60), "sex": random.choice(["F", "M"], 60)}
+        {
+            "skill": random.normal(size=60),
+            "age": random.integers(18, 60, 60),
+            "sex": random.choice(["F", "M"], 60),
+        }
     )
     people.assign(hired=(people["skill"] > 0).astype(int)).to_csv(tmp_path / "people.csv", index=False)
     (tmp_path / "box.py").write_text(MODEL, encoding="utf-8")
     before = sorted(os.listdir(tmp_path))
     command = [sys.executable, "-B", "-m", "likewise", "serve", "box:score", "people.csv", "--target", "hired",
                "--sensitive", "sex", "--eps", "0", "--quiet"]  # fmt: skip
-    started = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    started = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         line = started.stdout.readline()
         port, token = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", line).groups()

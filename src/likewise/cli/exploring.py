@@ -34,9 +34,7 @@ def check_explorable(case: Case, people: pd.DataFrame) -> None:
     page_model(case.matched.model, case.matched.domain, people[list(case.matched.columns)])
 
 
-def explore_case(
-    case: Case, people: pd.DataFrame, labels: Any, result: AuditResult, *, name: str
-) -> dict[str, Any]:
+def explore_case(case: Case, people: pd.DataFrame, result: AuditResult, *, name: str) -> dict[str, Any]:
     """Return the panel of an audit as plain data.
 
     Parameters
@@ -44,8 +42,6 @@ def explore_case(
     case : Case
     people : DataFrame
         Those audited.
-    labels : ndarray
-        Their labels.
     result : AuditResult
     name : str
         What the model is called on the page.
@@ -56,7 +52,7 @@ def explore_case(
     return explore_document(
         matched.domain,
         people[list(matched.columns)],
-        labels,
+        case.y,
         models={name: matched.model},
         metric=case.metric,
         sensitive=case.sensitive,

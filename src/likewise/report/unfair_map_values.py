@@ -13,6 +13,7 @@ from likewise.auditing.people.harm import HarmRule
 from likewise.auditing.people.readable import rounded_like
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.report.plain import named, plain_cell, rounded
+from likewise.texts import Said
 
 __all__ = ["MAX_COLUMNS", "MAX_PEOPLE", "map_document"]
 
@@ -86,7 +87,7 @@ def map_document(
 
 def _rule(rule: HarmRule) -> dict[str, Any]:
     return {
-        "conditions": [str(condition) for condition in rule.conditions],
+        "conditions": list(rule.conditions),
         "people": rule.support,
         "share": rule.share,
         "mean_harm": rule.mean_harm,
@@ -141,7 +142,12 @@ def _in_order(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for rank, i in enumerate(order):
         low, high = ends[i]
         # The outermost ends are those of the data, so they say nothing.
-        word = f"up to {high:g}" if rank == 0 else f"over {low:g}" + ("" if rank == last else f" to {high:g}")
+        if rank == 0:
+            word = Said("rule.up_to", high=high)
+        elif rank == last:
+            word = Said("rule.over", low=low)
+        else:
+            word = Said("rule.over_to", low=low, high=high)
         named.append(values[i] | {"value": word})
     return named
 

@@ -96,7 +96,7 @@ function twinsOf(model, person) {
     if (!row || !Object.keys(row.twin).length) return [];
     const cells = person.cells.map((cell, j) => (Object.hasOwn(row.twin, columns[j].name) ? row.twin[columns[j].name] : cell));
     return [{ id: map.id, eps: map.eps, cells, changed: row.decision !== row.twin_decision, squared: row.squared_distance }];
-  });
+  }).filter((twin, i, all) => all.findIndex((one) => one.cells.every((cell, j) => cell === twin.cells[j])) === i);
 }
 
 // ---- the form -------------------------------------------------------------------------------------------
@@ -146,7 +146,8 @@ function field(j) {
   if (column.missing) {
     parts.gap = make("input", { type: "checkbox" });
     parts.gap.addEventListener("change", () => edited(j));
-    controls.append(make("label", { className: "check" }, parts.gap, t("explore.missing")));
+    parts.gone = make("label", { className: "check" }, parts.gap, t("explore.missing"));
+    controls.append(parts.gone);
   }
   const tags = [column.sensitive ? make("span", { className: "tag" }, t("explore.sensitive")) : null];
   parts.root = make("div", { className: `field${column.sensitive ? " is-sensitive" : ""}` },
@@ -171,7 +172,7 @@ function describe(j, found) {
   const gone = parts.gap !== null && state.draft[j] === null;
   parts.input.disabled = locked || gone;
   if (parts.slider) parts.slider.disabled = locked || gone;
-  if (parts.gap) { parts.gap.disabled = state.origin !== null; parts.gap.checked = state.draft[j] === null; }
+  if (parts.gap) { parts.gone.hidden = state.origin !== null; parts.gap.checked = state.draft[j] === null; }
   const words = [];
   if (locked) words.push(t(column.locked ? "explore.locked" : "explore.locked_gap"));
   else if (column.kind !== "category" && column.low !== null && column.high !== null) words.push(t("explore.range", { low: column.low, high: column.high }));

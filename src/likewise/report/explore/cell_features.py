@@ -87,15 +87,15 @@ def encoded_features(columns: Sequence[Column]) -> tuple[CellFeature, ...]:
             continue
         n = len(column.categories)
         hot = [np.arange(2.0)] if column.is_binary else list(np.eye(n))
-        for row in hot:
-            found.append(
-                CellFeature(
-                    column.name,
-                    categories=column.categories,
-                    answers=tuple(float(one) for one in row[:n]),
-                    missing=REFUSED,
-                )
+        found += [
+            CellFeature(
+                column.name,
+                categories=column.categories,
+                answers=tuple(float(one) for one in row[:n]),
+                missing=REFUSED,
             )
+            for row in hot
+        ]
     return tuple(found)
 
 
@@ -145,9 +145,7 @@ def table_features(
     return tuple(found)
 
 
-def pipeline_features(
-    columns: Sequence[Column], features: Sequence[TableFeature]
-) -> tuple[CellFeature, ...]:
+def pipeline_features(columns: Sequence[Column], features: Sequence[TableFeature]) -> tuple[CellFeature, ...]:
     """Features of a model behind the encoders and scalers of a scikit-learn pipeline.
 
     Parameters

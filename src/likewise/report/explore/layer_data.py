@@ -44,7 +44,7 @@ class PlainLayers:
 
     def scores(self, X: FloatArray) -> FloatArray:
         """Return the outputs (n, C) in double precision."""
-        values = np.asarray(X, dtype=np.float64)
+        values: FloatArray = np.asarray(X, dtype=np.float64)
         for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             values = values @ weight.T + bias
             if i < len(self.activations):

@@ -150,7 +150,8 @@ def _takes_missing(model: Model, read: TreeEnsemble | PlainLayers) -> bool:
 
     inner = model.inner if isinstance(model, TableModel) else model
     estimator = getattr(inner, "estimator", None)
-    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    steps = getattr(estimator, "steps", None)
+    last = steps[-1][1] if steps else estimator
     return last is not None and bool(get_tags(last).input_tags.allow_nan)
 
 
