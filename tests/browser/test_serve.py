@@ -86,7 +86,10 @@ def server(people):
 
 
 def shown(browser, selector):
-    return browser.one(selector).text
+    """Text in one call: what the server's answer replaces between two calls would be stale."""
+    return browser.js(
+        "const found = document.querySelector(arguments[0]); return found ? found.innerText : ''", selector
+    )
 
 
 def quiet(browser):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import os
 import re
 import signal
 import socket
@@ -46,7 +45,7 @@ def test_only_the_loopback_address_listens(server):
     assert is_alive(server)
     other = socket.gethostbyname(socket.gethostname())
     if not other.startswith("127."):
-        with pytest.raises(OSError, match="refused|unreachable|timed"):
+        with pytest.raises(OSError, match=r"refused|unreachable|timed"):
             socket.create_connection((other, server.secrets.port), timeout=2).close()
 
 
@@ -133,7 +132,7 @@ def test_the_command_serves_and_ctrl_c_ends_it(tmp_path):
     )
     people.assign(hired=(people["skill"] > 0).astype(int)).to_csv(tmp_path / "people.csv", index=False)
     (tmp_path / "box.py").write_text(MODEL, encoding="utf-8")
-    before = sorted(os.listdir(tmp_path))
+    before = sorted(tmp_path.iterdir())
     command = [sys.executable, "-B", "-m", "likewise", "serve", "box:score", "people.csv", "--target", "hired",
                "--sensitive", "sex", "--eps", "0", "--quiet"]  # fmt: skip
     started = subprocess.Popen(
@@ -153,4 +152,4 @@ def test_the_command_serves_and_ctrl_c_ends_it(tmp_path):
         started.kill()
         started.communicate()
     assert (started.returncode, errors) == (0, "")
-    assert sorted(os.listdir(tmp_path)) == before  # nothing was written
+    assert sorted(tmp_path.iterdir()) == before  # nothing was written

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.audit import AuditChoices, check_choices, make_case
+from likewise.cli.audit import AuditChoices, Trusted, check_choices, load, run_audit
 from likewise.cli.options import example, options
 from likewise.cli.stage_progress import Progress
 from likewise.cli.table_options import table_options
@@ -62,7 +62,7 @@ __all__ = ["command"]
     metavar="MB",
     help="Size of an uploaded table.",
 )
-@options("seed", "sample", "allow_pickle", "trust", "trust_type", "quiet", "config")
+@options("language", "seed", "sample", "allow_pickle", "trust", "trust_type", "quiet", "config")
 def command(
     model: str,
     table: Path | None,
@@ -74,6 +74,7 @@ def command(
     trust: bool,
     trust_type: Sequence[str],
     quiet: bool,
+    language: str,
     target: str | None,
     **given: Any,
 ) -> None:
@@ -88,14 +89,12 @@ def command(
         require(module, extra="serve", why="Serving a model")
     choices = AuditChoices(target=target or "", tolerance=0.0, **given)
     _check(choices, table, uploads)
-    from likewise.models.model_files import read_model
     from likewise.serving import Application, Limits
     from likewise.serving.one_caller import one_caller
     from likewise.serving.server import run_server
 
     progress = Progress(quiet)
-    with progress.stage(f"Loading {model}"):
-        loaded = read_model(model, allow_pickle=allow_pickle, trusted=trust_type, trust=trust)
+    loaded = load(model, Trusted(allow_pickle, trust, tuple(trust_type)), progress)
     loaded = replace(loaded, native=one_caller(loaded.native))
     auditor = CommandAuditor(loaded, model, choices)
     title = f"Audit of {Path(model).name}"
@@ -118,6 +117,7 @@ def command(
             auditor=auditor if uploads else None,
             known=known,
             limits=limits,
+            language=language,
         ),
         port=port,
         say=say,
@@ -160,42 +160,28 @@ class CommandAuditor:
         self, table: Path | MemoryFile, choices: AuditChoices, progress: Progress, title: str
     ) -> Audited:
         """Audit a table, as `likewise audit` does."""
-        from likewise.cli.case import evaluate_case, solve_case
-        from likewise.cli.gaps_of_people import with_gaps
-        from likewise.serving.audited import Audited
+        from likewise.report.provenance import Provenance
+        from likewise.serving.audited import Audited, hashed
 
-        heard = progress if isinstance(progress, HeardProgress) else None
-        with progress.stage(f"Reading {table.name}"):
-            case, people, labels = make_case(self.loaded, table, choices, progress, None)
+        found = run_audit(self.loaded, table, choices, progress)
+        case, matched = found.case, found.case.matched
         if isinstance(case.frame, Path):
             raise InputError(
                 f"{table.name} has more people than a page can be about. Take fewer: --sample 10000."
             )
-        with progress.stage("Auditing", spinner=False):
-            result = solve_case(case, progress=progress.shown if heard is None else heard.hear)
-        with progress.stage("Evaluating"):
-            evaluation, unknown = evaluate_case(
-                case.matched,
-                people,
-                labels,
-                sensitive=case.sensitive,
-                edits=case.edits,
-                confidence=choices.confidence,
-                seed=choices.seed,
-            )
-        for why in unknown:
-            progress.note(why)
+        known = Provenance.now(models=[self.name], seed=choices.seed)
         return Audited(
             title,
-            with_gaps(result, case.gaps),
-            case.matched.model,
-            case.matched.domain,
+            found.result,
+            matched.model,
+            matched.domain,
             case.metric,
-            case.frame[list(case.matched.columns)],
-            labels,
-            tuple(name for name in case.sensitive if name in case.matched.columns),
-            evaluation,
-            notes=() if heard is None else tuple(heard.notes),
+            case.frame[list(matched.columns)],
+            case.y,
+            tuple(name for name in case.sensitive if name in matched.columns),
+            found.extras["evaluation"],
+            notes=tuple(progress.notes) if isinstance(progress, HeardProgress) else (),
+            provenance=replace(known, tables=(hashed(table),)),
         )
 
 
@@ -212,9 +198,10 @@ class HeardProgress(Progress):
         self._hear = hear
         self.notes: list[str] = []
 
-    def hear(self, search: str, share: float | None) -> None:
-        """Hear of a search."""
-        self._hear(f"Searching ({search})", share)
+    @property
+    def searches(self) -> bool | Heard:
+        """Who hears of searches."""
+        return lambda search, share: self._hear(f"Searching ({search})", share)
 
     def stage(self, title: str, *, spinner: bool = True) -> Any:
         """Say that a stage begins."""

@@ -17,6 +17,7 @@ from likewise.serving.gate import Gate, Secrets
 from likewise.serving.limits import Limits
 from likewise.serving.pages import kept_page, policy_of, tables_page
 from likewise.serving.turns import BusyError, Turns
+from likewise.texts import check_language
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -42,6 +43,8 @@ class Application:
     known : mapping
         ``target``, ``positive`` and ``sensitive`` that are proposed for a table.
     limits : Limits, optional
+    language : {"en", "de"}, default="en"
+        Of the pages.
 
     Attributes
     ----------
@@ -57,12 +60,20 @@ class Application:
         auditor: TableAuditor | None = None,
         known: Mapping[str, Any] | None = None,
         limits: Limits | None = None,
+        language: str = "en",
     ) -> None:
         if audited is None and auditor is None:
             raise InputError("serve: there is neither an audit to show nor a way to make one.")
         self.limits = limits or Limits()
         self._secrets, self._name, self._known = secrets, name, dict(known or {})
-        keep = partial(kept_page, token=secrets.token, limits=self.limits, tables=auditor is not None)
+        self._language = check_language(language, owner="serve")
+        keep = partial(
+            kept_page,
+            token=secrets.token,
+            limits=self.limits,
+            tables=auditor is not None,
+            language=language,
+        )
         self.desk = Desk(auditor, keep, self.limits)
         if audited is not None:
             self.desk.show(audited)
@@ -117,6 +128,7 @@ class Application:
             home=0 in self.desk.results,
             known=self._known,
             kept=list(self.desk.results.values()),
+            language=self._language,
         )
         return _html(page)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from likewise.report.provenance import Provenance, SourceFile
+from likewise.tables import MemoryFile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,9 +20,8 @@ if TYPE_CHECKING:
     from likewise.evaluation import Evaluation
     from likewise.fair_metrics import FairMetric
     from likewise.models import Model
-    from likewise.tables import MemoryFile
 
-__all__ = ["Audited", "Question", "TableAuditor"]
+__all__ = ["Audited", "Question", "TableAuditor", "hashed"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class Audited:
     diagnoses : sequence
     notes : tuple of str
         What was done on the way, a line each.
+    provenance : Provenance or None
+        When, of which table and model.
     """
 
     title: str
@@ -78,6 +84,14 @@ class Audited:
     evaluation: Evaluation | None = None
     diagnoses: Sequence[Any] = ()
     notes: tuple[str, ...] = ()
+    provenance: Provenance | None = None
+
+
+def hashed(table: Path | MemoryFile) -> SourceFile:
+    """Return name and hash of a table, whether it is a file or came by itself."""
+    if isinstance(table, MemoryFile):
+        return SourceFile(table.name, hashlib.sha256(table.data).hexdigest())
+    return SourceFile.of(table)
 
 
 class TableAuditor(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from likewise.evaluation import evaluate
 from likewise.fair_metrics import AttributeSubspace, FairMetric
 from likewise.models.matching import match_model, name_classes
 from likewise.models.model_files import LoadedModel
-from likewise.serving.audited import Audited, Question
+from likewise.report.provenance import Provenance
+from likewise.serving.audited import Audited, Question, hashed
 from likewise.serving.one_caller import one_caller
 from likewise.tables import MemoryFile, find_missing, look_at_columns, read_table
 
@@ -84,6 +85,7 @@ class FrameAuditor:
             positive=_positive(frame[target], question.positive),
             seconds=question.seconds,
             notes=notes,
+            table=table,
         )
 
     def audit(
@@ -97,6 +99,7 @@ class FrameAuditor:
         positive: Any = None,
         seconds: float | None = None,
         notes: Sequence[str] = (),
+        table: MemoryFile | None = None,
     ) -> Audited:
         """Audit people in memory.
 
@@ -112,6 +115,8 @@ class FrameAuditor:
             The label that stands for class 1, where the model does not say its classes.
         seconds : float, optional
         notes : sequence of str
+        table : MemoryFile, optional
+            Where the people come from.
         """
         _tell(hear, "Preparing")
         check_columns(people, [*sensitive, *self.immutable], owner="serve", name="people")
@@ -160,6 +165,9 @@ class FrameAuditor:
             tuple(sensitive),
             evaluation,
             notes=(*said, *([matched.note] if matched.note else [])),
+            provenance=replace(
+                Provenance.now(seed=self.random_state), tables=() if table is None else (hashed(table),)
+            ),
         )
 
     def _evaluation(

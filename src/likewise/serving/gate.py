@@ -8,6 +8,7 @@ cannot send: the cookie alone asks nothing, because browsers show it to every po
 from __future__ import annotations
 
 import hmac
+import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -131,7 +132,7 @@ class Gate:
         elif refused is not None and not self._strangers.take():
             refused = Refusal(429, "Too many requests that were refused.")
         if refused is not None:
-            await _answer(send, refused.status, refused.sentence.encode(), b"text/plain; charset=utf-8")
+            await _refuse(send, refused, api=str(scope["path"]).startswith(API))
         elif landed:
             cookie = f"{self._secrets.cookie}={self._secrets.token}; HttpOnly; SameSite=Strict; Path=/"
             more = [(b"set-cookie", cookie.encode())]
@@ -214,6 +215,13 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return answer
+
+
+async def _refuse(send: Send, refused: Refusal, *, api: bool) -> None:
+    body, kind = refused.sentence, b"text/plain; charset=utf-8"
+    if api:
+        body, kind = json.dumps({"error": refused.sentence}), b"application/json"
+    await _answer(send, refused.status, body.encode(), kind)
 
 
 async def _answer(

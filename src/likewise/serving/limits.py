@@ -33,7 +33,7 @@ class Limits:
         How deep JSON may be nested.
     seconds : int, default=60
         For a request to arrive in.
-    per_second, burst : int, default=100 and 200
+    per_second, burst : int, default=200 and 400
         Requests on average, and at once.
     waiting : int, default=16
         Questions that wait for the model, which answers one at a time.
@@ -55,8 +55,8 @@ class Limits:
     rows: int = 1_000
     depth: int = 8
     seconds: int = 60
-    per_second: int = 100
-    burst: int = 200
+    per_second: int = 200
+    burst: int = 400
     waiting: int = 16
     results: int = 20
 

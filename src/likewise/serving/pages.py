@@ -20,6 +20,7 @@ from likewise.serving.audited import Audited
 from likewise.serving.desk import Kept
 from likewise.serving.limits import Limits
 from likewise.serving.row_scores import RowScores
+from likewise.texts import Texts
 
 __all__ = ["kept_page", "policy_of", "tables_page"]
 
@@ -28,7 +29,9 @@ _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 _TABLES = "/tables"
 
 
-def kept_page(number: int, audited: Audited, *, token: str, limits: Limits, tables: bool) -> Kept:
+def kept_page(
+    number: int, audited: Audited, *, token: str, limits: Limits, tables: bool, language: str = "en"
+) -> Kept:
     """Make the page of an audit.
 
     Parameters
@@ -41,8 +44,14 @@ def kept_page(number: int, audited: Audited, *, token: str, limits: Limits, tabl
     limits : Limits
     tables : bool
         Whether the page leads to the desk for further tables.
+    language : {"en", "de"}
     """
-    document = document_of(audited.result, evaluation=audited.evaluation, diagnoses=audited.diagnoses)
+    document = document_of(
+        audited.result,
+        evaluation=audited.evaluation,
+        diagnoses=audited.diagnoses,
+        provenance=audited.provenance,
+    )
     notes = list(audited.notes)
     explore = None
     try:
@@ -58,14 +67,21 @@ def kept_page(number: int, audited: Audited, *, token: str, limits: Limits, tabl
         )
     except InputError as error:
         notes.append(f"the page has no panel to try people out: {error}")
-    links = [("Audit another table", _TABLES)] if tables else []
-    page = render_html(document, title=audited.title, explore=explore, links=links)
+    links = [(Texts(language)("serving.another"), _TABLES)] if tables else []
+    page = render_html(document, title=audited.title, language=language, explore=explore, links=links)
     scores = RowScores(audited.model, audited.domain, limits.rows)
     return Kept(number, audited.title, page, scores, tuple(notes))
 
 
 def tables_page(
-    *, token: str, limits: Limits, model: str, home: bool, known: Mapping[str, Any], kept: Sequence[Kept]
+    *,
+    token: str,
+    limits: Limits,
+    model: str,
+    home: bool,
+    known: Mapping[str, Any],
+    kept: Sequence[Kept],
+    language: str = "en",
 ) -> str:
     """Make the page on which a table is chosen, its columns named, and an audit watched.
 
@@ -81,10 +97,14 @@ def tables_page(
         ``target``, ``positive`` and ``sensitive`` that are proposed where a table has such columns.
     kept : sequence of Kept
         Earlier results.
+    language : {"en", "de"}
     """
     jinja2 = require("jinja2", extra="serve", why="A page")
     markup = jinja2.utils.markupsafe.Markup
-    script = f"(() => {{\n{_asset('tables.js')}}})();\n"
+    script = "".join(
+        f"(() => {{\n{part}}})();\n" for part in (_report_asset("texts.js"), _asset("tables.js"))
+    )
+    texts = Texts(language)
     data = {
         "token": token,
         "most_bytes": limits.upload_bytes,
@@ -95,6 +115,9 @@ def tables_page(
     )
     page: str = environment.from_string(_asset("tables.html.j2")).render(
         version=__version__,
+        language=language,
+        t=texts,
+        texts=markup(_json(texts.for_scripts("serving.script"))),
         model=model,
         home=home,
         limits=limits,
@@ -102,7 +125,7 @@ def tables_page(
         policy=_policy(script),
         css=markup(_report_asset("page.css") + _asset("tables.css")),
         script=markup(script),
-        data=markup(json.dumps(data, ensure_ascii=False, allow_nan=False).translate(_ESCAPES)),
+        data=markup(_json(data)),
     )
     return page
 
@@ -118,6 +141,10 @@ def policy_of(page: str) -> str:
     found = _META.search(page)
     own = "default-src 'none'" if found is None else found.group(1).replace("&#39;", "'")
     return f"{own}; frame-ancestors 'none'"
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, allow_nan=False).translate(_ESCAPES)
 
 
 def _policy(script: str) -> str:

@@ -32,6 +32,7 @@ def start_server(
     name: str = "the model",
     uploads: bool = True,
     limits: Limits | None = None,
+    language: str = "en",
     port: int = 0,
     random_state: int = 0,
     progress: bool = False,
@@ -40,7 +41,7 @@ def start_server(
 
     Parameters
     ----------
-    model, people, y, sensitive, metric, domain, immutable, eps, seconds, name, uploads, limits, port, random_state
+    model, people, y, sensitive, metric, domain, immutable, eps, seconds, name, uploads, limits, language, port, random_state
         As in `serve`.
     progress : bool, default=False
         Show how far the audit is, on standard error.
@@ -51,7 +52,9 @@ def start_server(
     >>> import numpy as np, pandas as pd
     >>> people = pd.DataFrame({"skill": np.arange(20) / 10, "sex": ["F", "M"] * 10})
     >>> score = lambda frame: 1 / (1 + np.exp(1 - frame["skill"] - (frame["sex"] == "M")))
-    >>> with start_server(score, people, [0, 1] * 10, sensitive=["sex"], eps=0.0) as server:
+    >>> from likewise.fair_metrics import ExpertSubspace
+    >>> metric = ExpertSubspace(["sex"]).fit(people).metric_
+    >>> with start_server(score, people, [0, 1] * 10, sensitive=["sex"], metric=metric, eps=0.0) as server:
     ...     urllib.request.urlopen(server.link).status
     200
     """
@@ -69,6 +72,7 @@ def start_server(
             auditor=auditor if uploads else None,
             known={"target": None, "positive": None, "sensitive": list(sensitive)},
             limits=limits,
+            language=language,
         ),
         port,
     )
@@ -88,6 +92,7 @@ def serve(
     name: str = "the model",
     uploads: bool = True,
     limits: Limits | None = None,
+    language: str = "en",
     port: int = 0,
     random_state: int = 0,
 ) -> None:
@@ -121,6 +126,8 @@ def serve(
         Whether further tables can be audited in the browser.
     limits : Limits, optional
         How much may be asked.
+    language : {"en", "de"}, default="en"
+        Of the pages.
     port : int, default=0
         0 takes a free one.
     random_state : int, default=0
@@ -136,7 +143,7 @@ def serve(
 
     running = start_server(
         model, people, y, sensitive=sensitive, metric=metric, domain=domain, immutable=immutable, eps=eps,
-        seconds=seconds, name=name, uploads=uploads, limits=limits, port=port, random_state=random_state,
+        seconds=seconds, name=name, uploads=uploads, limits=limits, language=language, port=port, random_state=random_state,
         progress=True,
     )  # fmt: skip
     with running:

@@ -1,6 +1,7 @@
 // The desk: choose a table, name its columns, watch the audit. Everything from a table is text, never markup.
 "use strict";
 
+const { t } = window.likewise;
 const one = (id) => document.getElementById(id);
 const data = JSON.parse(one("data").textContent);
 let table = null;
@@ -15,12 +16,12 @@ async function ask(url, options = {}) {
   try {
     answer = await fetch(url, { ...options, headers });
   } catch {
-    throw new Error("The server cannot be reached. It may have been ended.");
+    throw new Error(t("serving.script.unreachable"));
   }
   const said = await answer.json().catch(() => ({}));
   if (!answer.ok) {
-    const busy = answer.status === 429 ? "Too many requests. Wait a moment." : `The server refused this (${answer.status}).`;
-    throw Object.assign(new Error(said.error || busy), { status: answer.status });
+    const words = answer.status === 429 ? t("serving.script.too_often") : said.error || t("serving.script.refused", { status: answer.status });
+    throw Object.assign(new Error(words), { status: answer.status });
   }
   return said;
 }
@@ -41,7 +42,7 @@ function option(value, words = value) {
   return made;
 }
 
-const size = (bytes) => `${(bytes / 1048576).toFixed(bytes < 10485760 ? 1 : 0)} MB`;
+const size = (bytes) => t("serving.script.size", { size: Math.ceil(bytes / 1048576) });
 
 // ---- 1. the table
 
@@ -53,10 +54,10 @@ one("file").addEventListener("change", async () => {
   table = null;
   if (!file) return;
   if (file.size > data.most_bytes) {
-    say("read-said", `${file.name} has ${size(file.size)}, and this server takes ${size(data.most_bytes)} at most.`, true);
+    say("read-said", t("serving.script.too_large", { name: file.name, size: size(file.size), most: size(data.most_bytes) }), true);
     return;
   }
-  say("read-said", `Reading ${file.name} …`);
+  say("read-said", t("serving.script.reading", { name: file.name }));
   try {
     const headers = { "Content-Type": "application/octet-stream", "X-File-Name": encodeURIComponent(file.name) };
     table = await ask("/api/tables", { method: "POST", headers, body: file });
@@ -64,7 +65,7 @@ one("file").addEventListener("change", async () => {
     say("read-said", error.message, true);
     return;
   }
-  say("read-said", `${table.name}: ${table.people.toLocaleString("en")} people, ${table.columns.length} columns.`);
+  say("read-said", t("serving.script.read", { name: table.name, people: table.people, columns: table.columns.length }));
   one("notes").replaceChildren(...table.notes.map((note) => Object.assign(document.createElement("li"), { textContent: note })));
   one("notes").hidden = !table.notes.length;
   listColumns();
@@ -74,9 +75,11 @@ one("file").addEventListener("change", async () => {
 
 function listColumns() {
   const names = table.columns.map((column) => column.name);
-  one("target").replaceChildren(option("", "choose a column …"), ...names.map((name) => option(name)));
+  one("target").replaceChildren(option("", t("serving.script.choose_column")), ...names.map((name) => option(name)));
   one("target").value = names.includes(data.known.target) ? data.known.target : "";
-  one("sensitive").replaceChildren(...table.columns.map(choice));
+  // Those that are proposed come first: of many columns they must not be out of sight.
+  const proposed = (column) => Number(!(data.known.sensitive || []).includes(column.name));
+  one("sensitive").replaceChildren(...[...table.columns].sort((a, b) => proposed(a) - proposed(b)).map(choice));
   one("question").hidden = false;
   listValues();
 }
@@ -92,7 +95,7 @@ function choice(column) {
 function listValues() {
   const target = table.columns.find((column) => column.name === one("target").value);
   const values = (target && target.values) || [];
-  one("positive").replaceChildren(option("", "as the model says"), ...values.map((value) => option(value)));
+  one("positive").replaceChildren(option("", t("serving.script.as_model_says")), ...values.map((value) => option(value)));
   if (values.includes(data.known.positive)) one("positive").value = data.known.positive;
   one("positive-field").hidden = !values.length;
   for (const box of one("sensitive").querySelectorAll("input")) {
@@ -107,8 +110,8 @@ one("question").addEventListener("submit", async (event) => {
   event.preventDefault();
   const sensitive = [...one("sensitive").querySelectorAll("input:checked")].map((box) => box.value);
   say("question-said", "");
-  if (!one("target").value) return say("question-said", "Choose the column that the model predicts.", true);
-  if (!sensitive.length) return say("question-said", "Choose at least one column that should not decide.", true);
+  if (!one("target").value) return say("question-said", t("serving.script.no_target"), true);
+  if (!sensitive.length) return say("question-said", t("serving.script.no_sensitive"), true);
   one("start").disabled = true;
   try {
     const seconds = Number(one("seconds").value) || null;
@@ -123,23 +126,23 @@ one("question").addEventListener("submit", async (event) => {
 
 // ---- 3. the audit
 
-const time = (seconds) => (seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`);
-const states = { cancelling: "Cancelling …", cancelled: "Cancelled. Nothing was kept.", done: "The audit is done." };
+const time = (seconds) => (seconds < 90 ? t("serving.script.in_seconds", { time: Math.max(1, seconds) }) : t("serving.script.in_minutes", { time: seconds / 60 }));
+const states = { cancelling: t("serving.script.cancelling"), cancelled: t("serving.script.cancelled"), done: t("serving.script.done") };
 
 function show(job) {
   if (job.state === "none") return;
   const running = job.state === "running" || job.state === "cancelling";
   one("job").hidden = false;
-  const words = job.state === "running" ? `${job.name}: ${job.stage} …` : job.state === "failed" ? job.error : states[job.state];
+  const words = job.state === "running" ? t("serving.script.running", { name: job.name, stage: job.stage }) : job.state === "failed" ? job.error : states[job.state];
   // Said again only when it changes, so that a screen reader is not flooded.
   if (one("job-stage").textContent !== words) say("job-stage", words, job.state === "failed");
   const bar = one("job-bar");
   bar.hidden = !running;
   if (job.share === null) bar.removeAttribute("value");
   else bar.value = job.share;
-  const left = running && job.left !== null ? `, about ${time(job.left)} left in this step` : "";
-  one("job-time").textContent = `${time(job.seconds)} so far${left}`;
-  if (!running) one("job-time").textContent = `It took ${time(job.seconds)}.`;
+  const known = running && job.left !== null;
+  const clock = { time: time(job.seconds), left: known ? time(job.left) : "" };
+  one("job-time").textContent = known ? t("serving.script.left", clock) : running ? t("serving.script.so_far", clock) : t("serving.script.took", clock);
   one("cancel").hidden = !running;
   one("cancel").disabled = job.state === "cancelling";
   one("open").hidden = job.state !== "done";
