@@ -132,7 +132,7 @@ class Gate:
         elif refused is not None and not self._strangers.take():
             refused = Refusal(429, "Too many requests that were refused.")
         if refused is not None:
-            await _refuse(send, refused, api=str(scope["path"]).startswith(API))
+            await _refuse(send, refused, scope)
         elif landed:
             cookie = f"{self._secrets.cookie}={self._secrets.token}; HttpOnly; SameSite=Strict; Path=/"
             more = [(b"set-cookie", cookie.encode())]
@@ -217,17 +217,18 @@ def _with_headers(send: Send) -> Send:
     return answer
 
 
-async def _refuse(send: Send, refused: Refusal, *, api: bool) -> None:
+async def _refuse(send: Send, refused: Refusal, scope: Scope) -> None:
     body, kind = refused.sentence, b"text/plain; charset=utf-8"
-    if api:
+    if str(scope["path"]).startswith(API):
         body, kind = json.dumps({"error": refused.sentence}), b"application/json"
-    await _answer(send, refused.status, body.encode(), kind)
+    # A body that was not read must not be taken for the next request.
+    more = [] if scope["method"] == "GET" else [(b"connection", b"close")]
+    await _answer(send, refused.status, body.encode(), kind, more)
 
 
 async def _answer(
     send: Send, status: int, body: bytes, kind: bytes, more: list[tuple[bytes, bytes]] | None = None
 ) -> None:
-    # A body that was not read must not be taken for the next request.
     headers = [
         (b"content-type", kind),
         (b"content-length", str(len(body)).encode()),
@@ -235,7 +236,5 @@ async def _answer(
         _POLICY,
         *(more or []),
     ]
-    if status != 200:
-        headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
