@@ -60,7 +60,9 @@ class Story:
         data = lw.datasets.load_adult()
         self.people = data.frame_test.iloc[:400].reset_index(drop=True)
         self.y = data.y_test[:400]
-        self.domain = lw.TabularDomain.from_frame(data.frame, immutable=["relationship"])
+        # Every kind of scale that a number may be on.
+        scales = {"capital-gain": "value or not", "capital-loss": "signed log", "hours-per-week": "rank"}
+        self.domain = lw.TabularDomain.from_frame(data.frame, immutable=["relationship"], scales=scales)
         self.metric = lw.ExpertSubspace(["sex"], domain=self.domain).fit(data.frame_train).metric_
         rows = self.domain.encode_array(data.frame_train.iloc[:3000])
         blind = rows.copy()

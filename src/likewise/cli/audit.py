@@ -136,7 +136,8 @@ def command(
         audited = run_audit(
             loaded, table, choices, progress, runner, map_folder, diagnose=diagnose, explore=explore
         )
-    extras = audited.extras | {"provenance": _provenance(ctx)}
+    provenance = _provenance(ctx)
+    extras = audited.extras | {"provenance": provenance}
     panel = explore_case(audited.case, audited.people, audited.result, name=model) if explore else None
     page = {"language": language, "explore": panel}
     _show(audited.result, extras, json_file, html_file, page, name=model, quiet=quiet, force=force)
@@ -144,7 +145,7 @@ def command(
     if map_folder is not None and not silent:
         click.echo(f"Wrote {map_folder}")
     if evidence_folder is not None:
-        _leave_evidence(audited, evidence_folder, model, table, force=force)
+        _leave_evidence(audited, evidence_folder, model, table, provenance, force=force)
         if not silent:
             click.echo(f"Wrote {evidence_folder}")
     _judge(audited.result)
@@ -234,11 +235,12 @@ def run_audit(
     return Audited(result, {"evaluation": evaluation, "diagnoses": found}, case, people)
 
 
-def _leave_evidence(audited: Audited, folder: Path, model: str, table: Path, *, force: bool) -> None:
+def _leave_evidence(
+    audited: Audited, folder: Path, model: str, table: Path, provenance: Provenance, *, force: bool
+) -> None:
     from likewise.cli.impact_of_case import impact_of_case
     from likewise.cli.recorded_run import inputs_of, recorded_options
     from likewise.report.evidence import write_evidence
-    from likewise.report.provenance import Provenance
 
     context = click.get_current_context()
     options = recorded_options(context.command, context.params, REPEATED)
@@ -252,7 +254,7 @@ def _leave_evidence(audited: Audited, folder: Path, model: str, table: Path, *, 
         impact_notes=notes,
         options=options,
         inputs=inputs_of(model, table, options),
-        provenance=Provenance.now(tables=[table], models=[model], seed=context.params["seed"]),
+        provenance=provenance,
         overwrite=force,
     )
 

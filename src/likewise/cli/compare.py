@@ -337,7 +337,7 @@ def show_comparison(
         report.write_json(comparison, json_file, overwrite=force, **said)
     if quiet:
         return
-    report.print_comparison(comparison)
+    report.print_comparison(comparison, labels=labels)
     for path in (html_file, json_file):
         if path is not None:
             click.echo(f"Wrote {path}")

@@ -166,7 +166,7 @@ def _alternatives(improvement: Improvement, texts: Texts) -> str:
     end = _heads([texts("improve.accurate_enough"), texts("improve.cpu")])
     return (
         f'<section class="card" aria-labelledby="all"><h2 id="all">{escape(title)}</h2><p class="lede">{escape(lede)}</p>'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title)}"><table class="results"><thead><tr>'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(title)}"><table class="results"><thead><tr>'
         f"{_heads([texts('improve.model')])}{heads}{end}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>{failed}</section>"
     )
@@ -200,7 +200,7 @@ def _unseen(improvement: Improvement, texts: Texts) -> str:
     return (
         f'<section class="card" aria-labelledby="unseen"><h2 id="unseen">{escape(title)}</h2>'
         f'<p class="lede">{escape(lede)}</p>'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title)}"><table class="results"><thead><tr>'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(title)}"><table class="results"><thead><tr>'
         f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
     )
 

@@ -19,7 +19,7 @@ from likewise.report.provenance import Provenance
 from likewise.report.unfair_map_values import MAX_PEOPLE
 from likewise.texts import Said, collect_said
 
-__all__ = ["Comparison", "ComparisonEntry", "comparison_document"]
+__all__ = ["Comparison", "ComparisonEntry", "comparison_document", "comparison_summary"]
 
 ACCURACY = "balanced accuracy"
 
@@ -250,7 +250,7 @@ def comparison_document(
     document = {
         "kind": "likewise.report.comparison",
         "schema_version": SCHEMA_VERSION,
-        "summary": _summary(comparison, labels),
+        "summary": comparison_summary(comparison, labels),
         "provenance": None if provenance is None else provenance.document(),
         "sentence": comparison.sentence(),
         "eps": comparison.eps,
@@ -274,8 +274,20 @@ def comparison_document(
     return document | {"said": collect_said(own)}
 
 
-def _summary(comparison: Comparison, labels: Mapping[Any, str] | None) -> dict[str, Any]:
-    """How many decisions change under every model, then what is said first of the one with most."""
+def comparison_summary(comparison: Comparison, labels: Mapping[Any, str] | None = None) -> dict[str, Any]:
+    """Say how many decisions change under every model, then whose and one by name under the one with most.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    labels : mapping, optional
+        Names of the decisions.
+
+    Returns
+    -------
+    dict
+        ``text`` and its ``sentences``.
+    """
     worst = max(comparison.entries, key=_changed)
     sentences: list[str] = [
         Said("first.of_model", name=entry.name, sentence=first_words(entry.audit, labels)[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ def map_document(
     eps: float,
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
+    first: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return an unfair map as plain values.
 
@@ -45,6 +46,8 @@ def map_document(
         How many people to list: the most harmed, at least half of the places for those whose decision changes.
     labels : mapping, optional
         Names of the labels and decisions, such as ``{0: "refused", 1: "granted"}``.
+    first : sequence of str
+        Columns that come first in ``by_value``: the sensitive ones.
 
     Returns
     -------
@@ -70,7 +73,7 @@ def map_document(
         "harmed": int((unfair.harm > 0).sum()),
         "changed_decisions": int(unfair.flipped.sum()),
         "rules": [_rule(rule) for rule in unfair.rules],
-        "by_value": _by_value(unfair),
+        "by_value": _by_value(unfair, first),
         "moved": [
             {
                 "column": str(row["column"]),
@@ -95,8 +98,8 @@ def _rule(rule: HarmRule) -> dict[str, Any]:
     }
 
 
-def _by_value(unfair: UnfairMap) -> list[dict[str, Any]]:
-    """Harm by value, the columns that tell most about it first."""
+def _by_value(unfair: UnfairMap, first: Sequence[str]) -> list[dict[str, Any]]:
+    """Harm by value: the sensitive columns, then those that tell most about it."""
     overall = float(unfair.harm.mean())
     columns = []
     for name, table in unfair.by_value.groupby("column", sort=False):
@@ -127,7 +130,8 @@ def _by_value(unfair: UnfairMap) -> list[dict[str, Any]]:
                 "values": shown,
             }
         )
-    return sorted(columns, key=lambda column: -column["spread"])
+    rank = {name: place for place, name in enumerate(first)}
+    return sorted(columns, key=lambda column: (rank.get(column["column"], len(rank)), -column["spread"]))
 
 
 def _in_order(values: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -227,9 +227,9 @@ class Coordinates:
             return Said("why_not.no_gradient")
         if self.own is None:
             if tabular(self.model.encoder) is not None:
-                return "the model's encoding has a number on another scale than the domain's, and gradients stay in one"
+                return Said("why_not.other_scale")
             if self.takes == "numbers":
-                return "the model takes the table's numbers, which are no linear functions of the domain's encoded rows"
+                return Said("why_not.not_linear_numbers")
             return Said("why_not.takes_table")
         if self.metric.feature_map is not None:
             return Said("why_not.no_derivative")

@@ -20,6 +20,20 @@ class Refusal extends Error {
   }
 }
 
+// A number on its scale, as `likewise.domains.curve.Curve`: perhaps a logarithm, then perhaps straight pieces.
+function onCurve(curve, value) {
+  if (!curve) return value;
+  const { at, to } = curve;
+  let found = value - curve.middle;
+  if (curve.unit !== null) found = Math.sign(found) * Math.log1p(Math.abs(found) / curve.unit);
+  if (!at.length) return found;
+  const last = at.length - 1;
+  if (found < at[0]) return to[0] + (found - at[0]) * curve.below;
+  if (found >= at[last]) return to[last] + (found - at[last]) * curve.above;
+  const k = at.findIndex((point) => point > found) - 1;
+  return ((to[k + 1] - to[k]) / (at[k + 1] - at[k])) * (found - at[k]) + to[k];
+}
+
 // NaN for a value that stays missing; a refusal where the model takes none.
 function taken(answer, key, values) {
   if (answer === "refused") throw new Refusal(key, values);
@@ -36,7 +50,7 @@ function featureReader(feature, columns) {
       if (cell === null) return taken(feature.missing, "missing", { name });
       const number = Number(cell);
       if (!Number.isFinite(number)) throw new Refusal("number", { name, value: cell });
-      return (number - mean) / scale;
+      return (onCurve(feature.curve, number) - mean) / scale;
     };
   }
   // 1 and "1" are two categories, so no object with names.
@@ -152,4 +166,4 @@ function decide(probability) {
   return probability.findIndex((value) => value >= top - 1e-12);
 }
 
-Object.assign(window.likewise, { Refusal, decide, localScorer, unpack });
+Object.assign(window.likewise, { Refusal, decide, localScorer, onCurve, unpack });

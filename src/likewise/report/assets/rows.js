@@ -1,7 +1,7 @@
 // Rows of a table by the domain's rules: which can exist, how far apart two are, what else the sensitive columns may be. No DOM.
 "use strict";
 
-const { unpack } = window.likewise;
+const { onCurve, unpack } = window.likewise;
 
 const isNumber = (column) => column.kind !== "category";
 
@@ -34,7 +34,7 @@ function encode(columns, row) {
   columns.forEach((column, j) => {
     const cell = row[j] === null ? column.fill : row[j];
     if (isNumber(column)) {
-      x[column.start] = (cell - column.mean) / column.scale;
+      x[column.start] = (onCurve(column.curve, cell) - column.mean) / column.scale;
       return;
     }
     const at = column.categories.indexOf(cell);

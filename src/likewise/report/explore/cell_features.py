@@ -12,6 +12,7 @@ import pandas as pd
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
 from likewise.domains.column import Column
+from likewise.domains.curve import Curve
 from likewise.domains.reading import category_codes, read_numbers
 from likewise.models.model_rows import same_words
 from likewise.models.table_features import REFUSED, TableFeature
@@ -30,13 +31,15 @@ class CellFeature:
     column : str
         The table's column.
     mean, scale : float
-        A number v becomes (v − mean) / scale.
+        A number v becomes (curve(v) − mean) / scale.
     categories : tuple, optional
         Of a category: those that are known.
     answers : tuple of float or REFUSED, optional
         What each of them becomes.
     missing, unseen : float or REFUSED
         What a missing cell, and a category that is not known, become; NaN stays missing.
+    curve : Curve, optional
+        The scale of a number where that is not linear.
     """
 
     column: str
@@ -46,12 +49,14 @@ class CellFeature:
     answers: tuple[Any, ...] | None = None
     missing: Any = np.nan
     unseen: Any = REFUSED
+    curve: Curve | None = None
 
     def values(self, frame: pd.DataFrame) -> FloatArray:
         """Return the feature of each row; a cell that is refused is NaN here."""
         series = frame[self.column]
         if self.categories is None or self.answers is None:
-            numbers = (read_numbers(series) - self.mean) / self.scale
+            numbers = read_numbers(series)
+            numbers = ((numbers if self.curve is None else self.curve(numbers)) - self.mean) / self.scale
             return np.where(series.isna().to_numpy(), _number(self.missing), numbers)
         codes = category_codes(series, self.categories)
         found = np.array([_number(answer) for answer in (*self.answers, self.unseen)])[codes]
@@ -61,7 +66,8 @@ class CellFeature:
         """Return the feature as plain data; `places` says where each column stands in a row."""
         plain: dict[str, Any] = {"column": places[self.column], "missing": _written(self.missing)}
         if self.categories is None or self.answers is None:
-            return plain | {"mean": self.mean, "scale": self.scale}
+            curve = {} if self.curve is None else {"curve": self.curve.to_dict()}
+            return plain | {"mean": self.mean, "scale": self.scale} | curve
         plain |= {"unseen": _written(self.unseen)}
         hot = [k for k, answer in enumerate(self.answers) if answer != 0.0]
         if len(hot) == 1 and self.answers[hot[0]] == 1.0:
@@ -83,7 +89,9 @@ def encoded_features(columns: Sequence[Column]) -> tuple[CellFeature, ...]:
     found: list[CellFeature] = []
     for column in columns:
         if column.kind != "categorical":
-            found.append(CellFeature(column.name, column.mean, column.scale, missing=REFUSED))
+            found.append(
+                CellFeature(column.name, column.mean, column.scale, missing=REFUSED, curve=column.curve)
+            )
             continue
         n = len(column.categories)
         hot = [np.arange(2.0)] if column.is_binary else list(np.eye(n))

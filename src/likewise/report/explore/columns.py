@@ -60,6 +60,7 @@ def column_documents(
             document |= {"mean": column.mean, "scale": column.scale}
             document |= {"low": _end(column.lower), "high": _end(column.upper)}
             document["decimals"] = column.decimals
+            document |= {} if column.curve is None else {"curve": column.curve.to_dict()}
         if name in fills:
             document["fill"] = exact_cell(fills[name])
         if name in marks:
