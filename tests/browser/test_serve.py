@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,20 +13,6 @@ import pytest
 from likewise.serving import FrameAuditor, Limits, start_server
 from likewise.serving.app import Application
 from likewise.serving.server import RunningServer
-
-
-def load(name):
-    """A module beside this file; the folders of tests are no packages."""
-    key = f"likewise_browser_{name}"
-    if key not in sys.modules:
-        spec = importlib.util.spec_from_file_location(key, Path(__file__).with_name(f"{name}.py"))
-        sys.modules[key] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[key])
-    return sys.modules[key]
-
-
-page = load("test_page")
-pytestmark = page.pytestmark
 
 SEX = "explore-10"
 
@@ -42,22 +25,21 @@ class Link:
         return self.url
 
 
-class Browser(page.Browser):
-    """Waits longer: a server and a model answer in their own time."""
+@pytest.fixture
+def patient(browser, monkeypatch):
+    """The browser of all tests, which waits longer: a server and a model answer in their own time."""
 
-    def wait(self, condition):
-        until = time.monotonic() + 30
+    def wait(condition):
+        until = time.monotonic() + 60
         while not condition():
             if time.monotonic() > until:
-                raise AssertionError("it did not happen within the wait: " + self.one("main").text[:600])
+                raise AssertionError("it did not happen within the wait: " + browser.one("main").text[:600])
             time.sleep(0.05)
 
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    opened = Browser(tmp_path_factory.mktemp("profile"))
-    yield opened
-    opened.driver.quit()
+    monkeypatch.setattr(browser, "wait", wait)
+    browser.driver.get_log("browser")
+    browser.driver.get_log("performance")
+    return browser
 
 
 @pytest.fixture(scope="module")
@@ -99,11 +81,10 @@ def quiet(browser):
     return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
 
 
-def test_a_visitor_asks_a_black_box(browser, server, people):
+def test_a_visitor_asks_a_black_box(patient, server, people):
+    browser = patient
     from selenium.webdriver.common.keys import Keys
 
-    browser.driver.get_log("browser")
-    browser.driver.get_log("performance")
     browser.show(Link(server.link))
     home = f"http://127.0.0.1:{server.secrets.port}/"
     assert browser.driver.current_url == home  # the token has left the address
@@ -134,7 +115,8 @@ def test_a_visitor_asks_a_black_box(browser, server, people):
     }  # fmt: skip
 
 
-def test_another_page_of_this_machine_cannot_ask(browser, server, tmp_path):
+def test_another_page_of_this_machine_cannot_ask(patient, server, tmp_path):
+    browser = patient
     # The browser has the cookie; a page from elsewhere, here a file, still gets nothing.
     (tmp_path / "foreign.html").write_text("<title>foreign</title>", encoding="utf-8")
     browser.driver.get((tmp_path / "foreign.html").as_uri())
@@ -188,7 +170,8 @@ def choose_table(browser, table):
     assert [box.get_attribute("value") for box in browser.all("#sensitive input:checked")] == ["sex"]
 
 
-def test_an_uploaded_table_is_audited_cancelled_and_audited_again(browser, desk, table):
+def test_an_uploaded_table_is_audited_cancelled_and_audited_again(patient, desk, table):
+    browser = patient
     running, box = desk
     browser.driver.get_log("browser")
     browser.driver.get(running.link)
@@ -225,7 +208,8 @@ def test_an_uploaded_table_is_audited_cancelled_and_audited_again(browser, desk,
     assert browser.driver.get_log("browser") == []
 
 
-def test_the_desk_is_readable_anywhere(browser, desk, table):
+def test_the_desk_is_readable_anywhere(patient, desk, table):
+    browser = patient
     for width in (1400, 400):
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -240,7 +224,8 @@ def test_the_desk_is_readable_anywhere(browser, desk, table):
     assert names
 
 
-def test_what_is_no_table_is_refused_with_a_sentence(browser, desk, tmp_path):
+def test_what_is_no_table_is_refused_with_a_sentence(patient, desk, tmp_path):
+    browser = patient
     browser.driver.get(desk[0].link)
     browser.wait(lambda: browser.all("#file"))
     (tmp_path / "no.csv").write_bytes(b"%PDF-1.7 <script>alert(1)</script>")

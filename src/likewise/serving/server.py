@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import socket
 import threading
@@ -27,12 +28,19 @@ _WAIT = 10.0
 
 def open_socket(port: int) -> socket.socket:
     """Take a port of the loopback address; 0 takes a free one."""
+    # Said to be TCP, so that asyncio sends at once: else every answer waits 40 ms for an acknowledgement.
+    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((_HOST, port), backlog=_CONNECTIONS)
+        if os.name == "posix":
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((_HOST, port))
+        opened.listen(_CONNECTIONS)
     except (OSError, OverflowError) as error:
+        opened.close()
         raise InputError(
             f"Port {port} cannot be used: {error}. Choose another, or leave --port out for a free one."
         ) from error
+    return opened
 
 
 def _server(application: Application) -> Any:
