@@ -186,4 +186,4 @@ def _unpacked(name: str, source: Path | bytes, packing: str, largest: int) -> by
 
 
 def _size(size: int) -> str:
-    return f"{size / 2**30:g} GB" if size >= 2**30 else f"{size / 2**20:g} MB"
+    return f"{size / 2**30:.3g} GB" if size >= 2**30 else f"{size / 2**20:.3g} MB"
