@@ -72,6 +72,7 @@ SUBPACKAGES = (
     "preprocessing",
     "report",
     "scale",
+    "serving",
     "tables",
     "text",
     "training",

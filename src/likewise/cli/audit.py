@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from likewise.fair_metrics import FairMetric
     from likewise.models.model_files import LoadedModel
     from likewise.report.provenance import Provenance
+    from likewise.tables import MemoryFile
 
-__all__ = ["REPEATED", "AuditChoices", "Audited", "Trusted", "command", "load", "run_audit"]
+__all__ = ["REPEATED", "AuditChoices", "Audited", "Trusted", "check_choices", "command", "load", "run_audit"]
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,8 @@ def command(
     is read part by part, as is a folder or a quoted pattern of Parquet files: 'people/*.parquet'.
     """
     choices = AuditChoices(**given)
-    _check(choices, [html_file, None if json_file in (None, "-") else Path(str(json_file))], force)
+    check_choices(choices)
+    check_outputs([html_file, None if json_file in (None, "-") else Path(str(json_file))], force=force)
     check_engine(engine, scheduler, workers, map_folder)
     if explore and html_file is None:
         raise InputError("--explore is about the page. Name it: --html FILE.")
@@ -190,7 +192,7 @@ def load(model: str, trusted: Trusted, progress: Progress) -> LoadedModel:
 
 def run_audit(
     loaded: LoadedModel,
-    table: Path,
+    table: Path | MemoryFile,
     choices: AuditChoices,
     progress: Progress,
     engine: Engine | None = None,
@@ -209,7 +211,7 @@ def run_audit(
         if explore:
             check_explorable(case, people)
     with progress.stage("Auditing", spinner=False):
-        result = solve_case(case, progress=progress.shown, engine=engine, map_folder=map_folder)
+        result = solve_case(case, progress=progress.searches, engine=engine, map_folder=map_folder)
     with progress.stage("Evaluating"):
         evaluation, unknown = evaluate_case(
             case.matched,
@@ -258,7 +260,11 @@ def _leave_evidence(
 
 
 def make_case(
-    loaded: LoadedModel, table: Path, choices: AuditChoices, progress: Progress, engine: Engine | None
+    loaded: LoadedModel,
+    table: Path | MemoryFile,
+    choices: AuditChoices,
+    progress: Progress,
+    engine: Engine | None,
 ) -> tuple[Case, Any, Any]:
     """Bring a model and a table together.
 
@@ -352,7 +358,8 @@ def _asked(
     )
 
 
-def _check(choices: AuditChoices, outputs: Sequence[Path | None], force: bool) -> None:
+def check_choices(choices: AuditChoices) -> None:
+    """Raise where choices are missing or do not go together, before anything is read."""
     parse_budget(choices.eps)
     parse_edits(choices.edit)
     if choices.metric is None and not choices.sensitive:
@@ -365,7 +372,6 @@ def _check(choices: AuditChoices, outputs: Sequence[Path | None], force: bool) -
         raise InputError(
             f"Column {both[0]!r} is both sensitive and immutable, so no twin could differ in it. Choose one."
         )
-    check_outputs(outputs, force=force)
 
 
 def _show(

@@ -118,6 +118,7 @@ def render_html(
     title: str | None = None,
     language: str = "en",
     explore: Mapping[str, Any] | None = None,
+    links: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Return the page of a document that `audit_document` or `comparison_document` made.
 
@@ -131,6 +132,8 @@ def render_html(
         Of the page; columns and values stay as they are.
     explore : dict, optional
         As in `write_html`. With an ``endpoint`` in it the page asks that, and nothing else, about rows.
+    links : sequence of (str, str)
+        Words and addresses of pages beside it, where a server has some.
 
     Returns
     -------
@@ -158,6 +161,7 @@ def render_html(
         document=document,
         title=heading,
         language=language,
+        links=links,
         version=__version__,
         policy=_policy(script, asks=explore is not None and explore.get("endpoint") is not None),
         css=markup(_asset("page.css") + ("" if explore is None else _asset("explore.css"))),
