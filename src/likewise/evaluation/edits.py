@@ -6,7 +6,7 @@ import difflib
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,6 +40,9 @@ class Edit:
         The column to edit; its position (an int) in a plain array.
     values : sequence, optional
         The values to try; all those seen in the column by default.
+    consequences : Consequences, optional
+        What changes along with the column: rules and a causal graph, see `likewise.twins.Consequences`. By default
+        nothing does.
 
     Examples
     --------
@@ -49,6 +52,7 @@ class Edit:
 
     column: Any
     values: Sequence[Any] | None = None
+    consequences: Any = field(default=None, repr=False)
 
 
 Variant: TypeAlias = Mapping[str, Any]
