@@ -65,7 +65,9 @@ class AttributeTwins:
             for cell in self.cells_
         ]
         tables = tuple(table.replace(entries) for entries in self.entries_)
-        return MadeTwins(tables, self.variants_, np.stack(own), np.ones((len(tables), table.n_rows), dtype=bool))
+        return MadeTwins(
+            tables, self.variants_, np.stack(own), np.ones((len(tables), table.n_rows), dtype=bool)
+        )
 
 
 def _same(column: Any, value: Any) -> Any:

@@ -6,6 +6,7 @@ rank of a person is taken in a distribution they had no part in, and it is the s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -273,8 +274,12 @@ def fit_numbers(
     # The logarithm of |z| has a heavy left tail; people exactly on the line must not rule it.
     size = np.log(np.maximum(np.abs(left), 1e-2 * spread))
     usual = float(size.mean())
-    few = Boosting(max(10, boosting.n_iter // 2), boosting.learning_rate, 6, 3 * boosting.min_leaf, boosting.folds)
-    scale, sure, _ = _grown(causes, [size - usual] * boosting.folds, size - usual, fold, categorical, few, seed)
+    few = Boosting(
+        max(10, boosting.n_iter // 2), boosting.learning_rate, 6, 3 * boosting.min_leaf, boosting.folds
+    )
+    scale, sure, _ = _grown(
+        causes, [size - usual] * boosting.folds, size - usual, fold, categorical, few, seed
+    )
     parts = (tuple(line), tuple(location), tuple(scale), (worth, sure))
     mu, sigma = NumberModel(*parts, np.zeros((n_groups, 2)), design, usual).place(causes, fold)
     z = (numbers - mu) / sigma
@@ -284,7 +289,7 @@ def fit_numbers(
 
 def _grown(
     causes: FloatArray,
-    goals: list[FloatArray],
+    goals: Sequence[FloatArray],
     truth: FloatArray,
     fold: Ints,
     categorical: Any,

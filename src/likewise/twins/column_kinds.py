@@ -30,7 +30,9 @@ def column_kind(column: pd.Series[Any]) -> Kind:
     >>> column_kind(pd.Series(np.linspace(0, 1, 200)))
     'smooth'
     """
-    numbers = getattr(column.dtype, "kind", "O") in "iuf" and not isinstance(column.dtype, pd.CategoricalDtype)
+    numbers = getattr(column.dtype, "kind", "O") in "iuf" and not isinstance(
+        column.dtype, pd.CategoricalDtype
+    )
     if not numbers:
         return "category"
     counts = column.value_counts()
@@ -83,8 +85,12 @@ class Heaps:
                 some = np.flatnonzero((group == g) & (codes == k))
                 if len(some):
                     # A class that nobody of the group is in borrows the numbers of everybody in it.
-                    known = seen if len(seen) else np.sort(np.concatenate([other[k] for other in self.values]))
-                    found[some] = known[np.minimum((rank[some] * len(known)).astype(np.int64), len(known) - 1)]
+                    known = (
+                        seen if len(seen) else np.sort(np.concatenate([other[k] for other in self.values]))
+                    )
+                    found[some] = known[
+                        np.minimum((rank[some] * len(known)).astype(np.int64), len(known) - 1)
+                    ]
         return found
 
 
@@ -106,7 +112,7 @@ def find_heaps(numbers: FloatArray, group: Ints, n_groups: int) -> Heaps:
         starts = {*values[heap].tolist(), *after[heap].tolist()}
         rest = numbers[~np.isin(numbers, values[heap])]
         pieces = max(2, _CLASSES - int(heap.sum()))
-        cuts = np.quantile(rest, np.linspace(0, 1, pieces + 1)[1:-1], method="higher") if len(rest) else []
+        cuts: Any = np.quantile(rest, np.linspace(0, 1, pieces + 1)[1:-1], method="higher") if len(rest) else []
         starts |= set(np.asarray(cuts).tolist())
     least = max(5, round(0.005 * len(numbers)))
     edges: list[float] = []
@@ -121,6 +127,7 @@ def find_heaps(numbers: FloatArray, group: Ints, n_groups: int) -> Heaps:
     cut = np.asarray(edges, dtype=float)
     codes = np.searchsorted(cut, numbers, side="right")
     seen = tuple(
-        tuple(np.sort(numbers[(group == g) & (codes == k)]) for k in range(len(cut) + 1)) for g in range(n_groups)
+        tuple(np.sort(numbers[(group == g) & (codes == k)]) for k in range(len(cut) + 1))
+        for g in range(n_groups)
     )
     return Heaps(cut, seen)

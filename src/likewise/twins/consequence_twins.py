@@ -8,7 +8,6 @@ and N. Meinshausen, Fair Data Adaptation with Quantile Preservation, JMLR 21, 20
 
 from __future__ import annotations
 
-
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -25,6 +24,7 @@ from likewise.twins.graphs import ColumnGraph, read_graph
 from likewise.twins.learned_rules import LearnedRules, learn_rules
 from likewise.twins.moved_columns import CauseCodes, MovedColumn, fit_column
 from likewise.twins.person_keys import fold_of, position_of, row_keys
+from likewise.twins.row_writing import put_rows
 from likewise.twins.rules import Rules, read_rules
 
 __all__ = ["ConsequenceTwins", "Consequences"]
@@ -184,6 +184,16 @@ class ConsequenceTwins:
         }
         return self
 
+    def anew(self) -> ConsequenceTwins:
+        """Return a maker with the same choices that has learned nothing."""
+        return ConsequenceTwins(
+            self.edit,
+            graph=self.graph,
+            rules=self.rules,
+            boosting=self.boosting,
+            random_state=self.random_state,
+        )
+
     def make(self, people: Any) -> MadeTwins:
         """Return everybody in every group; people of a group are themselves in it.
 
@@ -210,7 +220,7 @@ class ConsequenceTwins:
                 wrong = self.rules_.broken(twins)
                 broken[number, concerned] = wrong
                 twins = _back(twins, frame.iloc[concerned], wrong)
-                edited = _put(frame, twins, concerned)
+                edited = put_rows(frame, twins, concerned)
             else:
                 edited = frame
             tables.append(edited)
@@ -229,7 +239,9 @@ class ConsequenceTwins:
             mapped = name in self.rules_.mapped
             position = position_of(position_keys, name, self.random_state)
             # A column with a map has followed the attribute already: what is left is to follow its other causes.
-            start = own.assign(**{self.attribute: edited[self.attribute], name: twins[name]}) if mapped else own
+            start = (
+                own.assign(**{self.attribute: edited[self.attribute], name: twins[name]}) if mapped else own
+            )
             moved = column.move(start, twins, to if mapped else group, to, fold, position, self.codes_)
             twins = twins.assign(**{name: moved})
         return twins
@@ -288,16 +300,4 @@ def _back(twins: pd.DataFrame, own: pd.DataFrame, wrong: Any) -> pd.DataFrame:
     """Twins that are no people give way to the person, as a filler that nobody compares."""
     if not wrong.any():
         return twins
-    return _put(twins, own.iloc[np.flatnonzero(wrong)], np.flatnonzero(wrong))
-
-
-def _put(frame: pd.DataFrame, rows: pd.DataFrame, at: Any) -> pd.DataFrame:
-    """The frame with some rows replaced, column by column, dtypes kept."""
-    changed: dict[str, Any] = {}
-    for name in frame.columns:
-        column = frame[name].array.copy()
-        column[at] = rows[name].array
-        changed[name] = column
-    return pd.DataFrame(changed, index=frame.index, columns=frame.columns)
-
-
+    return put_rows(twins, own.iloc[np.flatnonzero(wrong)], np.flatnonzero(wrong))

@@ -65,9 +65,7 @@ def couple_categories(p: FloatArray, q: FloatArray, code: Ints, position: FloatA
     return out
 
 
-def couple_ordered(
-    p: FloatArray, q: FloatArray, code: Ints, position: FloatArray
-) -> tuple[Ints, FloatArray]:
+def couple_ordered(p: FloatArray, q: FloatArray, code: Ints, position: FloatArray) -> tuple[Ints, FloatArray]:
     """Move ordered classes from p to q keeping the rank; `position` is the rank inside the own class.
 
     Returns

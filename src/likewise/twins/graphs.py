@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,7 +60,9 @@ class ColumnGraph:
         while len(placed) < len(names):
             free = [n for n in names if n not in placed and all(p in placed for p in self.parents(n))]
             if not free:
-                raise InputError(f"graph: has a cycle: {' -> '.join(self._cycle(names, placed))}. Remove one of its arrows.")
+                raise InputError(
+                    f"graph: has a cycle: {' -> '.join(self._cycle(names, placed))}. Remove one of its arrows."
+                )
             placed += free
         return tuple(placed)
 
@@ -130,7 +133,9 @@ def _text(graph: str | Path, owner: str) -> str:
     try:
         return Path(graph).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{owner}: cannot read the graph {str(graph)!r}: {error}. Pass a DOT file or DOT text.") from error
+        raise InputError(
+            f"{owner}: cannot read the graph {str(graph)!r}: {error}. Pass a DOT file or DOT text."
+        ) from error
 
 
 def _bad(owner: str, got: object) -> InputError:
@@ -166,7 +171,9 @@ def parse_dot(text: str, *, owner: str = "graph") -> tuple[Edge, ...]:
     tokens = list(_tokens(text, owner))
     words = [word for kind, word in tokens[:3] if kind == "word"]
     if words and words[0].lower() == "graph" and ("mark", "{") in tokens[:3]:
-        raise InputError(f"{owner}: the DOT text is an undirected graph. Write digraph {{ cause -> effect }}.")
+        raise InputError(
+            f"{owner}: the DOT text is an undirected graph. Write digraph {{ cause -> effect }}."
+        )
     start = next((i for i, t in enumerate(tokens) if t == ("mark", "{")), None)
     if words and words[0].lower() in ("digraph", "strict") and start is not None:
         if tokens[-1] != ("mark", "}"):
@@ -175,7 +182,7 @@ def parse_dot(text: str, *, owner: str = "graph") -> tuple[Edge, ...]:
     edges: list[Edge] = []
     for statement in _statements(tokens, owner):
         groups = _groups(statement, owner)
-        for causes, effects in zip(groups, groups[1:], strict=False):
+        for causes, effects in itertools.pairwise(groups):
             edges += [(cause, effect) for cause in causes for effect in effects]
     return tuple(edges)
 
@@ -189,7 +196,9 @@ def _tokens(text: str, owner: str) -> Iterator[Token]:
     while text[at:].strip():
         found = _TOKEN.match(text, at)
         if found is None:
-            raise InputError(f"{owner}: the DOT text cannot be read at {text[at : at + 30].strip()!r}. Write a -> b;")
+            raise InputError(
+                f"{owner}: the DOT text cannot be read at {text[at : at + 30].strip()!r}. Write a -> b;"
+            )
         at = found.end()
         quoted, arrow, mark, word = found.groups()
         if arrow == "--":

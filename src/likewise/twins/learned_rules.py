@@ -129,24 +129,34 @@ def learn_rules(
         counts = pd.crosstab(frame[attribute], frame[column])
         expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(int(counts.to_numpy().sum()), 1)
         rare = (counts.to_numpy() <= max_seen * expected) & (expected >= min_expected)
-        for s, v in zip(*np.nonzero(rare), strict=True):
-            allowed = [counts.columns[w] for w in np.flatnonzero(~rare[s] & (counts.to_numpy()[s] > 0))]
+        for s, v in np.argwhere(rare).tolist():
+            allowed = list(counts.columns[~rare[s] & (counts.to_numpy()[s] > 0)])
             value, other = counts.index[s], counts.columns[v]
             others = [name for name in categories if name != column]
             becomes = _counterpart(frame, attribute, value, column, other, allowed, others)
             found.append(
-                SeenRule(attribute, value, column, other, int(counts.iloc[s, v]), float(expected[s, v]), becomes)
+                SeenRule(
+                    attribute, value, column, other, int(counts.iloc[s, v]), float(expected[s, v]), becomes
+                )
             )
     return LearnedRules(tuple(found), len(frame))
 
 
 def _is_category(column: pd.Series[Any]) -> bool:
-    numbers = getattr(column.dtype, "kind", "O") in "iufM" and not isinstance(column.dtype, pd.CategoricalDtype)
+    numbers = getattr(column.dtype, "kind", "O") in "iufM" and not isinstance(
+        column.dtype, pd.CategoricalDtype
+    )
     return not numbers and column.nunique() <= MAX_VALUES
 
 
 def _counterpart(
-    frame: pd.DataFrame, attribute: str, value: Any, column: str, other: Any, allowed: list[Any], others: list[Any]
+    frame: pd.DataFrame,
+    attribute: str,
+    value: Any,
+    column: str,
+    other: Any,
+    allowed: list[Any],
+    others: list[Any],
 ) -> Any:
     """The value most alike: whose people are spread over the other columns most as those of `other` are."""
     if not allowed:

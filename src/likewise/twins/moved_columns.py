@@ -223,7 +223,8 @@ def fit_column(
     numbers = value[known]
     whole = bool((numbers == np.rint(numbers)).all())
     labels: tuple[Any, ...] = ()
-    heaps, model = None, None
+    heaps: Heaps | None = None
+    model: ClassModel | NumberModel
     if kind == "smooth":
         model = fit_numbers(causes, numbers, own, fold[known], **shared)
     else:

@@ -29,7 +29,9 @@ def row_keys(frame: pd.DataFrame, columns: Sequence[str]) -> Keys:
     keys = np.zeros(len(frame), dtype=np.uint64)
     for name in columns:
         column = frame[name]
-        numbers = getattr(column.dtype, "kind", "O") in "iufb" and not isinstance(column.dtype, pd.CategoricalDtype)
+        numbers = getattr(column.dtype, "kind", "O") in "iufb" and not isinstance(
+            column.dtype, pd.CategoricalDtype
+        )
         # 30 and 30.0 are one value, whatever library read the table.
         values = column.astype(float) if numbers else column.astype(object).astype(str)
         hashed = pd.util.hash_array(np.asarray(values, dtype=float if numbers else object))

@@ -133,7 +133,8 @@ class Rules:
     def broken(self, table: pd.DataFrame) -> Mask:
         """Whether each row breaks an implication or is forbidden, (n,)."""
         found = np.zeros(len(table), dtype=bool)
-        for rule in (*self.implications, *self.forbidden):
+        checks: list[Implication | Forbidden] = [*self.implications, *self.forbidden]
+        for rule in checks:
             found |= rule.broken(table)
         return found
 
@@ -183,7 +184,9 @@ def read_rules(rules: Any, *, owner: str) -> Rules:
         )
     unknown = [key for key in rules if key not in ("map", "implies", "forbid")]
     if unknown:
-        raise bad_parameter(owner, "rules", allowed="the parts 'map', 'implies' and 'forbid'", got=repr(unknown[0]))
+        raise bad_parameter(
+            owner, "rules", allowed="the parts 'map', 'implies' and 'forbid'", got=repr(unknown[0])
+        )
     return Rules(
         tuple(_map(part, owner) for part in _list(rules, "map", owner)),
         tuple(
@@ -199,7 +202,9 @@ def _from_file(path: Path, owner: str) -> Mapping[str, Any]:
         with path.open("rb") as file:
             return tomllib.load(file)
     except OSError as error:
-        raise InputError(f"{owner}: cannot read the rules {str(path)!r}: {error.strerror or error}.") from error
+        raise InputError(
+            f"{owner}: cannot read the rules {str(path)!r}: {error.strerror or error}."
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{owner}: the rules {str(path)!r} are no TOML: {error}.") from error
 
@@ -211,7 +216,9 @@ def _list(rules: Mapping[str, Any], name: str, owner: str) -> Sequence[Mapping[s
     parts = list(found)
     wrong = [part for part in parts if not isinstance(part, Mapping)]
     if wrong:
-        raise bad_parameter(owner, "rules", allowed=f"a list of tables as {name!r} ([[{name}]])", got=wrong[0])
+        raise bad_parameter(
+            owner, "rules", allowed=f"a list of tables as {name!r} ([[{name}]])", got=wrong[0]
+        )
     return parts
 
 
