@@ -23,7 +23,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 import likewise as lw
 from likewise.evaluation import Edit, correspondence_study
-from likewise.twins import Consequences, ConsequenceTwins, MatchedTwins, twin_study
+from likewise.twins import Boosting, Consequences, ConsequenceTwins, MatchedTwins, twin_study
 
 # The arrows and the rule of relfair 0.1.0's experiments/adult/config.py, and German's.
 ADULT = {
@@ -144,7 +144,7 @@ def coverage(runs: int, n: int, refits: int) -> None:
         for run in range(runs):
             drawn, _ = planted(n, run, linear)
             study = twin_study(lends, drawn, "sex", questions=["consequences"],
-                               consequences=Consequences(graph=PLANTED), refits=refits, random_state=run)  # fmt: skip
+                               consequences=Consequences(graph=PLANTED, boosting=Boosting(n_iter=20)), refits=refits, random_state=run)  # fmt: skip
             effect = study["consequences"].effects[0]
             inside += effect.low <= truth <= effect.high
             width.append(effect.high - effect.low)

@@ -6,6 +6,7 @@ edited one, or look for a real person of the other group. Studies, audits and tr
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, runtime_checkable
@@ -16,7 +17,7 @@ import pandas as pd
 from likewise.core.errors import InputError
 from likewise.evaluation.edits import Edit
 
-__all__ = ["MadeTwins", "TwinMaker", "made_twins", "maker_of"]
+__all__ = ["MadeTwins", "TwinMaker", "made_twins", "maker_of", "ready_maker"]
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -75,6 +76,11 @@ class TwinMaker(Protocol):
         """Whether `fit` was called."""
         ...
 
+    @property
+    def n_variants(self) -> int:
+        """How many variants everybody has, themselves included; known once fitted."""
+        ...
+
     def fit(self, people: Any) -> Self:
         """Learn what twins need from a table of people."""
         ...
@@ -112,6 +118,24 @@ def maker_of(edits: Any, *, owner: str) -> TwinMaker | None:
     return made
 
 
+def ready_maker(edits: Any, people: Any, *, owner: str) -> TwinMaker | None:
+    """Return the fitted maker that edits stand for, or None; what was passed unfitted stays so, a copy is fitted.
+
+    Parameters
+    ----------
+    edits : object
+        As in `maker_of`.
+    people : DataFrame
+        What an unfitted maker learns from.
+    owner : str
+        For error messages.
+    """
+    maker = maker_of(edits, owner=owner)
+    if maker is None or maker.fitted:
+        return maker
+    return copy.deepcopy(maker).fit(people)
+
+
 def made_twins(maker: TwinMaker, people: Any) -> MadeTwins:
     """Return the twins of people by a maker, which is fitted on them first where it is not yet."""
-    return (maker if maker.fitted else maker.fit(people)).make(people)
+    return (maker if maker.fitted else copy.deepcopy(maker).fit(people)).make(people)

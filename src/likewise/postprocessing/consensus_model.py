@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,11 @@ import pandas as pd
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
 from likewise.core.frames import is_frame, to_pandas
+from likewise.evaluation.twin_makers import TwinMaker
 from likewise.evaluation.twins import TwinFactor, canonical_rows, twin_tables
 from likewise.models.model import Model
 from likewise.postprocessing.consensus import How, consensus
+from likewise.twins.orbits import circle_rows
 
 __all__ = ["ConsensusModel", "as_named_frame"]
 
@@ -30,6 +32,8 @@ class ConsensusModel(Model):
     how : {"mean", "margin", "median", "worst"}
     favourable : object, optional
         The class that is good to get, for "worst"; the last one by default.
+    maker : TwinMaker, optional
+        Makes the twins, in place of factors.
 
     Examples
     --------
@@ -42,7 +46,13 @@ class ConsensusModel(Model):
     """
 
     def __init__(
-        self, inner: Model, factors: Sequence[TwinFactor], how: How, *, favourable: Any = None
+        self,
+        inner: Model,
+        factors: Sequence[TwinFactor],
+        how: How,
+        *,
+        favourable: Any = None,
+        maker: TwinMaker | None = None,
     ) -> None:
         as_probabilities = inner.output_kind == "scores" and inner.loss.wants == "probabilities"
         super().__init__(
@@ -56,6 +66,7 @@ class ConsensusModel(Model):
             batch_rows=65536,
         )
         self.inner, self.factors, self.how, self.favourable = inner, tuple(factors), how, favourable
+        self.maker = maker
 
     def _rows(self, X: Any) -> Any:
         # Frames stay frames: the factors' columns have names, and the inner model picks and checks its own.
@@ -68,19 +79,22 @@ class ConsensusModel(Model):
 
     def _answer(self, rows: Any) -> FloatArray:
         frame = as_named_frame(rows, self.feature_names)
-        canonical = canonical_rows(frame, self.factors, owner="TwinConsensus")
-        same = [c for factor in self.factors if factor.everybody for c in factor.columns]
-        first, place = _distinct(canonical.drop(columns=same))
-        people = frame.iloc[first]
+        first, place, twins = self._twins(frame) if self.maker is None else _made(frame, self.maker)
         plain = not isinstance(rows, pd.DataFrame)
         asked = self.inner.predict_proba if self._softens else self.inner.outputs
-        twins = twin_tables(people, self.factors, owner="TwinConsensus")
         outputs = np.stack([asked(table.to_numpy() if plain else table) for table in twins])
         if self._classes is None:
             self._classes = self.inner.known_classes
         probabilities = self.output_kind == "probabilities"
         agreed = consensus(outputs, self.how, probabilities=probabilities, favourable=self._favourable())
         return np.asarray(agreed[place])
+
+    def _twins(self, frame: pd.DataFrame) -> tuple[Any, Any, Iterable[pd.DataFrame]]:
+        """Positions of people who are nobody else's twin here, whose twin everybody is, and all twins of the former."""
+        canonical = canonical_rows(frame, self.factors, owner="TwinConsensus")
+        same = [c for factor in self.factors if factor.everybody for c in factor.columns]
+        first, place = _distinct(canonical.drop(columns=same))
+        return first, place, twin_tables(frame.iloc[first], self.factors, owner="TwinConsensus")
 
     @property
     def _softens(self) -> bool:
@@ -96,6 +110,13 @@ class ConsensusModel(Model):
                 f"got {self.favourable!r}."
             )
         return int(found[0])
+
+
+def _made(frame: pd.DataFrame, maker: TwinMaker) -> tuple[Any, Any, Iterable[pd.DataFrame]]:
+    """As `ConsensusModel._twins`, with twins that a maker makes of the circle that everybody ends in."""
+    rows = circle_rows(maker, frame.reset_index(drop=True))
+    first, place = _distinct(rows)
+    return first, place, maker.make(rows.iloc[first]).tables
 
 
 def as_named_frame(rows: Any, names: Sequence[str] | None) -> pd.DataFrame:

@@ -40,6 +40,11 @@ class AttributeTwins:
         """Whether `fit` was called."""
         return hasattr(self, "variants_")
 
+    @property
+    def n_variants(self) -> int:
+        """How many variants everybody has."""
+        return len(self.variants_)
+
     def fit(self, people: Any) -> Self:
         """Look up the values of the edited columns."""
         owner = type(self).__name__

@@ -115,7 +115,7 @@ def with_refits(
 ) -> TwinAnswer:
     """Return an answer with intervals from people drawn anew and consequences learned anew.
 
-    They are the estimate ± z times the standard deviation over the refits (bootstrap, normal).
+    They are the estimate ± t times the standard deviation over the refits (a bootstrap).
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def with_refits(
     choices : StudyChoices
     rng : Generator
     """
-    from scipy.special import ndtri
+    from scipy.special import stdtrit
 
     draws: list[list[float]] = []
     for _ in range(choices.refits):
@@ -151,7 +151,8 @@ def with_refits(
                 *(float(found.change[mine].mean()) for mine in groups),
             ]
         )
-    reach = float(ndtri((1 + choices.confidence) / 2)) * np.std(draws, axis=0, ddof=1)
+    # Few refits know the deviation poorly: Student's t with one degree less than there are.
+    reach = float(stdtrit(choices.refits - 1, (1 + choices.confidence) / 2)) * np.std(draws, axis=0, ddof=1)
     k, m = len(answer.effects), len(answer.groups)
     groups_now = tuple(
         replace(
@@ -166,7 +167,7 @@ def with_refits(
         changed=_around(answer.changed, reach[0], True),
         effects=tuple(_around(e, reach[1 + i]) for i, e in enumerate(answer.effects)),
         groups=groups_now,
-        interval=f"intervals: normal over {choices.refits} refits, which include what is not known of the consequences",
+        interval=f"intervals: Student's t over {choices.refits} refits, which include what is not known of the consequences",
     )
 
 

@@ -143,6 +143,11 @@ class ConsequenceTwins:
         """Whether `fit` was called."""
         return hasattr(self, "columns_")
 
+    @property
+    def n_variants(self) -> int:
+        """How many variants everybody has."""
+        return len(self.values_)
+
     def fit(self, people: Any) -> Self:
         """Learn the conditional distributions of all columns that follow.
 

@@ -95,6 +95,11 @@ class MatchedTwins:
         """Whether `fit` was called."""
         return hasattr(self, "places_")
 
+    @property
+    def n_variants(self) -> int:
+        """How many variants everybody has."""
+        return self.k * len(self.values_)
+
     def fit(self, people: Any) -> Self:
         """Take these people as those that others are compared with, and learn the metric if need be."""
         owner = type(self).__name__

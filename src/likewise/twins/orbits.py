@@ -67,9 +67,8 @@ def circle_tables(maker: TwinMaker, people: pd.DataFrame) -> tuple[pd.DataFrame,
 
 def _around(maker: TwinMaker, rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of the first group, sent through every other group and back."""
-    n_groups = len(maker.make(rows.iloc[:1]).tables)
     now = rows
-    for group in (*range(1, n_groups), 0):
+    for group in (*range(1, maker.n_variants), 0):
         now = maker.make(now).tables[group]
     return now
 

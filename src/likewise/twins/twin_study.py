@@ -182,6 +182,8 @@ def twin_study(
     check_model(model, owner=owner)
     check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
     check_integer(refits, owner=owner, name="refits", low=0)
+    if refits == 1:
+        raise bad_parameter(owner, "refits", allowed="0, or 2 and more", got=refits)
     if implausible not in ("keep", "drop"):
         raise bad_parameter(owner, "implausible", allowed="'keep' or 'drop'", got=implausible)
     frame = to_pandas(people, owner=owner, name="people").reset_index(drop=True)
