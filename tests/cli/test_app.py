@@ -38,6 +38,7 @@ def test_help_lists_the_verbs_without_torch():
         "audit",
         "audit-scores",
         "audit-texts",
+        "replay",
         "verify",
         "train",
         "improve",

@@ -80,7 +80,7 @@ def test_a_proved_verdict_is_on_the_page_and_in_the_file(result, tmp_path):
     write_json(fair, tmp_path / "audit.json")
     document = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
     jsonschema.validate(document, json_schema())
-    assert document["schema_version"] == 3
+    assert document["schema_version"] == 4
     assert document["verdict"]["words"] == "fair (proved)"
     assert [one["upper"] for one in document["certificate"]["brackets"] if one["quantity"] == "gap"] == [0.0]
 

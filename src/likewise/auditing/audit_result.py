@@ -12,6 +12,7 @@ from likewise.auditing.claims.bracket import Bracket, Bracketed
 from likewise.auditing.claims.certificate import Bound, Certificate
 from likewise.auditing.claims.confidence_interval import ConfidenceInterval
 from likewise.auditing.claims.significance import TestResult
+from likewise.auditing.people.sensitive_twins import ChangedGroup, ChangedPerson
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.auditing.search.contract import Status
 from likewise.auditing.support.dual_curve import DualCurve
@@ -38,6 +39,10 @@ class SensitiveAnswer:
         Share of people of whom some such twin is decided differently; None for a regression, which decides nothing.
     changed_interval : tuple of float or None
         Of the population's, exact.
+    groups : tuple of ChangedGroup
+        How many change, by value of each such column and by decision; empty for a regression.
+    example : ChangedPerson or None
+        One of those who change: of the group in which that happens most, the most telling.
     """
 
     columns: tuple[str, ...]
@@ -45,6 +50,8 @@ class SensitiveAnswer:
     gap_interval: tuple[float, float]
     changed: float | None
     changed_interval: tuple[float, float] | None
+    groups: tuple[ChangedGroup, ...] = ()
+    example: ChangedPerson | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from likewise.fair_metrics import FairMetric
     from likewise.models.model_files import LoadedModel
 
-__all__ = ["command"]
+__all__ = ["REPEATED", "AuditChoices", "Audited", "Trusted", "command", "load", "run_audit"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,10 @@ class AuditChoices:
     sample: int | None
     model_takes: str
     tolerance: float
+
+
+# Parameters that a repetition takes over. None of them lets a file run code or opens a connection.
+REPEATED = tuple(field.name for field in fields(AuditChoices) if field.name != "reading")
 
 
 @click.command(
@@ -75,7 +79,7 @@ class AuditChoices:
     help="Whether the model takes the table itself or encoded numbers, where that cannot be seen.",
 )
 @options(
-    "diagnose", "json", "html", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle", "trust", "trust_type",
+    "diagnose", "json", "html", "evidence", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle", "trust", "trust_type",
     "quiet", "force", "config",
 )  # fmt: skip
 def command(
@@ -83,6 +87,7 @@ def command(
     table: Path,
     json_file: str | None,
     html_file: Path | None,
+    evidence_folder: Path | None,
     map_folder: Path | None,
     engine: str,
     scheduler: str | None,
@@ -105,19 +110,85 @@ def command(
     choices = AuditChoices(**given)
     _check(choices, [html_file, None if json_file in (None, "-") else Path(str(json_file))], force)
     check_engine(engine, scheduler, workers, map_folder)
-    from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
-    from likewise.cli.gaps_of_people import with_gaps
+    if evidence_folder is not None:
+        from likewise.report.evidence.evidence_folder import check_folder
+
+        check_folder(evidence_folder, overwrite=force)
     from likewise.cli.stage_progress import Progress
-    from likewise.models.model_files import read_model
 
     progress = Progress(quiet)
-    with progress.stage(f"Loading {model}"):
-        loaded = read_model(model, allow_pickle=allow_pickle, trusted=trust_type, trust=trust)
+    trusted = Trusted(allow_pickle, trust, tuple(trust_type))
+    loaded = load(model, trusted, progress)
     with open_engine(engine, scheduler, workers, map_folder, progress) as runner:
-        with progress.stage(f"Reading {table.name}"):
-            case, people, labels = make_case(loaded, table, choices, progress, runner)
-        with progress.stage("Auditing", spinner=False):
-            result = solve_case(case, progress=progress.shown, engine=runner, map_folder=map_folder)
+        audited = run_audit(loaded, table, choices, progress, runner, map_folder, diagnose=diagnose)
+    _show(audited.result, audited.extras, json_file, html_file, name=model, quiet=quiet, force=force)
+    silent = quiet or json_file == "-"
+    if map_folder is not None and not silent:
+        click.echo(f"Wrote {map_folder}")
+    if evidence_folder is not None:
+        _leave_evidence(audited, evidence_folder, model, table, force=force)
+        if not silent:
+            click.echo(f"Wrote {evidence_folder}")
+    _judge(audited.result)
+
+
+@dataclass(frozen=True)
+class Trusted:
+    """What the user lets a model file do; see the options."""
+
+    allow_pickle: bool = False
+    trust: bool = False
+    types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """An audit that has been run.
+
+    Parameters
+    ----------
+    result : AuditResult
+    extras : dict
+        What stands beside it: its evaluation, and what the metric hides.
+    case : Case
+    people : DataFrame
+        Those in memory.
+    """
+
+    result: AuditResult
+    extras: dict[str, Any]
+    case: Case
+    people: Any
+
+
+def load(model: str, trusted: Trusted, progress: Progress) -> LoadedModel:
+    """Load a model file, as far as the user trusts it."""
+    from likewise.models.model_files import read_model
+
+    with progress.stage(f"Loading {model}"):
+        return read_model(
+            model, allow_pickle=trusted.allow_pickle, trusted=trusted.types, trust=trusted.trust
+        )
+
+
+def run_audit(
+    loaded: LoadedModel,
+    table: Path,
+    choices: AuditChoices,
+    progress: Progress,
+    engine: Engine | None = None,
+    map_folder: Path | None = None,
+    *,
+    diagnose: bool = False,
+) -> Audited:
+    """Read a table, audit a model and evaluate it: what `likewise audit` and `likewise replay` do."""
+    from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
+    from likewise.cli.gaps_of_people import with_gaps
+
+    with progress.stage(f"Reading {table.name}"):
+        case, people, labels = make_case(loaded, table, choices, progress, engine)
+    with progress.stage("Auditing", spinner=False):
+        result = solve_case(case, progress=progress.shown, engine=engine, map_folder=map_folder)
     with progress.stage("Evaluating"):
         evaluation, unknown = evaluate_case(
             case.matched,
@@ -138,11 +209,30 @@ def command(
         progress.note(
             f"{apart:.1%} of the people are predicted more than {choices.tolerance:g} from a free twin."
         )
-    extras = {"evaluation": evaluation, "diagnoses": found}
-    _show(result, extras, json_file, html_file, name=model, quiet=quiet, force=force)
-    if map_folder is not None and not quiet and json_file != "-":
-        click.echo(f"Wrote {map_folder}")
-    _judge(result)
+    return Audited(result, {"evaluation": evaluation, "diagnoses": found}, case, people)
+
+
+def _leave_evidence(audited: Audited, folder: Path, model: str, table: Path, *, force: bool) -> None:
+    from likewise.cli.impact_of_case import impact_of_case
+    from likewise.cli.recorded_run import inputs_of, recorded_options
+    from likewise.report.evidence import write_evidence
+    from likewise.report.provenance import Provenance
+
+    context = click.get_current_context()
+    options = recorded_options(context.command, context.params, REPEATED)
+    impact, notes = impact_of_case(audited.case, audited.people)
+    write_evidence(
+        audited.result,
+        folder,
+        name=model,
+        evaluation=audited.extras["evaluation"],
+        impact=impact,
+        impact_notes=notes,
+        options=options,
+        inputs=inputs_of(model, table, options),
+        provenance=Provenance.now(tables=[table], models=[model], seed=context.params["seed"]),
+        overwrite=force,
+    )
 
 
 def make_case(
@@ -212,6 +302,7 @@ def make_case(
         choices.seed,
         choices.budget,
         settled.gaps,
+        source.frame[list(choices.sensitive)],
     )
     return case, settled.frame, source.labels
 

@@ -64,6 +64,8 @@ class Case:
         As the options say.
     gaps : MissingCells or None
         How missing cells of the frame were filled and marked, where they were.
+    told : DataFrame or None
+        The sensitive columns of the people in memory as the table has them, gaps included.
     """
 
     matched: Matched
@@ -79,6 +81,7 @@ class Case:
     seed: int = 0
     budget: float | None = None
     gaps: MissingCells | None = None
+    told: pd.DataFrame | None = None
 
 
 def call_classes(matched: Matched, values: Any, positive: str | None) -> Matched:

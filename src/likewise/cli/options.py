@@ -92,6 +92,14 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     "html": click.option(
         "--html", "html_file", type=_FILE, help="Write the page here: one file, no network."
     ),
+    "evidence": click.option(
+        "--evidence",
+        "evidence_folder",
+        type=_FILE,
+        metavar="DIR",
+        help="Write evidence for others to this new folder: model card, JUnit, SARIF, CSV tables, impact ratios, and "
+        "evidence.json, which `likewise replay` repeats.",
+    ),
     "seed": click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
     "sample": click.option(
         "--sample", type=click.IntRange(min=2), help="Take so many people at random instead of all."

@@ -17,6 +17,13 @@ from likewise.evaluation.correspondence import (
 )
 from likewise.evaluation.edits import Edit
 from likewise.evaluation.group_gaps import GroupGaps, group_gaps, group_gaps_by_attribute
+from likewise.evaluation.impact_ratios import (
+    CategoryRate,
+    ImpactTable,
+    above_median,
+    impact_ratios,
+    impact_tables,
+)
 from likewise.evaluation.measures import Interval, Measure
 from likewise.evaluation.proportions import proportion_interval
 from likewise.evaluation.sentiment import (
@@ -28,13 +35,16 @@ from likewise.evaluation.sentiment import (
 from likewise.evaluation.summary import Evaluation, evaluate
 
 __all__ = [
+    "CategoryRate",
     "CorrespondenceStudy",
     "Edit",
     "Evaluation",
     "GroupGaps",
+    "ImpactTable",
     "Interval",
     "Measure",
     "SentimentGaps",
+    "above_median",
     "accuracy",
     "accuracy_interval",
     "balanced_accuracy",
@@ -46,6 +56,8 @@ __all__ = [
     "gender_race_consistency",
     "group_gaps",
     "group_gaps_by_attribute",
+    "impact_ratios",
+    "impact_tables",
     "proportion_interval",
     "sentiment_gap",
     "sentiment_gap_interval",

@@ -12,6 +12,7 @@ from likewise.core.lazy import lazy_names
 if TYPE_CHECKING:
     from likewise.report.comparison import Comparison, ComparisonEntry, comparison_document
     from likewise.report.document import audit_document, json_schema, write_json
+    from likewise.report.evidence import read_evidence, write_evidence
     from likewise.report.html import render_html, write_html
     from likewise.report.plots import plot_box, plot_curve, plot_frontier, plot_unfair_map
     from likewise.report.score_report import (
@@ -43,9 +44,11 @@ __all__ = [
     "print_comparison",
     "print_scores",
     "print_verification",
+    "read_evidence",
     "render_html",
     "score_document",
     "verification_document",
+    "write_evidence",
     "write_html",
     "write_json",
     "write_scores_html",
@@ -69,9 +72,11 @@ _HOMES = {
     "print_comparison": "terminal",
     "print_scores": "score_report",
     "print_verification": "verification",
+    "read_evidence": "evidence",
     "render_html": "html",
     "score_document": "score_report",
     "verification_document": "verification",
+    "write_evidence": "evidence",
     "write_html": "html",
     "write_json": "document",
     "write_scores_html": "score_report",

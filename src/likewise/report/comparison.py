@@ -14,8 +14,11 @@ from likewise.core.text import short_number
 from likewise.evaluation import Evaluation
 from likewise.evaluation.measures import Measure
 from likewise.report.document import SCHEMA_VERSION, audit_document
+from likewise.report.first_words import first_words
 from likewise.report.measured import diagnosis_document
+from likewise.report.provenance import Provenance
 from likewise.report.unfair_map_values import MAX_PEOPLE
+from likewise.texts import Said, collect_said
 
 __all__ = ["Comparison", "ComparisonEntry", "comparison_document"]
 
@@ -228,13 +231,14 @@ def comparison_document(
     diagnoses: Sequence[Any] = (),
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
+    provenance: Provenance | None = None,
 ) -> dict[str, Any]:
     """Return a comparison as plain values that follow the published JSON Schema.
 
     Parameters
     ----------
     comparison : Comparison
-    diagnoses, max_people, labels
+    diagnoses, max_people, labels, provenance
         As in `audit_document`.
 
     Returns
@@ -243,9 +247,11 @@ def comparison_document(
         Of kind ``"likewise.report.comparison"``.
     """
     best = {True: comparison.frontier(pure=True), False: comparison.frontier()}
-    return {
+    document = {
         "kind": "likewise.report.comparison",
         "schema_version": SCHEMA_VERSION,
+        "summary": _summary(comparison, labels),
+        "provenance": None if provenance is None else provenance.document(),
         "sentence": comparison.sentence(),
         "eps": comparison.eps,
         "entries": [
@@ -264,6 +270,26 @@ def comparison_document(
         ],
         "diagnoses": [diagnosis_document(diagnosis) for diagnosis in diagnoses],
     }
+    own = {name: value for name, value in document.items() if name != "entries"}
+    return document | {"said": collect_said(own)}
+
+
+def _summary(comparison: Comparison, labels: Mapping[Any, str] | None) -> dict[str, Any]:
+    """How many decisions change under every model, then what is said first of the one with most."""
+    worst = max(comparison.entries, key=_changed)
+    sentences: list[str] = [
+        Said("first.of_model", name=entry.name, sentence=first_words(entry.audit, labels)[0])
+        for entry in comparison.entries
+    ]
+    more = first_words(worst.audit, labels)[1:]
+    sentences += [Said("first.of_model", name=worst.name, sentence=sentence) for sentence in more]
+    return {"text": " ".join(sentences), "sentences": sentences}
+
+
+def _changed(entry: ComparisonEntry) -> float:
+    only = entry.audit.sensitive
+    share = entry.audit.flipped if only is None else only.changed
+    return entry.audit.pure_gap if share is None else share
 
 
 def _ends(measure: Measure | None, unknown: float) -> tuple[float, float]:

@@ -20,16 +20,19 @@ from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.files import atomic_path
 from likewise.evaluation import Evaluation
+from likewise.report.first_words import summary_document
 from likewise.report.measured import diagnosis_document, evaluation_document
 from likewise.report.plain import plain, plain_number, rounded
+from likewise.report.provenance import Provenance
 from likewise.report.unfair_map_values import MAX_PEOPLE, map_document
+from likewise.texts import collect_said
 
 if TYPE_CHECKING:
     from likewise.report.comparison import Comparison
 
 __all__ = ["SCHEMA_VERSION", "audit_document", "check_target", "document_of", "json_schema", "write_json"]
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 KINDS = ("audit", "comparison")
 
 
@@ -41,6 +44,7 @@ def audit_document(
     diagnoses: Sequence[Any] = (),
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
+    provenance: Provenance | None = None,
 ) -> dict[str, Any]:
     """Return an audit as plain values that follow the published JSON Schema.
 
@@ -57,11 +61,14 @@ def audit_document(
         How many of the most harmed people to list for each of the two maps.
     labels : mapping, optional
         Names of the labels and decisions, such as ``{0: "refused", 1: "granted"}``.
+    provenance : Provenance, optional
+        When, of which files, by which command.
 
     Returns
     -------
     dict
-        Of kind ``"likewise.report.audit"``; see `json_schema`.
+        Of kind ``"likewise.report.audit"``; see `json_schema`. Sentences are English; ``said`` holds what they are
+        made of, so that a page can say them in another language.
 
     Examples
     --------
@@ -87,10 +94,12 @@ def audit_document(
     if result.eps > 0:
         maps.append(("budget", result.eps, result.unfair_map))
     bound = result.certificate.bound
-    return {
+    document = {
         "kind": "likewise.report.audit",
         "schema_version": SCHEMA_VERSION,
+        "summary": summary_document(result, labels),
         "name": None if name is None else str(name),
+        "provenance": None if provenance is None else provenance.document(),
         "verdict": {
             "kind": verdict.kind,
             "title": verdict.title,
@@ -106,7 +115,7 @@ def audit_document(
             "population_bound": None if result.population_bound is None else _claim(result.population_bound),
             "brackets": [_bracket(bracket) for bracket in result.brackets],
         },
-        "assumptions": [str(said) for said in result.assumptions],
+        "assumptions": list(result.assumptions),
         "maps": [
             map_document(found, id=id, eps=eps, max_people=max_people, labels=labels)
             for id, eps, found in maps
@@ -116,13 +125,14 @@ def audit_document(
         "diagnoses": [diagnosis_document(diagnosis) for diagnosis in diagnoses],
         "computed": {
             "status": result.status,
-            "reasons": [str(reason) for reason in result.reasons],
-            "left_out": [str(line) for line in result.left_out],
+            "reasons": list(result.reasons),
+            "left_out": list(result.left_out),
             "search": result.search,
             "settings": plain(result.settings),
             "cpu_seconds": {str(part): float(seconds) for part, seconds in result.timing.items()},
         },
     }
+    return document | {"said": collect_said(document)}
 
 
 def document_of(
@@ -132,13 +142,14 @@ def document_of(
     diagnoses: Sequence[Any] = (),
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
+    provenance: Provenance | None = None,
 ) -> dict[str, Any]:
     """Return the document of an audit or of a comparison.
 
     Parameters
     ----------
     result : AuditResult or Comparison
-    evaluation, diagnoses, max_people, labels
+    evaluation, diagnoses, max_people, labels, provenance
         As in `audit_document`; a comparison brings its own evaluations.
     """
     from likewise.report.comparison import Comparison, comparison_document
@@ -148,13 +159,20 @@ def document_of(
             raise InputError(
                 "report: 'evaluation' goes with one audit. A Comparison has one in each of its entries."
             )
-        return comparison_document(result, diagnoses=diagnoses, max_people=max_people, labels=labels)
+        return comparison_document(
+            result, diagnoses=diagnoses, max_people=max_people, labels=labels, provenance=provenance
+        )
     if not isinstance(result, AuditResult):
         raise bad_parameter(
             "report", "result", allowed="an AuditResult or a Comparison", got=f"a {type(result).__name__}"
         )
     return audit_document(
-        result, evaluation=evaluation, diagnoses=diagnoses, max_people=max_people, labels=labels
+        result,
+        evaluation=evaluation,
+        diagnoses=diagnoses,
+        max_people=max_people,
+        labels=labels,
+        provenance=provenance,
     )
 
 
@@ -166,6 +184,7 @@ def write_json(
     diagnoses: Sequence[Any] = (),
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
+    provenance: Provenance | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write an audit or a comparison as a JSON file, whole or not at all.
@@ -175,14 +194,19 @@ def write_json(
     result : AuditResult or Comparison
     path : path-like
         The file; its folder must exist.
-    evaluation, diagnoses, max_people, labels
+    evaluation, diagnoses, max_people, labels, provenance
         As in `audit_document`.
     overwrite : bool, default=False
         Replace a file that exists.
     """
     target = check_target(path, owner="write_json", overwrite=overwrite)
     document = document_of(
-        result, evaluation=evaluation, diagnoses=diagnoses, max_people=max_people, labels=labels
+        result,
+        evaluation=evaluation,
+        diagnoses=diagnoses,
+        max_people=max_people,
+        labels=labels,
+        provenance=provenance,
     )
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     with atomic_path(target) as temporary:

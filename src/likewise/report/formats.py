@@ -1,47 +1,18 @@
-"""How the page writes numbers: the filters of its templates, pure functions of plain values."""
+"""How the page writes numbers and words: the filters of its templates, made for one language."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from likewise.auditing.claims.bracket import Bracket
-from likewise.core.text import join_words, short_number
+from likewise.texts import Texts
 
-__all__ = ["FILTERS", "compared_measures"]
+__all__ = ["compared_measures", "filters"]
 
-_SETTINGS = {"version": "likewise", "tau": "Test's threshold τ", "sensitive": "Twins exchange"}
-
-
-def _general(value: float) -> str:
-    return f"{value:g}"
-
-
-def _whole(value: int) -> str:
-    return f"{value:,}"
-
-
-def _percent(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.1%}".replace("-", "−")
-
-
-def _percent0(value: float) -> str:
-    return f"{value * 100:g}%"
-
-
-def _times(value: float) -> str:
-    return f"{value:.1f}×"
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.2g} s" if value < 10 else f"{value:,.0f} s"
-
-
-def _p_value(value: float | None) -> str:
-    if value is None:
-        return "p unknown"
-    return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
+_NUMBERS = ("number", "general", "whole", "percent", "percent0", "times", "seconds")
 
 
 def _place(value: float, low: float, high: float) -> str:
@@ -72,34 +43,43 @@ def _tallest(columns: list[dict[str, Any]]) -> float:
     return _largest(value["mean_harm"] for column in columns for value in column["values"])
 
 
-def _words(name: str) -> str:
+def _from_list(texts: Texts, group: str, name: str) -> str | None:
+    """A machine's word as people say it, where the texts know it."""
+    key = f"{group}.{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}"
+    return texts(key) if texts.has(key) else None
+
+
+def _words(texts: Texts, name: str) -> str:
     """A setting's name as words."""
-    if name in _SETTINGS:
-        return _SETTINGS[name]
+    found = _from_list(texts, "setting", name)
+    if found is not None:
+        return found
     text = re.sub(r"[_-]+", " ", name).strip()
     return text[:1].upper() + text[1:]
 
 
-def _setting(value: Any) -> str:
+def _setting(texts: Texts, value: Any) -> str:
     """A setting's value as words."""
-    if value is None:
-        return "none"
+    if value is None or value in ({}, []):
+        return texts("setting_value.none")
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return texts("setting_value.yes") if value else texts("setting_value.no")
     if isinstance(value, float):
-        return f"{value:g}"
+        return texts.number(value, "general")
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_setting(item)}" for key, item in value.items()) or "none"
+        return ", ".join(f"{key} {_setting(texts, item)}" for key, item in value.items())
     if isinstance(value, list):
-        return join_words([_setting(item) for item in value]) or "none"
-    return str(value)
+        return texts.number([_setting(texts, item) for item in value], "list")
+    return _from_list(texts, "setting_value", str(value)) or str(value)
 
 
-def compared_measures(document: dict[str, Any]) -> list[dict[str, Any]]:
+def compared_measures(texts: Texts, document: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the measures of a comparison's document as columns, the best value of each marked.
 
     Parameters
     ----------
+    texts : Texts
+        For their names.
     document : dict
         Of kind ``"likewise.report.comparison"``.
 
@@ -111,18 +91,21 @@ def compared_measures(document: dict[str, Any]) -> list[dict[str, Any]]:
     rows = []
     for entry in document["entries"]:
         audit = entry["audit"]
-        found = {"Gap at ε = 0": audit["numbers"]["pure_gap"]}
+        found = {texts("page.gap_at", eps=0): audit["numbers"]["pure_gap"]}
         if document["eps"] > 0:
-            found[f"Gap at ε = {document['eps']:g}"] = audit["numbers"]["gap"]
+            found[texts("page.gap_at", eps=document["eps"])] = audit["numbers"]["gap"]
+        gaps = len(found)
         measured = audit["evaluation"]["measures"] if audit["evaluation"] else []
         rows.append(found | {measure["name"]: measure for measure in measured})
     names = dict.fromkeys(name for row in rows for name in row)
     return [
         {
-            "name": name.replace(" = ", "\u00a0=\u00a0"),
-            "cells": _with_best([row.get(name) for row in rows], small=name.startswith("Gap")),
+            "name": (name if i < gaps else _measure(texts, name)).replace(" = ", "\u00a0=\u00a0"),
+            "cells": _with_best(
+                [row.get(name) for row in rows], small=i < gaps or name.startswith(("Gap", "gap"))
+            ),
         }
-        for name in names
+        for i, name in enumerate(names)
     ]
 
 
@@ -135,32 +118,53 @@ def _with_best(cells: list[dict[str, Any] | None], *, small: bool) -> list[dict[
     ]
 
 
-def _bracket_words(bracket: dict[str, Any]) -> str:
-    return str(Bracket(**bracket))
+def _measure(texts: Texts, name: str) -> str:
+    return _from_list(texts, "measure", name) or name
 
 
-def _bracket_name(bracket: dict[str, Any]) -> str:
-    name = Bracket(**bracket).name
-    return name[:1].upper() + name[1:]
+def _clock_part(texts: Texts, name: str) -> str:
+    return _from_list(texts, "clock", name) or name
 
 
-FILTERS: dict[str, Callable[..., Any]] = {
-    "number": short_number,
-    "general": _general,
-    "whole": _whole,
-    "percent": _percent,
-    "percent0": _percent0,
-    "times": _times,
-    "seconds": _seconds,
-    "p_value": _p_value,
-    "place": _place,
-    "rest": _rest,
-    "share": _share,
-    "largest": _largest,
-    "tallest": _tallest,
-    "words": _words,
-    "setting": _setting,
-    "compared": compared_measures,
-    "bracket_words": _bracket_words,
-    "bracket_name": _bracket_name,
-}
+def _bracket_words(texts: Texts, document: dict[str, Any]) -> str:
+    bracket = Bracket(**document)
+    form = "percent" if bracket.quantity == "changed" else "number"
+    low = texts.number(bracket.lower, form)
+    if bracket.upper is None:
+        return texts("page.brackets.at_least", low=low)
+    sure = "" if bracket.confidence == 1 else texts("page.brackets.sure", level=bracket.confidence)
+    if bracket.closed:
+        return texts("page.brackets.exactly", low=low, sure=sure)
+    return texts("page.brackets.between", low=low, high=texts.number(bracket.upper, form), sure=sure)
+
+
+def _bracket_name(texts: Texts, document: dict[str, Any]) -> str:
+    return texts(f"page.brackets.name_{document['quantity']}", eps=document["eps"])
+
+
+def filters(texts: Texts, known: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+    """Return the filters of the page's templates.
+
+    Parameters
+    ----------
+    texts : Texts
+        Of the page's language.
+    known : mapping
+        English sentences of the document to their keys and values.
+    """
+    return {
+        **{name: partial(texts.number, form=name) for name in _NUMBERS},
+        "place": _place,
+        "rest": _rest,
+        "share": _share,
+        "largest": _largest,
+        "tallest": _tallest,
+        "said": partial(texts.said, known=known),
+        "words": partial(_words, texts),
+        "setting": partial(_setting, texts),
+        "measure_name": partial(_measure, texts),
+        "clock_part": partial(_clock_part, texts),
+        "compared": partial(compared_measures, texts),
+        "bracket_words": partial(_bracket_words, texts),
+        "bracket_name": partial(_bracket_name, texts),
+    }

@@ -16,8 +16,10 @@ from likewise.core.extras import require
 from likewise.core.files import atomic_path
 from likewise.evaluation import Evaluation
 from likewise.report.document import check_target, document_of
-from likewise.report.formats import FILTERS
+from likewise.report.formats import filters
+from likewise.report.provenance import Provenance
 from likewise.report.unfair_map_values import MAX_PEOPLE
+from likewise.texts import Texts, check_language
 
 if TYPE_CHECKING:
     from likewise.report.comparison import Comparison
@@ -27,11 +29,8 @@ __all__ = ["MAX_BYTES", "render_html", "write_html"]
 # A page above this loads slowly; fewer people are listed then, and the page says how many.
 MAX_BYTES = 1_900_000
 
-_SCRIPTS = ("charts.js", "people.js", "page.js")
-_TITLES = {
-    "likewise.report.audit": "Individual fairness audit",
-    "likewise.report.comparison": "Individual fairness, compared",
-}
+_SCRIPTS = ("texts.js", "charts.js", "people.js", "page.js")
+_TITLES = {"likewise.report.audit": "page.title.audit", "likewise.report.comparison": "page.title.comparison"}
 # What ends a script element or a JavaScript line, written so that JSON readers still see the same text.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
@@ -45,6 +44,8 @@ def write_html(
     diagnoses: Sequence[Any] = (),
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
+    provenance: Provenance | None = None,
+    language: str = "en",
     overwrite: bool = False,
 ) -> None:
     """Write an audit or a comparison as one self-contained page, whole or not at all.
@@ -64,6 +65,10 @@ def write_html(
         How many of the most harmed people to list. Fewer where the page would grow beyond 2 MB.
     labels : mapping, optional
         Names of the labels and decisions, such as ``{0: "refused", 1: "granted"}``.
+    provenance : Provenance, optional
+        When, of which files, by which command; shown at the foot of the page.
+    language : {"en", "de"}, default="en"
+        Of the page; columns and values stay as they are.
     overwrite : bool, default=False
         Replace a file that exists.
 
@@ -86,9 +91,14 @@ def write_html(
     target = check_target(path, owner="write_html", overwrite=overwrite)
     while True:
         document = document_of(
-            result, evaluation=evaluation, diagnoses=diagnoses, max_people=max_people, labels=labels
+            result,
+            evaluation=evaluation,
+            diagnoses=diagnoses,
+            max_people=max_people,
+            labels=labels,
+            provenance=provenance,
         )
-        page = render_html(document, title=title).encode()
+        page = render_html(document, title=title, language=language).encode()
         if len(page) <= MAX_BYTES or max_people <= 10:
             break
         max_people = max(max_people // 2, 10)
@@ -96,7 +106,7 @@ def write_html(
         temporary.write_bytes(page)
 
 
-def render_html(document: Mapping[str, Any], *, title: str | None = None) -> str:
+def render_html(document: Mapping[str, Any], *, title: str | None = None, language: str = "en") -> str:
     """Return the page of a document that `audit_document` or `comparison_document` made.
 
     Parameters
@@ -105,6 +115,8 @@ def render_html(document: Mapping[str, Any], *, title: str | None = None) -> str
         Or the same read back from a JSON file.
     title : str, optional
         Heading of the page.
+    language : {"en", "de"}, default="en"
+        Of the page; columns and values stay as they are.
 
     Returns
     -------
@@ -120,21 +132,37 @@ def render_html(document: Mapping[str, Any], *, title: str | None = None) -> str
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= FILTERS
+    texts = Texts(check_language(language, owner="render_html"))
+    environment.filters |= filters(texts, _known(document))
+    environment.globals |= {"t": texts, "rich": lambda key, **values: markup(texts.rich(key, **values))}
     script = "".join(f"(() => {{\n{_asset(name)}}})();\n" for name in _SCRIPTS)
-    data = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     name = document.get("name")
-    heading = title or _TITLES[document["kind"]] + (f": {name}" if name else "")
+    heading = title or texts(_TITLES[document["kind"]]) + (f": {name}" if name else "")
     page: str = environment.get_template("page.html.j2").render(
         document=document,
         title=heading,
+        language=language,
         version=__version__,
         policy=_policy(script),
         css=markup(_asset("page.css")),
         script=markup(script),
-        data=markup(data.translate(_ESCAPES)),
+        data=markup(_json(document)),
+        texts=markup(_json(texts.for_scripts("script"))),
     )
     return page
+
+
+def _json(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.translate(_ESCAPES)
+
+
+def _known(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What the sentences of a document, and of the audits in it, are made of."""
+    found = dict(document["said"])
+    for entry in document.get("entries", ()):
+        found |= entry["audit"]["said"]
+    return found
 
 
 def _policy(script: str) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from likewise.texts import Said
+
 __all__ = ["LONGEST_TEXT", "named", "plain", "plain_cell", "plain_number", "rounded"]
 
 LONGEST_TEXT = 200
@@ -51,6 +53,8 @@ def plain_cell(value: Any) -> Any:
     >>> [plain_cell(v) for v in (np.int64(3), 2.5, True, pd.NA, "a", pd.Timestamp("2020-01-02"), 10**20)]
     [3, 2.5, True, None, 'a', '2020-01-02 00:00:00', '100000000000000000000']
     """
+    if isinstance(value, Said):  # a sentence of ours, which the page may say in another language
+        return value
     if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return None
     if isinstance(value, (bool, np.bool_)):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.claims.certificate import Bound
-from likewise.auditing.people.sensitive_twins import SensitiveTwins
+from likewise.auditing.people.sensitive_twins import ChangedGroup, ChangedPerson, SensitiveTwins
 from likewise.auditing.search.contract import Found, Status
 from likewise.auditing.support.binned_steps import BinnedSteps
 from likewise.auditing.support.frontier import Floats, Ints
@@ -136,17 +136,30 @@ class SensitiveSums:
         The largest loss of anybody or of any such twin.
     changed : int
         People of whom some such twin is decided differently.
+    groups : tuple of ChangedGroup
+        By column, value and decision.
+    examples : dict
+        The most telling person by (column, value).
     """
 
     columns: tuple[str, ...]
     harm: Moments
     largest: float
     changed: int
+    groups: tuple[ChangedGroup, ...] = ()
+    examples: dict[tuple[str, Any], ChangedPerson] = field(default_factory=dict)
 
     @classmethod
     def of(cls, twins: SensitiveTwins) -> SensitiveSums:
         """Add up what was found for each person."""
-        return cls(twins.columns, Moments.of(twins.harm), twins.largest, int(twins.changed.sum()))
+        return cls(
+            twins.columns,
+            Moments.of(twins.harm),
+            twins.largest,
+            int(twins.changed.sum()),
+            twins.groups,
+            twins.examples,
+        )
 
     def merge(self, other: SensitiveSums) -> SensitiveSums:
         """Return the sums of both."""
@@ -155,7 +168,28 @@ class SensitiveSums:
             self.harm.merge(other.harm),
             max(self.largest, other.largest),
             self.changed + other.changed,
+            _added_groups((*self.groups, *other.groups)),
+            {
+                key: min(
+                    (found[key] for found in (self.examples, other.examples) if key in found),
+                    key=lambda one: one.rank,
+                )
+                for key in {**self.examples, **other.examples}
+            },
         )
+
+
+def _added_groups(groups: Iterable[ChangedGroup]) -> tuple[ChangedGroup, ...]:
+    total: dict[tuple[str, Any, Any], ChangedGroup] = {}
+    for one in groups:
+        key = one.column, one.value, one.decision
+        known = total.get(key)
+        total[key] = (
+            one
+            if known is None
+            else replace(known, people=known.people + one.people, changed=known.changed + one.changed)
+        )
+    return tuple(total.values())
 
 
 @dataclass(frozen=True, eq=False)

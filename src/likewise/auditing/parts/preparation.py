@@ -34,6 +34,7 @@ from likewise.auditing.support.frontier import Ints
 from likewise.core.errors import InputError
 from likewise.core.randomness import numpy_generator
 from likewise.evaluation.edits import edited_columns
+from likewise.fair_metrics.reach import reach
 
 __all__ = ["Asked", "Prepared", "Sizes", "prepare_memory", "prepare_parquet"]
 
@@ -253,7 +254,7 @@ def _settings(asked: Asked, problem: AuditProblem) -> dict[str, Any]:
     """Plain values that say how an audit was made."""
     libraries = ("numpy", "scikit-learn", "torch", "pandas")
     place = problem.coordinates
-    found = {
+    found: dict[str, Any] = {
         "version": __version__,
         "versions": {"python": platform.python_version()} | {name: version(name) for name in libraries},
         "metric": repr(asked.metric if not hasattr(asked.metric, "metric_") else asked.metric.metric_),
@@ -262,4 +263,6 @@ def _settings(asked: Asked, problem: AuditProblem) -> dict[str, Any]:
         "sensitive": [str(name) for name in edited_columns(problem.edits)],
         "seed": asked.random_state,
     }
+    if place.encoding is not None and place.metric.feature_map is None:
+        found["reach"] = reach(place.metric, float(asked.eps), place.encoding.columns)
     return found | ({} if problem.pool is None else {"pool_rows": len(problem.pool)})

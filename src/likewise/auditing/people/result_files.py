@@ -15,6 +15,7 @@ import pandas as pd
 from likewise.auditing.claims.bracket import Bracket, brackets_of
 from likewise.auditing.claims.certificate import Bound, Certificate, CltInterval, Estimate
 from likewise.auditing.claims.significance import TestResult
+from likewise.auditing.people.sensitive_twins import ChangedGroup, ChangedPerson
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.auditing.support.dual_curve import DualCurve
 from likewise.core.errors import FormatError, InputError
@@ -159,7 +160,11 @@ def _sensitive(plain: dict[str, Any] | None) -> SensitiveAnswer | None:
         name: None if plain[name] is None else tuple(plain[name])
         for name in ("columns", "gap_interval", "changed_interval")
     }
-    return SensitiveAnswer(**(plain | tuples))
+    groups = tuple(ChangedGroup(**group) for group in plain.get("groups", ()))
+    example = plain.get("example")
+    if example is not None:
+        example = ChangedPerson(**(example | {"rank": tuple(example["rank"])}))
+    return SensitiveAnswer(**(plain | tuples | {"groups": groups, "example": example}))
 
 
 def _brackets(document: dict[str, Any]) -> tuple[Bracket, ...]:

@@ -1,6 +1,7 @@
 // Small charts in SVG. Colours come from the style sheet, text goes in as text, never as markup.
 "use strict";
 
+const { t, number, written } = window.likewise;
 const SPACE = document.getElementById("svg-space").namespaceURI;
 
 function draw(tag, attributes, parent, text) {
@@ -9,18 +10,6 @@ function draw(tag, attributes, parent, text) {
   if (text !== undefined) node.textContent = text;
   if (parent) parent.append(node);
   return node;
-}
-
-// As short_number in Python: as many digits as people read.
-function number(value) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "unknown";
-  const size = Math.abs(value);
-  let text;
-  if (size >= 1000) text = size < 1e7 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(3);
-  else if (size >= 10) text = value.toFixed(2);
-  else if (size >= 0.001 || size < 1e-9) text = value.toFixed(3);
-  else text = String(Number(value.toPrecision(2)));
-  return text.replace("-", "−");
 }
 
 function ticks(low, high, count) {
@@ -40,13 +29,13 @@ function frame(host, { x, y, xName, yName, label }) {
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
   const sx = (v) => box.left + ((v - x[0]) / (x[1] - x[0] || 1)) * (box.right - box.left);
   const sy = (v) => box.bottom - ((v - y[0]) / (y[1] - y[0] || 1)) * (box.bottom - box.top);
-  for (const t of ticks(y[0], y[1], 5)) {
-    draw("line", { x1: box.left, x2: box.right, y1: sy(t), y2: sy(t), class: "tick" }, svg);
-    draw("text", { x: box.left - 8, y: sy(t) + 4, "text-anchor": "end" }, svg, String(t).replace("-", "−"));
+  for (const at of ticks(y[0], y[1], 5)) {
+    draw("line", { x1: box.left, x2: box.right, y1: sy(at), y2: sy(at), class: "tick" }, svg);
+    draw("text", { x: box.left - 8, y: sy(at) + 4, "text-anchor": "end" }, svg, written(at));
   }
-  for (const t of ticks(x[0], x[1], width < 560 ? 4 : 8)) {
-    draw("line", { x1: sx(t), x2: sx(t), y1: box.bottom, y2: box.bottom + 5, class: "axis" }, svg);
-    draw("text", { x: sx(t), y: box.bottom + 19, "text-anchor": "middle" }, svg, String(t).replace("-", "−"));
+  for (const at of ticks(x[0], x[1], width < 560 ? 4 : 8)) {
+    draw("line", { x1: sx(at), x2: sx(at), y1: box.bottom, y2: box.bottom + 5, class: "axis" }, svg);
+    draw("text", { x: sx(at), y: box.bottom + 19, "text-anchor": "middle" }, svg, written(at));
   }
   draw("line", { x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom, class: "axis" }, svg);
   draw("text", { x: box.left - 44, y: 12 }, svg, yName);
@@ -89,13 +78,13 @@ function curveChart(host, readout, { series, near, eps, delta, gap }) {
   let plot = null;
   host.tabIndex = 0;
   host.setAttribute("role", "slider");
-  host.setAttribute("aria-label", "Budget ε");
+  host.setAttribute("aria-label", t("script.budget"));
   host.setAttribute("aria-valuemin", "0");
 
   function redraw() {
     const values = series.flatMap((s) => s.x.map((e, i) => (e <= range ? s.y[i] : 0)).concat(valueAt(s.x, s.y, range)));
     const top = Math.max(...values, gap && eps <= range ? gap.high || 0 : 0, delta !== null && delta < 3 * Math.max(...values) ? delta : 0) * 1.08 || 1;
-    plot = frame(host, { x: [0, range], y: [0, top], xName: "budget ε: mean squared fair distance", yName: "gap: added mean loss", label: "Gap by budget" });
+    plot = frame(host, { x: [0, range], y: [0, top], xName: t("script.budget_axis"), yName: t("script.gap_axis"), label: t("script.curve_name") });
     const { svg, sx, sy, box } = plot;
     for (const s of series) {
       const inside = s.x.map((e, i) => [e, s.y[i]]).filter(([e]) => e <= range);
@@ -106,12 +95,12 @@ function curveChart(host, readout, { series, near, eps, delta, gap }) {
     }
     if (delta !== null && delta <= top) {
       draw("line", { x1: box.left, x2: box.right, y1: sy(delta), y2: sy(delta), class: "delta" }, svg);
-      draw("text", { x: box.right, y: sy(delta) - 6, "text-anchor": "end", class: "halo" }, svg, `allowed: δ = ${delta}`);
+      draw("text", { x: box.right, y: sy(delta) - 6, "text-anchor": "end", class: "halo" }, svg, t("script.allowed", { delta }));
     }
     if (eps > 0 && eps <= range) {
       draw("line", { x1: sx(eps), x2: sx(eps), y1: box.top, y2: box.bottom, class: "chosen" }, svg);
       const right = sx(eps) < box.left + (box.right - box.left) * 0.7;
-      draw("text", { x: sx(eps) + (right ? 6 : -6), y: box.top + 4, "text-anchor": right ? "start" : "end", class: "strong halo" }, svg, `chosen ε = ${eps}`);
+      draw("text", { x: sx(eps) + (right ? 6 : -6), y: box.top + 4, "text-anchor": right ? "start" : "end", class: "strong halo" }, svg, t("script.chosen", { eps }));
     }
     for (const s of series) {
       draw("circle", { cx: sx(0), cy: sy(s.y[0]), r: 5, style: `fill:${s.colour}` }, svg);
@@ -120,7 +109,7 @@ function curveChart(host, readout, { series, near, eps, delta, gap }) {
     if (gap && eps <= range && gap.low !== null && gap.high !== null) {
       draw("line", { x1: sx(eps), x2: sx(eps), y1: sy(gap.low), y2: sy(gap.high), style: `stroke:${series[0].colour};stroke-width:5;opacity:.45` }, svg);
     }
-    if (series.length === 1) draw("text", { x: sx(0) + 10, y: sy(series[0].y[0]) + 16, class: "halo" }, svg, `pure unfairness ${number(series[0].y[0])}`);
+    if (series.length === 1) draw("text", { x: sx(0) + 10, y: sy(series[0].y[0]) + 16, class: "halo" }, svg, t("script.pure", { gap: series[0].y[0] }));
     cursor = draw("g", { "pointer-events": "none" }, svg);
     host.setAttribute("aria-valuemax", String(range));
     point(at === null ? null : Math.min(at, range));
@@ -134,11 +123,11 @@ function curveChart(host, readout, { series, near, eps, delta, gap }) {
     const { sx, sy, box } = plot;
     draw("line", { x1: sx(value), x2: sx(value), y1: box.top, y2: box.bottom, class: "cursor" }, cursor);
     const said = [];
-    readout.replaceChildren(document.createTextNode(`ε = ${number(value)}: `));
+    readout.replaceChildren(document.createTextNode(`${t("script.at_eps", { eps: value })} `));
     for (const s of series) {
       const found = valueAt(s.x, s.y, value);
       draw("circle", { cx: sx(value), cy: sy(found), r: 5.5, style: `fill:${s.colour};stroke:var(--card);stroke-width:2` }, cursor);
-      const words = series.length > 1 ? `${s.name} ${number(found)}` : `gap ${number(found)}, λ* ${number(valueAt(s.x, s.slope, value))}`;
+      const words = series.length > 1 ? `${s.name} ${number(found)}` : t("script.gap_and_slope", { gap: found, slope: valueAt(s.x, s.slope, value) });
       const entry = document.createElement("span");
       entry.className = "entry";
       if (series.length > 1) {
@@ -151,7 +140,7 @@ function curveChart(host, readout, { series, near, eps, delta, gap }) {
       said.push(words);
     }
     host.setAttribute("aria-valuenow", value.toPrecision(4));
-    host.setAttribute("aria-valuetext", `ε = ${number(value)}: ${said.join("; ")}`);
+    host.setAttribute("aria-valuetext", `${t("script.at_eps", { eps: value })} ${said.join("; ")}`);
   }
 
   function follow(event) {
@@ -184,7 +173,7 @@ function frontierChart(host, readout, { models }) {
 
   function redraw() {
     if (!known.length) {
-      readout.textContent = "No accuracy was measured, so there is nothing to plot.";
+      readout.textContent = t("script.no_accuracy");
       host.style.minHeight = "0";
       return;
     }
@@ -194,9 +183,9 @@ function frontierChart(host, readout, { models }) {
     const plot = frame(host, {
       x: [0, Math.max(...xs) * 1.12 || 1],
       y: [Math.min(...ys) - pad, Math.min(Math.max(...ys) + pad, 1.02)],
-      xName: "audited gap (left is fairer)",
-      yName: "balanced accuracy",
-      label: "Balanced accuracy by audited gap",
+      xName: t("script.frontier_gap"),
+      yName: t("script.balanced_accuracy"),
+      label: t("script.frontier_name"),
     });
     plot.svg.setAttribute("role", "group");
     const { svg, sx, sy, box } = plot;
@@ -232,7 +221,7 @@ function frontierChart(host, readout, { models }) {
     const gap = m.gaps[id];
     const x = sx(gap.value);
     const y = sy(m.accuracy.value);
-    const words = `${m.name}: balanced accuracy ${number(m.accuracy.value)}${interval(m.accuracy)}, gap ${number(gap.value)}${interval(gap)}`;
+    const words = t("script.model", { name: m.name, accuracy: `${number(m.accuracy.value)}${interval(m.accuracy)}`, gap: `${number(gap.value)}${interval(gap)}` });
     const group = draw("g", { tabindex: 0, role: "img", "aria-label": words, "data-model": m.name }, svg);
     const line = { style: `stroke:${m.colour};stroke-width:2.5;opacity:.45` };
     if (gap.low !== null && gap.high !== null) draw("line", { x1: Math.max(sx(gap.low), box.left), x2: sx(gap.high), y1: y, y2: y, ...line }, group);
@@ -245,7 +234,7 @@ function frontierChart(host, readout, { models }) {
   }
 
   function interval(measure) {
-    return measure.low === null || measure.high === null ? "" : ` (${number(measure.low)} to ${number(measure.high)})`;
+    return measure.low === null || measure.high === null ? "" : ` (${t("script.interval", measure)})`;
   }
 
   onWidth(host, redraw);
@@ -255,4 +244,4 @@ function frontierChart(host, readout, { models }) {
   };
 }
 
-window.likewise = { number, curveChart, frontierChart };
+Object.assign(window.likewise, { curveChart, frontierChart });

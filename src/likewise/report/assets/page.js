@@ -1,7 +1,7 @@
 // Puts the page together: reads the document, fills tables and charts, wires switches and tabs.
 "use strict";
 
-const { curveChart, frontierChart, peopleTable } = window.likewise;
+const { t, curveChart, frontierChart, peopleTable } = window.likewise;
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const compared = data.kind === "likewise.report.comparison";
@@ -16,7 +16,7 @@ function press(group, button) {
 }
 
 function asSeries(audit, index) {
-  return { name: audit.name || "gap", index, colour: `var(--s${index % 6})`, x: audit.curve.eps, y: audit.curve.gap, slope: audit.curve.lambda };
+  return { name: audit.name || t("script.gap"), index, colour: `var(--s${index % 6})`, x: audit.curve.eps, y: audit.curve.gap, slope: audit.curve.lambda };
 }
 
 audits.forEach((audit, index) => {

@@ -1,7 +1,7 @@
 // The table of people and their twins: searched, sorted and turned page by page.
 "use strict";
 
-const { number } = window.likewise;
+const { t, number, written } = window.likewise;
 const narrow = window.matchMedia("(max-width: 44rem)");
 
 function make(tag, properties, ...children) {
@@ -15,15 +15,15 @@ function make(tag, properties, ...children) {
 }
 
 function shown(value) {
-  if (value === null) return "missing";
-  if (typeof value === "number") return Number.isInteger(value) ? String(value).replace("-", "−") : String(Number(value.toPrecision(6))).replace("-", "−");
+  if (value === null) return t("script.missing");
+  if (typeof value === "number") return Number.isInteger(value) ? String(value).replace("-", "−") : written(value);
   return String(value);
 }
 
 function compare(a, b) {
   if (a === null || b === null) return (a === null) - (b === null);
   if (typeof a === "number" && typeof b === "number") return a - b;
-  return String(a).localeCompare(String(b), "en", { numeric: true });
+  return String(a).localeCompare(String(b), document.documentElement.lang, { numeric: true });
 }
 
 function twinOf(row, columns, j) {
@@ -33,12 +33,12 @@ function twinOf(row, columns, j) {
 // Fixed columns first, then the table's own. `sort` is what a click on the header sorts by.
 function fields(map) {
   const fixed = [
-    { name: "Row", sort: (r) => r.person },
-    { name: "Added loss", sort: (r) => r.harm, numeric: true, falling: true },
-    { name: "Decision → twin's", sort: (r) => (r.decision === r.twin_decision ? "same" : "changes") + shown(r.decision) },
-    { name: "Label", sort: (r) => r.label },
+    { name: t("script.row"), sort: (r) => r.person },
+    { name: t("script.added_loss"), sort: (r) => r.harm, numeric: true, falling: true },
+    { name: t("script.decisions"), sort: (r) => (r.decision === r.twin_decision ? "same" : "changes") + shown(r.decision) },
+    { name: t("script.label"), sort: (r) => r.label },
   ];
-  if (map.id === "budget") fixed.push({ name: "Distance²", sort: (r) => r.squared_distance, numeric: true });
+  if (map.id === "budget") fixed.push({ name: t("script.distance"), sort: (r) => r.squared_distance, numeric: true });
   const own = inOrder(map).map((j) => ({
     name: map.people.columns[j], sort: (r) => r.cells[j], numeric: map.people.rows.every((r) => r.cells[j] === null || typeof r.cells[j] === "number"),
   }));
@@ -69,21 +69,21 @@ function matches(row, columns, words) {
 }
 
 function both(before, after) {
-  return [make("span", { className: "was" }, shown(before)), make("span", { className: "becomes", "aria-label": "becomes" }, "→"), make("mark", {}, shown(after))];
+  return [make("span", { className: "was" }, shown(before)), make("span", { className: "becomes", role: "img", "aria-label": t("script.becomes") }, "→"), make("mark", {}, shown(after))];
 }
 
 function decisionCell(row) {
-  const cell = make("td", { "data-label": "Decision → twin's" });
-  if (row.decision === row.twin_decision) cell.append(make("span", {}, `${shown(row.decision)} `, make("span", { className: "muted" }, "(same)")));
-  else cell.append(make("span", {}, make("span", { className: "was" }, shown(row.decision)), make("span", { className: "becomes", "aria-label": "becomes" }, "→"), make("span", { className: "flip" }, shown(row.twin_decision))));
+  const cell = make("td", { "data-label": t("script.decisions") });
+  if (row.decision === row.twin_decision) cell.append(make("span", {}, `${shown(row.decision)} `, make("span", { className: "muted" }, t("script.same"))));
+  else cell.append(make("span", {}, make("span", { className: "was" }, shown(row.decision)), make("span", { className: "becomes", role: "img", "aria-label": t("script.becomes") }, "→"), make("span", { className: "flip" }, shown(row.twin_decision))));
   return cell;
 }
 
 function personRow(row, map, order, open, toggle) {
-  const button = make("button", { type: "button", className: "open", "aria-expanded": String(open), "aria-label": `Row ${row.person}: person and twin side by side`, onclick: toggle }, make("span", { className: "narrow-word" }, "Row "), String(row.person));
+  const button = make("button", { type: "button", className: "open", "aria-expanded": String(open), "aria-label": t("script.open_row", { row: String(row.person) }), onclick: toggle }, make("span", { className: "narrow-word" }, `${t("script.row")} `), String(row.person));
   const line = make("tr", { className: "person", "data-person": row.person }, make("th", { scope: "row" }, button));
-  line.append(make("td", { className: "number", "data-label": "Added loss" }, `+${number(row.harm)}`), decisionCell(row), make("td", { "data-label": "Label" }, shown(row.label)));
-  if (map.id === "budget") line.append(make("td", { className: "number", "data-label": "Distance²" }, number(row.squared_distance)));
+  line.append(make("td", { className: "number", "data-label": t("script.added_loss") }, `+${number(row.harm)}`), decisionCell(row), make("td", { "data-label": t("script.label") }, shown(row.label)));
+  if (map.id === "budget") line.append(make("td", { className: "number", "data-label": t("script.distance") }, number(row.squared_distance)));
   for (const j of order) {
     const name = map.people.columns[j];
     const differs = Object.hasOwn(row.twin, name);
@@ -105,33 +105,33 @@ function sideBySide(row, map, width) {
     else last.append(after);
     body.append(make("tr", { className: `${kind || ""} ${differs ? "differs" : ""}` }, make("th", { scope: "row" }, name), make("td", {}, before), last));
   };
-  add("Decision", shown(row.decision), shown(row.twin_decision), row.decision !== row.twin_decision, "outcome");
-  add("Loss", number(row.loss), number(row.twin_loss), false, "outcome");
+  add(t("script.decision"), shown(row.decision), shown(row.twin_decision), row.decision !== row.twin_decision, "outcome");
+  add(t("script.loss"), number(row.loss), number(row.twin_loss), false, "outcome");
   columns.forEach((name, j) => add(name, shown(row.cells[j]), shown(twinOf(row, columns, j)), Object.hasOwn(row.twin, name)));
-  const head = make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Column"), make("th", { scope: "col" }, `Person, row ${row.person}`), make("th", { scope: "col" }, "Twin")));
+  const head = make("thead", {}, make("tr", {}, make("th", { scope: "col" }, t("script.column")), make("th", { scope: "col" }, t("script.person_row", { row: String(row.person) })), make("th", { scope: "col" }, t("script.twin"))));
   return make("tr", { className: "more" }, make("td", { colSpan: width }, make("table", { className: "twins" }, head, body)));
 }
 
 // One table in its place; returns a function that switches between the maps.
 function peopleTable(place, maps) {
   const state = { map: maps[0], sort: 2, falling: false, words: "", column: "", changed: false, page: 0, open: new Set() };
-  const search = make("input", { type: "search", placeholder: "a value, or column:value", autocomplete: "off", spellcheck: false });
+  const search = make("input", { type: "search", placeholder: t("script.search_hint"), autocomplete: "off", spellcheck: false });
   const column = make("select");
   const order = make("select");
   const turn = make("button", { type: "button", className: "button" }, "");
   const changed = make("input", { type: "checkbox" });
   const count = make("p", { className: "people-count", role: "status" });
-  const scroll = make("div", { className: "people-scroll", tabIndex: 0, role: "region", "aria-label": "People and their twins" });
-  const before = make("button", { type: "button", className: "button" }, "← Previous");
-  const after = make("button", { type: "button", className: "button" }, "Next →");
+  const scroll = make("div", { className: "people-scroll", tabIndex: 0, role: "region", "aria-label": t("script.people_name") });
+  const before = make("button", { type: "button", className: "button" }, t("script.previous"));
+  const after = make("button", { type: "button", className: "button" }, t("script.next"));
   const where = make("span");
   place.append(
     make("div", { className: "people-tools" },
-      make("label", {}, "Search", search),
-      make("label", {}, "Twin differs in", column),
-      make("label", { className: "narrow-only" }, "Sort by", order),
-      make("label", { className: "narrow-only" }, "Direction", turn),
-      make("label", { className: "check" }, changed, "only where the decision changes")),
+      make("label", {}, t("script.search"), search),
+      make("label", {}, t("script.differs_in"), column),
+      make("label", { className: "narrow-only" }, t("script.sort_by"), order),
+      make("label", { className: "narrow-only" }, t("script.direction"), turn),
+      make("label", { className: "check" }, changed, t("script.only_changed"))),
     count, scroll, make("div", { className: "pages" }, before, where, after));
 
   function list() {
@@ -165,15 +165,15 @@ function peopleTable(place, maps) {
       if (open) body.append(sideBySide(row, state.map, all.length));
     }
     const table = make("table", { className: "persons" }, header(all), body);
-    scroll.replaceChildren(rows.length ? table : make("p", { className: "nobody" }, state.map.people.rows.length ? "Nobody matches. Change the search or the filters." : "Nobody is harmed here."));
+    scroll.replaceChildren(rows.length ? table : make("p", { className: "nobody" }, state.map.people.rows.length ? t("script.nobody_matches") : t("script.nobody")));
     const total = state.map.people.rows.length;
-    count.textContent = rows.length === total ? `${total} people` : `${rows.length} of ${total} listed people match`;
-    where.textContent = `Page ${state.page + 1} of ${pages}`;
+    count.textContent = rows.length === total ? t("script.people", { n: total }) : t("script.matching", { n: rows.length, total });
+    where.textContent = t("script.page", { page: state.page + 1, pages });
     before.disabled = state.page === 0;
     after.disabled = state.page >= pages - 1;
     before.parentElement.hidden = pages === 1;
     order.value = String(state.sort);
-    turn.textContent = state.falling ? "Largest first" : "Smallest first";
+    turn.textContent = state.falling ? t("script.largest_first") : t("script.smallest_first");
   }
 
   function focusOn(selector) {
@@ -192,7 +192,7 @@ function peopleTable(place, maps) {
 
   function choices() {
     const moved = state.map.people.columns.filter((name) => state.map.people.rows.some((r) => Object.hasOwn(r.twin, name)));
-    column.replaceChildren(make("option", { value: "" }, "any column"), ...moved.map((name) => make("option", { value: name }, name)));
+    column.replaceChildren(make("option", { value: "" }, t("script.any_column")), ...moved.map((name) => make("option", { value: name }, name)));
     if (!moved.includes(state.column)) state.column = "";
     column.value = state.column;
     order.replaceChildren(...fields(state.map).map((field, k) => make("option", { value: String(k) }, field.name)));

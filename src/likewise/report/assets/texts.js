@@ -1,0 +1,54 @@
+// Texts in the page's language. Scripts have none of their own: t("script.nobody") or t("script.row", { n: 3 }).
+"use strict";
+
+const spoken = JSON.parse(document.getElementById("texts").textContent);
+
+// English signs into the language's own.
+function signs(text) {
+  const own = { ",": spoken.group, ".": spoken.decimal, "%": spoken.percent, "-": "−" };
+  return text.replace(/[,.%-]/g, (sign) => own[sign]);
+}
+
+// As short_number in Python: as many digits as people read.
+function number(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return spoken.unknown;
+  const size = Math.abs(value);
+  if (size === Infinity) return value > 0 ? "∞" : "−∞";
+  let text;
+  if (size >= 1000) text = size < 1e7 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(3);
+  else if (size >= 10) text = value.toFixed(2);
+  else if (size >= 0.001 || size < 1e-9) text = value.toFixed(3);
+  else text = String(Number(value.toPrecision(2)));
+  return signs(text);
+}
+
+function joined(words, last) {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} ${last} ${words[words.length - 1]}`;
+}
+
+const formats = {
+  number,
+  whole: (value) => signs(Math.round(value).toLocaleString("en-US")),
+  general: (value) => signs(String(Number(value.toPrecision(6)))),
+  percent: (value) => (value === null ? spoken.unknown : signs(`${(100 * value).toFixed(1)}%`)),
+  percent0: (value) => signs(`${Number((100 * value).toPrecision(6))}%`),
+  list: (words) => joined(words, spoken.last),
+  either: (words) => joined(words, spoken.either),
+};
+
+// A value in one of the formats; without one, text as it is and numbers in short.
+function written(value, form) {
+  if (typeof value === "string") return value;
+  if (form) return formats[form](value);
+  return typeof value === "number" ? formats.general(value) : String(value);
+}
+
+// A text with its places filled; `n` chooses the form where there are two.
+function t(key, values) {
+  const forms = spoken.texts[key];
+  if (forms === undefined) throw new Error(`no text ${key}`);
+  const text = typeof forms === "string" ? forms : forms[values.n === 1 ? "one" : "other"];
+  return text.replace(/\{(\w+)(?::(\w+))?\}/g, (_, name, form) => written(values[name], form));
+}
+
+window.likewise = { t, number, written };

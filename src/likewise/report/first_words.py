@@ -1,0 +1,211 @@
+"""What is said first of an audit: how many decisions change, whose, one person by name; no statistics needed.
+
+Decisions that change when nothing but the sensitive columns does need no metric to be believed. Where nothing is said
+to be sensitive, those of twins at no fair distance stand in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from likewise.auditing.audit_result import AuditResult, SensitiveAnswer
+from likewise.auditing.claims.hardest_hit import HardestHit, hardest_hit
+from likewise.auditing.people.sensitive_twins import ChangedPerson
+from likewise.report.plain import named, plain_cell, plain_number
+from likewise.texts import Said
+
+__all__ = ["first_words", "reach_words", "summary_document"]
+
+# So many columns of a person are named besides the sensitive ones, and so many units of ε.
+_CELLS, _REACHES = 4, 3
+_LONGEST = 40
+
+
+def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = None) -> dict[str, Any]:
+    """Return what is said first as plain values, and in sentences.
+
+    Parameters
+    ----------
+    result : AuditResult
+    labels : mapping, optional
+        Names of the decisions.
+
+    Returns
+    -------
+    dict
+        ``text`` and its ``sentences``; the numbers in them; ``reach`` says what ε means in the table's units.
+    """
+    names = labels or {}
+    only = result.sensitive
+    hit = None if only is None else hardest_hit(only.groups)
+    sentences = first_words(result, labels)
+    share = result.flipped if only is None else only.changed
+    return {
+        "text": " ".join(sentences),
+        "sentences": sentences,
+        "people": result.n,
+        "changed_decisions": None if share is None else round(share * result.n),
+        "columns": [] if only is None else list(only.columns),
+        "hardest_hit": None if hit is None else _hit_document(hit, names),
+        "example": None if only is None or only.example is None else _example_document(only.example, names),
+        "reach": _reach_document(result),
+    }
+
+
+def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) -> list[str]:
+    r"""Return one to three sentences: how many decisions change, who is hit hardest, one person in words.
+
+    Parameters
+    ----------
+    result : AuditResult
+    labels : mapping, optional
+        Names of the decisions.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.5, -0.5, 2.0, -2.0], "sex": ["M", "F", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [1, 0, 1, 0], metric=metric, eps=0.0)
+    >>> print(*first_words(result, {0: "refused", 1: "granted"}), sep="\n")
+    1 of 4 people gets another decision when only sex changes.
+    Hit hardest: sex F, 1 of 2 people (50.0%), against 0.0% of the others; now “refused” in 1 of these 1.
+    Row 1 (skill −0.5, sex F) is “refused”; the same person with sex M is “granted”.
+    """
+    names = labels or {}
+    only = result.sensitive
+    if only is None:
+        return [_free_words(result)]
+    said: list[str] = [_count_words(result, only)]
+    hit = hardest_hit(only.groups)
+    if hit is not None:
+        said.append(_hit_words(hit, names))
+    if only.example is not None:
+        said.append(_example_words(only.example, only.columns, names))
+    return said
+
+
+def _count_words(result: AuditResult, only: SensitiveAnswer) -> Said:
+    columns = list(only.columns)
+    if only.changed is None:
+        return Said("first.regression", columns=columns, gap=only.gap, people=result.n)
+    changed = round(only.changed * result.n)
+    if not changed:
+        return Said("first.nobody", people=result.n, columns=columns)
+    return Said("first.changed", n=changed, people=result.n, columns=columns)
+
+
+def _free_words(result: AuditResult) -> Said:
+    if result.flipped is None:
+        return Said("first.free_regression", gap=result.pure_gap, people=result.n)
+    return Said("first.free", n=round(result.flipped * result.n), people=result.n)
+
+
+def _hit_words(hit: HardestHit, labels: Mapping[Any, str]) -> Said:
+    return Said(
+        "first.hit",
+        column=hit.column,
+        value=_short(hit.value),
+        changed=hit.changed,
+        n=hit.people,
+        share=hit.share,
+        others=hit.others_share,
+        decision=_short(named(hit.decision, labels)),
+        of_decision=hit.of_decision,
+    )
+
+
+def _example_words(example: ChangedPerson, columns: Sequence[str], labels: Mapping[Any, str]) -> Said:
+    rest = [name for name, value in example.cells.items() if name not in columns and value is not None]
+    shown = [*rest[:_CELLS], *(name for name in example.cells if name in columns)]
+    return Said(
+        "first.example",
+        row=str(example.person),
+        cells=", ".join(f"{name} {_short(example.cells[name])}" for name in shown),
+        twin=[f"{name} {_short(value)}" for name, value in example.twin.items()],
+        decision=_short(named(example.decision, labels)),
+        twin_decision=_short(named(example.twin_decision, labels)),
+    )
+
+
+def reach_words(result: AuditResult) -> tuple[Said | None, list[dict[str, Any]]]:
+    """Say what ε means in the table's own units, for the numbers that twins move most.
+
+    Parameters
+    ----------
+    result : AuditResult
+
+    Returns
+    -------
+    said : Said or None
+        None at ε = 0, or where the metric has no units to speak of.
+    moves : list of dict
+        ``column`` and ``change``, None where it costs nothing.
+    """
+    found: Mapping[str, float | None] = result.settings.get("reach") or {}
+    if not found or result.eps <= 0:
+        return None, []
+    moved = [str(name) for name in result.unfair_map.changes["column"]]
+    people = result.unfair_map.people
+    order = sorted(found, key=lambda name: moved.index(name) if name in moved else len(moved))
+    costly = [name for name in order if found[name] is not None and _reachable(people, name, found[name])]
+    free = [name for name in order if found[name] is None]
+    chosen = costly[:_REACHES]
+    moves = [{"column": name, "change": plain_number(found[name])} for name in (*chosen, *free)]
+    if not chosen:
+        return (Said("first.reach_free", columns=free) if free else None), moves
+    listed = [Said("first.move", column=name, change=_two_digits(found[name])) for name in chosen]
+    said = Said("first.reach", eps=result.eps, moves=listed)
+    return (Said("first.reach_and_free", reach=said, columns=free) if free else said), moves
+
+
+def _reachable(people: Any, name: str, change: float | None) -> bool:
+    """Whether a change says something: no larger than what separates people in this column."""
+    if change is None or name not in people:
+        return False
+    values = np.asarray(people[name], dtype=float)
+    return bool(change < np.nanmax(values) - np.nanmin(values))
+
+
+def _reach_document(result: AuditResult) -> dict[str, Any] | None:
+    said, moves = reach_words(result)
+    return None if said is None else {"text": said, "moves": moves}
+
+
+def _hit_document(hit: HardestHit, labels: Mapping[Any, str]) -> dict[str, Any]:
+    return {
+        "column": hit.column,
+        "value": plain_cell(hit.value),
+        "people": hit.people,
+        "changed": hit.changed,
+        "others": hit.others,
+        "others_changed": hit.others_changed,
+        "decision": named(hit.decision, labels),
+        "of_decision": hit.of_decision,
+    }
+
+
+def _example_document(example: ChangedPerson, labels: Mapping[Any, str]) -> dict[str, Any]:
+    return {
+        "person": example.person,
+        "cells": {name: plain_cell(value) for name, value in example.cells.items()},
+        "twin": {name: plain_cell(value) for name, value in example.twin.items()},
+        "decision": named(example.decision, labels),
+        "twin_decision": named(example.twin_decision, labels),
+    }
+
+
+def _two_digits(value: float | None) -> float:
+    return float(f"{value:.2g}")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}".replace("-", "−")
+    text = str(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

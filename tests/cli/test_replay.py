@@ -1,0 +1,132 @@
+"""`audit --evidence` and `replay`: the figures come again, and what has changed or is not asked for is refused."""
+
+import contextlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _here(files_in_this_process):
+    """Model files are loaded in this process."""
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory, table, model):
+    """A folder with a model, a table and the evidence of an audit of them, made once."""
+    from likewise.cli.app import main
+
+    folder = tmp_path_factory.mktemp("audited")
+    shutil.copy(table, folder / "people.csv")
+    shutil.copy(model, folder / "model.safetensors")
+    with contextlib.chdir(folder), pytest.raises(SystemExit) as ended:
+        main([
+            "audit", "model.safetensors", "people.csv", "--target", "paid", "--sensitive", "sex", "--sensitive", "job",
+            "--metric", "columns", "--search", "candidates", "--eps", "0", "--delta", "0.01", "--seed", "3",
+            "--evidence", "evidence", "-q",
+        ])  # fmt: skip
+    assert ended.value.code == 1
+    return folder
+
+
+@pytest.fixture
+def evidence(run, tmp_path, audited):
+    """The same as copies that a test may spoil, in the current folder."""
+    shutil.copytree(audited, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "evidence" / "evidence.json"
+
+
+def edit(path, change):
+    document = json.loads(path.read_text(encoding="utf-8"))
+    change(document)
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def test_the_figures_come_again_and_a_changed_one_is_seen(run, evidence, people):
+    document = json.loads(evidence.read_text(encoding="utf-8"))
+    assert document["run"]["options"]["seed"] == ["3"]
+    assert document["run"]["options"]["sensitive"] == ["sex", "job"]
+    assert [one["attribute"] for one in document["impact"]] == ["sex", "job", "sex × job"]
+    assert sum(row["people"] for row in document["impact"][0]["rows"]) == len(people)
+    done = run("replay", evidence)
+    assert (done.code, done.out.strip()) == (
+        0,
+        f"Repeated: all {len(document['figures'])} figures are the same.",
+    )
+    edit(
+        evidence,
+        lambda d: d["figures"].update({"numbers.gap.value": d["figures"]["numbers.gap.value"] + 1e-3}),
+    )
+    done = run("replay", evidence)
+    assert done.code == 1
+    assert "Different: 1 of" in done.out
+    assert "numbers.gap.value" in done.out
+
+
+def test_changed_or_missing_files_are_named_before_anything_runs(run, evidence, tmp_path, monkeypatch):
+    def never(*given, **choices):
+        raise AssertionError("a file was loaded")
+
+    monkeypatch.setattr("likewise.models.model_files.read_model", never)
+    people = tmp_path / "people.csv"
+    text = people.read_text(encoding="utf-8")
+    people.write_text(text + text.splitlines()[-1] + "\n", encoding="utf-8")
+    done = run("replay", evidence)
+    assert done.code == 2
+    assert "The table 'people.csv' is not the one that was audited" in done.err
+    people.rename(tmp_path / "moved.csv")
+    done = run("replay", evidence)
+    assert done.code == 2
+    assert "The table 'people.csv' is not there. Say where it is now: --table." in done.err
+    (tmp_path / "moved.csv").write_text(text, encoding="utf-8")
+    (tmp_path / "model.safetensors").write_bytes(b"another")
+    done = run("replay", evidence, "--table", "moved.csv")
+    assert done.code == 2
+    assert "The model 'model.safetensors' is not the one that was audited" in done.err
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d["run"]["options"].update({"allow-pickle": ["true"]}), "'--allow-pickle', which a replay never"),
+        (lambda d: d["run"]["options"].update({"config": ["evil.toml"]}), "'--config', which a replay never"),
+        (lambda d: d["run"]["options"].update({"html": ["page.html"]}), "'--html', which a replay never"),
+        (lambda d: d["run"]["options"].update({"scheduler": ["tcp://x:1"]}), "'--scheduler', which a replay never"),
+        (lambda d: d["run"]["options"].update({"search": ["--html=x"]}), "refuses: Invalid value for '--search'"),
+        (lambda d: d["run"]["inputs"]["model"].update(path="antigravity:x", sha256=None), "which is code"),
+        (lambda d: d.update(run=None), "does not say how the audit was run"),
+        (lambda d: d["run"].update(verb="train"), "must be one of 'audit'"),
+    ],
+)  # fmt: skip
+def test_evidence_of_a_stranger_runs_nothing_it_should_not(run, evidence, change, said):
+    edit(evidence, change)
+    done = run("replay", evidence)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_evidence_is_refused_before_work_where_something_else_stands(run, tmp_path, table, model):
+    (tmp_path / "evidence").mkdir()
+    done = run("audit", model, table, "--target", "paid", "--sensitive", "sex", "--evidence", "evidence")
+    assert done.code == 2
+    assert "holds no evidence" in done.err
+
+
+def test_people_who_do_not_tell_are_counted_as_unknown(run, tmp_path, people):
+    from sklearn.linear_model import LogisticRegression
+    from skops.io import dump
+
+    dump(LogisticRegression().fit(people[["age", "hours"]], people["paid"]), tmp_path / "model.skops")
+    silent = people.assign(sex=np.where(people.index < 7, None, people["sex"]))
+    silent.to_csv(tmp_path / "silent.csv", index=False)
+    done = run(
+        "audit", "model.skops", "silent.csv", "--target", "paid", "--sensitive", "sex", "--eps", "0",
+        "--search", "candidates", "--evidence", "evidence", "-q", "--force",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    document = json.loads((tmp_path / "evidence" / "evidence.json").read_text(encoding="utf-8"))
+    (table,) = document["impact"]
+    assert table["unknown"] == 7
+    assert sum(row["people"] for row in table["rows"]) == len(people) - 7
