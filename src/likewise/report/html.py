@@ -23,6 +23,7 @@ from likewise.texts import Texts, check_language
 
 if TYPE_CHECKING:
     from likewise.report.comparison import Comparison
+    from likewise.twins.twin_study import TwinStudy
 
 __all__ = ["MAX_BYTES", "render_html", "write_html"]
 
@@ -45,6 +46,7 @@ def write_html(
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
     provenance: Provenance | None = None,
+    twins: Sequence[TwinStudy] = (),
     language: str = "en",
     overwrite: bool = False,
 ) -> None:
@@ -67,6 +69,8 @@ def write_html(
         Names of the labels and decisions, such as ``{0: "refused", 1: "granted"}``.
     provenance : Provenance, optional
         When, of which files, by which command; shown at the foot of the page.
+    twins : sequence of TwinStudy, optional
+        Studies of three kinds of twins, to be shown beside.
     language : {"en", "de"}, default="en"
         Of the page; columns and values stay as they are.
     overwrite : bool, default=False
@@ -97,6 +101,7 @@ def write_html(
             max_people=max_people,
             labels=labels,
             provenance=provenance,
+            twins=twins,
         )
         page = render_html(document, title=title, language=language).encode()
         if len(page) <= MAX_BYTES or max_people <= 10:

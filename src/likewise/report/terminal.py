@@ -17,10 +17,13 @@ from likewise.evaluation import Evaluation
 from likewise.evaluation.measures import Measure
 from likewise.report.comparison import Comparison
 from likewise.report.plain import named
+from likewise.report.twin_documents import twins_table
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
+
+    from likewise.twins.twin_study import TwinStudy
 
 __all__ = ["print_audit", "print_comparison"]
 
@@ -41,6 +44,7 @@ def print_audit(
     console: Console | None = None,
     *,
     evaluation: Evaluation | None = None,
+    twins: Sequence[TwinStudy] = (),
     people: int = 5,
     labels: Mapping[Any, str] | None = None,
 ) -> None:
@@ -53,6 +57,8 @@ def print_audit(
         Where to print; standard output by default.
     evaluation : Evaluation, optional
         Accuracy, studies and group gaps to print below.
+    twins : sequence of TwinStudy, optional
+        Studies of three kinds of twins to print below.
     people : int, default=5
         How many people to show.
     labels : mapping, optional
@@ -93,6 +99,9 @@ def print_audit(
     if evaluation is not None:
         out.print()
         out.print(_evaluation(evaluation))
+    for study in twins:
+        out.print()
+        out.print(twins_table(study))
     for reason in (*result.reasons, *result.left_out):
         out.print(Text.assemble(("note: ", "yellow"), reason))
 

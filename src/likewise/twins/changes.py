@@ -11,6 +11,7 @@ import pandas as pd
 from likewise.core.arrays import FloatArray
 from likewise.evaluation.measures import Measure
 from likewise.evaluation.twin_makers import MadeTwins
+from likewise.texts import Said
 from likewise.twins.answers import TwinAnswer
 from likewise.twins.asked_model import AskedModel
 from likewise.twins.plausibility import Plausibility, without_implausible
@@ -167,7 +168,7 @@ def with_refits(
         changed=_around(answer.changed, reach[0], True),
         effects=tuple(_around(e, reach[1 + i]) for i, e in enumerate(answer.effects)),
         groups=groups_now,
-        interval=f"intervals: Student's t over {choices.refits} refits, which include what is not known of the consequences",
+        interval=Said("twins.interval.refits", n=choices.refits),
     )
 
 

@@ -18,6 +18,7 @@ from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
 from likewise.evaluation.edits import Edit
 from likewise.evaluation.twin_makers import MadeTwins
+from likewise.texts import Said
 from likewise.twins.attribute_twins import AttributeTwins
 from likewise.twins.boosted_conditionals import Boosting
 from likewise.twins.graphs import ColumnGraph, read_graph
@@ -31,7 +32,7 @@ __all__ = ["ConsequenceTwins", "Consequences"]
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
-BROKEN = "breaks a rule"
+BROKEN = Said("twins.unusable.rule")
 # So many people that what stays tells apart are enough to break ties by it.
 _MANY_KEYS = 200
 

@@ -21,6 +21,7 @@ from likewise.evaluation.twin_makers import MadeTwins
 from likewise.fair_metrics import AttributeSubspace
 from likewise.fair_metrics.fitted_metric import ready_metric
 from likewise.fair_metrics.neighbours import NearestPlaces
+from likewise.texts import Said
 from likewise.twins.assignment import assign
 from likewise.twins.row_writing import put_rows
 
@@ -28,8 +29,8 @@ __all__ = ["MatchedTwins"]
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
-UNMATCHED = "no comparable person is left"
-TOO_FAR = "nobody comparable is near enough"
+UNMATCHED = Said("twins.unusable.unmatched")
+TOO_FAR = Said("twins.unusable.far")
 
 
 class MatchedTwins:

@@ -19,6 +19,7 @@ from likewise.core.frames import to_pandas
 from likewise.domains import TabularDomain
 from likewise.evaluation.twin_makers import MadeTwins
 from likewise.fair_metrics.neighbours import NearestPlaces
+from likewise.texts import Said
 from likewise.twins.learned_rules import learn_rules
 from likewise.twins.rules import Rules
 
@@ -26,7 +27,7 @@ __all__ = ["IMPLAUSIBLE", "Plausibility", "learn_plausibility", "without_implaus
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
-IMPLAUSIBLE = "is no plausible person"
+IMPLAUSIBLE = Said("twins.unusable.implausible")
 
 
 @dataclass(frozen=True, eq=False)

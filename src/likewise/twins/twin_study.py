@@ -18,6 +18,7 @@ from likewise.evaluation.decisions import check_model
 from likewise.evaluation.edits import Edit
 from likewise.evaluation.measures import Measure
 from likewise.evaluation.twin_makers import TwinMaker
+from likewise.texts import Said
 from likewise.twins.answers import GroupAnswer, TwinAnswer
 from likewise.twins.asked_model import AskedModel
 from likewise.twins.attribute_twins import AttributeTwins
@@ -32,9 +33,9 @@ __all__ = ["QUESTIONS", "TwinStudy", "twin_study"]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 QUESTIONS = {
-    "attribute": "only the attribute",
-    "consequences": "the attribute and its consequences",
-    "matched": "comparable real people of the other group",
+    "attribute": Said("twins.question.attribute"),
+    "consequences": Said("twins.question.consequences"),
+    "matched": Said("twins.question.matched"),
 }
 
 
@@ -108,7 +109,7 @@ class TwinStudy:
             dropped = "".join(f"; {n:,} not compared: {why}" for why, n in answer.dropped.items())
             words.append(
                 f"{answer.question}: {answer.n_implausible:,} of {answer.n_twins:,} twins could be nobody{dropped}; "
-                f"{answer.interval}."
+                f"intervals: {answer.interval}."
             )
         return "\n".join(words)
 
@@ -312,13 +313,10 @@ def _comparators(maker: TwinMaker, question: str) -> Any:
     return maker.matched_.max(axis=0)
 
 
-def _why(question: str, cluster: Any) -> str:
+def _why(question: str, cluster: Any) -> Said:
     if question == "matched":
-        if cluster is None:
-            return "intervals: exact for shares, normal for means, since nobody is in two pairs"
-        return "intervals: normal, clustered by comparator, since people share comparators"
-    learned = ", which takes the consequences as learned" if question == "consequences" else ""
-    return f"intervals: exact for shares, normal for means over people{learned}"
+        return Said("twins.interval.pairs") if cluster is None else Said("twins.interval.shared")
+    return Said("twins.interval.learned") if question == "consequences" else Said("twins.interval.people")
 
 
 def _only_under(answers: Sequence[TwinAnswer]) -> dict[str, Any]:
