@@ -82,10 +82,11 @@ def _measure(measure: Measure) -> dict[str, Any]:
 
 def twins_table(study: TwinStudy) -> Table:
     """Return a study as a table for the terminal; what comes from data is text, never markup."""
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(f"Three kinds of twins by {study.attribute}"), title_justify="left")
+    table = Table(box=box.SIMPLE, title=Text(f"Three kinds of twins by {study.attribute}"), title_justify="left")
     for name in ("twins differ in", "people", "decision changes", "change of score", "plausible", "only here"):
         table.add_column(name, justify="left" if name == "twins differ in" else "right")
     for answer in study.answers:

@@ -230,7 +230,7 @@ class ConsequenceTwins:
             else:
                 edited = frame
             tables.append(edited)
-        why = {BROKEN: broken} if broken.any() else {}
+        why: dict[str, Any] = {BROKEN: broken} if broken.any() else {}
         return MadeTwins(tuple(tables), plain.variants, plain.own, ~broken, why)
 
     def _twins(self, own: pd.DataFrame, edited: pd.DataFrame, group: Ints, target: int) -> pd.DataFrame:
