@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from likewise.core.subspace import Subspace
+from likewise.domains import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, diagnose
 from likewise.fair_metrics.swallowed import share_swallowed, who_swallows
 from likewise.fair_metrics.uneven_columns import why_uneven
@@ -51,7 +52,7 @@ def test_the_share_is_that_of_the_variance_outside_the_sensitive_columns():
 def test_diagnose_advises_a_scale_for_a_mass_at_one_value(people):
     learner = AttributeSubspace(["sex"]).fit(people)
     notes = diagnose(learner.metric_, people, "sex", n_resamples=0, folds=2).notes
-    assert any("'gain' mislead: 9" in note and "log" in note for note in notes)
+    assert any("'gain' mislead: 9" in note and "scales={'gain': 'signed log'}" in note for note in notes)
     assert not any("'c0' mislead" in note for note in notes)
 
 
@@ -69,3 +70,10 @@ def test_diagnose_advises_a_scale_for_a_mass_at_one_value(people):
 def test_which_columns_mislead(values, said):
     found = why_uneven(values.astype(float))
     assert found is None if said is None else said in found
+
+
+def test_diagnose_is_content_with_a_scale_of_choice(people):
+    domain = TabularDomain.from_frame(people, scales={"gain": "signed log"})
+    learner = AttributeSubspace(["sex"], domain=domain).fit(people)
+    notes = diagnose(learner.metric_, people, "sex", n_resamples=0, folds=2).notes
+    assert not any("'gain' mislead" in note for note in notes)

@@ -1,6 +1,7 @@
 """What columns look like: codes, counts, ids, dates, text; and the file in which a person corrects it."""
 
 import tomllib
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -154,3 +155,29 @@ def test_columns_of_polars_and_arrow(people):
     )
     assert domain.column("male").kind == "categorical"
     assert "job" not in domain.feature_names_in_
+
+
+def test_a_scale_is_advised_in_the_file_and_read_once_it_is_taken():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "gain": np.where(rng.random(400) < 0.9, 0, rng.integers(1, 99999, 400)),
+            "fine": np.exp(rng.normal(0, 2, 400)),
+            "age": rng.integers(18, 80, 400),
+        }
+    )
+    text = columns_text(look_at_columns(frame), table="people.csv")
+    assert tomllib.loads(text) == {
+        "gain": {"kind": "integer"},
+        "fine": {"kind": "number"},
+        "age": {"kind": "integer"},
+    }
+    assert text.count('\n# scale = "signed log"\n') == 2
+    taken = tomllib.loads(text.replace('# scale = "signed log"\n', 'scale = "signed log"\n'))
+    assert [read_plans(taken, owner="audit")[name].scale for name in frame] == ["signed log"] * 2 + [None]
+    # What was chosen is written as it is.
+    looks = tuple(
+        replace(look, plan=replace(look.plan, scale="rank")) if look.name == "age" else look
+        for look in look_at_columns(frame)
+    )
+    assert tomllib.loads(columns_text(looks, table="people.csv"))["age"]["scale"] == "rank"

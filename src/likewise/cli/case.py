@@ -140,7 +140,7 @@ def plans_of(encoder: Any) -> dict[str, Any]:
     for column in getattr(encoder, "columns_", ()):
         values = column.categories or None
         kind = {"categorical": "category", "continuous": "number"}.get(column.kind, column.kind)
-        found[column.name] = ColumnPlan(kind, values=values)
+        found[column.name] = ColumnPlan(kind, values=values, scale=column.curve)
     return found
 
 

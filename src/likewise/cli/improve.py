@@ -208,6 +208,7 @@ def _improved(
         folder=out,
         replace_other=force,
         positive=positive,
+        scales={name: plan.scale for name, plan in people.plans.items() if plan.scale is not None} or None,
         random_state=given["seed"],
         announce=announce,
         report=report,

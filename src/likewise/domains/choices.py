@@ -12,8 +12,9 @@ import pandas as pd
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns
+from likewise.domains.curve import SCALES, Curve, ScaleName
 
-__all__ = ["Choices", "check_choices"]
+__all__ = ["Choices", "check_choices", "check_scale"]
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,15 @@ class Choices:
         Bounds in original units, infinite where open.
     categories : dict of str to tuple
         Categories besides those the data shows.
+    scales : dict of str to str or Curve
+        Scales of numbers where they are not linear; a curve was learned elsewhere.
     """
 
     immutable: frozenset[str]
     integers: frozenset[str]
     ranges: dict[str, tuple[float, float]]
     categories: dict[str, tuple[Any, ...]]
+    scales: dict[str, ScaleName | Curve]
 
 
 def check_choices(
@@ -43,6 +47,7 @@ def check_choices(
     ranges: Mapping[str, Any] | None,
     integers: Iterable[str] | None,
     categories: Mapping[str, Any] | None,
+    scales: Mapping[str, Any] | None = None,
     owner: str,
 ) -> Choices:
     """Check the parameters of a `TabularDomain` against the frame it is fitted on.
@@ -60,16 +65,16 @@ def check_choices(
         "immutable": _names(immutable, frame, owner=owner, parameter="immutable"),
         "integers": _names(integers, frame, owner=owner, parameter="integers"),
     }
-    for parameter, mapping in (("ranges", ranges), ("categories", categories)):
+    for parameter, mapping in (("ranges", ranges), ("categories", categories), ("scales", scales)):
         if mapping is not None and not isinstance(mapping, Mapping):
             raise bad_parameter(
                 owner, parameter, allowed="a dict from column names", got=mapping, remedy="Or leave it out."
             )
         check_columns(frame, mapping or {}, owner=f"{owner}, {parameter!r}")
-    both = sorted(set(categories or {}) & (names["integers"] | set(ranges or {})))
+    both = sorted(set(categories or {}) & (names["integers"] | set(ranges or {}) | set(scales or {})))
     if both:
         raise InputError(
-            f"{owner}: column {both[0]!r} is named in 'categories' and also in 'integers' or 'ranges'. "
+            f"{owner}: column {both[0]!r} is named in 'categories' and also in 'integers', 'ranges' or 'scales'. "
             "A column is either numeric or categorical: name it in one of them."
         )
     return Choices(
@@ -77,6 +82,33 @@ def check_choices(
         integers=names["integers"],
         ranges={name: _range(name, pair, owner=owner) for name, pair in (ranges or {}).items()},
         categories={name: _listed(name, given, owner=owner) for name, given in (categories or {}).items()},
+        scales={
+            name: check_scale(said, f"scales[{name!r}]", owner=owner) for name, said in (scales or {}).items()
+        },
+    )
+
+
+def check_scale(said: Any, parameter: str, *, owner: str) -> ScaleName | Curve:
+    """Return the name of a scale, or the curve of one as it is, or raise an error that names the known ones.
+
+    Examples
+    --------
+    >>> check_scale("log", "scales['gain']", owner="TabularDomain")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: TabularDomain: "scales['gain']" must be one of 'linear', 'signed log', 'rank', 'value or not', got 'log'. Did you mean 'signed log'?
+    """
+    if isinstance(said, Curve):
+        return said
+    if isinstance(said, str) and said in SCALES:
+        return next(scale for scale in SCALES if scale == said)
+    close = [scale for scale in SCALES if isinstance(said, str) and said.lower() in scale] if said else []
+    raise bad_parameter(
+        owner,
+        parameter,
+        allowed=f"one of {', '.join(map(repr, SCALES))}",
+        got=repr(said),
+        remedy=f"Did you mean {close[0]!r}?" if close else "",
     )
 
 

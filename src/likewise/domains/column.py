@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from likewise.core.arrays import FloatArray
+from likewise.domains.curve import Curve
 from likewise.domains.dtypes import Dtype, Scalar
 
 __all__ = ["Column", "Kind", "encoded_names"]
@@ -34,7 +36,7 @@ class Column:
     categories : tuple
         Its categories in sorted order; empty for a numeric column.
     mean, scale : float
-        The encoding of a number x is (x − mean) / scale; 0 and 1 for a categorical column.
+        The encoding of a number v is (curve(v) − mean) / scale; 0 and 1 for a categorical column.
     immutable : bool
         Whether a search may not change it.
     start, stop : int
@@ -42,6 +44,8 @@ class Column:
     decimals : int, optional
         `decode` rounds a value to so many decimals where it is within the rounding of the encoding of them:
         it undoes that rounding and leaves every other value alone.
+    curve : Curve, optional
+        The scale of a number where that is not linear.
 
     Examples
     --------
@@ -62,6 +66,7 @@ class Column:
     start: int = 0
     stop: int = 1
     decimals: int | None = None
+    curve: Curve | None = None
 
     @property
     def width(self) -> int:
@@ -80,8 +85,41 @@ class Column:
 
     @property
     def unit(self) -> float | None:
-        """Length of one whole unit in the encoding, the step of a coordinate search; None unless integer."""
-        return 1.0 / self.scale if self.kind == "integer" else None
+        """Length of one whole unit in the encoding; None unless integer, and where it is not the same everywhere."""
+        return 1.0 / self.scale if self.kind == "integer" and self.curve is None else None
+
+    def place(self, values: Any) -> FloatArray:
+        """Encode numbers in original units.
+
+        Examples
+        --------
+        >>> gain = Column("gain", "integer", Dtype("int64"), scale=2.0, curve=Curve("signed log", unit=1.0))
+        >>> gain.place([0.0, np.expm1(4.0)]).tolist()
+        [0.0, 2.0]
+        """
+        found = np.asarray(values, dtype=np.float64) if self.curve is None else self.curve(values)
+        return np.asarray((found - self.mean) / self.scale)
+
+    def number(self, places: Any) -> FloatArray:
+        """Return encoded numbers in original units, whole or not, within the range or not."""
+        found = np.asarray(places, dtype=np.float64) * self.scale + self.mean
+        return found if self.curve is None else self.curve.inverse(found)
+
+    def whole_number(self, places: Any) -> FloatArray:
+        """Return the whole numbers, in original units, that are encoded nearest to these places.
+
+        Examples
+        --------
+        >>> gain = Column("gain", "integer", Dtype("int64"), curve=Curve("signed log", unit=1.0))
+        >>> gain.whole_number(gain.place([0.45, 7.0])).tolist()
+        [1.0, 7.0]
+        """
+        values = self.number(places)
+        if self.curve is None:
+            return np.rint(values)
+        below, above = np.floor(values), np.floor(values) + 1.0
+        places = np.asarray(places, dtype=np.float64)
+        return np.where(places - self.place(below) <= self.place(above) - places, below, above)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the column as plain JSON; an infinite bound is written as null."""
@@ -96,7 +134,8 @@ class Column:
         if self.kind == "categorical":
             return out | {"categories": list(self.categories)}
         bounds = {side: value if np.isfinite(value) else None for side, value in self._bounds()}
-        return out | bounds | {"mean": self.mean, "scale": self.scale, "decimals": self.decimals}
+        numbers = {"mean": self.mean, "scale": self.scale, "decimals": self.decimals}
+        return out | bounds | numbers | ({} if self.curve is None else {"curve": self.curve.to_dict()})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Column:
@@ -107,6 +146,8 @@ class Column:
         lower, upper = values["lower"], values["upper"]
         fields["lower"] = -np.inf if lower is None else lower
         fields["upper"] = np.inf if upper is None else upper
+        if values.get("curve") is not None:
+            fields["curve"] = Curve.from_dict(values["curve"])
         return cls(**fields)
 
     def _bounds(self) -> tuple[tuple[str, float], tuple[str, float]]:

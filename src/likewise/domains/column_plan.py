@@ -14,6 +14,8 @@ import narwhals.stable.v1 as nw
 
 from likewise.core.errors import FormatError, InputError, bad_parameter
 from likewise.core.frames import check_columns, to_pandas
+from likewise.domains.choices import check_scale
+from likewise.domains.curve import Curve, ScaleName
 
 __all__ = ["ColumnPlan", "PlanKind", "apply_plans", "read_plans"]
 
@@ -37,17 +39,20 @@ class ColumnPlan:
         Categories that can exist besides those of the table.
     immutable : bool, default=False
         Whether no twin may differ in it.
+    scale : {"linear", "signed log", "rank", "value or not"} or Curve, optional
+        Of numbers and integers, as in `TabularDomain`; None leaves it linear. A curve was learned elsewhere.
 
     Examples
     --------
     >>> ColumnPlan("integer", range=(18, None))
-    ColumnPlan(kind='integer', range=(18, None), values=None, immutable=False)
+    ColumnPlan(kind='integer', range=(18, None), values=None, immutable=False, scale=None)
     """
 
     kind: PlanKind
     range: tuple[float | None, float | None] | None = None
     values: tuple[Any, ...] | None = None
     immutable: bool = False
+    scale: ScaleName | Curve | None = None
 
 
 def read_plans(columns: Any, *, owner: str) -> dict[str, ColumnPlan]:
@@ -92,7 +97,7 @@ def _plan(said: Any, where: str) -> ColumnPlan:
     fields = {"kind": said} if isinstance(said, str) else said
     if not isinstance(fields, Mapping) or "kind" not in fields:
         raise InputError(f'{where} must say its kind: kind = "number", "integer", "category" or "left out".')
-    known = ("kind", "range", "values", "immutable")
+    known = ("kind", "range", "values", "immutable", "scale")
     for key in fields:
         if key not in known:
             close = difflib.get_close_matches(str(key), known, n=1)
@@ -114,9 +119,13 @@ def _plan(said: Any, where: str) -> ColumnPlan:
         fields.get("range") is not None and kind == "category"
     ):
         raise InputError(f"{where}: 'values' are for categories, 'range' is for numbers and integers.")
-    return ColumnPlan(
-        kind, _range(fields.get("range"), where), None if values is None else tuple(values), immutable
-    )
+    scale = fields.get("scale")
+    if scale is not None:
+        scale = check_scale(scale, "scale", owner=where)
+        if kind not in ("number", "integer"):
+            raise InputError(f"{where}: 'scale' is for numbers and integers, and this is {_article(kind)}.")
+    values = None if values is None else tuple(values)
+    return ColumnPlan(kind, _range(fields.get("range"), where), values, immutable, scale)
 
 
 def _range(pair: Any, where: str) -> tuple[float | None, float | None] | None:
@@ -142,7 +151,7 @@ def apply_plans(
     columns : mapping or path
         As `read_plans` takes them.
     given : mapping
-        Parameters given besides: ``immutable``, ``ranges``, ``integers``, ``categories``; they win.
+        Parameters given besides: ``immutable``, ``ranges``, ``integers``, ``categories``, ``scales``; they win.
     owner : str
         For error messages.
 
@@ -172,6 +181,8 @@ def apply_plans(
         "ranges": {n: p.range for n, p in used.items() if p.range is not None} | dict(given["ranges"] or {}),
         "categories": {n: p.values for n, p in used.items() if p.kind == "category"}
         | dict(given["categories"] or {}),
+        "scales": {n: p.scale for n, p in used.items() if p.scale is not None}
+        | dict(given.get("scales") or {}),
     }
     rest = nw.from_native(frame, eager_only=True).drop(apart).to_native() if apart else frame
     return rest, {name: value or None if name != "immutable" else value for name, value in parameters.items()}

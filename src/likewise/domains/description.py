@@ -11,14 +11,17 @@ import numpy as np
 from likewise.core.errors import FormatError
 from likewise.core.plain_forms import check_form, is_scalar
 from likewise.domains.column import Column
+from likewise.domains.curve import Curve
 from likewise.domains.description_form import DESCRIPTION
 from likewise.domains.reading import plain
 
 __all__ = ["Description", "read_description", "write_description"]
 
 FORMAT = "likewise.TabularDomain"
-VERSION = 1
-PARAMETERS = {"immutable", "ranges", "integers", "categories"}
+# Version 2 has columns on scales that are not linear; without such columns a description is of version 1, which
+# older packages read.
+VERSIONS = (1, 2)
+PARAMETERS = {"immutable", "ranges", "integers", "categories", "scales"}
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,14 @@ class Description:
 
 def write_description(description: Description) -> dict[str, Any]:
     """Return the description as dicts, lists, strings, numbers, booleans and None only."""
+    parameters = {name: _plain(value) for name, value in description.parameters.items()}
+    if not parameters.get("scales"):
+        parameters.pop("scales", None)
+    new = "scales" in parameters or any(column.curve is not None for column in description.columns)
     return {
         "format": FORMAT,
-        "version": VERSION,
-        "parameters": {name: _plain(value) for name, value in description.parameters.items()},
+        "version": 2 if new else 1,
+        "parameters": parameters,
         "library": description.library,
         "names": list(description.names),
         "columns": [column.to_dict() for column in description.columns],
@@ -58,16 +65,16 @@ def read_description(values: Mapping[str, Any]) -> Description:
         raise FormatError(
             f"{owner}: this is no description of a TabularDomain. Pass what to_dict() returned."
         )
-    if values.get("version") != VERSION:
+    if values.get("version") not in VERSIONS:
         raise FormatError(
-            f"{owner}: the description has version {values.get('version')!r}, this package reads {VERSION}. "
+            f"{owner}: the description has version {values.get('version')!r}, this package reads up to {VERSIONS[-1]}. "
             "Update the package, or fit the domain again."
         )
     try:
         check_form(values, DESCRIPTION, "it")
         columns = tuple(Column.from_dict(column) for column in values["columns"])
         description = Description(
-            dict(values["parameters"]), str(values["library"]), tuple(values["names"]), columns
+            {"scales": None, **values["parameters"]}, str(values["library"]), tuple(values["names"]), columns
         )
         _check_consistent(description)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -98,11 +105,15 @@ def _check_consistent(description: Description) -> None:
             raise ValueError(f"column {column.name!r} has the scale {column.scale!r}")
         if not column.lower <= column.upper:
             raise ValueError(f"column {column.name!r} has an empty range")
+        if column.curve is not None and column.kind == "categorical":
+            raise ValueError(f"column {column.name!r} has categories and the scale of a number")
 
 
 def _plain(value: Any) -> Any:
     """Return a parameter as plain JSON; an infinite end of a range as None, which means the same."""
     value = plain(value)
+    if isinstance(value, Curve):
+        return value.name
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):

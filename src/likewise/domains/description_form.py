@@ -19,6 +19,17 @@ _DTYPE = Fields(
     },
     more=True,
 )
+_CURVE = Fields(
+    {
+        "name": str,
+        "middle": float,
+        "unit": Maybe(float),
+        "at": ListOf(float),
+        "to": ListOf(float),
+        "below": float,
+        "above": float,
+    }
+)
 _COLUMN = Fields(
     {
         "name": str,
@@ -35,6 +46,7 @@ _COLUMN = Fields(
         "mean": float,
         "scale": float,
         "decimals": Maybe(Whole(-400, 400)),
+        "curve": Maybe(_CURVE),
     },
     more=True,
 )

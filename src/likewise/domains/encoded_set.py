@@ -62,7 +62,8 @@ class EncodedSet:
                 # Clipping a coordinate of a simplex first would not give the nearest point of the simplex.
                 box_lower[column.slice], box_upper[column.slice] = -np.inf, np.inf
                 groups.setdefault((column.width, column.immutable), []).append(column)
-        whole = [c for c in columns if c.kind == "integer"]
+        whole = [c for c in columns if c.kind == "integer" and c.curve is None]
+        self._curved = [c for c in columns if c.kind == "integer" and c.curve is not None]
         self._whole = np.array([[c.mean, c.scale, c.lower, c.upper] for c in whole]).reshape(-1, 4).T
         arrays = {
             "box_lower": box_lower,
@@ -125,6 +126,10 @@ class EncodedSet:
         valid = clip(X, ready["box_lower"], ready["box_upper"])
         valid[..., ready["binary"]] = like(X[..., ready["binary"]] >= 0.5, X)
         valid[..., ready["whole"]] = self._whole_numbers(X[..., ready["whole"]])
+        for column in self._curved:
+            found = column.whole_number(to_numpy(X[..., column.start]).astype(float))
+            place = column.place(np.clip(found, column.lower, column.upper))
+            valid[..., column.start] = like(place, X)
         for group in self._simplices:
             index = ready[group.key]
             part = X[..., index].reshape(*X.shape[:-1], group.count, group.width)
@@ -145,8 +150,7 @@ def _box(columns: Sequence[Column]) -> tuple[FloatArray, FloatArray]:
     lower, upper = np.zeros(columns[-1].stop), np.ones(columns[-1].stop)
     for column in columns:
         if column.kind != "categorical":
-            lower[column.start] = (column.lower - column.mean) / column.scale
-            upper[column.start] = (column.upper - column.mean) / column.scale
+            lower[column.start], upper[column.start] = column.place([column.lower, column.upper])
         elif len(column.categories) == 1:
             lower[column.start] = 1.0
     return lower, upper

@@ -2,7 +2,8 @@
 
 Two encodings of the same columns differ by an affine map, column by column: numbers by their mean and scale,
 categories by where their indicators stand. So whatever is linear in one encoding (a fair metric, the first layer
-of a network) can be written exactly in another.
+of a network) can be written exactly in another. A number on a logarithm or by rank in one of them and otherwise in
+the other has no such map, and there is none between the two encodings.
 """
 
 from __future__ import annotations
@@ -24,11 +25,15 @@ from likewise.domains.decoding import decode_columns
 from likewise.domains.dtypes import Dtype
 from likewise.domains.reading import category_codes, check_known, check_numbers
 
-__all__ = ["AffineMap", "Encoding", "EncodingMismatchError"]
+__all__ = ["AffineMap", "Encoding", "EncodingMismatchError", "ScaleMismatchError"]
 
 
 class EncodingMismatchError(InputError):
     """Two encodings have no exact map between them; the message says which column is in the way."""
+
+
+class ScaleMismatchError(EncodingMismatchError):
+    """A number is on one scale in one of two encodings and on another in the other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +149,7 @@ class Encoding:
         for column in self.columns:
             series = frame[column.name]
             if column.kind != "categorical":
-                encoded[:, column.start] = (check_numbers(series, owner=owner) - column.mean) / column.scale
+                encoded[:, column.start] = column.place(check_numbers(series, owner=owner))
                 continue
             codes = category_codes(series, column.categories)
             check_known(codes, series, column.categories, owner=owner)
@@ -201,7 +206,9 @@ class Encoding:
 
 
 def _numbers_of(encoding: Encoding) -> list[tuple[Any, ...]]:
-    return [(c.name, c.kind == "categorical", c.categories, c.mean, c.scale) for c in encoding.columns]
+    return [
+        (c.name, c.kind == "categorical", c.categories, c.mean, c.scale, c.curve) for c in encoding.columns
+    ]
 
 
 def _column_map(mine: Column, theirs: Column) -> tuple[FloatArray, FloatArray]:
@@ -209,11 +216,20 @@ def _column_map(mine: Column, theirs: Column) -> tuple[FloatArray, FloatArray]:
     if (mine.kind == "categorical") != (theirs.kind == "categorical"):
         return _codes_as_numbers(mine, theirs)
     if mine.kind != "categorical":
+        if mine.curve != theirs.curve:
+            raise ScaleMismatchError(
+                f"column {mine.name!r} is on the scale {_scale_name(mine)} in one of the two encodings and on "
+                f"{_scale_name(theirs)} in the other"
+            )
         scale, shift = theirs.scale / mine.scale, (theirs.mean - mine.mean) / mine.scale
         return np.array([[scale]]), np.array([shift])
     # What this encoding writes for each category of theirs, whose indicators add up to one.
     levels = np.stack([_indicators(mine, category) for category in theirs.categories])
     return _from_levels(levels, theirs)
+
+
+def _scale_name(column: Column) -> str:
+    return "'linear'" if column.curve is None else f"{column.curve.name!r} of its own table"
 
 
 def _codes_as_numbers(mine: Column, theirs: Column) -> tuple[FloatArray, FloatArray]:
@@ -223,7 +239,7 @@ def _codes_as_numbers(mine: Column, theirs: Column) -> tuple[FloatArray, FloatAr
         raise EncodingMismatchError(
             f"column {mine.name!r} is {mine.kind} in one of the two encodings and {theirs.kind} in the other"
         )
-    levels = np.array([[(float(value) - mine.mean) / mine.scale] for value in theirs.categories])
+    levels = mine.place([float(value) for value in theirs.categories])[:, None]
     return _from_levels(levels, theirs)
 
 

@@ -14,6 +14,7 @@ from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
 from likewise.domains.choices import Choices
 from likewise.domains.column import Column, Kind
+from likewise.domains.curve import learn_curve
 from likewise.domains.decoded_tables import build_table
 from likewise.domains.dtypes import Dtype
 from likewise.domains.reading import category_codes, check_numbers, plain
@@ -23,6 +24,8 @@ __all__ = ["describe_columns"]
 # A standardised float64 leads back to the exact whole number (or short decimal) up to here: encoding and
 # decoding round four times, each by at most 2⁻⁵³ of twice the largest value.
 LARGEST_EXACT = 2.0**48
+# The same on a logarithm or by rank, where a rounding of the encoding is the larger the further out a number lies.
+LARGEST_EXACT_CURVED = 2.0**40
 
 
 def describe_columns(
@@ -75,8 +78,8 @@ def _kind(series: pd.Series[Any], choices: Choices, *, owner: str) -> Kind:
             f"Convert it to {remedy}, or drop it."
         )
     if isinstance(dtype, pd.CategoricalDtype) or dtype.kind not in "iuf":
-        if name in choices.integers or name in choices.ranges:
-            parameter = "integers" if name in choices.integers else "ranges"
+        named = {"integers": choices.integers, "ranges": choices.ranges, "scales": choices.scales}
+        if parameter := next((parameter for parameter, names in named.items() if name in names), None):
             raise InputError(
                 f"{owner}: column {name!r} is named in {parameter!r}, but its dtype {dtype} is categorical. "
                 f"Convert it to numbers first, or take it out of {parameter!r}."
@@ -91,17 +94,22 @@ def _kind(series: pd.Series[Any], choices: Choices, *, owner: str) -> Kind:
 def _numeric(series: pd.Series[Any], dtype: Dtype, kind: Kind, choices: Choices, *, owner: str) -> Column:
     values = check_numbers(series, owner=owner)
     name = str(series.name)
+    curve = learn_curve(choices.scales.get(name, "linear"), values, whole=kind == "integer")
+    largest = LARGEST_EXACT if curve is None else LARGEST_EXACT_CURVED
     if kind == "integer":
-        _check_whole(values, name, owner=owner)
+        _check_whole(values, name, largest, owner=owner)
     low, high = float(values.min()), float(values.max())
-    mean, scale = (low, 1.0) if low == high else _mean_and_scale(values)
-    if not np.isfinite([mean, scale, (low - mean) / scale, (high - mean) / scale]).all():
-        raise InputError(
-            f"{owner}: column {name!r} runs from {low:g} to {high:g}, too far to standardise. Rescale it."
-        )
+    if low == high:
+        mean, scale = low, 1.0
+    elif curve is not None and curve.name == "value or not":
+        # Like an indicator it is 0 or 1 away from the commonest value, whatever the share of that.
+        mean, scale = 0.0, 1.0
+    else:
+        mean, scale = _mean_and_scale(values if curve is None else curve(values))
     lower, upper = choices.ranges.get(name, (low, high))
-    lower, upper = _representable(lower, upper, series.dtype, name, kind=kind, owner=owner)
-    return Column(
+    lower, upper = _representable(lower, upper, series.dtype, name, kind=kind, largest=largest, owner=owner)
+    decimals = _decimals(values, largest) if kind == "continuous" else None
+    column = Column(
         name=name,
         kind=kind,
         dtype=dtype,
@@ -109,11 +117,37 @@ def _numeric(series: pd.Series[Any], dtype: Dtype, kind: Kind, choices: Choices,
         upper=upper,
         mean=mean,
         scale=scale,
-        decimals=_decimals(values) if kind == "continuous" else None,
+        decimals=decimals,
+        curve=curve,
     )
+    with np.errstate(over="ignore"):
+        ends = column.place([low, high])
+    if not np.isfinite([mean, scale, *ends]).all():
+        raise InputError(
+            f"{owner}: column {name!r} runs from {low:g} to {high:g}, too far to standardise. Rescale it."
+        )
+    _check_told_apart(column, values, owner=owner)
+    return column
 
 
-def _check_whole(values: FloatArray, name: str, *, owner: str) -> None:
+def _check_told_apart(column: Column, values: FloatArray, *, owner: str) -> None:
+    """Raise where neighbouring whole numbers of the range would be one number on the column's scale."""
+    if column.curve is None or column.kind != "integer":
+        return
+    ends = [end for end in (column.lower, column.upper - 1.0) if np.isfinite(end)]
+    # Where the curve is flattest: at an end, or between two values of the table.
+    probes = np.concatenate([ends, np.floor(column.curve.at) if column.curve.unit is None else [], values])
+    probes = np.unique(probes[(probes >= column.lower) & (probes < column.upper)])
+    steps = column.place(probes + 1.0) - column.place(probes)
+    sizes = np.abs(column.place(probes)) + abs(column.mean) / column.scale
+    if (steps < 64.0 * np.finfo(float).eps * (1.0 + sizes)).any():
+        raise InputError(
+            f"{owner}: the scale {column.curve.name!r} of column {column.name!r} would blur its whole numbers: its range "
+            f"{column.lower:g} to {column.upper:g} is too wide. Narrow it in 'ranges', or leave the scale linear."
+        )
+
+
+def _check_whole(values: FloatArray, name: str, largest: float, *, owner: str) -> None:
     broken = values != np.rint(values)
     if broken.any():
         row = int(broken.argmax())
@@ -121,10 +155,10 @@ def _check_whole(values: FloatArray, name: str, *, owner: str) -> None:
             f"{owner}: column {name!r} is named in 'integers', but holds {values[row]:g} at row {row}. "
             "Take it out of 'integers' or round it first."
         )
-    if np.abs(values).max() > LARGEST_EXACT:
+    if np.abs(values).max() > largest:
         row = int(np.abs(values).argmax())
         raise InputError(
-            f"{owner}: column {name!r} holds whole numbers beyond ±2**48, such as {values[row]:.0f} at row "
+            f"{owner}: column {name!r} holds whole numbers beyond ±2**{np.log2(largest):.0f}, such as {values[row]:.0f} at row "
             f"{row}, that standardising would blur. Drop it if it is an identifier, subtract an offset, "
             f"or make it categorical: categories={{{name!r}: None}}."
         )
@@ -139,7 +173,7 @@ def _mean_and_scale(values: FloatArray) -> tuple[float, float]:
     return mean, scale if scale > 0 else 1.0
 
 
-def _decimals(values: FloatArray) -> int | None:
+def _decimals(values: FloatArray, exact: float = LARGEST_EXACT) -> int | None:
     """Decimals to which a decoded value within rounding of them was most likely written.
 
     The fewest that write every value exactly; where there are none such, as many as leave the rounding of
@@ -147,17 +181,19 @@ def _decimals(values: FloatArray) -> int | None:
     """
     largest = float(np.abs(values).max())
     for decimals in range(16):
-        if largest * 10.0**decimals >= LARGEST_EXACT:
+        if largest * 10.0**decimals >= exact:
             break
         # A few values refute most candidates before all of them are looked at.
         if all(np.array_equal(np.round(part, decimals), part) for part in (values[:256], values)):
             return decimals
+    if exact < LARGEST_EXACT:
+        return None
     coarse = int(np.floor(-np.log10(16_000 * np.finfo(float).eps) - np.log10(largest)))
     return coarse if coarse <= 22 else None
 
 
 def _representable(
-    lower: float, upper: float, dtype: Any, name: str, *, kind: Kind, owner: str
+    lower: float, upper: float, dtype: Any, name: str, *, kind: Kind, largest: float, owner: str
 ) -> tuple[float, float]:
     """Bounds moved inward to values that the column's dtype can hold, so that a decoded row keeps them."""
     wanted = (lower, upper)
@@ -165,7 +201,7 @@ def _representable(
         lower, upper = float(np.ceil(lower)), float(np.floor(upper))
     if dtype.kind in "iu":
         info = np.iinfo(f"{dtype.kind}{_itemsize(dtype)}")
-        least, most = max(float(info.min), -LARGEST_EXACT), min(float(info.max), LARGEST_EXACT)
+        least, most = max(float(info.min), -largest), min(float(info.max), largest)
         if (np.isfinite(lower) and lower < least) or (np.isfinite(upper) and upper > most):
             raise InputError(
                 f"{owner}: 'ranges' gives {name!r} the range {wanted}, but its dtype {dtype} holds "

@@ -48,6 +48,13 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
     categories : dict of str to list, optional
         Categories that can exist besides those the frame shows. A numeric column named here becomes
         categorical; None stands for just what the frame shows.
+    scales : dict of str to str, optional
+        Scales of numbers where a difference of so many units does not mean the same everywhere, as with amounts that
+        most people do not have and a few have much of: ``"signed log"``, sign(v) · log(1 + |v| / unit) with a unit of 1
+        for whole numbers and else the power of ten below the small amounts; ``"rank"``, the share of people below;
+        ``"value or not"``, 0 at the commonest value and 1 at the least amount beside it, then logarithms of the amount
+        in standard deviations; ``"linear"``, the default. They come before the standardisation. The ``curve`` of another
+        domain's column is taken as it is, so that both encode it alike.
 
     Attributes
     ----------
@@ -93,11 +100,13 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         ranges: Mapping[str, Any] | None = None,
         integers: Sequence[str] | None = None,
         categories: Mapping[str, Any] | None = None,
+        scales: Mapping[str, Any] | None = None,
     ) -> None:
         self.immutable = immutable
         self.ranges = ranges
         self.integers = integers
         self.categories = categories
+        self.scales = scales
 
     # ------------------------------------------------------------------------------------- making one
 
@@ -110,6 +119,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         integers: Sequence[str] | None = None,
         categories: Mapping[str, Any] | None = None,
         columns: Any = None,
+        scales: Mapping[str, Any] | None = None,
     ) -> TabularDomain:
         """Learn the domain of a table: construct and `fit` in one.
 
@@ -117,12 +127,12 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         ----------
         frame : pandas, polars or arrow table of shape (n, p)
             The features, without the target.
-        immutable, ranges, integers, categories
+        immutable, ranges, integers, categories, scales
             As in the class.
         columns : mapping or path, optional
             What each column is, in one place: name to ``"number"``, ``"integer"``, ``"category"`` or ``"left out"``,
-            or to a mapping with ``kind``, ``range``, ``values`` and ``immutable``; or a TOML file of these, such as
-            `likewise inspect` writes. Columns that are left out are no columns of the domain.
+            or to a mapping with ``kind``, ``range``, ``values``, ``immutable`` and ``scale``; or a TOML file of these, such
+            as `likewise inspect` writes. Columns that are left out are no columns of the domain.
 
         Returns
         -------
@@ -136,12 +146,16 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         >>> people = pd.DataFrame({"id": [7, 8], "male": [0.0, 1.0]})
         >>> TabularDomain.from_frame(people, columns={"id": "left out", "male": "category"}).column("male").kind
         'categorical'
+        >>> gains = pd.DataFrame({"gain": [0, 0, 114, 99999]})
+        >>> TabularDomain.from_frame(gains, scales={"gain": "signed log"}).encode(gains).round(2)["gain"].tolist()
+        [-0.86, -0.86, 0.14, 1.58]
         """
         given: dict[str, Any] = {
             "immutable": immutable,
             "ranges": ranges,
             "integers": integers,
             "categories": categories,
+            "scales": scales,
         }
         if columns is not None:
             frame, given = apply_plans(frame, columns, given, owner="TabularDomain.from_frame")
@@ -174,6 +188,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
             ranges=self.ranges,
             integers=self.integers,
             categories=self.categories,
+            scales=self.scales,
             owner="TabularDomain",
         )
         columns = describe_columns(frame, dtypes, choices, library=library, owner=owner)
@@ -390,7 +405,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         """
         rows = self.encode_array(frame)
         numbers = [column for column in self.columns_ if column.kind != "categorical"]
-        values = {c.name: rows[:, c.start] * c.scale + c.mean for c in numbers}
+        values = {c.name: c.number(rows[:, c.start]) for c in numbers}
         return self.reaching({name: (float(v.min()), float(v.max())) for name, v in values.items()})
 
     def reaching(self, ranges: Mapping[str, tuple[float, float]]) -> TabularDomain:

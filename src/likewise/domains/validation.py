@@ -161,9 +161,14 @@ def find_violations_encoded(
             one = column.is_binary | (np.rint(part).sum(axis=1) == 1)
             add(~(whole.all(axis=1) & one), "not one of its categories")
         else:
-            values = part[:, 0].astype(float) * column.scale + column.mean
+            places = part[:, 0].astype(float)
+            values = column.number(places)
             add = found.column(position, column.name, lambda row, v=values: float(v[row]))  # type: ignore[misc]
-            _check_number(_without_rounding(values, column, tol * column.scale), column, add)
+            if column.curve is None:
+                values = _without_rounding(values, column, tol * column.scale)
+            else:
+                values = _without_rounding_of(places, values, column, tol)
+            _check_number(values, column, add)
         if origin is not None and column.immutable:
             add(
                 np.asarray((np.abs(part - origin[:, column.slice]) > tol).any(axis=1)),
@@ -177,3 +182,11 @@ def _without_rounding(values: FloatArray, column: Column, tol: float) -> FloatAr
         values = np.where(np.abs(values - np.rint(values)) <= min(tol, 0.25), np.rint(values), values)
     near_low, near_high = np.abs(values - column.lower) <= tol, np.abs(values - column.upper) <= tol
     return np.where(near_low, column.lower, np.where(near_high, column.upper, values))
+
+
+def _without_rounding_of(places: FloatArray, values: FloatArray, column: Column, tol: float) -> FloatArray:
+    """The same where one unit is not equally long everywhere: differences are those of the encoding."""
+    wanted = [column.whole_number(places)] if column.kind == "integer" else []
+    for near in (*wanted, np.full(len(values), column.lower), np.full(len(values), column.upper)):
+        values = np.where(np.abs(places - column.place(near)) <= tol, near, values)
+    return values

@@ -83,6 +83,13 @@ def _check_fits(metric: FairMetric, rows: TrainingRows, owner: str) -> None:
             f"{owner}: the metric was made on other columns than the table is encoded to: {other[0]!r} where "
             f"the table has {other[1]!r}. Pass the metric's own encoder as domain=."
         )
+    if isinstance(metric.feature_map, TabularDomain):
+        for mine, theirs in zip(rows.encoder.columns_, metric.feature_map.columns_, strict=True):
+            if mine.curve != theirs.curve:
+                raise InputError(
+                    f"{owner}: the metric was made with another scale of {mine.name!r} than the table is encoded with. "
+                    "Pass the metric's own encoder as domain=."
+                )
 
 
 def removed_directions(

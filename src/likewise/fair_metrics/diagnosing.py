@@ -273,8 +273,9 @@ def _notes_on_space(features: Features, metric: FairMetric, found: Attribute) ->
         )
     for name, why in uneven_columns(features.phi, features.where).items():
         notes.append(
-            f"Distances in {name!r} mislead: {why}, so a standardised difference calls small amounts nothing. Give the "
-            "metric a better scale: sign(x)·log(1 + |x|), ranks, or a column for value-or-not beside the amount."
+            f"Distances in {name!r} mislead: {why}, so a standardised difference calls small amounts nothing. Give it a "
+            f"scale: TabularDomain.from_frame(people, scales={{{name!r}: 'signed log'}}), or 'rank', or 'value or not', "
+            "and learn the metric with that domain."
         )
     return notes
 

@@ -242,4 +242,9 @@ def _move(where: ColumnPlaces, name: str, amount: Any) -> FloatArray:
         raise bad_parameter(where.owner, name, allowed="a number of units", got=amount) from error
     if not np.isfinite(number):
         raise bad_parameter(where.owner, name, allowed="a finite number of units", got=amount)
+    if column is not None and column.curve is not None:
+        raise InputError(
+            f"{where.owner}: {name!r} is on the scale {column.curve.name!r}, where a change by {number:g} is not equally far "
+            "everywhere. Name a column on a linear scale, or pass the budget as a number."
+        )
     return where.unit(group[0]) * (number / (1.0 if column is None else float(column.scale)))

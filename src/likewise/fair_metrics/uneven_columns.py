@@ -46,7 +46,7 @@ def why_uneven(values: FloatArray) -> str | None:
 
 
 def uneven_columns(phi: FloatArray, where: ColumnPlaces) -> dict[str, str]:
-    """Return the columns of numbers in which distances mislead, and why.
+    """Return the columns of numbers in which distances mislead, and why; not those with a scale of choice.
 
     Parameters
     ----------
@@ -62,7 +62,8 @@ def uneven_columns(phi: FloatArray, where: ColumnPlaces) -> dict[str, str]:
     ['gain']
     """
     if is_encoder(where.domain):
-        places = {c.name: c.start for c in where.domain.columns_ if c.kind != "categorical"}
+        numbers = [c for c in where.domain.columns_ if c.kind != "categorical" and c.curve is None]
+        places = {c.name: c.start for c in numbers}
     else:
         names = where.names or [f"column {i}" for i in range(phi.shape[1])]
         places = {name: i for i, name in enumerate(names)}

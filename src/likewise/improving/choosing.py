@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +52,7 @@ def improve(
     folder: str | Path | None = None,
     replace_other: bool = False,
     positive: Any = None,
+    scales: Mapping[str, Any] | None = None,
     random_state: int = 0,
     announce: Callable[[Plan], None] | None = None,
     report: Reporter | None = None,
@@ -96,6 +97,8 @@ def improve(
         Compute cells in `folder` again that are of other people or settings; otherwise they are an error.
     positive : object, optional
         The label that stands for class 1, where `model` only numbers its classes.
+    scales : dict of str to str, optional
+        Scales of numbers in the distances, as in `TabularDomain`; by default those of `metric`, or linear.
     random_state : int, default=0
         Same seed, same folds, same choice.
     announce, report : callable, optional
@@ -135,6 +138,7 @@ def improve(
         eps=eps,
         test_share=test_share,
         folds=folds,
+        scales=scales,
         seed=random_state,
     )
     given = () if model is None else given_candidates(model, ground, positive=positive)

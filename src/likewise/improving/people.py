@@ -96,7 +96,8 @@ class Ground:
 
     def settings(self) -> dict[str, Any]:
         """Everything that figures depend on besides the candidate, as JSON values; the table by its digest."""
-        return {
+        scales = {c.name: c.curve.name for c in self.domain.columns_ if c.curve is not None}
+        return ({"scales": scales} if scales else {}) | {
             "table": _digest(self.frame, self.labels),
             "metric": _metric_digest(self.metric, self.frame) if self.metric_given else "learned",
             "sensitive": list(self.sensitive),
@@ -118,6 +119,7 @@ def prepare_ground(
     eps: float = 0.1,
     test_share: float = 0.2,
     folds: int | None = None,
+    scales: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> Ground:
     """Cut a table and learn who is comparable; the parameters are those of `improve`.
@@ -148,7 +150,9 @@ def prepare_ground(
     parts = _folds(labels, train, count, seed)
     groups, notes = _groups(frame.iloc[train], labels[train], names)
     # Of all people, so that nobody has a category never heard of; no label is used.
-    domain = TabularDomain.from_frame(frame)
+    known = getattr(getattr(metric, "feature_map", None), "columns_", ())
+    learned_scales = {c.name: c.curve for c in known if c.curve is not None and c.name in frame}
+    domain = TabularDomain.from_frame(frame, scales={**learned_scales, **(scales or {})} or None)
     learned = (
         AttributeSubspace(list(names), domain=domain).fit(frame.iloc[train]).metric_
         if metric is None

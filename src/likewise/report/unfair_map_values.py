@@ -163,7 +163,7 @@ def _people(unfair: UnfairMap, max_people: int, labels: Mapping[Any, str]) -> di
         chosen = order[np.isin(order, np.concatenate([changed, others]))]
     columns = _columns(unfair)
     people = unfair.people[columns]
-    twins = rounded_like(unfair.twins[columns], people)
+    twins = _only_moved(rounded_like(unfair.twins[columns], people), unfair.twins[columns], people)
     outcomes = unfair.outcomes
     rows = []
     for i in chosen:
@@ -193,6 +193,17 @@ def _people(unfair: UnfairMap, max_people: int, labels: Mapping[Any, str]) -> di
         "left_out_columns": unfair.people.shape[1] - len(columns),
         "rows": rows,
     }
+
+
+def _only_moved(shown: pd.DataFrame, twins: pd.DataFrame, people: pd.DataFrame) -> pd.DataFrame:
+    """Rounded twins with the person's own number where it did not move: rounding alone is no difference."""
+    floats = [
+        name for name in shown.columns if shown[name].dtype.kind == "f" and people[name].dtype.kind == "f"
+    ]
+    stayed = {
+        name: np.isclose(twins[name], people[name], rtol=1e-9, atol=1e-9, equal_nan=True) for name in floats
+    }
+    return shown.assign(**{name: np.where(stayed[name], people[name], shown[name]) for name in floats})
 
 
 def _columns(unfair: UnfairMap) -> list[Any]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from likewise.core.text import short_number
 from likewise.domains.column_plan import ColumnPlan
+from likewise.domains.curve import ScaleName
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,6 +123,8 @@ class ColumnLook:
         How many different values there are.
     low, high : float or None
         Of numbers.
+    scale : str, optional
+        A scale that suits a mass at zero or a heavy tail; it is advised, never taken without the user's word.
     """
 
     name: str
@@ -132,6 +135,7 @@ class ColumnLook:
     distinct: int
     low: float | None = None
     high: float | None = None
+    scale: ScaleName | None = None
 
 
 def look_at_columns(frame: pd.DataFrame) -> tuple[ColumnLook, ...]:
@@ -204,7 +208,8 @@ def _number(name: str, values: np.ndarray[Any, Any], series: pd.Series[Any]) -> 
     ends = {"low": float(values.min()), "high": float(values.max())}
     whole = bool((values == np.rint(values)).all())
     if not whole:
-        return _made(name, "number", _tail(values), series, distinct, **ends)
+        why, scale = _tail(values)
+        return _made(name, "number", why, series, distinct, scale=scale, **ends)
     if max(abs(ends["low"]), abs(ends["high"])) > LARGEST_WHOLE:
         kind = "left out" if series.dtype.kind in "iu" else "number"
         return _made(
@@ -224,7 +229,8 @@ def _number(name: str, values: np.ndarray[Any, Any], series: pd.Series[Any]) -> 
         return _made(name, "category", f"two values: {shown}", series, distinct, **ends)
     if distinct > 2 and _is_code(name, values, distinct, ends["low"], ends["high"]):
         return _made(name, "category", f"a code: {distinct} whole numbers", series, distinct, **ends)
-    return _made(name, "integer", _tail(values), series, distinct, **ends)
+    why, scale = _tail(values)
+    return _made(name, "integer", why, series, distinct, scale=scale, **ends)
 
 
 def _counts_rows(name: str, values: np.ndarray[Any, Any], distinct: int) -> bool:
@@ -241,17 +247,17 @@ def _is_code(name: str, values: np.ndarray[Any, Any], distinct: int, low: float,
     return small and len(values) >= 5 * distinct and not _has(name, _ORDERED_WORDS)
 
 
-def _tail(values: np.ndarray[Any, Any]) -> str:
-    """Words about a mass at zero or a heavy tail, where a standardised distance misleads."""
+def _tail(values: np.ndarray[Any, Any]) -> tuple[str, ScaleName | None]:
+    """Words about a mass at zero or a heavy tail, where a standardised distance misleads, and a scale for it."""
     zero = float((values == 0).mean())
     spread = float(values.std()) if float(np.abs(values).max()) < 1e150 else 0.0
     if zero > 0.5 and len(values) >= _FEW and float(np.abs(values).max()) > 20:
-        return f"{zero:.0%} are zero"
+        return f"{zero:.0%} are zero", "signed log"
     if spread > 0 and len(values) >= _FEW:
         skew = float((((values - values.mean()) / spread) ** 3).mean())
         if abs(skew) > 3:
-            return "a heavy tail"
-    return ""
+            return "a heavy tail", "signed log"
+    return "", None
 
 
 def _has(name: str, words: Iterable[str]) -> bool:

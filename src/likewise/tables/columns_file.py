@@ -16,6 +16,7 @@ _HEADER = """# How likewise reads the columns of {table}. Edit it, and pass it t
 # range = [low, high] for numbers and integers, -inf or inf for an open end; default: that of the table at hand
 # immutable = true: no twin differs in it
 # values = ["a", "b"] for categories that can exist besides those of the table
+# scale = "signed log", "rank" or "value or not" for numbers and integers that few people have much of
 """
 
 
@@ -53,8 +54,19 @@ def columns_text(looks: Sequence[ColumnLook], *, table: str, file: str = "column
         ]
         if look.plan.kind in ("number", "integer") and look.low is not None and look.high is not None:
             lines.append(f"# range = [{_number(look.low)}, {_number(look.high)}]")
+        lines += _scale(look)
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
+
+
+def _scale(look: ColumnLook) -> list[str]:
+    """The scale that the user chose, or one that is advised, to be taken by removing the sign of a comment."""
+    if look.plan.kind not in ("number", "integer"):
+        return []
+    if look.plan.scale is not None:
+        name = look.plan.scale if isinstance(look.plan.scale, str) else look.plan.scale.name
+        return [f'scale = "{name}"']
+    return [] if look.scale is None else [f'# scale = "{look.scale}"']
 
 
 def write_columns(looks: Sequence[ColumnLook], path: Path, *, table: str) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from likewise.auditing.bounds.regions import Regions
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray
+from likewise.domains.decoding import rounding_of_values
 
 __all__ = ["Ask", "Contenders", "rows_that_return"]
 
@@ -22,6 +23,8 @@ Ask: TypeAlias = Callable[[FloatArray, Any], FloatArray]
 
 # A value may change by so many roundings on its way through the encoding and back.
 _ULPS = 32.0
+# The same on a scale that is not linear, in roundings of its place.
+_ROUNDINGS = 4.0
 
 
 class Contenders:
@@ -88,6 +91,8 @@ def rows_that_return(
         return values, np.ones(len(values), dtype=np.bool_)
     low, high = regions.low[:, at], regions.high[:, at]
     step = _ULPS * np.spacing(np.abs(values[:, at]) + np.abs(layout.mean[at]))
+    for k in np.flatnonzero(layout.curved[at]):
+        step[:, k] = rounding_of_values(layout.columns[at[k]], values[:, at[k]], _ROUNDINGS)
     back = layout.values(layout.encode(values))[:, at]
     off = (back < low) | (back > high)
     # An interval of one value has no inside; what comes back is that value, rounded.

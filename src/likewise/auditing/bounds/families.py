@@ -85,6 +85,8 @@ def family_of(
     # A table's own numbers go through such a wrapper; what is read is inside it.
     inner = adapter.inner if isinstance(adapter, TableModel) else adapter
     estimator = getattr(inner, "estimator", inner)
+    if encoded is False and adapter.encoder is not None:
+        raise InputError("family_of: the model's own encoding of the table is not the domain's.")
     if encoded is not True and is_table_pipeline(estimator):
         return _behind_pipeline(estimator, adapter, layout, objective)
     reasons = []
@@ -172,7 +174,8 @@ def _check_same_encoding(own: Any, layout: TableLayout) -> None:
             theirs.slice,
             tuple(theirs.categories),
         )
-        if not same or (not mine.categories and (mine.mean, mine.scale) != (theirs.mean, theirs.scale)):
+        numbers = [(column.mean, column.scale, column.curve) for column in (mine, theirs)]
+        if not same or (not mine.categories and numbers[0] != numbers[1]):
             raise InputError(
                 f"family_of: the model's own encoding of column {mine.name!r} is not the domain's. "
                 "Pass the domain that the model was trained with."
@@ -190,7 +193,10 @@ def _sees_table(adapter: Model, layout: TableLayout, encoded: bool | None) -> bo
     names = {column.name for column in layout.columns}
     by_name = adapter.feature_names is not None and set(adapter.feature_names) <= names
     by_width = adapter.n_features == layout.width
-    plain = all(column.mean == 0.0 and column.scale == 1.0 and column.width == 1 for column in layout.columns)
+    plain = all(
+        column.mean == 0.0 and column.scale == 1.0 and column.curve is None and column.width == 1
+        for column in layout.columns
+    )
     if by_name and by_width and not plain:
         raise InputError(
             "family_of: the model's columns fit both the table and its encoding. Pass encoded=True or False."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from likewise.auditing.bounds.number_codes import decode_number, encode_number, is_curved, rounding_at
 from likewise.auditing.bounds.region_costs.cost_descent import begin, project, sweep, tangent
 from likewise.auditing.bounds.region_costs.least_cost import LeastCostForm
 from likewise.auditing.bounds.regions import Regions, encoded_box
@@ -61,7 +62,7 @@ def within_reach(
     lower, upper = encoded_box(layout, regions)
     now = Regions(regions.low.copy(), regions.high.copy(), regions.allowed.copy())
     kinds = np.where(layout.is_category, 2, np.where(layout.is_integer, 1, 0))
-    shape = (kinds, layout.start, layout.count, layout.offset, layout.mean, layout.scale)
+    shape = (kinds, layout.start, layout.count, layout.offset, layout.numbers)
     metric = (form.scale, form.basis, form.values)
     _shrink(lower, upper, now.low, now.high, now.allowed, origin, warm, metric, layout.blocks, shape, reach)
     return now
@@ -86,7 +87,7 @@ def _too_far(lower, upper, origin, warm, metric, blocks, in_block, reach, zeros,
 @compiled
 def _shrink(lower, upper, low, high, allowed, origin, warm, metric, blocks, shape, reach):  # type: ignore[no-untyped-def]
     """Take off `low`, `high` and `allowed` what is too far."""
-    kinds, start, count, offset, mean, spread = shape
+    kinds, start, count, offset, numbers = shape
     n, width = lower.shape
     zeros, x, inside = np.zeros(width), np.empty(width), np.empty(len(metric[2]))
     in_block = np.zeros(width, dtype=np.bool_)
@@ -124,7 +125,7 @@ def _shrink(lower, upper, low, high, allowed, origin, warm, metric, blocks, shap
                             a[j + k] = b[j + k] if left == 1 else 0.0
                 continue
             whole = kinds[p] == 1
-            own = min(max(origin[i, j] * spread[p] + mean[p], low[i, p]), high[i, p])
+            own = min(max(decode_number(p, origin[i, j], numbers), low[i, p]), high[i, p])
             if whole:
                 own = np.rint(own)
             for side in (1, -1):
@@ -134,13 +135,18 @@ def _shrink(lower, upper, low, high, allowed, origin, warm, metric, blocks, shap
                     continue
                 for _ in range(_HALVINGS):
                     middle = (inner + outer) / 2.0
+                    if is_curved(p, numbers):
+                        ends = encode_number(p, inner, numbers), encode_number(p, outer, numbers)
+                        middle = decode_number(p, (ends[0] + ends[1]) / 2.0, numbers)
+                        middle = min(max(middle, min(inner, outer)), max(inner, outer))
                     step = 0.0
                     if whole:
                         middle = np.floor(middle) if side > 0 else np.ceil(middle)
                         step = float(side)
                     if side * (outer - middle) <= 0.0 or side * (outer - inner) <= 0.0:
                         break
-                    edge = (middle + step - mean[p]) / spread[p]
+                    edge = encode_number(p, middle + step, numbers)
+                    edge -= side * rounding_at(p, edge, numbers)
                     if side > 0:
                         kept, a[j] = a[j], edge
                     else:
@@ -154,9 +160,11 @@ def _shrink(lower, upper, low, high, allowed, origin, warm, metric, blocks, shap
                         b[j] = kept
                     if far:
                         outer = middle
+                        end = encode_number(p, middle, numbers)
+                        end += side * rounding_at(p, end, numbers)
                         if side > 0:
-                            high[i, p], b[j] = middle, (middle - mean[p]) / spread[p]
+                            high[i, p], b[j] = middle, end
                         else:
-                            low[i, p], a[j] = middle, (middle - mean[p]) / spread[p]
+                            low[i, p], a[j] = middle, end
                     else:
                         inner = middle + step

@@ -295,7 +295,7 @@ class RegionEvaluation:
             split.left[i] = 0
             split.left[i, int(layout.offset[column]) + int(least.values[i, column])] = 1
             return
-        at = least.point[i, layout.start[column]] * layout.scale[column] + layout.mean[column]
+        at = float(layout.columns[column].number(least.point[i, layout.start[column]]))
         if layout.is_integer[column]:
             at = np.floor(at)
             split.cut[i] = min(max(at, regions.low[i, column]), regions.high[i, column] - 1.0)

@@ -9,6 +9,7 @@ import numpy as np
 
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray
+from likewise.domains.decoding import rounding_of_places
 
 __all__ = [
     "ByteArray",
@@ -151,6 +152,11 @@ def halves(layout: TableLayout, regions: Regions, column: IntArray, values: Floa
     rows = np.arange(len(column))
     safe = np.maximum(column, 0)
     middle = (regions.low[rows, safe] + regions.high[rows, safe]) / 2.0
+    for i in np.flatnonzero(layout.curved):
+        at = np.flatnonzero(safe == i)
+        ends = [layout.columns[i].place(end[at, i]) for end in (regions.low, regions.high)]
+        inside = layout.columns[i].number((ends[0] + ends[1]) / 2.0)
+        middle[at] = np.clip(inside, regions.low[at, i], regions.high[at, i])
     cut = np.where(layout.is_integer[safe], np.floor(middle), middle)
     cut = np.minimum(cut, np.nextafter(regions.high[rows, safe], -np.inf))
     left = np.zeros((len(column), layout.n_categories), dtype=np.uint8)
@@ -184,6 +190,12 @@ def encoded_box(layout: TableLayout, regions: Regions) -> tuple[FloatArray, Floa
     at = layout.start[numbers]
     lower[:, at] = (regions.low[:, numbers] - layout.mean[numbers]) / layout.scale[numbers]
     upper[:, at] = (regions.high[:, numbers] - layout.mean[numbers]) / layout.scale[numbers]
+    for i in np.flatnonzero(layout.curved):
+        column, low, high = layout.columns[i], regions.low[:, i], regions.high[:, i]
+        ends = column.place(low), column.place(high)
+        # Along a curve rounding need not keep the order of places, and no row may lie outside the box.
+        wider = [np.where(low < high, rounding_of_places(column, end), 0.0) for end in ends]
+        lower[:, column.start], upper[:, column.start] = ends[0] - wider[0], ends[1] + wider[1]
     for i in np.flatnonzero(layout.is_category):
         column, first = layout.columns[i], int(layout.offset[i])
         part = regions.allowed[:, first : first + int(layout.count[i])].astype(np.float64)

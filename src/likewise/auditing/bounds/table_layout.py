@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from likewise.auditing.bounds.number_codes import NumberCodes, number_codes
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import bad_parameter
 from likewise.domains.boxes import BoxDomain
@@ -16,7 +17,7 @@ from likewise.domains.column import Column
 from likewise.domains.decoding import decode_columns
 from likewise.domains.dtypes import Dtype
 
-__all__ = ["IntArray", "TableLayout"]
+__all__ = ["IntArray", "TableLayout", "not_linear"]
 
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -131,6 +132,16 @@ class TableLayout:
         return np.array([column.scale for column in self.columns])
 
     @cached_property
+    def curved(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which columns are numbers on a scale that is not linear, (P,)."""
+        return np.array([column.curve is not None for column in self.columns])
+
+    @cached_property
+    def numbers(self) -> NumberCodes:
+        """How each number is encoded, for compiled loops."""
+        return number_codes(self.columns)
+
+    @cached_property
     def owner(self) -> IntArray:
         """Column that each encoded column belongs to, (d,)."""
         return np.repeat(np.arange(self.n_columns), [column.width for column in self.columns])
@@ -162,7 +173,7 @@ class TableLayout:
         rows = np.arange(len(values))
         for i, column in enumerate(self.columns):
             if column.kind != "categorical":
-                X[:, column.start] = (values[:, i] - column.mean) / column.scale
+                X[:, column.start] = column.place(values[:, i])
             elif column.is_binary:
                 X[:, column.start] = values[:, i]
             else:
@@ -178,3 +189,19 @@ class TableLayout:
         ]
         found = decode_columns(np.asarray(X, dtype=np.float64), free)
         return np.stack([found[column.name].astype(np.float64) for column in self.columns], axis=1)
+
+
+def not_linear(column: Column) -> str:
+    """Say why a model that reads a column's own numbers is no function of encoded rows that a bound can follow.
+
+    Examples
+    --------
+    >>> from likewise.domains.curve import Curve
+    >>> not_linear(Column("gain", "integer", Dtype("int64"), curve=Curve("signed log", unit=1.0)))
+    "bounds: the model reads 'gain' on another scale than the domain ('signed log'), so its scores are no such function of encoded rows. Train it on rows of this domain, or leave the scale of 'gain' linear."
+    """
+    scale = "linear" if column.curve is None else column.curve.name
+    return (
+        f"bounds: the model reads {column.name!r} on another scale than the domain ({scale!r}), so its scores are no such "
+        f"function of encoded rows. Train it on rows of this domain, or leave the scale of {column.name!r} linear."
+    )

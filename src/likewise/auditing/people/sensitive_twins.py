@@ -184,7 +184,7 @@ def _examples(problem: AuditProblem, plan: Any, flips: list[_Flips]) -> dict[tup
                 key = str(part.name), _cell(part.values[value])
                 best[key] = at
                 ranks[key] = (float(not moved[at, k]), float(many[at]), -float(far[at]), float(person[at]))
-    chosen = np.asarray(list(best.values()))
+    chosen = np.asarray(list(best.values()), dtype=np.int64)
     people = problem.coordinates.original(plan.take(person[chosen]))
     return {
         key: ChangedPerson(

@@ -20,7 +20,7 @@ from likewise.auditing.support.frontier import Floats, Ints
 from likewise.core.arrays import to_numpy
 from likewise.core.errors import InputError
 from likewise.core.frames import declared_encoded, is_frame, to_pandas
-from likewise.domains.encoding import AffineMap, Encoding, EncodingMismatchError
+from likewise.domains.encoding import AffineMap, Encoding, EncodingMismatchError, ScaleMismatchError
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.reexpressed import reexpress
 from likewise.models import DifferentiableModel, Model
@@ -225,6 +225,10 @@ class Coordinates:
         if not isinstance(self.model, DifferentiableModel):
             return "the model has no gradient"
         if self.own is None:
+            if tabular(self.model.encoder) is not None:
+                return "the model's encoding has a number on another scale than the domain's, and gradients stay in one"
+            if self.takes == "numbers":
+                return "the model takes the table's numbers, which are no linear functions of the domain's encoded rows"
             return "the model takes the table itself, and gradients are of numbers"
         if self.metric.feature_map is not None:
             return "the metric measures a feature map of its own, which the search does not differentiate"
@@ -350,6 +354,12 @@ def _recoded(metric: FairMetric, own: Encoding, encoding: Encoding) -> tuple[Fai
         )
     try:
         change = own.map_from(encoding)
+    except ScaleMismatchError as error:
+        raise InputError(
+            f"audit: the metric cannot be re-expressed in the domain's encoding: {error}, and no linear map leads from one "
+            "to the other. Use one domain for both: AttributeSubspace([…], domain=domain).fit(frame), or "
+            "domain=metric.feature_map."
+        ) from error
     except EncodingMismatchError as error:
         raise InputError(
             f"audit: the metric and the domain encode the table differently, and not by an affine map: {error}. "
@@ -366,7 +376,16 @@ def _model_in(model: Model, encoding: Encoding | None, table: _Table) -> tuple[T
     same = AffineMap(*_identity(encoding.n_features))
     carried = tabular(model.encoder)
     if carried is not None:
-        return "own", _map_or_refuse(carried.encoding_, encoding)
+        try:
+            return "own", carried.encoding_.map_from(encoding)
+        except ScaleMismatchError:
+            # No map between the two; the model's own encoder reads tables all the same.
+            return "table", None
+        except EncodingMismatchError as error:
+            raise InputError(
+                f"audit: the model was trained on another kind of table than the domain describes: {error}. "
+                "Make the domain of the table the model was trained on, or train the model on this one."
+            ) from error
     names = model.feature_names if model.feature_names and not are_made_up(model.feature_names) else None
     of_table = names is not None and all(any(same_words(n, c) for c in table.columns) for n in names)
     of_encoding = names is not None and all(n in encoding.feature_names for n in names)
@@ -407,13 +426,3 @@ def _plain_map(names: list[str], encoding: Encoding) -> AffineMap | None:
         return Encoding.plain(names).map_from(encoding)
     except EncodingMismatchError:
         return None
-
-
-def _map_or_refuse(own: Encoding, encoding: Encoding) -> AffineMap:
-    try:
-        return own.map_from(encoding)
-    except EncodingMismatchError as error:
-        raise InputError(
-            f"audit: the model was trained on another kind of table than the domain describes: {error}. "
-            "Make the domain of the table the model was trained on, or train the model on this one."
-        ) from error

@@ -174,11 +174,11 @@ class EditableArray(EditableRows):
             return Field(name, tuple(values), _codes(part, values))
         if values is None:
             levels = _seen(part)
-            units = [column.mean + column.scale * v for v in levels]
+            units = column.number(levels).tolist()
             shown = [float(round(v)) for v in units] if column.kind == "integer" else units
             return Field(name, tuple(shown), _codes(part, levels))
         values = _allowed(values, name, column, owner)
-        encoded = np.array([(v - column.mean) / column.scale for v in values])
+        encoded = column.place(values)
         near = np.abs(self.array[:, [at]] - encoded) <= 1e-9 * (1 + np.abs(encoded))
         return Field(name, tuple(values), np.where(near.any(axis=1), near.argmax(axis=1), -1))
 
@@ -212,8 +212,8 @@ class EditableArray(EditableRows):
         column = self.known.get(str(field.name)) if field.name in self.known else None
         if column is None or not column.categories:
             at, column = self._place(field.name, "rewrite")
-            mean, scale = (0.0, 1.0) if column is None else (column.mean, column.scale)
-            return np.array([at]), (np.array(field.values, dtype=float)[:, None] - mean) / scale
+            numbers = np.array(field.values, dtype=float)
+            return np.array([at]), (numbers if column is None else column.place(numbers))[:, None]
         levels = list(column.categories)
         cells = np.eye(len(levels))[[levels.index(value) for value in field.values]]
         return np.arange(column.start, column.stop), cells[:, 1:] if column.is_binary else cells

@@ -130,11 +130,18 @@ class _Change:
     stop: int
     put: Floats | None = None
     step: float = 0.0
+    # Of a whole number on a scale that is not linear: it moves from one whole number to another.
+    whole: Any = None
+    units: float = 0.0
 
     def apply(self, rows: Floats, origin: Floats, lower: Floats, upper: Floats) -> None:
         part = slice(self.start, self.stop)
         if self.put is not None:
             rows[:, part] = self.put
+        elif self.whole is not None:
+            place = np.clip(rows[:, self.start] + self.step, lower[self.start], upper[self.start])
+            value = self.whole.whole_number(place) + self.units
+            rows[:, self.start] = self.whole.place(np.clip(value, self.whole.lower, self.whole.upper))
         elif self.step:
             low, high = lower[self.start], upper[self.start]
             rows[:, self.start] = np.clip(rows[:, self.start] + self.step, low, high)
@@ -185,7 +192,7 @@ def _values(column: Any) -> list[Floats] | None:
         count = int(column.upper - column.lower) + 1
         if count > _MAX_LISTED:
             return None
-        return [np.array([(column.lower + k - column.mean) / column.scale]) for k in range(count)]
+        return [column.place([column.lower + k]) for k in range(count)]
     if column.kind == "continuous":
         return None
     if column.width == 1:
@@ -201,10 +208,18 @@ def _changes(column: Any) -> list[_Change]:
         else:
             values = list(np.eye(column.width))
         return [_Change(start, stop, put=value) for value in values]
-    sizes = [n * column.unit for n in _UNITS] if column.kind == "integer" else list(_DEVIATIONS)
-    room = (column.upper - column.lower) / column.scale
+    linear = column.kind == "integer" and column.curve is None
+    sizes = [n * column.unit for n in _UNITS] if linear else list(_DEVIATIONS)
+    room = float(np.diff(column.place([column.lower, column.upper]))[0])
     steps = [sign * size for size in sizes if size <= room for sign in (1.0, -1.0)]
-    return [_Change(start, stop), *(_Change(start, stop, step=step) for step in steps)]
+    if linear or column.kind != "integer":
+        return [_Change(start, stop), *(_Change(start, stop, step=step) for step in steps)]
+    units = [sign * n for n in _UNITS if n <= column.upper - column.lower for sign in (1.0, -1.0)]
+    return [
+        _Change(start, stop),
+        *(_Change(start, stop, step=step, whole=column) for step in steps),
+        *(_Change(start, stop, units=n, whole=column) for n in units),
+    ]
 
 
 def _improved(

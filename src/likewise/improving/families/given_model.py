@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,9 +105,7 @@ def given_candidates(model: Any, ground: Ground, *, positive: Any = None) -> tup
         loaded,
         ground.frame,
         make_domain=lambda used: (
-            ground.domain
-            if list(used) == list(ground.frame.columns)
-            else TabularDomain.from_frame(ground.frame[list(used)])
+            ground.domain if list(used) == list(ground.frame.columns) else _part_of(ground, used)
         ),
         widen=lambda domain: domain.widened(ground.frame[[column.name for column in domain.columns_]]),
         needed=ground.sensitive,
@@ -117,6 +116,12 @@ def given_candidates(model: Any, ground: Ground, *, positive: Any = None) -> tup
         raise InputError("improve: 'model' is a regression. Pass a classifier.")
     table = _of_table(named, matched)
     return tuple(GivenModel(table, consensus, loaded.native) for consensus in (False, True))
+
+
+def _part_of(ground: Ground, used: Sequence[str]) -> TabularDomain:
+    """The domain of some columns, with the ground's scales."""
+    scales = {c.name: c.curve for c in ground.domain.columns_ if c.name in used and c.curve is not None}
+    return TabularDomain.from_frame(ground.frame[list(used)], scales=scales or None)
 
 
 def _of_native(native: Any, wrapped: TwinConsensus, ground: Ground) -> TwinConsensus | None:

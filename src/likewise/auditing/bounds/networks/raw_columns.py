@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from likewise.auditing.bounds.table_layout import TableLayout
+from likewise.auditing.bounds.table_layout import TableLayout, not_linear
 from likewise.core.errors import InputError
 from likewise.domains.encoding import AffineMap
 from likewise.models.relu_network import ReluNetwork
@@ -48,6 +48,8 @@ def of_encoded_rows(net: ReluNetwork, layout: TableLayout, names: Sequence[str] 
     for row, name in enumerate(wanted):
         column = layout.columns[known[name]]
         if not column.categories:
+            if column.curve is not None:
+                raise InputError(not_linear(column))
             spread[row, column.start], centre[row] = column.scale, column.mean
             continue
         try:

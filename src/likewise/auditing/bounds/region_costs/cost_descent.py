@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from likewise.auditing.bounds.number_codes import decode_number, encode_number
 from likewise.core.compiled import compiled
 
 __all__ = ["begin", "least_cost", "project", "sweep", "tangent"]
@@ -156,14 +157,14 @@ def tangent(lower, upper, origin, metric, blocks, in_block, price, slope, x, ins
 def _choose(low, high, allowed, origin, metric, shape, price, slope, x, inside, row):  # type: ignore[no-untyped-def]
     """Turn x into a row that can exist, then improve it column by column among such rows; fills `row` with values."""
     scale, basis, values = metric
-    kinds, start, count, offset, mean, spread = shape
+    kinds, start, count, offset, numbers = shape
     for p in range(len(kinds)):
         if kinds[p] < 2:
-            value = x[start[p]] * spread[p] + mean[p]
+            value = decode_number(p, x[start[p]], numbers)
             if kinds[p] == 1:
                 value = np.rint(value)
             row[p] = min(max(value, low[p]), high[p])
-            _move(start[p], (row[p] - mean[p]) / spread[p] - x[start[p]], x, inside, basis)
+            _move(start[p], encode_number(p, row[p], numbers) - x[start[p]], x, inside, basis)
         elif count[p] == 2:
             code = 1.0 if x[start[p]] >= 0.5 else 0.0
             if allowed[offset[p] + int(code)] == 0:
@@ -192,13 +193,13 @@ def _choose(low, high, allowed, origin, metric, shape, price, slope, x, inside, 
                 curvature *= 2.0 * price
                 if curvature <= 1e-12:
                     continue
-                value = (x[j] - g / curvature) * spread[p] + mean[p]
+                value = decode_number(p, x[j] - g / curvature, numbers)
                 if kinds[p] == 1:
                     value = np.rint(value)
                 value = min(max(value, low[p]), high[p])
                 if value != row[p]:
                     row[p] = value
-                    _move(j, (value - mean[p]) / spread[p] - x[j], x, inside, basis)
+                    _move(j, encode_number(p, value, numbers) - x[j], x, inside, basis)
                     changed = kinds[p] == 1 or changed
             elif count[p] > 1:
                 now, best, gain = int(row[p]), int(row[p]), -1e-12

@@ -93,7 +93,7 @@ class LeastCost:
         bound, point = np.empty(n), np.empty((n, layout.width))
         values = np.empty((n, layout.n_columns))
         kinds = np.where(layout.is_category, 2, np.where(layout.is_integer, 1, 0))
-        shape = (kinds, layout.start, layout.count, layout.offset, layout.mean, layout.scale)
+        shape = (kinds, layout.start, layout.count, layout.offset, layout.numbers)
         least_cost(
             lower,
             upper,

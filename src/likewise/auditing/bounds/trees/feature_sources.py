@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.bounds.table_layout import TableLayout
+from likewise.auditing.bounds.table_layout import TableLayout, not_linear
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
+from likewise.domains.curve import Curve
 from likewise.models.table_features import TableFeature
 from likewise.models.tree_ensemble import TreeEnsemble
 
@@ -26,22 +27,26 @@ class FeatureSource:
     column : int
         Which column of the layout.
     mean, scale : float
-        A number v becomes (v − mean) / scale.
+        A number v becomes (curve(v) − mean) / scale.
     table : float array, optional
         Of a categorical column: what each category becomes; NaN is missing.
+    curve : Curve, optional
+        The scale of a number where that is not linear.
     """
 
     column: int
     mean: float = 0.0
     scale: float = 1.0
     table: FloatArray | None = None
+    curve: Curve | None = None
 
     def __call__(self, values: FloatArray) -> FloatArray:
         """Return the feature for values of the column."""
         if self.table is not None:
             return np.asarray(self.table[np.asarray(values, dtype=np.int64)])
+        values = np.asarray(values, dtype=np.float64) if self.curve is None else self.curve(values)
         if self.mean == 0.0 and self.scale == 1.0:
-            return np.asarray(values, dtype=np.float64)
+            return values
         return np.asarray((values - self.mean) / self.scale)
 
 
@@ -57,7 +62,7 @@ def encoded_sources(layout: TableLayout) -> tuple[FeatureSource, ...]:
     sources: list[FeatureSource] = []
     for i, column in enumerate(layout.columns):
         if column.kind != "categorical":
-            sources.append(FeatureSource(i, column.mean, column.scale))
+            sources.append(FeatureSource(i, column.mean, column.scale, curve=column.curve))
         elif column.is_binary:
             sources.append(FeatureSource(i, table=np.array([0.0, 1.0])))
         else:
@@ -136,6 +141,8 @@ def affine_of(layout: TableLayout, sources: Sequence[FeatureSource]) -> tuple[Fl
     for j, source in enumerate(sources):
         column = layout.columns[source.column]
         if source.table is None:
+            if source.curve != column.curve:
+                raise InputError(not_linear(column))
             matrix[j, column.start] = column.scale / source.scale
             shift[j] = (column.mean - source.mean) / source.scale
         elif column.is_binary:

@@ -35,7 +35,7 @@ def lowest_terms(layout: TableLayout, regions: Regions, slope: FloatArray) -> tu
     for i, column in enumerate(layout.columns):
         if not column.categories:
             part = slope[:, column.start]
-            ends = [part * ((end[:, i] - column.mean) / column.scale) for end in (regions.low, regions.high)]
+            ends = [part * column.place(end[:, i]) for end in (regions.low, regions.high)]
             least[:, i], most[:, i] = np.minimum(*ends), np.maximum(*ends)
             continue
         first, count = int(layout.offset[i]), int(layout.count[i])
@@ -83,6 +83,8 @@ def share_above(
     least, most = lowest_terms(layout, regions, slope)
     reach = most - least
     reach[:, apart] = 0.0
+    # Values are counted by equal steps; where a scale has none, only the least value of a number counts.
+    reach[:, layout.curved] = 0.0
     # What must be exceeded above the least value; a little more, for the rounding of these sums.
     size = np.abs(offset) + np.maximum(np.abs(least), np.abs(most)).sum(axis=1)
     need = -(offset + least.sum(axis=1)) + 1e-12 * size

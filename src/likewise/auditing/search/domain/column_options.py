@@ -16,6 +16,7 @@ import numpy as np
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.auditing.support.frontier import Floats, Ints
 from likewise.domains.column import Column
+from likewise.domains.decoding import rounding_of_values
 from likewise.fair_metrics.metric import COSTS_NOTHING
 
 __all__ = ["Options", "options_of"]
@@ -24,6 +25,8 @@ __all__ = ["Options", "options_of"]
 _FIRST_STEP = 2.0**-7
 # Steps grow by this factor, so many times: across any range that is worth it.
 _GROWTH, _STEPS = 2.0**0.5, 48
+# On a scale that is not linear steps of an open range reach so far, in encoded units.
+_WIDEST = 16.0
 # Of a number with more cuts than this the nearest of each side are tried, and then ever fewer.
 _MANY_CUTS, _NEAREST = 160, 32
 # Relative error of a number that was encoded and decoded.
@@ -130,11 +133,17 @@ def _more(known: Column, own: Floats, cuts: Sequence[float] | None) -> Floats:
         above = np.floor(at) + 1.0 if whole else at
         if not whole:
             # As far behind the cut as rounding on the way through the encoding reaches.
-            away = _ROUNDING * (np.abs(at) + abs(known.mean))
+            away = (
+                _ROUNDING * (np.abs(at) + abs(known.mean))
+                if known.curve is None
+                else rounding_of_values(known, at, 2.0)
+            )
             below, above = below - away, above + away
         value = np.where(own[:, None] > at, below, above)
-    else:
+    elif known.curve is None:
         value = own[:, None] + _steps(known)[None, :]
+    else:
+        value = _curved_steps(known, own)
     inside = (value >= known.lower) & (value <= known.upper) & (value != own[:, None])
     return np.where(inside, value, np.nan)
 
@@ -159,6 +168,17 @@ def _steps(known: Column) -> Floats:
     return np.concatenate([-steps, steps])
 
 
+def _curved_steps(known: Column, own: Floats) -> Floats:
+    """Values at growing steps in the encoding to both sides, and of whole numbers the next ones; (n, m)."""
+    width = float(np.diff(known.place([known.lower, known.upper]))[0])
+    steps = _FIRST_STEP * _GROWTH ** np.arange(_STEPS)
+    steps = steps[steps <= (width if np.isfinite(width) else _WIDEST)]
+    value = known.number(known.place(own)[:, None] + np.concatenate([-steps, steps])).astype(np.float64)
+    if known.kind != "integer":
+        return value
+    return np.concatenate([own[:, None] + np.array([-1.0, 1.0]), np.rint(value)], axis=1)
+
+
 def _moved(
     layout: TableLayout, metric: Any, column: int, own: Floats, value: Floats
 ) -> tuple[Floats, Floats]:
@@ -167,8 +187,10 @@ def _moved(
     # A Euclidean metric may be of any width.
     basis = np.asarray(metric.basis) if metric.n_features else np.zeros((layout.width, 0))
     if known.width == 1:
-        scale = 1.0 if known.kind == "categorical" else known.scale
-        step = (value - own[:, None]) / scale
+        if known.curve is None:
+            step = (value - own[:, None]) / (1.0 if known.kind == "categorical" else known.scale)
+        else:
+            step = known.place(value) - known.place(own)[:, None]
         return step**2, step[:, :, None] * basis[known.start]
     codes = np.where(np.isfinite(value), value, 0.0).astype(np.int64)
     mine = own.astype(np.int64)

@@ -28,6 +28,8 @@ _LEAST = 1e-5
 _WITNESSES = 2
 # A continuous number is followed down to this share of its scale.
 _FINEST = 2.0**-12
+# Places along a scale that is not linear where a length of the encoding is looked up.
+_PLACES = 65
 # Of a model made of steps nearly all of a change stands at one place, of a smooth one next to nothing does.
 _STEPPED = 0.5
 
@@ -54,7 +56,7 @@ def draw_rows(layout: TableLayout, count: int, seed: int = 0) -> Floats:
             rows[:, i] = rng.integers(len(known.categories), size=count)
             continue
         low, high = _range(known)
-        around = known.mean + known.scale * rng.standard_normal(count)
+        around = known.number(rng.standard_normal(count))
         anywhere = rng.uniform(low, high, size=count)
         way = rng.integers(3, size=count)
         value = np.clip(np.choose(way, [around, anywhere, np.full(count, low)]), low, high)
@@ -207,20 +209,35 @@ def _grid(known: Column, size: int) -> Floats:
     if whole and high - low < size:
         return np.arange(np.ceil(low), high + 0.5)
     size = size // 2
-    first = 1.0 if whole else _FINEST * known.scale
+    first = _finest(known)
     spread = np.geomspace(first, max(high - low, 2 * first), int(size * (1 - _EVEN) / 2))
-    middle = min(max(known.mean, low), high)
+    middle = min(max(float(known.number(0.0)), low), high)
     around = np.concatenate([middle - spread[::2], middle + spread[::2]])
     grid = np.concatenate([np.linspace(low, high, int(size * _EVEN)), low + spread, around])
+    if known.curve is not None:
+        grid = np.concatenate([grid, known.number(_places(known, size))])
     grid = grid[(grid >= low) & (grid <= high)]
     return np.unique(np.rint(grid) if whole else grid)
 
 
 def _finest(known: Column) -> float:
-    return 1.0 if known.kind == "integer" else _FINEST * known.scale
+    if known.kind == "integer":
+        return 1.0
+    if known.curve is None:
+        return _FINEST * known.scale
+    # On such a scale where it is finest, but never finer than its numbers are.
+    places = _places(known, _PLACES)
+    lengths = known.number(places + _FINEST) - known.number(places)
+    return float(max(lengths.min(), 1e-12 * np.ptp(_range(known))))
+
+
+def _places(known: Column, count: int) -> Floats:
+    """Places over the range of a number, evenly."""
+    low, high = known.place(_range(known))
+    return np.linspace(float(low), float(high), count)
 
 
 def _range(known: Column) -> tuple[float, float]:
-    low = known.lower if np.isfinite(known.lower) else known.mean - 8.0 * known.scale
-    high = known.upper if np.isfinite(known.upper) else known.mean + 8.0 * known.scale
+    low = known.lower if np.isfinite(known.lower) else known.number(-8.0)
+    high = known.upper if np.isfinite(known.upper) else known.number(8.0)
     return float(low), float(high)

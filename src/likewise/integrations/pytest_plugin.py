@@ -1,0 +1,56 @@
+"""The pytest plugin: the fixture `assert_fair`, and the marker `fair` that carries its choices.
+
+pytest loads this module in every run of an environment that has likewise, so it imports nothing but pytest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+__all__ = ["assert_fair", "pytest_configure", "pytest_runtest_setup"]
+
+_MARKER = "fair"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known, so that ``--strict-markers`` takes it."""
+    config.addinivalue_line(
+        "markers",
+        f"{_MARKER}(sensitive, delta, eps=0.0, metric='columns', **choices): choices of the fixture assert_fair, which "
+        "fails a test whose model treats comparable people differently.",
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse a test that is marked and cannot audit anything: it would pass whatever the model does."""
+    marked = any(marker.name == _MARKER for marker in item.own_markers)
+    if marked and "assert_fair" not in getattr(item, "fixturenames", ()):
+        pytest.fail(
+            f"{item.name} is marked {_MARKER} but does not use the fixture assert_fair, so it audits nothing. "
+            "Write: def test_model(assert_fair): assert_fair(model, X, y)",
+            pytrace=False,
+        )
+
+
+@pytest.fixture
+def assert_fair(request: pytest.FixtureRequest) -> Any:
+    """Return `likewise.integrations.assert_fair` with the choices of the marker ``fair``, innermost first."""
+    chosen: dict[str, Any] = {}
+    for marker in request.node.iter_markers(_MARKER):
+        if marker.args:
+            pytest.fail(f"The marker {_MARKER} takes keywords only: sensitive=[…], delta=…", pytrace=False)
+        chosen = {**marker.kwargs, **chosen}
+
+    def check(model: Any, X: Any, y: Any, **choices: Any) -> Any:
+        """Audit a model; see `likewise.integrations.assert_fair`."""
+        __tracebackhide__ = True
+        from likewise.integrations.fair_assertion import assert_fair as audit_and_assert
+
+        result = audit_and_assert(model, X, y, **{**chosen, **choices})
+        for name in ("gap", "pure_gap"):
+            request.node.user_properties.append((f"likewise.{name}", getattr(result, name)))
+        return result
+
+    return check
