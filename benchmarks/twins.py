@@ -1,10 +1,10 @@
 """Twins that carry consequences: what they find on Adult and German, how sure, how dear.
 
-    python benchmarks/twins.py shares        # the three questions on Adult and German, beside relfair's figures
-    python benchmarks/twins.py coverage      # 200 planted worlds: is the known effect within its interval?
-    python benchmarks/twins.py error         # planted worlds: error of twins against known counterfactuals, by n
-    python benchmarks/twins.py scale         # 45,222 people, 10 columns downstream: CPU and memory
-    python benchmarks/twins.py consensus     # TwinConsensus over consequence twins under the same study
+python benchmarks/twins.py shares        # the three questions on Adult and German, beside relfair's figures
+python benchmarks/twins.py coverage      # 200 planted worlds: is the known effect within its interval?
+python benchmarks/twins.py error         # planted worlds: error of twins against known counterfactuals, by n
+python benchmarks/twins.py scale         # 45,222 people, 10 columns downstream: CPU and memory
+python benchmarks/twins.py consensus     # TwinConsensus over consequence twins under the same study
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ def shares(refits: int) -> None:
                 ("rules only", Consequences(rules=rules)),
                 ("rules and graph", Consequences(rules=rules, graph=graph)),
             ):
-                print(f"\n## {name}, {who} ({int(some.sum())} of the held-out people), consequences: {label}", flush=True)
+                print(
+                    f"\n## {name}, {who} ({int(some.sum())} of the held-out people), consequences: {label}",
+                    flush=True,
+                )
                 study = twin_study(
                     model, test[some], "sex", consequences=consequences, reference=train,
                     refits=refits if label == "rules and graph" else 0,
@@ -120,7 +123,9 @@ def planted(n: int, seed: int, linear: bool) -> tuple[pd.DataFrame, pd.DataFrame
         office = np.where(s == 1, 0.3, 0.5)
         job = np.where(u_job < office, "office", "field")
         pay = pay + 0.7 * (job == "office") + u_pay
-        return pd.DataFrame({"sex": np.where(s == 1, "M", "F"), "age": age, "school": school, "job": job, "pay": pay})
+        return pd.DataFrame(
+            {"sex": np.where(s == 1, "M", "F"), "age": age, "school": school, "job": job, "pay": pay}
+        )
 
     return world(sex), world(1 - sex)
 
@@ -164,7 +169,9 @@ def error(seeds: int) -> None:
                 people, others = planted(n, seed, linear)
                 made = ConsequenceTwins("sex", graph=PLANTED).fit(people).make(people)
                 male = (people["sex"] == "M").to_numpy()
-                twins = {c: np.where(male, made.tables[0][c], made.tables[1][c]) for c in ("school", "job", "pay")}
+                twins = {
+                    c: np.where(male, made.tables[0][c], made.tables[1][c]) for c in ("school", "job", "pay")
+                }
                 found.append([
                     np.sqrt(np.mean((twins["school"] - others["school"]) ** 2)),
                     np.sqrt(np.mean((twins["pay"] - others["pay"]) ** 2)),
@@ -207,7 +214,9 @@ def consensus() -> None:
         for label, one in (("as it is", model), ("TwinConsensus", fair), ("FairBoosting", trees)):
             study = correspondence_study(one, test, maker)
             accuracy = float(np.mean(one.predict(test) == y_test))
-            print(f"{name}, {label}: consistency {study.consistency:.4f}, accuracy {accuracy:.4f}", flush=True)
+            print(
+                f"{name}, {label}: consistency {study.consistency:.4f}, accuracy {accuracy:.4f}", flush=True
+            )
 
 
 def main() -> None:

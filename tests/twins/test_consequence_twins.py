@@ -13,8 +13,6 @@ from likewise.evaluation import Edit, correspondence_study
 from likewise.twins import AttributeTwins, Boosting, Consequences, ConsequenceTwins
 from likewise.twins.coupling import couple_categories, couple_ordered
 
-from .planted import GRAPH, planted
-
 
 def other_world(people, made):
     male = (people["sex"] == "M").to_numpy()
@@ -22,11 +20,11 @@ def other_world(people, made):
 
 
 @pytest.mark.parametrize("linear", [True, False])
-def test_error_against_known_counterfactuals_falls_with_the_number_of_people(linear):
+def test_error_against_known_counterfactuals_falls_with_the_number_of_people(linear, planted, planted_graph):
     errors = []
     for n in (300, 4000):
         people, truth = planted(n, 0, linear=linear)
-        made = ConsequenceTwins("sex", graph=GRAPH).fit(people).make(people)
+        made = ConsequenceTwins("sex", graph=planted_graph).fit(people).make(people)
         twins = other_world(people, made)
         errors.append([np.sqrt(np.mean((twins[c].astype(float) - truth[c]) ** 2)) for c in ("school", "pay")])
     few, many = np.array(errors)
@@ -35,7 +33,7 @@ def test_error_against_known_counterfactuals_falls_with_the_number_of_people(lin
     assert (many < (0.15 if linear else 0.55)).all()
 
 
-def test_a_category_changes_as_seldom_as_can_be_and_ends_as_the_other_group_is():
+def test_a_category_changes_as_seldom_as_can_be_and_ends_as_the_other_group_is(planted):
     people, _ = planted(6000, 1, linear=True)
     made = ConsequenceTwins("sex", graph={"sex": ["job"]}).fit(people).make(people)
     women = (people["sex"] == "F").to_numpy()
@@ -46,7 +44,7 @@ def test_a_category_changes_as_seldom_as_can_be_and_ends_as_the_other_group_is()
     assert abs(float((twin != own).mean()) - difference) < 0.02  # total variation: the least there is
 
 
-def test_with_an_empty_graph_twins_are_the_plain_edit():
+def test_with_an_empty_graph_twins_are_the_plain_edit(planted):
     people, _ = planted(50, 2, linear=True)
     plain = AttributeTwins(Edit("sex")).fit(people).make(people)
     for graph in ({}, None, "digraph {}"):
@@ -56,9 +54,9 @@ def test_with_an_empty_graph_twins_are_the_plain_edit():
 
 
 @pytest.fixture(scope="module")
-def fitted():
+def fitted(planted, planted_graph):
     people, _ = planted(400, 3, linear=False)
-    return people, ConsequenceTwins("sex", graph=GRAPH, boosting=Boosting(n_iter=10)).fit(people)
+    return people, ConsequenceTwins("sex", graph=planted_graph, boosting=Boosting(n_iter=10)).fit(people)
 
 
 def test_a_person_has_the_same_twin_alone_and_among_others_and_from_any_library(fitted):
@@ -76,7 +74,9 @@ def test_a_person_has_the_same_twin_alone_and_among_others_and_from_any_library(
 
 def test_numbers_go_back_and_forth_without_loss(fitted):
     people, maker = fitted
-    numbers = ConsequenceTwins("sex", graph={"sex": ["school"], "age": ["school"]}, boosting=Boosting(n_iter=10))
+    numbers = ConsequenceTwins(
+        "sex", graph={"sex": ["school"], "age": ["school"]}, boosting=Boosting(n_iter=10)
+    )
     made = numbers.fit(people).make(people)
     women = people[people["sex"] == "F"]
     there = made.tables[1].loc[women.index]
@@ -110,14 +110,16 @@ def test_who_lacks_a_value_lacks_it_as_a_twin_and_everybody_is_within_what_was_s
         assert (table.dtypes == people.dtypes).all()
 
 
-def test_an_edit_carries_its_consequences_alone_and_needs_them_to_be_some():
+def test_an_edit_carries_its_consequences_alone_and_needs_them_to_be_some(planted):
     people, _ = planted(60, 4, linear=True)
     carrying = Edit("sex", consequences=Consequences(graph={"sex": ["job"]}))
     assert correspondence_study(lambda t: t["job"] == "office", people, carrying).n_people == 60
     with pytest.raises(lw.InputError, match="stands alone"):
         correspondence_study(lambda t: t["job"] == "office", people, [carrying, Edit("job")])
     with pytest.raises(lw.InputError, match="must be a Consequences"):
-        correspondence_study(lambda t: t["job"] == "office", people, Edit("sex", consequences={"sex": ["job"]}))
+        correspondence_study(
+            lambda t: t["job"] == "office", people, Edit("sex", consequences={"sex": ["job"]})
+        )
 
 
 shares = st.lists(st.floats(0.01, 1), min_size=3, max_size=3).map(lambda w: np.array(w) / sum(w))
@@ -129,9 +131,7 @@ def test_categories_end_as_the_other_distribution_with_the_least_change(p, q):
     position = (np.arange(2000) + 0.5) / 2000
     total, changed = np.zeros(3), 0.0
     for code in range(3):
-        moved = couple_categories(
-            np.tile(p, (2000, 1)), np.tile(q, (2000, 1)), np.full(2000, code), position
-        )
+        moved = couple_categories(np.tile(p, (2000, 1)), np.tile(q, (2000, 1)), np.full(2000, code), position)
         total += p[code] * np.bincount(moved, minlength=3) / 2000
         changed += p[code] * float(np.mean(moved != code))
     np.testing.assert_allclose(total, q, atol=2e-3)

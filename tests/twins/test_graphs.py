@@ -31,7 +31,9 @@ def test_dict_networkx_dot_and_file_are_the_same_graph(tmp_path):
 
 
 def test_causes_come_before_effects_whatever_the_order_of_the_arrows():
-    graph = read_graph([*EDGES][::-1] and {"job": ["pay"], "age": ["job"], "sex": ["job"]}, COLUMNS, owner="x")
+    graph = read_graph(
+        [*EDGES][::-1] and {"job": ["pay"], "age": ["job"], "sex": ["job"]}, COLUMNS, owner="x"
+    )
     order = graph.order()
     assert all(order.index(a) < order.index(b) for a, b in graph.edges)
 

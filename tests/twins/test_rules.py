@@ -66,7 +66,9 @@ def test_with_rules_only_twins_are_those_of_todays_proxies(adult):
 
 
 @pytest.mark.parametrize("rules", [SPOUSES, "learned"])
-@pytest.mark.parametrize("graph", [None, {"sex": ["marital-status", "hours-per-week"], "marital-status": ["relationship"]}])
+@pytest.mark.parametrize(
+    "graph", [None, {"sex": ["marital-status", "hours-per-week"], "marital-status": ["relationship"]}]
+)
 def test_every_twin_keeps_all_rules_and_the_domain(adult, rules, graph):
     maker = ConsequenceTwins("sex", rules=rules, graph=graph).fit(adult)
     made = maker.make(adult)
@@ -83,7 +85,7 @@ def test_twins_that_break_a_rule_without_a_map_are_flagged_never_silent(adult):
     rules = Rules(forbidden=(Forbidden({"sex": "Female", "relationship": "Husband"}),))
     made = ConsequenceTwins("sex", rules=rules).fit(adult).make(adult)
     husbands = ((adult["relationship"] == "Husband") & (adult["sex"] == "Male")).to_numpy()
-    (why, mask), = made.why_not.items()
+    ((why, mask),) = made.why_not.items()
     assert str(why) == "they break a rule"
     assert mask[0].tolist() == husbands.tolist()
     assert not made.usable[0][husbands].any()
@@ -114,7 +116,10 @@ def test_rules_that_cannot_be_read_say_why(rules, words):
 @pytest.mark.parametrize(
     ("rules", "words"),
     [
-        (Rules(maps=(ValueMap({"sex": "Female"}, "relationship", {"Husbnd": "Wife"}),)), "'Husbnd', which never occurs"),
+        (
+            Rules(maps=(ValueMap({"sex": "Female"}, "relationship", {"Husbnd": "Wife"}),)),
+            "'Husbnd', which never occurs",
+        ),
         (Rules(implications=(Implication({"nowhere": 1}, {"sex": "Male"}),)), "nowhere"),
         (Rules(maps=(ValueMap({"race": "White"}, "sex", {"Male": "Female"}),)), "the column that is edited"),
     ],
@@ -130,7 +135,9 @@ def test_learned_rules_name_their_support_and_their_counterparts(adult):
     assert found == {("Female", "Husband"): "Wife", ("Male", "Wife"): "Husband"}
     for rule in learned.found:
         both = ((adult["sex"] == rule.value) & (adult[rule.column] == rule.other)).sum()
-        independent = (adult["sex"] == rule.value).sum() * (adult[rule.column] == rule.other).sum() / len(adult)
+        independent = (
+            (adult["sex"] == rule.value).sum() * (adult[rule.column] == rule.other).sum() / len(adult)
+        )
         assert rule.seen == both
         assert rule.expected == pytest.approx(independent)
         assert rule.expected >= 20

@@ -345,7 +345,9 @@ def _check(choices: AuditChoices, outputs: Sequence[Path | None], force: bool) -
     parse_budget(choices.eps)
     parse_edits(choices.edit)
     if choices.twins is None and (choices.graph is not None or choices.rules is not None):
-        raise InputError("--graph and --rules say what follows from an attribute for --twins. Add --twins all.")
+        raise InputError(
+            "--graph and --rules say what follows from an attribute for --twins. Add --twins all."
+        )
     if choices.twins is not None and not choices.sensitive:
         raise InputError("--twins needs to know what twins differ in. Name it: --sensitive COLUMN.")
     if choices.metric is None and not choices.sensitive:

@@ -86,5 +86,9 @@ def twins_of_case(
             if given:
                 raise
             notes.append(f"kinds of twins by {name} are n/a: {error}")
-    notes += [f"kinds of twins by {name} are n/a: the model does not look at it" for name in case.sensitive if name not in seen]
+    notes += [
+        f"kinds of twins by {name} are n/a: the model does not look at it"
+        for name in case.sensitive
+        if name not in seen
+    ]
     return studies, tuple(notes)

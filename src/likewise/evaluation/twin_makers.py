@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -67,7 +67,6 @@ class MadeTwins:
         return int(self.usable.shape[1])
 
 
-@runtime_checkable
 class TwinMaker(Protocol):
     """What makes twins: `fit` looks at people, `make` gives the twins of the same or of other people."""
 
@@ -98,8 +97,9 @@ def maker_of(edits: Any, *, owner: str) -> TwinMaker | None:
     >>> maker_of({"sex": ["F", "M"]}, owner="study") is None
     True
     """
-    if isinstance(edits, TwinMaker) and not isinstance(edits, type):
-        return edits
+    if hasattr(edits, "fit") and hasattr(edits, "make") and not isinstance(edits, type):
+        given: TwinMaker = edits
+        return given
     parts = [edits] if isinstance(edits, (Edit, Mapping)) or not isinstance(edits, (list, tuple)) else edits
     carrying = [part for part in parts if isinstance(part, Edit) and part.consequences is not None]
     if not carrying:

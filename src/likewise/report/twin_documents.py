@@ -86,8 +86,17 @@ def twins_table(study: TwinStudy) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE, title=Text(f"Three kinds of twins by {study.attribute}"), title_justify="left")
-    for name in ("twins differ in", "people", "decision changes", "change of score", "plausible", "only here"):
+    table = Table(
+        box=box.SIMPLE, title=Text(f"Three kinds of twins by {study.attribute}"), title_justify="left"
+    )
+    for name in (
+        "twins differ in",
+        "people",
+        "decision changes",
+        "change of score",
+        "plausible",
+        "only here",
+    ):
         table.add_column(name, justify="left" if name == "twins differ in" else "right")
     for answer in study.answers:
         table.add_row(

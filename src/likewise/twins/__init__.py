@@ -14,6 +14,7 @@ from likewise.twins.orbits import circle_rows, circle_tables
 from likewise.twins.plausibility import Plausibility, learn_plausibility
 from likewise.twins.rules import Forbidden, Implication, Rules, ValueMap, read_rules
 from likewise.twins.twin_study import TwinStudy, twin_study
+from likewise.twins.twin_subspace import TwinSubspace
 
 __all__ = [
     "AttributeTwins",
@@ -32,6 +33,7 @@ __all__ = [
     "TwinAnswer",
     "TwinMaker",
     "TwinStudy",
+    "TwinSubspace",
     "ValueMap",
     "circle_rows",
     "circle_tables",

@@ -112,7 +112,9 @@ def find_heaps(numbers: FloatArray, group: Ints, n_groups: int) -> Heaps:
         starts = {*values[heap].tolist(), *after[heap].tolist()}
         rest = numbers[~np.isin(numbers, values[heap])]
         pieces = max(2, _CLASSES - int(heap.sum()))
-        cuts: Any = np.quantile(rest, np.linspace(0, 1, pieces + 1)[1:-1], method="higher") if len(rest) else []
+        cuts: Any = (
+            np.quantile(rest, np.linspace(0, 1, pieces + 1)[1:-1], method="higher") if len(rest) else []
+        )
         starts |= set(np.asarray(cuts).tolist())
     least = max(5, round(0.005 * len(numbers)))
     edges: list[float] = []

@@ -136,7 +136,13 @@ def learn_rules(
             becomes = _counterpart(frame, attribute, value, column, other, allowed, others)
             found.append(
                 SeenRule(
-                    attribute, value, column, other, int(counts.to_numpy()[s, v]), float(expected[s, v]), becomes
+                    attribute,
+                    value,
+                    column,
+                    other,
+                    int(counts.to_numpy()[s, v]),
+                    float(expected[s, v]),
+                    becomes,
                 )
             )
     return LearnedRules(tuple(found), len(frame))

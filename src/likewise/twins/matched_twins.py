@@ -150,7 +150,9 @@ class MatchedTwins:
         far = np.zeros_like(absent)
         if self.max_distance is not None:
             far = np.nan_to_num(self.distance_, nan=0.0) > self.max_distance
-        why: dict[str, Any] = {words: mask for words, mask in ((UNMATCHED, absent), (TOO_FAR, far)) if mask.any()}
+        why: dict[str, Any] = {
+            words: mask for words, mask in ((UNMATCHED, absent), (TOO_FAR, far)) if mask.any()
+        }
         return MadeTwins(tuple(tables), tuple(variants), own_all, ~absent & ~far, why)
 
     def _match(self, places: FloatArray, rows: Ints) -> tuple[Ints, FloatArray]:

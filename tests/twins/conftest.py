@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
 GRAPH = {"sex": ["school", "job", "pay"], "age": ["school", "pay"], "school": ["pay"], "job": ["pay"]}
 
 
-def planted(n: int, seed: int, *, linear: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _planted(n: int, seed: int, *, linear: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
     """People, and the same people had they been of the other sex."""
     rng = np.random.default_rng(seed)
     sex, age = rng.integers(0, 2, n), rng.normal(40, 10, n)
@@ -27,3 +28,13 @@ def planted(n: int, seed: int, *, linear: bool) -> tuple[pd.DataFrame, pd.DataFr
         )
 
     return world(sex), world(1 - sex)
+
+
+@pytest.fixture(scope="session")
+def planted():
+    return _planted
+
+
+@pytest.fixture(scope="session")
+def planted_graph():
+    return GRAPH
