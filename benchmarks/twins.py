@@ -144,7 +144,7 @@ def coverage(runs: int, n: int, refits: int) -> None:
         people, others = planted(1_000_000, 10**6, linear)
         male = (people["sex"] == "M").to_numpy()
         truth = float(np.mean((lends(people) - lends(others)) * np.where(male, 1, -1)))
-        inside, plain, width, centre = 0, 0, [], []
+        inside, width, centre = 0, [], []
         start = time.process_time()
         for run in range(runs):
             drawn, _ = planted(n, run, linear)

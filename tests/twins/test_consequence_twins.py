@@ -73,7 +73,7 @@ def test_a_person_has_the_same_twin_alone_and_among_others_and_from_any_library(
 
 
 def test_numbers_go_back_and_forth_without_loss(fitted):
-    people, maker = fitted
+    people, _ = fitted
     numbers = ConsequenceTwins(
         "sex", graph={"sex": ["school"], "age": ["school"]}, boosting=Boosting(n_iter=10)
     )

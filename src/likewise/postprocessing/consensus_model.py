@@ -79,7 +79,7 @@ class ConsensusModel(Model):
 
     def _answer(self, rows: Any) -> FloatArray:
         frame = as_named_frame(rows, self.feature_names)
-        first, place, twins = self._twins(frame) if self.maker is None else _made(frame, self.maker)
+        place, twins = self._twins(frame) if self.maker is None else _made(frame, self.maker)
         plain = not isinstance(rows, pd.DataFrame)
         asked = self.inner.predict_proba if self._softens else self.inner.outputs
         outputs = np.stack([asked(table.to_numpy() if plain else table) for table in twins])
@@ -89,12 +89,12 @@ class ConsensusModel(Model):
         agreed = consensus(outputs, self.how, probabilities=probabilities, favourable=self._favourable())
         return np.asarray(agreed[place])
 
-    def _twins(self, frame: pd.DataFrame) -> tuple[Any, Any, Iterable[pd.DataFrame]]:
-        """Positions of people who are nobody else's twin here, whose twin everybody is, and all twins of the former."""
+    def _twins(self, frame: pd.DataFrame) -> tuple[Any, Iterable[pd.DataFrame]]:
+        """Whose twin everybody is among people who are nobody else's twin here, and all twins of these people."""
         canonical = canonical_rows(frame, self.factors, owner="TwinConsensus")
         same = [c for factor in self.factors if factor.everybody for c in factor.columns]
         first, place = _distinct(canonical.drop(columns=same))
-        return first, place, twin_tables(frame.iloc[first], self.factors, owner="TwinConsensus")
+        return place, twin_tables(frame.iloc[first], self.factors, owner="TwinConsensus")
 
     @property
     def _softens(self) -> bool:
@@ -112,11 +112,11 @@ class ConsensusModel(Model):
         return int(found[0])
 
 
-def _made(frame: pd.DataFrame, maker: TwinMaker) -> tuple[Any, Any, Iterable[pd.DataFrame]]:
+def _made(frame: pd.DataFrame, maker: TwinMaker) -> tuple[Any, Iterable[pd.DataFrame]]:
     """As `ConsensusModel._twins`, with twins that a maker makes of the circle that everybody ends in."""
     rows = circle_rows(maker, frame.reset_index(drop=True))
     first, place = _distinct(rows)
-    return first, place, maker.make(rows.iloc[first]).tables
+    return place, maker.make(rows.iloc[first]).tables
 
 
 def as_named_frame(rows: Any, names: Sequence[str] | None) -> pd.DataFrame:
