@@ -211,7 +211,7 @@ def twin_study(
     rules = getattr(carrying, "rules_", None)
     return TwinStudy(
         column,
-        tuple(group.group for group in answers[0].groups),
+        _values(next(iter(makers.values())), edit),
         tuple(answers),
         () if rules is None else rules.said(),
         tuple(getattr(carrying, "moved_", ())),
@@ -274,6 +274,8 @@ def _answer(
     keep = np.flatnonzero(found.asked)
     shared = None if cluster is None else cluster[keep]
     confidence = choices.confidence
+    column = frame[choices.attribute]
+    groups = [_group(value, found, column, cluster, confidence) for value in found.values]
     return TwinAnswer(
         question,
         len(keep),
@@ -283,7 +285,7 @@ def _answer(
                          None if cluster is None else cluster[~np.isnan(effect)])
             for value, effect in zip(found.values[1:], found.effects, strict=True)
         ),
-        tuple(_group(value, found, frame[choices.attribute], cluster, confidence) for value in found.values),
+        tuple(group for group in groups if group.n),
         validity,
         looks.level,
         int(compared.sum()),
@@ -317,6 +319,14 @@ def _why(question: str, cluster: Any) -> Said:
     if question == "matched":
         return Said("twins.interval.pairs") if cluster is None else Said("twins.interval.shared")
     return Said("twins.interval.learned") if question == "consequences" else Said("twins.interval.people")
+
+
+def _values(maker: TwinMaker, edit: Edit) -> tuple[Any, ...]:
+    """Values of the attribute, in the order of the variants."""
+    known = getattr(maker, "values_", None)
+    if known is None:
+        known = dict.fromkeys(variant[edit.column] for variant in maker.variants_)  # type: ignore[attr-defined]
+    return tuple(known)
 
 
 def _only_under(answers: Sequence[TwinAnswer]) -> dict[str, Any]:
