@@ -25,6 +25,9 @@ browser:
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
 	    apt-get install -y -qq chromium chromium-driver >/dev/null; } || \
 	  echo "No Chromium and no way to install it: the browser tests will be skipped."
+	@test -f node_modules/axe-core/axe.min.js || \
+	  { command -v npm >/dev/null && npm install --silent --no-save --no-package-lock --prefix . axe-core@4 >/dev/null; } || \
+	  echo "No axe-core and no npm to install it: the tests of accessibility will be skipped."
 
 demo: $(READY)
 	$(BIN)/likewise demo

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
-
 import numpy as np
 import pytest
 
 from likewise.evaluation.measures import Measure
 from likewise.improving import Alternative, Improvement, Rule, Unseen, write_improvement
-
-CHROMIUM = next(
-    (p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None
-)
-DRIVER = shutil.which("chromedriver")
-READY = bool(importlib.util.find_spec("selenium") and CHROMIUM and DRIVER)
-if not READY and os.environ.get("LIKEWISE_NEEDS_BROWSER"):
-    raise RuntimeError("LIKEWISE_NEEDS_BROWSER is set, but selenium, Chromium or chromedriver is not there")
-pytestmark = pytest.mark.skipif(not READY, reason="selenium, Chromium or chromedriver is not on this machine")
 
 NAMES = ("balanced accuracy", "changed decisions", "pure gap", "gap at ε", "Gap_RMS sex")
 
@@ -46,40 +33,13 @@ def improvement():
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    profile = tmp_path_factory.mktemp("profile")
-    for flag in (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        f"--user-data-dir={profile}",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
-
-
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_the_page_is_readable_anywhere(browser, width, dark, tmp_path):
     write_improvement(improvement(), tmp_path)
-    command = browser.execute_cdp_cmd
-    command(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
-    )
-    scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-    command("Emulation.setEmulatedMedia", {"features": scheme})
-    browser.get((tmp_path / "index.html").as_uri())
-    ask = browser.execute_script
+    browser.driver.get_log("browser")
+    browser.driver.get_log("performance")
+    browser.show(tmp_path / "index.html", width=width, dark=dark)
+    ask = browser.js
     assert ask("return document.documentElement.scrollWidth") <= width
     assert ask("return document.querySelectorAll('.chart svg').length") == 4
     assert ask("return document.querySelectorAll('.chart .point').length") == 36
@@ -96,15 +56,15 @@ def test_the_page_is_readable_anywhere(browser, width, dark, tmp_path):
         "return [...document.querySelectorAll('.chart svg')].every(s => s.lastElementChild.matches('.is-chosen'))"
     )
     assert ask("return document.querySelector('.point title').textContent").startswith("Model 0")
-    text = browser.find_element("tag name", "main").text
+    text = browser.one("main").text
     for words in ("Model 2 with a name", "it diverged", "A note.", "likewise improve people.csv", "inside"):
         assert words in text
     background = ask("return getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(18, 19, 22)") == dark
-    assert not [line for line in browser.get_log("browser") if line["level"] == "SEVERE"]
+    assert not [line for line in browser.driver.get_log("browser") if line["level"] == "SEVERE"]
     asked = [
         line["message"]
-        for line in browser.get_log("performance")
+        for line in browser.driver.get_log("performance")
         if "Network.requestWillBeSent" in line["message"]
     ]
     assert not [line for line in asked if '"url":"http' in line]

@@ -43,7 +43,10 @@ def test_an_audit_in_the_terminal(samples):
     evaluation, result = samples.adult_result()
     text = printed(print_audit, result, evaluation=evaluation, labels={0: "poor", 1: "rich"})
     flat = " ".join(text.split())
-    assert flat.startswith("Unfair (shown): Comparable twins within a fair distance of ε = 0.1")
+    changed = round(result.sensitive.changed * result.n)
+    assert flat.startswith(f"Unfair (shown): {changed} of 1,200 people get another decision when only ")
+    assert flat.index("Most affected: ") < flat.index("Comparable twins within a fair distance of ε = 0.1")
+    assert f"Row {result.sensitive.example.person} (age " in flat
     assert f"{result.gap:.3f}" in flat
     assert f"{result.pure_gap:.3f}" in flat
     assert "rich → poor" in flat or "poor → rich" in flat

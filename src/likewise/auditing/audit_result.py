@@ -42,7 +42,7 @@ class SensitiveAnswer:
     groups : tuple of ChangedGroup
         How many change, by value of each such column and by decision; empty for a regression.
     example : ChangedPerson or None
-        One of those who change: of the group in which that happens most, the most telling.
+        One of those who change: of the value whose people do most often, the most telling.
     """
 
     columns: tuple[str, ...]

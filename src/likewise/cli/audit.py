@@ -13,6 +13,7 @@ import click
 from likewise.cli.engines import check_engine, open_engine
 from likewise.cli.options import example, options, parse_budget, parse_edits
 from likewise.cli.outputs import check_outputs
+from likewise.cli.repeating import repeated_command
 from likewise.cli.table_options import TableChoices, table_options
 from likewise.core.errors import InputError, NotConvergedError
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from likewise.cli.table_columns import Asked
     from likewise.fair_metrics import FairMetric
     from likewise.models.model_files import LoadedModel
+    from likewise.report.provenance import Provenance
 
 __all__ = ["REPEATED", "AuditChoices", "Audited", "Trusted", "command", "load", "run_audit"]
 
@@ -82,14 +84,20 @@ REPEATED = tuple(field.name for field in fields(AuditChoices) if field.name != "
     help="Whether the model takes the table itself or encoded numbers, where that cannot be seen.",
 )
 @options(
-    "diagnose", "json", "html", "evidence", "map", "engine", "scheduler", "workers", "seed", "sample", "allow_pickle", "trust", "trust_type",
+    "diagnose", "json", "html", "language", "explore", "evidence", "map", "engine", "scheduler", "workers", "seed", "sample",
+    "allow_pickle", "trust", "trust_type",
     "quiet", "force", "config",
 )  # fmt: skip
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     model: str,
     table: Path,
     json_file: str | None,
     html_file: Path | None,
+    explore: bool,
+    language: str,
     evidence_folder: Path | None,
     map_folder: Path | None,
     engine: str,
@@ -113,23 +121,32 @@ def command(
     choices = AuditChoices(**given)
     _check(choices, [html_file, None if json_file in (None, "-") else Path(str(json_file))], force)
     check_engine(engine, scheduler, workers, map_folder)
+    if explore and html_file is None:
+        raise InputError("--explore is about the page. Name it: --html FILE.")
     if evidence_folder is not None:
         from likewise.report.evidence.evidence_folder import check_folder
 
         check_folder(evidence_folder, overwrite=force)
+    from likewise.cli.exploring import explore_case
     from likewise.cli.stage_progress import Progress
 
     progress = Progress(quiet)
     trusted = Trusted(allow_pickle, trust, tuple(trust_type))
     loaded = load(model, trusted, progress)
     with open_engine(engine, scheduler, workers, map_folder, progress) as runner:
-        audited = run_audit(loaded, table, choices, progress, runner, map_folder, diagnose=diagnose)
-    _show(audited.result, audited.extras, json_file, html_file, name=model, quiet=quiet, force=force)
+        audited = run_audit(
+            loaded, table, choices, progress, runner, map_folder, diagnose=diagnose, explore=explore
+        )
+    provenance = _provenance(ctx)
+    extras = audited.extras | {"provenance": provenance}
+    panel = explore_case(audited.case, audited.people, audited.result, name=model) if explore else None
+    page = {"language": language, "explore": panel}
+    _show(audited.result, extras, json_file, html_file, page, name=model, quiet=quiet, force=force)
     silent = quiet or json_file == "-"
     if map_folder is not None and not silent:
         click.echo(f"Wrote {map_folder}")
     if evidence_folder is not None:
-        _leave_evidence(audited, evidence_folder, model, table, force=force)
+        _leave_evidence(audited, evidence_folder, model, table, provenance, force=force)
         if not silent:
             click.echo(f"Wrote {evidence_folder}")
     _judge(audited.result)
@@ -183,13 +200,17 @@ def run_audit(
     map_folder: Path | None = None,
     *,
     diagnose: bool = False,
+    explore: bool = False,
 ) -> Audited:
     """Read a table, audit a model and evaluate it: what `likewise audit` and `likewise replay` do."""
     from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
+    from likewise.cli.exploring import check_explorable
     from likewise.cli.gaps_of_people import with_gaps
 
     with progress.stage(f"Reading {table.name}"):
         case, people, labels = make_case(loaded, table, choices, progress, engine)
+        if explore:
+            check_explorable(case, people)
     with progress.stage("Auditing", spinner=False):
         result = solve_case(case, progress=progress.shown, engine=engine, map_folder=map_folder)
     with progress.stage("Evaluating"):
@@ -223,11 +244,12 @@ def run_audit(
     return Audited(result, extras, case, people)
 
 
-def _leave_evidence(audited: Audited, folder: Path, model: str, table: Path, *, force: bool) -> None:
+def _leave_evidence(
+    audited: Audited, folder: Path, model: str, table: Path, provenance: Provenance, *, force: bool
+) -> None:
     from likewise.cli.impact_of_case import impact_of_case
     from likewise.cli.recorded_run import inputs_of, recorded_options
     from likewise.report.evidence import write_evidence
-    from likewise.report.provenance import Provenance
 
     context = click.get_current_context()
     options = recorded_options(context.command, context.params, REPEATED)
@@ -241,7 +263,7 @@ def _leave_evidence(audited: Audited, folder: Path, model: str, table: Path, *, 
         impact_notes=notes,
         options=options,
         inputs=inputs_of(model, table, options),
-        provenance=Provenance.now(tables=[table], models=[model], seed=context.params["seed"]),
+        provenance=provenance,
         overwrite=force,
     )
 
@@ -368,15 +390,18 @@ def _show(
     extras: dict[str, Any],
     json_file: str | None,
     html_file: Path | None,
+    page: dict[str, Any],
     *,
     name: str,
     quiet: bool,
     force: bool,
 ) -> None:
     from likewise import report
+    from likewise.texts import Texts
 
     if html_file is not None:
-        report.write_html(result, html_file, title=f"Audit of {name}", overwrite=force, **extras)
+        title = Texts(page["language"])("page.title.audit_of", name=name)
+        report.write_html(result, html_file, title=title, overwrite=force, **page, **extras)
     if json_file == "-":
         document = report.audit_document(result, name=name, **extras)
         click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
@@ -389,6 +414,15 @@ def _show(
     for path in (html_file, json_file):
         if path is not None:
             click.echo(f"Wrote {path}")
+
+
+def _provenance(ctx: click.Context) -> Provenance:
+    from likewise.report.provenance import Provenance
+
+    given = ctx.params
+    return Provenance.now(
+        tables=[given["table"]], models=[given["model"]], seed=given["seed"], command=repeated_command(ctx)
+    )
 
 
 def _judge(result: AuditResult) -> None:

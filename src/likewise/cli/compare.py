@@ -14,6 +14,7 @@ import numpy as np
 from likewise.cli.methods import METHODS
 from likewise.cli.options import example, options, parse_budget, parse_edits
 from likewise.cli.outputs import check_outputs
+from likewise.cli.repeating import repeated_command
 from likewise.cli.table_options import table_options
 from likewise.core.errors import InputError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from likewise.domains import TabularDomain
     from likewise.fair_metrics import FairMetric
     from likewise.models.matching import Matched
+    from likewise.report.provenance import Provenance
 
 __all__ = ["command"]
 
@@ -74,14 +76,30 @@ class Setting:
 )  # fmt: skip
 @table_options
 @click.option("--steps", type=click.IntRange(min=1), help="Training steps; by default the method's own.")
-@options("json", "html", "seed", "sample", "allow_pickle", "trust", "trust_type", "quiet", "force", "config")
+@options(
+    "json",
+    "html",
+    "language",
+    "seed",
+    "sample",
+    "allow_pickle",
+    "trust",
+    "trust_type",
+    "quiet",
+    "force",
+    "config",
+)
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     table: Path,
     methods: tuple[str, ...],
     models: tuple[str, ...],
     steps: int | None,
     json_file: str | None,
     html_file: Path | None,
+    language: str,
     allow_pickle: bool,
     trust: bool,
     trust_type: Sequence[str],
@@ -97,6 +115,7 @@ def command(
     from likewise.cli.stage_progress import Progress
     from likewise.models.model_files import read_model
     from likewise.report import Comparison
+    from likewise.report.provenance import Provenance
 
     progress = Progress(quiet)
     ready = {}
@@ -114,7 +133,21 @@ def command(
         compared[name] = _match(loaded, setting, given)
     setting = _searched_alike(setting, compared, progress)
     entries = {name: _measure(name, matched, setting, progress) for name, matched in compared.items()}
-    show_comparison(Comparison.of(entries), json_file, html_file, quiet=quiet, force=force)
+    provenance = Provenance.now(
+        tables=[table],
+        models=[_named(text)[1] for text in models],
+        seed=given["seed"],
+        command=repeated_command(ctx),
+    )
+    show_comparison(
+        Comparison.of(entries),
+        json_file,
+        html_file,
+        quiet=quiet,
+        force=force,
+        language=language,
+        provenance=provenance,
+    )
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -285,23 +318,26 @@ def show_comparison(
     title: str | None = None,
     labels: Mapping[Any, str] | None = None,
     diagnoses: Sequence[Any] = (),
+    explore: Mapping[str, Any] | None = None,
+    language: str = "en",
+    provenance: Provenance | None = None,
 ) -> None:
     """Write a comparison where it was asked for, and print its table."""
     from likewise import report
 
+    said: dict[str, Any] = {"labels": labels, "diagnoses": diagnoses, "provenance": provenance}
     if html_file is not None:
-        report.write_html(
-            comparison, html_file, title=title, overwrite=force, labels=labels, diagnoses=diagnoses
-        )
+        page: dict[str, Any] = {"title": title, "language": language, "explore": explore}
+        report.write_html(comparison, html_file, overwrite=force, **page, **said)
     if json_file == "-":
-        document = report.comparison_document(comparison, labels=labels, diagnoses=diagnoses)
+        document = report.comparison_document(comparison, **said)
         click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
         return
     if json_file is not None:
-        report.write_json(comparison, json_file, overwrite=force, labels=labels, diagnoses=diagnoses)
+        report.write_json(comparison, json_file, overwrite=force, **said)
     if quiet:
         return
-    report.print_comparison(comparison)
+    report.print_comparison(comparison, labels=labels)
     for path in (html_file, json_file):
         if path is not None:
             click.echo(f"Wrote {path}")

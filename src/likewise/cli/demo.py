@@ -10,6 +10,7 @@ import click
 
 from likewise.cli.options import EPS, example, options
 from likewise.cli.outputs import check_outputs
+from likewise.cli.repeating import repeated_command
 
 if TYPE_CHECKING:
     from likewise.cli.stage_progress import Progress
@@ -20,8 +21,6 @@ __all__ = ["command"]
 
 STEPS, QUICK_STEPS, QUICK_PEOPLE = 2000, 300, 1500
 PRESET = "adult-best"
-# Said on the page, so that nobody takes what the model was told for what it found out.
-TITLE = "Adult: a plain network and SenSR, which was told that husbands and wives are comparable"
 
 
 @click.command(
@@ -38,8 +37,19 @@ TITLE = "Adult: a plain network and SenSR, which was told that husbands and wive
     help="Page to write; an existing one of this default name is replaced.",
 )
 @click.option("--quick", is_flag=True, help="Less training and fewer people: a look in half a minute.")
-@options("json", "seed", "quiet", "force")
-def command(out: Path, quick: bool, json_file: str | None, seed: int, quiet: bool, force: bool) -> None:
+@options("json", "language", "seed", "quiet", "force")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    out: Path,
+    quick: bool,
+    json_file: str | None,
+    language: str,
+    seed: int,
+    quiet: bool,
+    force: bool,
+) -> None:
     """Show what the package does on the Adult census data: who earns more than $50k.
 
     Trains a plain network and SenSR on split 0, evaluates and audits both on the test people with the metric of
@@ -52,6 +62,8 @@ def command(out: Path, quick: bool, json_file: str | None, seed: int, quiet: boo
     from likewise.cli.stage_progress import Progress
     from likewise.datasets import load_adult
     from likewise.report import Comparison
+    from likewise.report.provenance import Provenance
+    from likewise.texts import Texts
 
     progress = Progress(quiet)
     with progress.stage("Loading Adult"):
@@ -59,7 +71,8 @@ def command(out: Path, quick: bool, json_file: str | None, seed: int, quiet: boo
     with progress.stage("Learning who is comparable"):
         metric = paper_metric(data)
     entries = {}
-    for title, estimator in _models(data, QUICK_STEPS if quick else STEPS, progress.shown, seed).items():
+    models = _models(data, QUICK_STEPS if quick else STEPS, progress.shown, seed)
+    for title, estimator in models.items():
         with progress.stage(f"Training {title}", spinner=False):
             estimator.fit(data.frame_train, data.y_train)
         entries[title] = _measure(title, estimator, data, metric, quick, progress, seed)
@@ -69,8 +82,11 @@ def command(out: Path, quick: bool, json_file: str | None, seed: int, quiet: boo
         out,
         quiet=quiet,
         force=replaced,
-        title=TITLE,
+        title=Texts(language)("page.title.demo"),
         labels=dict(enumerate(data.target_names)),
+        explore=_explore(models, data, metric, {title: result for title, (_, result) in entries.items()}),
+        language=language,
+        provenance=Provenance.now(seed=seed, command=repeated_command(ctx)),
     )
     if not quiet and json_file != "-":
         from likewise.estimators.presets import SENSR_PRESETS
@@ -108,6 +124,25 @@ def _models(data: TabularData, steps: int, progress: bool, seed: int) -> dict[st
             **shared,
         ),
     }
+
+
+def _explore(
+    models: dict[str, Any], data: TabularData, metric: FairMetric, results: dict[str, Any]
+) -> dict[str, Any]:
+    """What lets a reader of the page edit a person: Adult is public, so its people may travel in it."""
+    from likewise.report.explore import explore_document
+
+    n = next(iter(results.values())).n
+    return explore_document(
+        data.domain,
+        data.frame_test[:n],
+        data.y_test[:n],
+        models=models,
+        metric=metric,
+        sensitive=["sex", "race"],
+        results=results,
+        labels=dict(enumerate(data.target_names)),
+    )
 
 
 def _measure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,6 +12,7 @@ import click
 
 from likewise.cli.cell_progress import reporting
 from likewise.cli.options import example, options, parse_edits
+from likewise.cli.repeating import repeated_command
 from likewise.cli.table_options import table_options
 from likewise.core.errors import InputError
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-# What changes where and how it is said, and not what is found.
-_NOT_REPEATED = {"quiet", "force", "jobs", "config"}
 _LEAST = ("changed", "pure", "gap", "group")
 
 
@@ -79,7 +77,7 @@ _LEAST = ("changed", "pure", "gap", "group")
     show_default=True,
     help="Trainings at a time, each in a process of its own with one thread.",
 )
-@options("allow_pickle", "trust", "trust_type", "quiet", "force", "config")
+@options("language", "allow_pickle", "trust", "trust_type", "quiet", "force", "config")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -90,6 +88,7 @@ def command(
     within: float,
     least: tuple[str, ...],
     jobs: int,
+    language: str,
     quiet: bool,
     force: bool,
     **given: Any,
@@ -128,7 +127,7 @@ def command(
                 click.echo("What was finished is kept. Run the same command to go on.", err=True)
             raise
     found = replace(found, command=repeated_command(ctx))
-    written = write_improvement(found, out)
+    written = write_improvement(found, out, language=language)
     if not quiet:
         _show(found, written)
 
@@ -222,28 +221,6 @@ def _announce(plan: Plan, jobs: int, quiet: bool) -> None:
         click.echo(f"Note: {line}; it is computed again.", err=True)
     kept = f"{plan.finished} cells are finished; " if plan.finished else ""
     click.echo(f"{kept}{len(plan.tasks)} to compute, {jobs} at a time.", err=True)
-
-
-def repeated_command(ctx: click.Context) -> str:
-    """Return the command line that finds the same again: every choice that is no default.
-
-    Parameters
-    ----------
-    ctx : click.Context
-        Of the verb.
-    """
-    words = ["likewise", str(ctx.info_name)]
-    for parameter in ctx.command.params:
-        value = ctx.params.get(str(parameter.name))
-        if parameter.name in _NOT_REPEATED or value in (None, (), False) or value == parameter.default:
-            continue
-        if isinstance(parameter, click.Argument):
-            words.append(str(value))
-            continue
-        option = max(parameter.opts, key=len)
-        for one in value if isinstance(value, tuple) else (value,):
-            words += [option] if one is True else [option, str(one)]
-    return shlex.join(words)
 
 
 def _show(found: Improvement, written: Sequence[Path]) -> None:

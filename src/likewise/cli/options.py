@@ -10,6 +10,7 @@ import click
 
 from likewise.cli.config import config_option
 from likewise.core.errors import InputError
+from likewise.texts import LANGUAGES
 
 __all__ = ["EPS", "example", "options", "parse_budget", "parse_edits"]
 
@@ -104,6 +105,18 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
     ),
     "html": click.option(
         "--html", "html_file", type=_FILE, help="Write the page here: one file, no network."
+    ),
+    "explore": click.option(
+        "--explore",
+        is_flag=True,
+        help="Let readers of --html edit people and see the decision. The model and rows of people are inside the page then.",
+    ),
+    "language": click.option(
+        "--language",
+        type=click.Choice(LANGUAGES),
+        default="en",
+        show_default=True,
+        help="Of the page; columns, values and JSON stay as they are.",
     ),
     "evidence": click.option(
         "--evidence",

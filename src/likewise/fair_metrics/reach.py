@@ -28,7 +28,8 @@ def reach(metric: FairMetric, eps: float, columns: Iterable[Any]) -> dict[str, f
         In the coordinates of `columns`.
     eps : float
     columns : iterable
-        Encoded columns, with ``name``, ``kind``, ``scale``, ``start`` and ``stop``; categories are left out.
+        Encoded columns, with ``name``, ``kind``, ``scale``, ``curve``, ``start`` and ``stop``. Categories are left out,
+        and numbers on a curved scale, of which a unit costs more here and less there.
 
     Returns
     -------
@@ -47,7 +48,7 @@ def reach(metric: FairMetric, eps: float, columns: Iterable[Any]) -> dict[str, f
     """
     found: dict[str, float | None] = {}
     for column in columns:
-        if column.kind == "categorical" or column.stop - column.start != 1:
+        if column.kind == "categorical" or column.curve is not None or column.stop - column.start != 1:
             continue
         scale = float(column.scale)
         delta = np.zeros((1, metric.n_features or column.stop))

@@ -25,6 +25,7 @@ from likewise.improving.measuring import tally_model
 from likewise.improving.people import Ground, prepare_ground
 from likewise.improving.rule import Rule
 from likewise.improving.tally import Tally, pooled
+from likewise.texts import Said
 
 if TYPE_CHECKING:
     from likewise.fair_metrics import FairMetric
@@ -274,13 +275,9 @@ def _on_unseen(
 
 
 def _notes(unseen: Unseen, chosen: Candidate, ground: Ground) -> list[str]:
-    notes = [
-        f"Gaps and changed decisions are of {ground.n_audited:,} people of each fold and of those never seen: gaps found "
-        "among more people are larger.",
-    ]
+    notes: list[str] = [Said("improve.note_audited", people=ground.n_audited)]
     if unseen.surprises:
-        listed = ", ".join(unseen.surprises)
-        notes.append(f"On people never seen {listed} came out other than announced.")
+        notes.append(Said("improve.note_surprises", figures=", ".join(unseen.surprises)))
     if not chosen.trained:
-        notes.append("The chosen model was given, not trained here: nobody knows which people it has seen.")
+        notes.append(Said("improve.note_given"))
     return notes

@@ -7,6 +7,7 @@ from html import escape
 from likewise.evaluation.measures import Measure
 from likewise.improving.figures import ACCURACY, GROUP_GAP
 from likewise.improving.improvement import Alternative, Improvement
+from likewise.texts import Texts
 
 __all__ = ["frontier_svg"]
 
@@ -14,7 +15,7 @@ WIDTH, HEIGHT = 560, 360
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 14, 46
 
 
-def frontier_svg(improvement: Improvement, unfairness: str, title: str) -> str:
+def frontier_svg(improvement: Improvement, unfairness: str, title: str, texts: Texts) -> str:
     """Return a chart that stands in the page: the fairer, the farther left; the more accurate, the higher.
 
     Parameters
@@ -24,6 +25,8 @@ def frontier_svg(improvement: Improvement, unfairness: str, title: str) -> str:
         "gap at ε", "pure gap", "changed decisions" or "group gap".
     title : str
         Of the axis.
+    texts : Texts
+        Of the page's language.
 
     Returns
     -------
@@ -33,13 +36,13 @@ def frontier_svg(improvement: Improvement, unfairness: str, title: str) -> str:
     points = [(one, _measure(one, unfairness), _measure(one, ACCURACY)) for one in improvement.alternatives]
     across = _Axis.around([m for _, m, _ in points], LEFT, WIDTH - RIGHT, floor=0.0)
     up = _Axis.around([m for *_, m in points], HEIGHT - BOTTOM, TOP)
-    parts = [_grid(across, up, title)]
+    parts = [_grid(across, up, title, texts)]
     best = max(m.value for *_, m in points) - improvement.rule.within
     if up.low < best < up.high:
-        y = up.place(best)
+        y, enough = up.place(best), escape(texts("improve.enough_above"))
         parts.append(f'<line class="delta" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(
-            f'<text x="{WIDTH - RIGHT - 4}" y="{y - 5:.1f}" text-anchor="end" class="halo">accurate enough above</text>'
+            f'<text x="{WIDTH - RIGHT - 4}" y="{y - 5:.1f}" text-anchor="end" class="halo">{enough}</text>'
         )
     order = improvement.frontier(unfairness)
     by_name = {one.name: (across.place(m.value), up.place(a.value)) for one, m, a in points}
@@ -48,14 +51,14 @@ def frontier_svg(improvement: Improvement, unfairness: str, title: str) -> str:
     drawn = [
         (
             one.name == improvement.chosen,
-            _point(number, one, m, a, across, up, one.name == improvement.chosen),
+            _point(number, one, m, a, across, up, one.name == improvement.chosen, title, texts),
         )
         for number, (one, m, a) in enumerate(points, start=1)
     ]
     # The chosen one last, so that no other hides it.
     parts += [svg for _, svg in sorted(drawn, key=lambda pair: pair[0])]
-    said = escape(f"Balanced accuracy against {title}; the chosen model is {improvement.chosen}.")
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{said}">{"".join(parts)}</svg>'
+    said = escape(texts("improve.chart", unfairness=title, chosen=improvement.chosen))
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="{said}">{"".join(parts)}</svg>'
 
 
 class _Axis:
@@ -90,42 +93,61 @@ def _measure(one: Alternative, name: str) -> Measure:
     return max(gaps, key=lambda m: m.value)
 
 
-def _grid(across: _Axis, up: _Axis, title: str) -> str:
+def _grid(across: _Axis, up: _Axis, title: str, texts: Texts) -> str:
     parts = []
     for value in across.ticks():
         x = across.place(value)
         parts.append(f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 17}" text-anchor="middle">{value:.3g}</text>')
+        parts.append(
+            f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 17}" text-anchor="middle">{texts.number(round(value, 9), "general")}</text>'
+        )
     for value in up.ticks():
         y = up.place(value)
         parts.append(f'<line class="tick" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{value:.3g}</text>')
+        parts.append(
+            f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{texts.number(round(value, 9), "general")}</text>'
+        )
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(
-        f'<text class="strong" x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(title)} (left is fairer)</text>'
+        f'<text class="strong" x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(texts("improve.axis", name=title))}</text>'
     )
     parts.append(
         f'<text class="strong" transform="translate(14 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">'
-        "balanced accuracy</text>"
+        f"{escape(texts('measure.balanced_accuracy'))}</text>"
     )
     return "".join(parts)
 
 
 def _point(
-    number: int, one: Alternative, unfair: Measure, right: Measure, across: _Axis, up: _Axis, chosen: bool
+    number: int,
+    one: Alternative,
+    unfair: Measure,
+    right: Measure,
+    across: _Axis,
+    up: _Axis,
+    chosen: bool,
+    title: str,
+    texts: Texts,
 ) -> str:
     x, y = across.place(unfair.value), up.place(right.value)
     colour = "var(--ok)" if chosen else "var(--s0)" if one.accurate_enough else "var(--s5)"
-    said = (
-        f"{one.name}: {right.name} {right.value:.3f} [{right.low:.3f}, {right.high:.3f}], "
-        f"{unfair.name} {unfair.value:.3f} [{unfair.low:.3f}, {unfair.high:.3f}]"
+    said = texts(
+        "improve.point",
+        name=one.name,
+        accuracy=right.value,
+        accuracy_low=right.low,
+        accuracy_high=right.high,
+        unfairness=title,
+        value=unfair.value,
+        low=unfair.low,
+        high=unfair.high,
     )
     whiskers = (
         f'<line x1="{across.place(unfair.low):.1f}" x2="{across.place(unfair.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{up.place(right.low):.1f}" y2="{up.place(right.high):.1f}"/>'
     )
     return (
-        f'<g tabindex="0" class="point{" is-chosen" if chosen else ""}" style="color:{colour}"><title>{escape(said)}</title>'
+        f'<g tabindex="0" role="img" aria-label="{escape(said)}" class="point{" is-chosen" if chosen else ""}" style="color:{colour}"><title>{escape(said)}</title>'
         f'<g class="interval">{whiskers}</g><circle cx="{x:.1f}" cy="{y:.1f}" r="{9 if chosen else 8}"/>'
         f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" class="number">{number}</text></g>'
     )

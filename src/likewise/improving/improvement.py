@@ -12,6 +12,7 @@ from likewise.core.text import text_table
 from likewise.evaluation.measures import Measure
 from likewise.improving.figures import ACCURACY, CHANGED, GAP, GROUP_GAP, PURE_GAP, group_gap
 from likewise.improving.rule import Rule
+from likewise.texts import Said
 
 __all__ = ["Alternative", "Improvement", "Unseen"]
 
@@ -147,18 +148,24 @@ class Improvement:
     def sentence(self) -> str:
         """Say in a sentence what was chosen and what it changes for people never seen."""
         after, before = _values(self.unseen.figures), _values(self.reference.figures)
-        text = f"“{self.chosen}” is the choice of {len(self.alternatives)} models"
+        shared = {"chosen": self.chosen, "models": len(self.alternatives), "reference": self.reference.name}
         if self.chosen == self.reference.name:
-            return (
-                f"{text}: none that is accurate enough is fairer than “{self.reference.name}”. On {self.n_test:,} people never "
-                f"seen its balanced accuracy is {after[ACCURACY]:.3f}."
-            )
-        return (
-            f"{text}. On {self.n_test:,} people never seen its balanced accuracy is {after[ACCURACY]:.3f} against "
-            f"{before[ACCURACY]:.3f} of “{self.reference.name}”, changed decisions are {after[CHANGED]:.1%} against "
-            f"{before[CHANGED]:.1%}, the pure gap is {after[PURE_GAP]:.3f} against {before[PURE_GAP]:.3f}, the gap at "
-            f"ε = {self.eps:g} is {after[GAP]:.3f} against {before[GAP]:.3f}, and the largest group gap is "
-            f"{group_gap(self.unseen.figures):.3f} against {group_gap(self.reference.figures):.3f}."
+            return Said("improve.kept", people=self.n_test, accuracy=after[ACCURACY], **shared)
+        return Said(
+            "improve.sentence",
+            people=self.n_test,
+            accuracy=after[ACCURACY],
+            accuracy_before=before[ACCURACY],
+            changed=after[CHANGED],
+            changed_before=before[CHANGED],
+            pure=after[PURE_GAP],
+            pure_before=before[PURE_GAP],
+            eps=self.eps,
+            gap=after[GAP],
+            gap_before=before[GAP],
+            group=group_gap(self.unseen.figures),
+            group_before=group_gap(self.reference.figures),
+            **shared,
         )
 
     def __str__(self) -> str:

@@ -44,7 +44,9 @@ def check_improvement_folder(folder: str | os.PathLike[str]) -> None:
         raise InputError(f"{where / taken[0]} was not written by `improve`. Choose another -o.")
 
 
-def write_improvement(improvement: Improvement, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
+def write_improvement(
+    improvement: Improvement, folder: str | os.PathLike[str], *, language: str = "en"
+) -> tuple[Path, ...]:
     """Write an improvement: ``index.html``, ``improvement.json``, ``alternatives.csv`` and the chosen model.
 
     Parameters
@@ -52,6 +54,8 @@ def write_improvement(improvement: Improvement, folder: str | os.PathLike[str]) 
     improvement : Improvement
     folder : path-like
         Made where it is not there; files of an earlier search in it are replaced.
+    language : {"en", "de"}, default="en"
+        Of the page.
 
     Returns
     -------
@@ -64,7 +68,7 @@ def write_improvement(improvement: Improvement, folder: str | os.PathLike[str]) 
     document = json.dumps(improvement_document(improvement), ensure_ascii=False, allow_nan=False, indent=1)
     texts = {
         JSON: document + "\n",
-        PAGE: render_improvement(improvement),
+        PAGE: render_improvement(improvement, language=language),
         TABLE: improvement.frame.to_csv(index_label="model"),
     }
     written = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from importlib import resources
 
@@ -10,10 +11,18 @@ from likewise.evaluation.measures import Measure
 from likewise.improving.figures import ACCURACY, CHANGED, GAP, GROUP_GAP, PURE_GAP, group_gap
 from likewise.improving.frontier_chart import frontier_svg
 from likewise.improving.improvement import Improvement
+from likewise.texts import Texts, check_language
 
-__all__ = ["render_improvement"]
+__all__ = ["figure_name", "render_improvement"]
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_FIGURES = {
+    ACCURACY: "measure.balanced_accuracy",
+    CHANGED: "improve.changed",
+    PURE_GAP: "improve.pure_gap",
+    GAP: "improve.gap",
+    GROUP_GAP: "improve.group_gap",
+}
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _CSS = """
 .wrap { width: min(84rem, 100%); }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1.25rem; }
@@ -33,161 +42,200 @@ pre.scroll { white-space: pre-wrap; overflow-wrap: anywhere; }
 """
 
 
-def render_improvement(improvement: Improvement, *, title: str = "A fairer model, chosen") -> str:
+def render_improvement(improvement: Improvement, *, title: str | None = None, language: str = "en") -> str:
     """Return an improvement's page.
 
     Parameters
     ----------
     improvement : Improvement
-    title : str
+    title : str, optional
         Heading.
+    language : {"en", "de"}, default="en"
+        Names of models, columns and values stay as they are.
 
     Returns
     -------
     str
         HTML.
     """
+    texts = Texts(check_language(language, owner="render_improvement"))
     css = (resources.files("likewise.report") / "assets" / "page.css").read_text(encoding="utf-8") + _CSS
+    heading = escape(title or texts("improve.title"))
     return f"""<!doctype html>
-<html lang="en">
+<html lang="{language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">
-<title>{escape(title)}</title>
+<title>{heading}</title>
+<link rel="icon" href="data:,">
 <style>{css}</style>
 </head>
 <body>
-<header class="top"><div class="wrap"><p class="mark">likewise<span>improve</span></p><h1>{escape(title)}</h1></div></header>
-<main class="wrap">
-{_short(improvement)}
-{_charts(improvement)}
-{_alternatives(improvement)}
-{_unseen(improvement)}
-{_details(improvement)}
+<a class="skip" href="#main">{escape(texts("page.skip"))}</a>
+<header class="top"><div class="wrap"><p class="mark">likewise <span>{escape(texts("page.mark"))}</span></p><h1>{heading}</h1></div></header>
+<main id="main" class="wrap" tabindex="-1">
+{_short(improvement, texts)}
+{_charts(improvement, texts)}
+{_alternatives(improvement, texts)}
+{_unseen(improvement, texts)}
+{_details(improvement, texts)}
 </main>
-<footer class="wrap foot"><span>{_made(improvement)}</span><span>likewise {escape(__version__)}</span></footer>
+<footer class="wrap foot"><span>{escape(_made(improvement, texts))}</span><span>likewise {escape(__version__)}</span></footer>
 </body>
 </html>
 """
 
 
-def _short(improvement: Improvement) -> str:
+def figure_name(name: str, texts: Texts) -> str:
+    """How a page calls a figure; symbols such as Gap_RMS stay."""
+    key = _FIGURES.get(name)
+    return name if key is None else texts(key)
+
+
+def _short(improvement: Improvement, texts: Texts) -> str:
     after = {m.name: m for m in improvement.unseen.figures}
     before = {m.name: m for m in improvement.reference.figures}
     tiles = [
-        (ACCURACY, after[ACCURACY].value, before[ACCURACY].value, ".3f"),
-        (CHANGED, after[CHANGED].value, before[CHANGED].value, ".1%"),
-        (PURE_GAP, after[PURE_GAP].value, before[PURE_GAP].value, ".3f"),
-        (f"gap at ε = {improvement.eps:g}", after[GAP].value, before[GAP].value, ".3f"),
+        (figure_name(name, texts), after[name].value, before[name].value, form)
+        for name, form in ((CHANGED, "percent"), (ACCURACY, "number"), (PURE_GAP, "number"))
     ]
+    tiles.append(
+        (texts("improve.gap_at", eps=improvement.eps), after[GAP].value, before[GAP].value, "number")
+    )
     if _has_groups(improvement):
         gaps = (group_gap(improvement.unseen.figures), group_gap(improvement.reference.figures))
-        tiles.append(("largest group gap", *gaps, ".3f"))
+        tiles.append((texts("improve.group_gap"), *gaps, "number"))
     shown = "".join(
-        f'<div class="tile"><p class="tile-name">{escape(name.capitalize())}</p><p class="tile-number">{new:{form}}</p>'
-        f'<p class="tile-more">“{escape(improvement.reference.name)}”: {old:{form}}</p></div>'
+        f'<div class="tile"><p class="tile-name">{escape(name[:1].upper() + name[1:])}</p>'
+        f'<p class="tile-number">{texts.number(new, form)}</p>'
+        f'<p class="tile-more">“{escape(improvement.reference.name)}”: {texts.number(old, form)}</p></div>'
         for name, new, old, form in tiles
     )
     return (
         '<section class="card verdict is-comparison" aria-labelledby="short"><h2 id="short" class="badge">'
         f'<span aria-hidden="true">→</span> {escape(improvement.chosen)}</h2>'
-        f'<p class="sentence">{escape(improvement.sentence())}</p><div class="tiles">{shown}</div>'
-        f'<p class="lede">The rule: {escape(str(improvement.rule))}.</p></section>'
+        f'<p class="sentence">{escape(texts.said(improvement.sentence()))}</p><div class="tiles">{shown}</div>'
+        f'<p class="lede">{escape(texts("improve.rule", rule=improvement.rule.words()))}</p></section>'
     )
 
 
-def _charts(improvement: Improvement) -> str:
+def _charts(improvement: Improvement, texts: Texts) -> str:
     kinds = [
-        (GAP, f"gap at ε = {improvement.eps:g}"),
-        (PURE_GAP, "pure gap, ε = 0"),
-        (CHANGED, "changed decisions"),
+        (CHANGED, texts("improve.changed")),
+        (GAP, texts("improve.gap_at", eps=improvement.eps)),
+        (PURE_GAP, texts("improve.pure_gap")),
     ]
     if _has_groups(improvement):
-        kinds.append((GROUP_GAP, "largest group gap"))
+        kinds.append((GROUP_GAP, texts("improve.group_gap")))
     drawn = "".join(
-        f'<div class="chart">{frontier_svg(improvement, kind, title)}</div>' for kind, title in kinds
+        f'<div class="chart">{frontier_svg(improvement, kind, title, texts)}</div>' for kind, title in kinds
     )
     return (
-        '<section class="card" aria-labelledby="frontier"><h2 id="frontier">Accuracy and fairness</h2>'
-        '<p class="lede">Each number is a model of the table below; lines are its intervals. The dashed line joins those that '
-        "no other beats in both. Green: chosen; blue: accurate enough for the rule; grey: not.</p>"
+        f'<section class="card" aria-labelledby="frontier"><h2 id="frontier">{escape(texts("improve.frontier"))}</h2>'
+        f'<p class="lede">{escape(texts("improve.frontier_lede"))}</p>'
         f'<div class="charts">{drawn}</div></section>'
     )
 
 
-def _alternatives(improvement: Improvement) -> str:
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in improvement.measures)
+def _alternatives(improvement: Improvement, texts: Texts) -> str:
+    heads = _heads([figure_name(name, texts) for name in improvement.measures])
     rows = []
     for number, one in enumerate(improvement.alternatives, start=1):
         chosen = one.name == improvement.chosen
-        tag = ' <span class="tag">chosen</span>' if chosen else ""
-        cells = "".join(_cell(m) for m in one.figures)
-        told = "".join(f'<span class="small">Warned: {escape(line)}</span>' for line in one.warnings)
+        tag = f' <span class="tag">{escape(texts("improve.chosen"))}</span>' if chosen else ""
+        cells = "".join(_cell(m, texts) for m in one.figures)
+        told = "".join(
+            f'<span class="small">{escape(texts("improve.warned", warning=line))}</span>'
+            for line in one.warnings
+        )
+        enough = texts("setting_value.yes") if one.accurate_enough else texts("setting_value.no")
         rows.append(
             f'<tr{" class=chosen" if chosen else ""}><th scope="row">{number}. {escape(one.name)}{tag}'
-            f'<span class="small">{escape(one.note)}</span>{told}</th>{cells}'
-            f"<td>{'yes' if one.accurate_enough else 'no'}</td><td>{one.cpu_seconds:,.0f}</td></tr>"
+            f'<span class="small">{escape(texts.said(one.note))}</span>{told}</th>{cells}'
+            f"<td>{escape(enough)}</td><td>{texts.number(one.cpu_seconds, 'whole')}</td></tr>"
         )
     failed = "".join(
-        f"<p><strong>{escape(name)}</strong> could not be computed: {escape(reason)}</p>"
+        f"<p>{texts.rich('improve.failed', name=name, reason=reason)}</p>"
         for name, reason in improvement.failed.items()
     )
+    title = texts("improve.all")
+    lede = texts(
+        "improve.all_lede", people=improvement.n_train, folds=improvement.folds, level=improvement.confidence
+    )
+    end = _heads([texts("improve.accurate_enough"), texts("improve.cpu")])
     return (
-        '<section class="card" aria-labelledby="all"><h2 id="all">All alternatives</h2>'
-        f'<p class="lede">Cross-validated on {improvement.n_train:,} training people in {improvement.folds} folds: each was '
-        f"judged by a model that had not seen them. Small: {improvement.confidence:.0%} confidence intervals.</p>"
-        '<div class="scroll" tabindex="0" role="region" aria-label="All alternatives"><table class="results"><thead><tr>'
-        f'<th scope="col">Model</th>{heads}<th scope="col">accurate enough</th><th scope="col">CPU s</th></tr></thead>'
+        f'<section class="card" aria-labelledby="all"><h2 id="all">{escape(title)}</h2><p class="lede">{escape(lede)}</p>'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(title)}"><table class="results"><thead><tr>'
+        f"{_heads([texts('improve.model')])}{heads}{end}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>{failed}</section>"
     )
 
 
-def _unseen(improvement: Improvement) -> str:
+def _unseen(improvement: Improvement, texts: Texts) -> str:
     announced = {m.name: m for m in improvement.unseen.announced}
     before = {m.name: m for m in improvement.reference.figures}
     rows = []
     for m in improvement.unseen.figures:
         expected = announced[m.name]
         outside = m.name in improvement.unseen.surprises
-        word = '<td class="outside">outside</td>' if outside else '<td class="inside">inside</td>'
+        said = texts("improve.outside") if outside else texts("improve.inside")
+        word = f'<td class="{"outside" if outside else "inside"}">{escape(said)}</td>'
+        interval = texts("page.interval", low=expected.low, high=expected.high)
         rows.append(
-            f'<tr><th scope="row">{escape(m.name)}</th>{_cell(m)}<td>{expected.low:.3f} to {expected.high:.3f}</td>{word}'
-            f"{_cell(before[m.name])}</tr>"
+            f'<tr><th scope="row">{escape(figure_name(m.name, texts))}</th>{_cell(m, texts)}<td>{escape(interval)}</td>{word}'
+            f"{_cell(before[m.name], texts)}</tr>"
         )
+    title = texts("improve.unseen")
+    lede = texts("improve.unseen_lede", people=improvement.n_test, level=improvement.confidence)
+    heads = _heads(
+        [
+            texts("improve.figure"),
+            improvement.chosen,
+            texts("improve.announced"),
+            texts("improve.as_announced"),
+            improvement.reference.name,
+        ]
+    )
     return (
-        '<section class="card" aria-labelledby="unseen"><h2 id="unseen">People never seen</h2>'
-        f'<p class="lede">{improvement.n_test:,} people were put aside before anything was trained. What the chosen model would '
-        f"show on them was announced first: the intervals hold together with {improvement.confidence:.0%} probability.</p>"
-        '<div class="scroll" tabindex="0" role="region" aria-label="People never seen"><table class="results"><thead><tr>'
-        f'<th scope="col">Figure</th><th scope="col">{escape(improvement.chosen)}</th><th scope="col">announced</th>'
-        f'<th scope="col"></th><th scope="col">{escape(improvement.reference.name)}</th></tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div></section>"
+        f'<section class="card" aria-labelledby="unseen"><h2 id="unseen">{escape(title)}</h2>'
+        f'<p class="lede">{escape(lede)}</p>'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(title)}"><table class="results"><thead><tr>'
+        f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
     )
 
 
-def _details(improvement: Improvement) -> str:
-    notes = "".join(f"<li>{escape(note)}</li>" for note in improvement.notes)
-    command = f'<pre class="scroll">{escape(improvement.command)}</pre>' if improvement.command else ""
-    again = f"<h3>To repeat it</h3>{command}" if command else ""
-    return f"""<section class="card" aria-labelledby="details"><h2 id="details">How to read this</h2>
-<dl class="terms">
-<dt>Changed decisions</dt><dd>Share of people of whom some twin, who differs in the sensitive columns and edits alone, is decided otherwise.</dd>
-<dt>Pure gap</dt><dd>What the mean loss rises by when everybody is treated as their worst twin at no fair distance.</dd>
-<dt>Gap at ε</dt><dd>The same within a mean squared fair distance of ε, honest differences between people a little apart included; an estimate from below, over the people and twins looked at.</dd>
-<dt>Gap_RMS</dt><dd>Differences between groups in the rate of right decisions, class by class, as a root mean square; of more than two groups the largest pair.</dd>
-</dl>
-<ul>{notes}</ul>{again}</section>"""
+def _details(improvement: Improvement, texts: Texts) -> str:
+    notes = "".join(f"<li>{escape(texts.said(note))}</li>" for note in improvement.notes)
+    again = ""
+    if improvement.command:
+        again = (
+            f'<h3 id="again">{escape(texts("improve.repeat"))}</h3><pre class="scroll" tabindex="0" role="region" '
+            f'aria-labelledby="again">{escape(improvement.command)}</pre>'
+        )
+    terms = "".join(
+        f"<dt>{escape(texts(f'improve.terms.{term}.name'))}</dt><dd>{escape(texts(f'improve.terms.{term}.words'))}</dd>"
+        for term in ("changed", "pure_gap", "gap", "rms")
+    )
+    return (
+        f'<section class="card" aria-labelledby="details"><h2 id="details">{escape(texts("improve.details"))}</h2>'
+        f'<dl class="terms">{terms}</dl><ul>{notes}</ul>{again}</section>'
+    )
 
 
 def _has_groups(improvement: Improvement) -> bool:
     return any(name.startswith("Gap_RMS ") for name in improvement.measures)
 
 
-def _cell(m: Measure) -> str:
-    return f'<td>{m.value:.3f}<span class="small">{m.low:.3f} to {m.high:.3f}</span></td>'
+def _heads(names: Sequence[str]) -> str:
+    return "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
 
 
-def _made(improvement: Improvement) -> str:
+def _cell(m: Measure, texts: Texts) -> str:
+    interval = texts("page.interval", low=m.low, high=m.high)
+    return f'<td>{texts.number(m.value)}<span class="small">{escape(interval)}</span></td>'
+
+
+def _made(improvement: Improvement, texts: Texts) -> str:
     minutes = sum(one.cpu_seconds for one in improvement.alternatives) / 60
-    return f"{minutes:.1f} CPU minutes of cross-validation."
+    return texts("improve.made", minutes=float(f"{minutes:.2g}"))

@@ -16,6 +16,7 @@ from likewise.core.frames import check_columns, check_no_missing, to_pandas
 from likewise.domains import TabularDomain
 from likewise.evaluation.edits import Edit, Edits, read_edits
 from likewise.fair_metrics import AttributeSubspace
+from likewise.texts import Said
 
 if TYPE_CHECKING:
     from likewise.fair_metrics import FairMetric
@@ -216,7 +217,7 @@ def _groups(frame: pd.DataFrame, labels: Any, names: Sequence[str]) -> tuple[dic
     found, notes = {}, []
     for name in names:
         if frame[name].nunique() > MAX_VALUES:
-            notes.append(f"{name} has more than {MAX_VALUES} values, so it has no groups to compare.")
+            notes.append(Said("improve.note_no_groups", column=str(name), most=MAX_VALUES))
             continue
         counts = pd.crosstab(frame[name].to_numpy(), labels)
         large = counts.index[(counts >= MIN_OF_CLASS).all(axis=1)]
@@ -225,7 +226,7 @@ def _groups(frame: pd.DataFrame, labels: Any, names: Sequence[str]) -> tuple[dic
             found[name] = tuple(large.tolist())
         if small:
             notes.append(
-                f"Group gaps of {name} leave out {', '.join(small)}: fewer than {MIN_OF_CLASS} training people of a class."
+                Said("improve.note_small", column=str(name), values=", ".join(small), least=MIN_OF_CLASS)
             )
     return found, tuple(notes)
 

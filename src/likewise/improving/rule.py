@@ -10,10 +10,17 @@ import numpy as np
 from likewise.core.checks import check_number
 from likewise.core.errors import bad_parameter
 from likewise.improving.figures import ACCURACY, CHANGED, GAP, GROUP_GAP, PURE_GAP
+from likewise.texts import Said
 
 __all__ = ["UNFAIRNESS", "Rule"]
 
 UNFAIRNESS = (CHANGED, PURE_GAP, GAP, GROUP_GAP)
+_WORDS = {
+    CHANGED: "improve.changed",
+    PURE_GAP: "improve.pure_gap",
+    GAP: "improve.gap",
+    GROUP_GAP: "improve.a_group_gap",
+}
 # What the command line calls them.
 SHORT = {"changed": CHANGED, "pure": PURE_GAP, "gap": GAP, "group": GROUP_GAP}
 
@@ -83,9 +90,15 @@ class Rule:
     def _coarse(self, value: float) -> float:
         return float(np.round(value / self.alike)) if self.alike > 0 else value
 
+    def words(self) -> Said:
+        """Return the rule in words that can be said in another language."""
+        first, *more = (Said(_WORDS[name]) for name in self.least)
+        if not more:
+            return Said("improve.rule_one", first=first, within=self.within)
+        then = more[0]
+        for word in more[1:]:
+            then = Said("improve.rule_then", one=then, two=word)
+        return Said("improve.rule_many", first=first, then=then, alike=self.alike, within=self.within)
+
     def __str__(self) -> str:
-        which = f"the least {self.least[0]}"
-        if len(self.least) > 1:
-            which += ", between alike ones the least " + ", then ".join(self.least[1:])
-            which += f" (alike: equal when rounded to {self.alike:g}),"
-        return f"{which} of the models within {self.within:g} of the best balanced accuracy"
+        return str(self.words())

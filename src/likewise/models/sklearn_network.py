@@ -12,7 +12,7 @@ from likewise.models.layered_model import LayeredModel, Layers
 from likewise.models.model_rows import named
 from likewise.models.sklearn_model import SklearnModel
 
-__all__ = ["Layers", "SklearnNetwork", "from_sklearn"]
+__all__ = ["Layers", "SklearnNetwork", "from_sklearn", "read_layers"]
 
 
 class SklearnNetwork(SklearnModel, LayeredModel):
@@ -59,18 +59,28 @@ def from_sklearn(estimator: Any, **choices: Any) -> SklearnModel:
         return plain
     if plain.loss.wants == "native" and plain.gives_probabilities:
         return plain
-    layers = _layers(estimator)
+    layers = read_layers(estimator)
     if layers is None or not _agrees(plain, layers):
         return plain
     return SklearnNetwork(estimator, layers, **choices)
 
 
-def _layers(estimator: Any) -> Layers | None:
+def read_layers(estimator: Any) -> Layers | None:
+    """Return the layers of a linear model or an MLP, scalers in front absorbed; None where it is no such model.
+
+    Nothing says yet that they give the estimator's own answers: compare before use.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> read_layers(LogisticRegression().fit([[0.0], [1.0]], [0, 1])).weights[0].shape
+    (1, 1)
+    """
     kind = type(estimator).__name__
     if kind in ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"):
-        return _layers(estimator.best_estimator_)
+        return read_layers(estimator.best_estimator_)
     if kind == "FrozenEstimator":
-        return _layers(estimator.estimator)
+        return read_layers(estimator.estimator)
     steps = [step for _, step in getattr(estimator, "steps", None) or [("model", estimator)]]
     layers = _final_layers(steps[-1])
     for step in reversed(steps[:-1]):

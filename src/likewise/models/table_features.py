@@ -10,7 +10,17 @@ import numpy as np
 
 from likewise.core.errors import InputError
 
-__all__ = ["TableFeature", "is_table_pipeline", "read_table_features"]
+__all__ = ["REFUSED", "TableFeature", "is_table_pipeline", "read_table_features"]
+
+
+class _Refused:
+    """What becomes of a cell that a step of a pipeline does not take."""
+
+    def __repr__(self) -> str:
+        return "REFUSED"
+
+
+REFUSED = _Refused()
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +36,18 @@ class TableFeature:
     answers : sequence, optional
         Of a categorical column: what each of its categories becomes, in their order; before any encoder the category
         itself.
+    missing : object
+        What a missing cell becomes; NaN where it stays missing, `REFUSED` where the pipeline raises.
+    unseen : object
+        What a category that is not among the table's becomes; NaN, or `REFUSED`.
     """
 
     column: str
     mean: float = 0.0
     scale: float = 1.0
     answers: Sequence[Any] | None = None
+    missing: Any = np.nan
+    unseen: Any = None
 
 
 def is_table_pipeline(estimator: Any) -> bool:
@@ -155,9 +171,13 @@ def _one_hot(step: Any, features: list[TableFeature]) -> list[TableFeature]:
         if step.handle_unknown == "error":
             _refuse_unknown(feature.column, answers, known)
         dropped = None if step.drop_idx_ is None else step.drop_idx_[i]
+        strange = REFUSED if step.handle_unknown == "error" else 0.0
+        gap = _place(feature.missing, known)
         for k, category in enumerate(known):
             if k != dropped:
-                found.append(replace(feature, answers=tuple(float(a == category) for a in answers)))
+                told = replace(feature, answers=tuple(float(a == category) for a in answers))
+                missing = strange if gap is None else float(gap == k)
+                found.append(replace(told, missing=_kept(feature.missing, missing), unseen=strange))
     return found
 
 
@@ -170,8 +190,28 @@ def _ordinal(step: Any, features: list[TableFeature]) -> list[TableFeature]:
         if step.handle_unknown == "error":
             _refuse_unknown(feature.column, answers, known)
         codes = [float(known.index(a)) if a in known else float(step.unknown_value) for a in answers]
-        found.append(replace(feature, answers=tuple(codes)))
+        strange = REFUSED if step.handle_unknown == "error" else float(step.unknown_value)
+        gap = _place(feature.missing, known)
+        missing = strange if gap is None else float(gap)
+        if gap is not None and _is_nan(feature.missing):
+            missing = float(step.encoded_missing_value)
+        told = replace(feature, missing=_kept(feature.missing, missing), unseen=strange)
+        found.append(replace(told, answers=tuple(codes)))
     return found
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and value != value
+
+
+def _place(value: Any, known: list[Any]) -> int | None:
+    """Where a value stands among an encoder's categories, NaN among them; None where it does not."""
+    return next((k for k, one in enumerate(known) if one == value or (_is_nan(one) and _is_nan(value))), None)
+
+
+def _kept(before: Any, after: Any) -> Any:
+    """What a step makes of a value, or that an earlier one refused it."""
+    return REFUSED if before is REFUSED else after
 
 
 def _standard(step: Any, features: list[TableFeature]) -> list[TableFeature]:
@@ -185,19 +225,39 @@ def _standard(step: Any, features: list[TableFeature]) -> list[TableFeature]:
             if not all(_is_number(answer) for answer in feature.answers):
                 raise InputError(f"bounds: a scaler gets {feature.column!r} before it is encoded.")
             numbers = (np.asarray(feature.answers, dtype=np.float64) - mean) / scale
-            found.append(replace(feature, answers=tuple(numbers.tolist())))
+            found.append(replace(_scaled(feature, mean, scale), answers=tuple(numbers.tolist())))
         elif (feature.mean, feature.scale) != (0.0, 1.0):
             raise InputError(f"bounds: the pipeline scales {feature.column!r} twice; scale it once.")
         else:
-            found.append(replace(feature, mean=mean, scale=scale))
+            found.append(replace(_scaled(feature, mean, scale), mean=mean, scale=scale))
     return found
+
+
+def _scaled(feature: TableFeature, mean: float, scale: float) -> TableFeature:
+    """The feature whose missing and unseen cells went through a scaler."""
+    missing, unseen = (
+        (float(value) - mean) / scale if _is_number(value) else value
+        for value in (feature.missing, feature.unseen)
+    )
+    return replace(feature, missing=missing, unseen=unseen)
 
 
 def _imputed(step: Any, features: list[TableFeature]) -> list[TableFeature]:
     statistics = np.asarray(step.statistics_, dtype=object)
     if step.add_indicator or any(value is None or value != value for value in statistics):
         raise InputError("bounds: an imputer that adds or drops columns is not read.")
-    return features
+    if step.missing_values is not None and not _is_nan(step.missing_values):
+        raise InputError(
+            f"bounds: an imputer that takes {step.missing_values!r} for a missing value is not read."
+        )
+    return [
+        replace(feature, missing=_plain(value)) if _is_nan(feature.missing) else feature
+        for feature, value in zip(features, statistics, strict=True)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _categories(feature: TableFeature, kind: str) -> Sequence[Any]:

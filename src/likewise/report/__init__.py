@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from likewise.report.evidence import read_evidence, write_evidence
     from likewise.report.html import render_html, write_html
     from likewise.report.plots import plot_box, plot_curve, plot_frontier, plot_unfair_map
+    from likewise.report.provenance import Provenance
     from likewise.report.score_report import (
         print_scores,
         score_document,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparison",
     "ComparisonEntry",
+    "Provenance",
     "audit_document",
     "comparison_document",
     "flip_table",
@@ -60,6 +62,7 @@ __all__ = [
 _HOMES = {
     "Comparison": "comparison",
     "ComparisonEntry": "comparison",
+    "Provenance": "provenance",
     "audit_document": "document",
     "comparison_document": "comparison",
     "flip_table": "verification",

@@ -10,7 +10,6 @@ import pandas as pd
 
 from likewise.auditing.audit_result import AuditResult
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.text import short_number
 from likewise.evaluation import Evaluation
 from likewise.evaluation.measures import Measure
 from likewise.report.document import SCHEMA_VERSION, audit_document
@@ -20,7 +19,7 @@ from likewise.report.provenance import Provenance
 from likewise.report.unfair_map_values import MAX_PEOPLE
 from likewise.texts import Said, collect_said
 
-__all__ = ["Comparison", "ComparisonEntry", "comparison_document"]
+__all__ = ["Comparison", "ComparisonEntry", "comparison_document", "comparison_summary"]
 
 ACCURACY = "balanced accuracy"
 
@@ -189,32 +188,33 @@ class Comparison:
         """Say in one sentence how the fairest model compares with the first."""
         first = self.entries[0]
         best = min(self.entries, key=lambda entry: (entry.audit.gap, entry.audit.pure_gap))
-        end = f"; {best.audit.interval.confidence:.0%} intervals in brackets, assuming the fair metric as given."
+        level, eps = best.audit.interval.confidence, self.eps
         if best is first:
-            which = f"the smallest gap of {len(self.entries)} models" if len(self.entries) > 1 else "a gap of"
-            text = (
-                f"“{first.name}” has {which}: " if len(self.entries) > 1 else f"“{first.name}” has {which} "
-            )
-            text += f"{_said(first.gap)} at ε = {self.eps:g}"
-            text += f" and {_said(first.pure_gap)} at no fair distance" if self.eps > 0 else ""
-            return text + end + self._searched()
-        share = f"{_said(best.gap)} against {_said(first.gap)} of “{first.name}”{_part(best.gap, first.gap)}"
-        text = f"“{best.name}” has a gap of {share} at ε = {self.eps:g}"
-        if self.eps > 0:
-            share = f"{_said(best.pure_gap)} against {_said(first.pure_gap)}{_part(best.pure_gap, first.pure_gap)}"
-            text += f", and of {share} at no fair distance"
+            which = Said("compared.smallest", n=len(self.entries))
+            at = {"name": first.name, "which": which, "gap": _said(first.gap), "eps": eps, "level": level}
+            if eps > 0:
+                text = Said("compared.first_and_pure", pure=_said(first.pure_gap), **at)
+            else:
+                text = Said("compared.first", **at)
+            return self._searched(text)
+        gaps = _against(best.gap, first.gap, first.name)
+        text = Said("compared.best", name=best.name, gaps=gaps, eps=eps)
+        if eps > 0:
+            text = Said("compared.and_pure", text=text, gaps=_against(best.pure_gap, first.pure_gap))
         before, after = first.measures().get(ACCURACY), best.measures().get(ACCURACY)
         if before is not None and after is not None:
-            text += f", with a balanced accuracy of {after.value:.3f} against {before.value:.3f}"
-        return text + end + self._searched()
+            text = Said("compared.and_accuracy", text=text, after=after.value, before=before.value)
+        return self._searched(Said("compared.end", text=text, level=level))
 
-    def _searched(self) -> str:
+    def _searched(self, text: Said) -> Said:
         """Say so where the models were searched by different means, whose gaps are not alike."""
         means = {entry.audit.search: entry.name for entry in self.entries}
         if len(means) < 2:
-            return ""
-        listed = "; ".join(f"“{name}” by {search}" for search, name in means.items())
-        return f" The gaps were searched by different means ({listed}): more means find larger gaps, so compare with care."
+            return text
+        first, *more = (Said("compared.by", name=name, search=search) for search, name in means.items())
+        for said in more:
+            first = Said("verdict.reasons", one=first, two=said)
+        return Said("compared.searched", text=text, listed=first)
 
     def __str__(self) -> str:
         return self.frame.to_string(float_format=lambda value: f"{value:.3f}")
@@ -250,7 +250,7 @@ def comparison_document(
     document = {
         "kind": "likewise.report.comparison",
         "schema_version": SCHEMA_VERSION,
-        "summary": _summary(comparison, labels),
+        "summary": comparison_summary(comparison, labels),
         "provenance": None if provenance is None else provenance.document(),
         "sentence": comparison.sentence(),
         "eps": comparison.eps,
@@ -274,8 +274,20 @@ def comparison_document(
     return document | {"said": collect_said(own)}
 
 
-def _summary(comparison: Comparison, labels: Mapping[Any, str] | None) -> dict[str, Any]:
-    """How many decisions change under every model, then what is said first of the one with most."""
+def comparison_summary(comparison: Comparison, labels: Mapping[Any, str] | None = None) -> dict[str, Any]:
+    """Say how many decisions change under every model, then whose and one by name under the one with most.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    labels : mapping, optional
+        Names of the decisions.
+
+    Returns
+    -------
+    dict
+        ``text`` and its ``sentences``.
+    """
     worst = max(comparison.entries, key=_changed)
     sentences: list[str] = [
         Said("first.of_model", name=entry.name, sentence=first_words(entry.audit, labels)[0])
@@ -296,9 +308,18 @@ def _ends(measure: Measure | None, unknown: float) -> tuple[float, float]:
     return (unknown, unknown) if measure is None else (measure.low, measure.high)
 
 
-def _said(measure: Measure) -> str:
-    return f"{short_number(measure.value)} [{short_number(measure.low)}, {short_number(measure.high)}]"
+def _said(measure: Measure) -> Said:
+    return Said("compared.value", value=measure.value, low=measure.low, high=measure.high)
 
 
-def _part(part: Measure, whole: Measure) -> str:
-    return f" ({part.value / whole.value:.0%})" if whole.value > 0 else ""
+def _against(part: Measure, whole: Measure, name: str | None = None) -> Said:
+    of = {} if name is None else {"name": name}
+    said = Said(
+        "compared.against" if name is None else "compared.against_name",
+        one=_said(part),
+        two=_said(whole),
+        **of,
+    )
+    if whole.value <= 0:
+        return said
+    return Said("compared.share", text=said, share=round(part.value / whole.value, 2))

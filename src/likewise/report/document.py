@@ -122,7 +122,9 @@ def audit_document(
         },
         "assumptions": list(result.assumptions),
         "maps": [
-            map_document(found, id=id, eps=eps, max_people=max_people, labels=labels)
+            map_document(
+                found, id=id, eps=eps, max_people=max_people, labels=labels, first=_sensitive_columns(result)
+            )
             for id, eps, found in maps
         ],
         "curve": _curve(result.curve, result.eps, result.delta),
@@ -273,6 +275,10 @@ def _numbers(result: AuditResult) -> dict[str, Any]:
         "lambda": plain_number(result.lambda_),
         "transport": plain_number(result.transport),
     }
+
+
+def _sensitive_columns(result: AuditResult) -> list[str]:
+    return [] if result.sensitive is None else list(result.sensitive.columns)
 
 
 def _sensitive_only(result: AuditResult) -> dict[str, Any] | None:

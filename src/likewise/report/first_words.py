@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.audit_result import AuditResult, SensitiveAnswer
-from likewise.auditing.claims.hardest_hit import HardestHit, hardest_hit
+from likewise.auditing.claims.most_affected import AffectedGroup, most_affected
 from likewise.auditing.people.sensitive_twins import ChangedPerson
 from likewise.report.plain import named, plain_cell, plain_number
 from likewise.texts import Said
@@ -40,7 +40,7 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
     """
     names = labels or {}
     only = result.sensitive
-    hit = None if only is None else hardest_hit(only.groups)
+    affected = () if only is None else most_affected(only.groups)
     sentences = first_words(result, labels)
     share = result.flipped if only is None else only.changed
     return {
@@ -49,14 +49,14 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
         "people": result.n,
         "changed_decisions": None if share is None else round(share * result.n),
         "columns": [] if only is None else list(only.columns),
-        "hardest_hit": None if hit is None else _hit_document(hit, names),
+        "most_affected": [_group_document(group, names) for group in affected],
         "example": None if only is None or only.example is None else _example_document(only.example, names),
         "reach": _reach_document(result),
     }
 
 
 def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) -> list[str]:
-    r"""Return one to three sentences: how many decisions change, who is hit hardest, one person in words.
+    r"""Return one to three sentences: how many decisions change, whose most, one person in words.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) ->
     >>> result = lw.audit(score, people, [1, 0, 1, 0], metric=metric, eps=0.0)
     >>> print(*first_words(result, {0: "refused", 1: "granted"}), sep="\n")
     1 of 4 people gets another decision when only sex changes.
-    Hit hardest: sex F, 1 of 2 people (50.0%), against 0.0% of the others; now “refused” in 1 of these 1.
+    Most affected: 1 of 2 with sex F (50.0%), now “refused”.
     Row 1 (skill −0.5, sex F) is “refused”; the same person with sex M is “granted”.
     """
     names = labels or {}
@@ -82,9 +82,13 @@ def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) ->
     if only is None:
         return [_free_words(result)]
     said: list[str] = [_count_words(result, only)]
-    hit = hardest_hit(only.groups)
-    if hit is not None:
-        said.append(_hit_words(hit, names))
+    affected = [_group_words(group, names) for group in most_affected(only.groups)]
+    if affected:
+        said.append(
+            Said("first.affected", group=affected[0])
+            if len(affected) == 1
+            else Said("first.affected_both", one=affected[0], two=affected[1])
+        )
     if only.example is not None:
         said.append(_example_words(only.example, only.columns, names))
     return said
@@ -106,22 +110,22 @@ def _free_words(result: AuditResult) -> Said:
     return Said("first.free", n=round(result.flipped * result.n), people=result.n)
 
 
-def _hit_words(hit: HardestHit, labels: Mapping[Any, str]) -> Said:
+def _group_words(group: AffectedGroup, labels: Mapping[Any, str]) -> Said:
     return Said(
-        "first.hit",
-        column=hit.column,
-        value=_short(hit.value),
-        changed=hit.changed,
-        n=hit.people,
-        share=hit.share,
-        others=hit.others_share,
-        decision=_short(named(hit.decision, labels)),
-        of_decision=hit.of_decision,
+        "first.group_all" if group.of_decision == group.changed else "first.group",
+        column=group.column,
+        value=_short(group.value),
+        changed=group.changed,
+        people=group.people,
+        share=group.share,
+        decision=_short(named(group.decision, labels)),
+        of_decision=group.of_decision,
     )
 
 
 def _example_words(example: ChangedPerson, columns: Sequence[str], labels: Mapping[Any, str]) -> Said:
     rest = [name for name, value in example.cells.items() if name not in columns and value is not None]
+    rest.sort(key=lambda name: example.cells[name] == 0)  # a zero says little of a person
     shown = [*rest[:_CELLS], *(name for name in example.cells if name in columns)]
     return Said(
         "first.example",
@@ -177,16 +181,14 @@ def _reach_document(result: AuditResult) -> dict[str, Any] | None:
     return None if said is None else {"text": said, "moves": moves}
 
 
-def _hit_document(hit: HardestHit, labels: Mapping[Any, str]) -> dict[str, Any]:
+def _group_document(group: AffectedGroup, labels: Mapping[Any, str]) -> dict[str, Any]:
     return {
-        "column": hit.column,
-        "value": plain_cell(hit.value),
-        "people": hit.people,
-        "changed": hit.changed,
-        "others": hit.others,
-        "others_changed": hit.others_changed,
-        "decision": named(hit.decision, labels),
-        "of_decision": hit.of_decision,
+        "column": group.column,
+        "value": plain_cell(group.value),
+        "people": group.people,
+        "changed": group.changed,
+        "decision": named(group.decision, labels),
+        "of_decision": group.of_decision,
     }
 
 

@@ -31,6 +31,8 @@ __all__ = ["MAX_BYTES", "render_html", "write_html"]
 MAX_BYTES = 1_900_000
 
 _SCRIPTS = ("texts.js", "charts.js", "people.js", "page.js")
+# Besides, where a reader may edit people and see what the models decide.
+_EXPLORE_SCRIPTS = ("evaluate.js", "remote.js", "rows.js", "explore.js")
 _TITLES = {"likewise.report.audit": "page.title.audit", "likewise.report.comparison": "page.title.comparison"}
 # What ends a script element or a JavaScript line, written so that JSON readers still see the same text.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -45,6 +47,7 @@ def write_html(
     diagnoses: Sequence[Any] = (),
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
+    explore: Mapping[str, Any] | None = None,
     provenance: Provenance | None = None,
     twins: Sequence[TwinStudy] = (),
     language: str = "en",
@@ -67,6 +70,9 @@ def write_html(
         How many of the most harmed people to list. Fewer where the page would grow beyond 2 MB.
     labels : mapping, optional
         Names of the labels and decisions, such as ``{0: "refused", 1: "granted"}``.
+    explore : dict, optional
+        From `likewise.report.explore.explore_document`: the page gets a panel in which its reader edits a person and
+        sees what the model decides. Rows of people and the model itself are in the page then.
     provenance : Provenance, optional
         When, of which files, by which command; shown at the foot of the page.
     twins : sequence of TwinStudy, optional
@@ -103,7 +109,7 @@ def write_html(
             provenance=provenance,
             twins=twins,
         )
-        page = render_html(document, title=title, language=language).encode()
+        page = render_html(document, title=title, language=language, explore=explore).encode()
         if len(page) <= MAX_BYTES or max_people <= 10:
             break
         max_people = max(max_people // 2, 10)
@@ -111,7 +117,13 @@ def write_html(
         temporary.write_bytes(page)
 
 
-def render_html(document: Mapping[str, Any], *, title: str | None = None, language: str = "en") -> str:
+def render_html(
+    document: Mapping[str, Any],
+    *,
+    title: str | None = None,
+    language: str = "en",
+    explore: Mapping[str, Any] | None = None,
+) -> str:
     """Return the page of a document that `audit_document` or `comparison_document` made.
 
     Parameters
@@ -122,6 +134,8 @@ def render_html(document: Mapping[str, Any], *, title: str | None = None, langua
         Heading of the page.
     language : {"en", "de"}, default="en"
         Of the page; columns and values stay as they are.
+    explore : dict, optional
+        As in `write_html`. With an ``endpoint`` in it the page asks that, and nothing else, about rows.
 
     Returns
     -------
@@ -140,7 +154,9 @@ def render_html(document: Mapping[str, Any], *, title: str | None = None, langua
     texts = Texts(check_language(language, owner="render_html"))
     environment.filters |= filters(texts, _known(document))
     environment.globals |= {"t": texts, "rich": lambda key, **values: markup(texts.rich(key, **values))}
-    script = "".join(f"(() => {{\n{_asset(name)}}})();\n" for name in _SCRIPTS)
+    scripts = _SCRIPTS if explore is None else (*_SCRIPTS, *_EXPLORE_SCRIPTS)
+    spoken = ("script",) if explore is None else ("script", "explore")
+    script = "".join(f"(() => {{\n{_asset(name)}}})();\n" for name in scripts)
     name = document.get("name")
     heading = title or texts(_TITLES[document["kind"]]) + (f": {name}" if name else "")
     page: str = environment.get_template("page.html.j2").render(
@@ -148,11 +164,13 @@ def render_html(document: Mapping[str, Any], *, title: str | None = None, langua
         title=heading,
         language=language,
         version=__version__,
-        policy=_policy(script),
-        css=markup(_asset("page.css")),
+        policy=_policy(script, asks=explore is not None and explore.get("endpoint") is not None),
+        css=markup(_asset("page.css") + ("" if explore is None else _asset("explore.css"))),
         script=markup(script),
         data=markup(_json(document)),
-        texts=markup(_json(texts.for_scripts("script"))),
+        texts=markup(_json(texts.for_scripts(*spoken))),
+        explore=explore,
+        explore_data=None if explore is None else markup(_json(explore)),
     )
     return page
 
@@ -170,8 +188,8 @@ def _known(document: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _policy(script: str) -> str:
-    """Content security policy: nothing from the network, and no script but our own."""
+def _policy(script: str, *, asks: bool = False) -> str:
+    """Content security policy: nothing from the network, no script but our own; a page that asks asks its server."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rules = {
         "default-src": "'none'",
@@ -181,6 +199,8 @@ def _policy(script: str) -> str:
         "base-uri": "'none'",
         "form-action": "'none'",
     }
+    if asks:
+        rules["connect-src"] = "'self'"
     return "; ".join(f"{kind} {allowed}" for kind, allowed in rules.items())
 
 

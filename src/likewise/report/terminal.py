@@ -15,7 +15,8 @@ from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.core.text import join_words, short_number
 from likewise.evaluation import Evaluation
 from likewise.evaluation.measures import Measure
-from likewise.report.comparison import Comparison
+from likewise.report.comparison import Comparison, comparison_summary
+from likewise.report.first_words import first_words, reach_words
 from likewise.report.plain import named
 from likewise.report.twin_documents import twins_table
 
@@ -48,7 +49,7 @@ def print_audit(
     people: int = 5,
     labels: Mapping[Any, str] | None = None,
 ) -> None:
-    """Print an audit: the verdict, the numbers, who is harmed, and the most harmed people with their twins.
+    """Print an audit: whose decisions change, the verdict, the numbers, and the most harmed people with their twins.
 
     Parameters
     ----------
@@ -82,7 +83,11 @@ def print_audit(
 
     out = _console(console)
     verdict = give_verdict(result)
-    out.print(Text.assemble((verdict.title, _STYLES[verdict.kind]), ": ", verdict.sentence))
+    first, *more = first_words(result, labels)
+    out.print(Text.assemble((verdict.title, _STYLES[verdict.kind]), ": ", (first, "bold")))
+    for line in (*more, verdict.sentence, reach_words(result)[0]):
+        if line:
+            out.print(Text(line))
     out.print()
     out.print(_numbers(result))
     out.print()
@@ -106,14 +111,18 @@ def print_audit(
         out.print(Text.assemble(("note: ", "yellow"), reason))
 
 
-def print_comparison(comparison: Comparison, console: Console | None = None) -> None:
-    """Print a comparison: one row per model, each number with its interval, the best of each column bold.
+def print_comparison(
+    comparison: Comparison, console: Console | None = None, *, labels: Mapping[Any, str] | None = None
+) -> None:
+    """Print a comparison: whose decisions change, then one row per model, each number with its interval, the best of each column bold.
 
     Parameters
     ----------
     comparison : Comparison
     console : rich.console.Console, optional
         Where to print; standard output by default. Measures become rows where it is too narrow for columns.
+    labels : mapping, optional
+        Names of the decisions.
     """
     from rich.text import Text
 
@@ -136,6 +145,8 @@ def print_comparison(comparison: Comparison, console: Console | None = None) -> 
         table = _table(None, ["", *cells])
         for i, measure in enumerate(names):
             table.add_row(Text(measure), *(row[i] for row in cells.values()))
+    for sentence in comparison_summary(comparison, labels)["sentences"]:
+        out.print(Text(sentence))
     out.print(table)
     out.print(Text(comparison.sentence()))
 

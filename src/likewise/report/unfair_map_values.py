@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from likewise.auditing.people.harm import HarmRule
 from likewise.auditing.people.readable import rounded_like
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.report.plain import named, plain_cell, rounded
+from likewise.texts import Said
 
 __all__ = ["MAX_COLUMNS", "MAX_PEOPLE", "map_document"]
 
@@ -30,6 +31,7 @@ def map_document(
     eps: float,
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
+    first: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return an unfair map as plain values.
 
@@ -44,6 +46,8 @@ def map_document(
         How many people to list: the most harmed, at least half of the places for those whose decision changes.
     labels : mapping, optional
         Names of the labels and decisions, such as ``{0: "refused", 1: "granted"}``.
+    first : sequence of str
+        Columns that come first in ``by_value``: the sensitive ones.
 
     Returns
     -------
@@ -69,7 +73,7 @@ def map_document(
         "harmed": int((unfair.harm > 0).sum()),
         "changed_decisions": int(unfair.flipped.sum()),
         "rules": [_rule(rule) for rule in unfair.rules],
-        "by_value": _by_value(unfair),
+        "by_value": _by_value(unfair, first),
         "moved": [
             {
                 "column": str(row["column"]),
@@ -86,7 +90,7 @@ def map_document(
 
 def _rule(rule: HarmRule) -> dict[str, Any]:
     return {
-        "conditions": [str(condition) for condition in rule.conditions],
+        "conditions": list(rule.conditions),
         "people": rule.support,
         "share": rule.share,
         "mean_harm": rule.mean_harm,
@@ -94,8 +98,8 @@ def _rule(rule: HarmRule) -> dict[str, Any]:
     }
 
 
-def _by_value(unfair: UnfairMap) -> list[dict[str, Any]]:
-    """Harm by value, the columns that tell most about it first."""
+def _by_value(unfair: UnfairMap, first: Sequence[str]) -> list[dict[str, Any]]:
+    """Harm by value: the sensitive columns, then those that tell most about it."""
     overall = float(unfair.harm.mean())
     columns = []
     for name, table in unfair.by_value.groupby("column", sort=False):
@@ -126,7 +130,8 @@ def _by_value(unfair: UnfairMap) -> list[dict[str, Any]]:
                 "values": shown,
             }
         )
-    return sorted(columns, key=lambda column: -column["spread"])
+    rank = {name: place for place, name in enumerate(first)}
+    return sorted(columns, key=lambda column: (rank.get(column["column"], len(rank)), -column["spread"]))
 
 
 def _in_order(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -141,7 +146,12 @@ def _in_order(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for rank, i in enumerate(order):
         low, high = ends[i]
         # The outermost ends are those of the data, so they say nothing.
-        word = f"up to {high:g}" if rank == 0 else f"over {low:g}" + ("" if rank == last else f" to {high:g}")
+        if rank == 0:
+            word = Said("rule.up_to", high=high)
+        elif rank == last:
+            word = Said("rule.over", low=low)
+        else:
+            word = Said("rule.over_to", low=low, high=high)
         named.append(values[i] | {"value": word})
     return named
 

@@ -10,12 +10,11 @@ import numpy as np
 
 from likewise.auditing.bounds.table_layout import IntArray
 from likewise.core.arrays import FloatArray
+from likewise.texts import Said
 
 __all__ = ["INTERRUPTED", "Brackets", "RegionBudget"]
 
-INTERRUPTED = (
-    "the proof was interrupted: what is shown and proved holds, and would be narrower had it gone on"
-)
+INTERRUPTED = Said("reason.interrupted")
 
 
 @dataclass(frozen=True)

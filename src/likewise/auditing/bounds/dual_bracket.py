@@ -20,6 +20,7 @@ from likewise.auditing.support.finite_dual import dual_curve
 from likewise.auditing.support.frontier import Frontier
 from likewise.core.arrays import FloatArray
 from likewise.core.checks import check_number
+from likewise.texts import Said
 
 __all__ = ["DualBracket", "Solver", "bracket_value"]
 
@@ -262,8 +263,7 @@ def _reasons(last: Brackets, lam: float, closed: bool, interrupted: bool) -> tup
     if closed:
         return ()
     count = int((~last.closed).sum())
-    people = f"{count} of {len(last.lower)} people have an open bracket at λ = {lam:g}"
-    return (f"{people}: a larger budget closes more",)
+    return (Said("reason.open_brackets", count=count, people=len(last.lower), price=float(lam)),)
 
 
 def _next(asked: float, low: float, high: float, now: float) -> float:

@@ -22,7 +22,7 @@ from likewise.auditing.problem.editable_rows import EditableRows, Field
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.auditing.support.frontier import Frontier
 from likewise.core.arrays import FloatArray, to_numpy
-from likewise.core.text import join_words
+from likewise.texts import Said
 
 if TYPE_CHECKING:
     from likewise.auditing.problem.audit_problem import AuditProblem
@@ -108,7 +108,7 @@ class EnumerationSearch(Search):
         """Say why the rows at no distance cannot be listed, where they cannot."""
         place = problem.coordinates
         if place.metric.feature_map is not None:
-            return "the metric measures a feature map of its own"
+            return Said("why_not.feature_map")
         unknown = place.why_no_made_up_rows()
         if unknown is not None:
             return unknown
@@ -116,17 +116,15 @@ class EnumerationSearch(Search):
         if columns is None:
             if place.metric.n_features is None or not place.metric.null_space.dim:
                 return None
-            return "the rows at no fair distance cannot be listed: the domain is no table"
+            return Said("why_not.no_table")
         values = free_values(columns, place.metric)
         endless = [columns[i].name for i, found in values.items() if found is None]
         if endless:
-            return (
-                f"the rows at no fair distance cannot be listed: the metric lets {join_words(endless[:3])}"
-                f"{' and others' if len(endless) > 3 else ''} vary without end"
-            )
+            key = "why_not.endless_and_others" if len(endless) > 3 else "why_not.endless"
+            return Said(key, columns=endless[:3])
         count = prod(len(found) for found in values.values() if found is not None)
         if count > self.most:
-            return f"{count:,} combinations of free values per person are more than {self.most:,}"
+            return Said("why_not.too_many", count=count, most=self.most)
         return None
 
     def settles(self, eps: float) -> bool:
@@ -138,7 +136,7 @@ class EnumerationSearch(Search):
         names = self._names(problem)
         if not names:
             return ()
-        return (f"At ε = 0 every possible combination of {join_words(list(names))} was asked about.",)
+        return (Said("assumption.enumeration", columns=list(names)),)
 
     def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add every row at no distance, and say that there are no others."""
@@ -146,10 +144,7 @@ class EnumerationSearch(Search):
         parts: list[_Asked] = []
         for first in range(0, len(twins), _ROWS_AT_ONCE):
             if budget.spent:
-                reason = (
-                    "time was up before everybody at no distance was asked about; give the audit more "
-                    "(budget_seconds=…, --budget)"
-                )
+                reason = Said("reason.enumeration_time")
                 return Found(support, "not_converged", (reason,))
             budget.tell(first / len(twins))
             number = np.arange(first, min(first + _ROWS_AT_ONCE, len(twins)))
@@ -172,8 +167,8 @@ class EnumerationSearch(Search):
         # V(0) is the mean over people of the worst loss at no distance, and nobody else is at no distance.
         value, base = float(support.frontier.worst_at_no_distance().mean()), float(problem.base_loss.mean())
         names = self._names(problem)
-        what = f"all combinations of {join_words(list(names))}" if names else "nobody else is at no distance"
-        shared: dict[str, Any] = {"eps": 0.0, "n": problem.n, "method": f"enumeration: {what}"}
+        method = Said("method.enumeration", columns=list(names)) if names else Said("method.nobody_else")
+        shared: dict[str, Any] = {"eps": 0.0, "n": problem.n, "method": method}
         bound = Bound(value=value, gap=value - base, lambda_=float("inf"), **shared)
         more: tuple[Bound, ...] = ()
         if problem.decides:

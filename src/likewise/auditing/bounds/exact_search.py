@@ -12,6 +12,7 @@ from likewise.auditing.claims.certificate import Bound
 from likewise.auditing.search.contract import Budget, Found, Search, Status
 from likewise.auditing.support.finite_dual import solve_dual
 from likewise.core.errors import InputError
+from likewise.texts import Said
 
 if TYPE_CHECKING:
     from likewise.auditing.problem.audit_problem import AuditProblem
@@ -42,7 +43,7 @@ class BranchAndBoundSearch(Search):
         """Say why no bound is known for the model, where none is."""
         place = problem.coordinates
         if place.metric.feature_map is not None:
-            return "the metric measures a feature map of its own"
+            return Said("why_not.feature_map")
         try:
             _family(problem)
         except InputError as error:
@@ -80,9 +81,9 @@ class BranchAndBoundSearch(Search):
             gap=found.upper - found.base_loss,
             eps=eps,
             n=problem.n,
-            method="dual with suprema over-estimated by branch and bound",
+            method=Said("method.branch_and_bound"),
             lambda_=found.lambda_,
-            assumptions=("the worst case may be any person that can exist in the domain",),
+            assumptions=(Said("assumption.any_person"),),
         )
         status: Status = "not_converged" if found.interrupted else "converged"
         return Found(support, status, found.reasons, bound)

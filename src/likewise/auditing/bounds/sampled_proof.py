@@ -22,6 +22,7 @@ from likewise.auditing.claims.betting_limit import betting_upper_limit
 from likewise.auditing.claims.certificate import Bound
 from likewise.core.arrays import FloatArray
 from likewise.core.randomness import numpy_generator
+from likewise.texts import Said
 
 if TYPE_CHECKING:
     from likewise.auditing.problem.audit_problem import AuditProblem
@@ -158,13 +159,12 @@ def _claims(
     first = len(gains[0])
     gap = min(price + (first * float(gains[0].mean()) + (n - first) * rest) / n, ceiling)
     shared: dict[str, Any] = {"eps": eps, "lambda_": lam, "confidence": confidence}
-    people = f"{first + len(gains[1]):,} of {n:,} people, drawn at random"
     here = Bound(
         value=float(problem.base_loss.mean()) + gap,
         gap=gap,
         n=n,
-        method=f"dual at a λ settled on others, suprema over-estimated by branch and bound for {people}",
-        assumptions=(f"no loss in the domain exceeds {ceiling:.4g}",),
+        method=Said("method.sampled", drawn=first + len(gains[1]), people=n),
+        assumptions=(Said("assumption.ceiling", loss=float(f"{ceiling:.4g}")),),
         **shared,
     )
     value = price + betting_upper_limit(uppers[1], ceiling, pilot=uppers[0], level=confidence)
@@ -174,7 +174,7 @@ def _claims(
         n=len(gains[1]),
         method=here.method,
         about="population",
-        assumptions=("the people are independent draws from the population", *here.assumptions),
+        assumptions=(Said("assumption.draws"), *here.assumptions),
         **shared,
     )
     return here, everywhere

@@ -21,6 +21,7 @@ from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.checks import check_number, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.renaming import renamed_parameters, warn_renamed
+from likewise.texts import Said
 
 __all__ = [
     "FAIR",
@@ -321,19 +322,19 @@ def finite_sample_bound(
             )
         gap = spent + mean_upper_bound(added.clip(min=0.0), upper, confidence=confidence, method=method)
     said = (
-        "the rows are independent draws from the population",
-        "λ was chosen on other rows",
-        f"no loss in the domain exceeds {upper:g}",
-        "the inner supremum is exact or over-estimated",
+        Said("assumption.row_draws"),
+        Said("assumption.other_rows"),
+        Said("assumption.ceiling", loss=float(upper)),
+        Said("assumption.over_estimated"),
         *assumptions,
     )
-    name = "Hoeffding" if method == "hoeffding" else "empirical Bernstein"
+    name = "Hoeffding" if method == "hoeffding" else Said("method.bernstein")
     return Bound(
         value=min(value, upper),
         gap=None if gap is None else min(gap, upper),
         eps=float(eps),
         n=len(values),
-        method=f"dual at a fixed λ, {name}",
+        method=Said("method.fixed", name=name),
         confidence=confidence,
         about="population",
         lambda_=float(lambda_),

@@ -23,6 +23,7 @@ from likewise.auditing.support.moments import Moments
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.evaluation.proportions import proportion_interval
+from likewise.texts import Said
 
 __all__ = [
     "frontier_gains",
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 _NO_CEILING = "no largest loss is known, so nothing bounds the gains of people who were not seen"
-_NO_BOUND = "a worse case may exist outside the candidates, and no upper bound of the population is known"
+_NO_BOUND = Said("assumption.no_bound")
 # The budgets, relative to ε, whose prices are looked at: sampling moves the minimiser between them.
 _BUDGETS = tuple(2.0 ** (power / 2.0) for power in range(-8, 9))
 

@@ -38,11 +38,12 @@ from likewise.auditing.claims.dirichlet_mean import dirichlet_mean_tails
 from likewise.auditing.support.moments import Moments
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError
+from likewise.texts import Said
 
 __all__ = ["GAIN_LIMITS", "mean_at_most_p_value", "mean_lower_limit", "mean_upper_limit"]
 
 # What results call these limits.
-GAIN_LIMITS = "Gaffke's limits of a mean of gains"
+GAIN_LIMITS = Said("method.gaffke")
 
 _ACCURACY = 1e-10
 

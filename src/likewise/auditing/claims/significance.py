@@ -28,6 +28,7 @@ from likewise.auditing.support.moments import Moments
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.checks import check_number, check_same_length
 from likewise.core.errors import InputError, bad_parameter
+from likewise.texts import Said
 
 __all__ = [
     "TestResult",
@@ -272,7 +273,7 @@ def _moments_test(
             estimate - error * _hall_inverse(-quantile, skew, n),
         )
     return TestResult(
-        statistic, estimate, threshold, p_value, interval, confidence, n, "Student's t", quantity
+        statistic, estimate, threshold, p_value, interval, confidence, n, Said("method.student"), quantity
     )
 
 

@@ -6,22 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from likewise.auditing.claims.certificate import FAIR, UNFAIR
-from likewise.core.text import join_words, short_number
+from likewise.texts import Said
 
 if TYPE_CHECKING:
     from likewise.auditing.audit_result import AuditResult
+    from likewise.auditing.claims.confidence_interval import ConfidenceInterval
 
-__all__ = ["Verdict", "give_verdict"]
+__all__ = ["Verdict", "give_verdict", "interval_words"]
 
 Kind = Literal["fair", "unfair", "undecided", "not converged", "no limit"]
 
-_TITLES: dict[Kind, str] = {
-    "fair": "Fair (proved)",
-    "unfair": "Unfair (shown)",
-    "undecided": "Undecided",
-    "not converged": "No verdict",
-    "no limit": "No limit set",
-}
 _KINDS: dict[str, Kind] = {FAIR: "fair", UNFAIR: "unfair"}
 
 
@@ -43,7 +37,7 @@ class Verdict:
     @property
     def title(self) -> str:
         """The kind in a word or two."""
-        return _TITLES[self.kind]
+        return Said(f"verdict.title.{self.kind.replace(' ', '_')}")
 
     def __str__(self) -> str:
         return f"{self.title}: {self.sentence}"
@@ -77,111 +71,136 @@ def give_verdict(result: AuditResult) -> Verdict:
     assumed = _assumed(result)
     verdict = result.verdict()
     if verdict == "not converged":
-        why = "; ".join(result.reasons) or "no reason was given"
-        return Verdict(
-            "not converged",
-            f"The search did not end well ({why}), so the gap of {short_number(result.gap)} found for "
-            f"{_people(result.n)} is no answer yet, {assumed}.",
-        )
+        return Verdict("not converged", _not_converged(result, assumed))
     if result.delta is None:
-        return Verdict("no limit", f"{_without_limit(result)}, {assumed}.")
+        return Verdict("no limit", _without_limit(result, assumed))
     kind = _KINDS.get(verdict, "undecided")
     say = {"fair": _fair, "unfair": _unfair, "undecided": _undecided}[kind]
-    return Verdict(kind, f"{say(result, result.delta)}, {assumed}.")
+    return Verdict(kind, say(result, result.delta, assumed))
 
 
-def _unfair(result: AuditResult, delta: float) -> str:
-    return (
-        f"Comparable twins {_budget(result.eps)} raise the mean loss of {_people(result.n)} by at least "
-        f"{short_number(result.gap)} ({_interval(result)}), more than the δ = {delta:g} allowed"
+def _not_converged(result: AuditResult, assumed: Said) -> Said:
+    why: str = Said("verdict.no_reason")
+    for i, reason in enumerate(result.reasons):
+        why = reason if i == 0 else Said("verdict.reasons", one=why, two=reason)
+    return Said("verdict.not_converged", why=why, gap=result.gap, people=_people(result.n), assumed=assumed)
+
+
+def _unfair(result: AuditResult, delta: float, assumed: Said) -> Said:
+    return Said(
+        "verdict.unfair",
+        budget=_budget(result.eps),
+        people=_people(result.n),
+        gap=result.gap,
+        interval=interval_words(result.interval),
+        delta=delta,
+        assumed=assumed,
     )
 
 
-def _fair(result: AuditResult, delta: float) -> str:
+def _fair(result: AuditResult, delta: float, assumed: Said) -> Said:
     bound = result.certificate.bound
     assert bound is not None  # nothing else makes a verdict of fair
-    sure = "an upper bound for everyone audited"
-    if bound.confidence < 1:
-        sure += f" at {bound.confidence:.0%} confidence"
+    sure = (
+        Said("verdict.bound") if bound.confidence == 1 else Said("verdict.bound_at", level=bound.confidence)
+    )
     wider = result.population_bound
     if wider is not None and wider.gap is not None:
-        sure += f"; {short_number(wider.gap)} for the population at {wider.confidence:.0%} confidence"
-    return (
-        f"No comparable twins {_budget(result.eps)} raise the mean loss of {_people(result.n)} by more than "
-        f"{short_number(bound.of('gap'))} ({sure}), within the δ = {delta:g} allowed"
+        sure = Said("verdict.bound_and_population", bound=sure, gap=wider.gap, level=wider.confidence)
+    return Said(
+        "verdict.fair",
+        budget=_budget(result.eps),
+        people=_people(result.n),
+        gap=bound.of("gap"),
+        sure=sure,
+        delta=delta,
+        assumed=assumed,
     )
 
 
-def _undecided(result: AuditResult, delta: float) -> str:
+def _undecided(result: AuditResult, delta: float, assumed: Said) -> Said:
     bound = result.certificate.bound
-    open_end = (
-        "no upper bound rules out worse ones"
-        if bound is None or bound.gap is None
-        else f"the proven upper bound is {short_number(bound.gap)}"
+    nothing = bound is None or bound.gap is None
+    return Said(
+        "verdict.undecided",
+        budget=_budget(result.eps),
+        people=_people(result.n),
+        gap=result.gap,
+        interval=interval_words(result.interval),
+        delta=delta,
+        open_end=Said("verdict.open") if bound is None or nothing else Said("verdict.proven", gap=bound.gap),
+        assumed=assumed,
     )
-    return (
-        f"The worst comparable twins found {_budget(result.eps)} raise the mean loss of {_people(result.n)} by "
-        f"{short_number(result.gap)} ({_interval(result)}), within the δ = {delta:g} allowed, but {open_end}"
-    )
 
 
-def _without_limit(result: AuditResult) -> str:
-    return "; ".join(part for part in (_sensitive_only(result), _free(result)) if part)
+def _without_limit(result: AuditResult, assumed: Said) -> Said:
+    only = _sensitive_only(result)
+    if only is None:
+        return Said("verdict.no_limit_free", free=_free(result), assumed=assumed)
+    return Said("verdict.no_limit", only=only, free=_free(result), assumed=assumed)
 
 
-def _sensitive_only(result: AuditResult) -> str:
+def _sensitive_only(result: AuditResult) -> Said | None:
     """What needs no metric to be believed, which comes first."""
     found = result.sensitive
     if found is None:
-        return ""
-    names = join_words(list(found.columns))
+        return None
+    shared = {"columns": list(found.columns), "people": _people(result.n)}
     if found.changed is None or found.changed_interval is None:
-        return (
-            f"Changing only {names} raises the mean loss of {_people(result.n)} by {short_number(found.gap)}"
-        )
+        return Said("verdict.only_loss", gap=found.gap, **shared)
     low, high = found.changed_interval
     level = result.settings.get("confidence", 0.95)
-    return (
-        f"Changing only {names} changes the decision for {found.changed:.1%} of {_people(result.n)} "
-        f"({level:.0%} interval {low:.1%} to {high:.1%})"
-    )
+    return Said("verdict.only", changed=found.changed, low=low, high=high, level=level, **shared)
 
 
-def _free(result: AuditResult) -> str:
+def _free(result: AuditResult) -> Said:
     test = result.test
     low, high = test.interval
     ends = (
-        f"at least {short_number(low)}"
+        Said("verdict.at_least", low=low)
         if high == float("inf")
-        else f"{short_number(low)} to {short_number(high)}"
+        else Said("verdict.between", low=low, high=high)
     )
-    p = "p < 0.0001" if test.p_value < 1e-4 else f"p = {test.p_value:.2g}"
-    known = "which is" if test.rejected else "which is not shown to be"
-    start = (
-        "all moves that the metric calls free"
-        if result.sensitive is not None
-        else "All moves that the metric calls free"
+    said = Said(
+        "verdict.free_shown" if test.rejected else "verdict.free_not_shown",
+        gap=result.pure_gap,
+        level=test.confidence,
+        ends=ends,
+        threshold=test.threshold,
+        p=test.p_value,
     )
-    decided = "" if result.flipped is None else f", and change the decision for {result.flipped:.1%}"
-    return (
-        f"{start} raise the mean loss by {short_number(result.pure_gap)} ({test.confidence:.0%} interval "
-        f"{ends}), {known} more than {test.threshold:g} ({p}){decided}"
+    return said if result.flipped is None else Said("verdict.free_decided", free=said, share=result.flipped)
+
+
+def interval_words(interval: ConfidenceInterval) -> Said:
+    """Return an interval and what it is about, to stand in a sentence.
+
+    Parameters
+    ----------
+    interval : ConfidenceInterval
+
+    Examples
+    --------
+    >>> from likewise.auditing.claims.confidence_interval import ConfidenceInterval
+    >>> interval_words(ConfidenceInterval(0.5, 0.4, 0.6, 0.95, 100, "gap", about="population"))
+    '95% interval 0.400 to 0.600 for the population'
+    """
+    about = Said(f"interval.about_{interval.about.replace(' ', '_')}")
+    if interval.open:
+        return Said("interval.open", low=interval.low, level=interval.confidence, about=about)
+    return Said(
+        "interval.closed", low=interval.low, high=interval.high, level=interval.confidence, about=about
     )
 
 
-def _interval(result: AuditResult) -> str:
-    return str(result.interval)
+def _budget(eps: float) -> Said:
+    return Said("verdict.at_no_distance") if eps == 0 else Said("verdict.within", eps=eps)
 
 
-def _budget(eps: float) -> str:
-    return "at no fair distance (ε = 0)" if eps == 0 else f"within a fair distance of ε = {eps:g}"
+def _people(n: int) -> Said:
+    return Said("people", n=n)
 
 
-def _people(n: int) -> str:
-    return "1 person" if n == 1 else f"{n:,} people"
-
-
-def _assumed(result: AuditResult) -> str:
+def _assumed(result: AuditResult) -> Said:
     names = [str(name) for name in result.settings.get("sensitive") or ()]
-    twins = f" and twins that may exchange {join_words(names)}" if names else ""
-    return f"assuming the fair metric as given{twins}"
+    return Said("verdict.assumed_exchange", columns=names) if names else Said("verdict.assumed")

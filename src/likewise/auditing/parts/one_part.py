@@ -23,6 +23,7 @@ from likewise.auditing.parts.part_sums import HARM_EDGES, Ending, FoundSums, Sen
 from likewise.auditing.parts.search_bar import search_bar
 from likewise.auditing.people.sensitive_twins import sensitive_twins
 from likewise.auditing.problem.audit_problem import AuditProblem
+from likewise.auditing.search.choosing import search_words
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.auditing.support.binned_steps import BinnedSteps
 from likewise.auditing.support.frontier import Floats, Frontier, Ints
@@ -30,6 +31,7 @@ from likewise.auditing.support.frontier_steps import steps_of
 from likewise.auditing.support.moments import Moments
 from likewise.auditing.support.supporting_rows import Support
 from likewise.core.files import atomic_path
+from likewise.texts import Said
 
 __all__ = [
     "Job",
@@ -98,7 +100,7 @@ def search_people(job: Job, problem: AuditProblem) -> tuple[Support, Ending, dic
         for number, search in enumerate(job.searches):
             start = time.process_time()
             if job.budget.spent:
-                reason = f"time was up before the {search.name} search; give the audit more (budget_seconds=…, --budget)"
+                reason = Said("reason.no_time", name=search_words(search.name))
                 ending = ending.then(Found(support, "not_converged", (reason,)))
                 continue
             try:
@@ -107,7 +109,7 @@ def search_people(job: Job, problem: AuditProblem) -> tuple[Support, Ending, dic
             except KeyboardInterrupt:
                 if not cpu or not isinstance(job.table, MemoryTable):
                     raise
-                reason = f"the {search.name} search was broken off; what was found before it is kept"
+                reason = Said("reason.broken_off", name=search_words(search.name))
                 ending = ending.then(Found(support, "not_converged", (reason,)))
                 break
             support = found.support

@@ -27,7 +27,7 @@ from likewise.auditing.parts.parquet_table import PART_ROWS, ParquetTable, Part
 from likewise.auditing.parts.survey import survey
 from likewise.auditing.problem.audit_problem import AuditProblem, rows_of
 from likewise.auditing.search.candidates.candidate_rows import plan_candidates
-from likewise.auditing.search.choosing import choose_searches
+from likewise.auditing.search.choosing import choose_searches, searches_words
 from likewise.auditing.search.contract import Budget, Search
 from likewise.auditing.support.binned_steps import ALL_BITS
 from likewise.auditing.support.frontier import Ints
@@ -35,6 +35,7 @@ from likewise.core.errors import InputError
 from likewise.core.randomness import numpy_generator
 from likewise.evaluation.edits import edited_columns
 from likewise.fair_metrics.reach import reach
+from likewise.texts import Said, Texts
 
 __all__ = ["Asked", "Prepared", "Sizes", "prepare_memory", "prepare_parquet"]
 
@@ -191,7 +192,7 @@ def prepare_parquet(
     made = _prepared(asked, table, parts, problem, chosen, left_out, sizes, scratch)
     if not provers:
         return made
-    said = f"Bounds at ε > 0 rest on {some.n:,} people of the table, drawn at random."
+    said = Said("assumption.sample", people=some.n)
     evidence = replace(made.evidence, assumptions=(*made.evidence.assumptions, said))
     return replace(made, evidence=evidence, sample=some, provers=provers)
 
@@ -212,15 +213,16 @@ def _prepared(
         plan = plan_candidates(problem.editable(), problem.edits, proxies=None, fixed=fixed)
         problem = replace(problem, edits=plan.settled_edits(problem.edits))
     ready = tuple(search.prepare(problem) for search in searches)
-    said = [f"The loss is {problem.coordinates.model.loss.name.replace('_', ' ')}; labels are kept."]
+    said: list[str] = [Said("assumption.loss", loss=_loss_words(problem.coordinates.model.loss.name))]
     said += [line for search in ready for line in search.assumes(problem)]
     said.append(
-        "The estimate is attained by listed people, and nobody else is at no distance."
+        Said("assumption.settled")
         if any(search.settles(asked.eps) for search in ready)
-        else "The estimate is attained by listed people; a worse case may exist that was not found."
+        else Said("assumption.estimate")
     )
+    names = searches_words([search.name for search in ready])
     evidence = Evidence(
-        search=", ".join(search.name for search in ready) + ("" if here else ", part by part"),
+        search=names if here else Said("search.in_parts", search=names),
         assumptions=(*problem.assumptions, *said),
         settings=_settings(asked, problem),
         left_out=left_out,
@@ -237,6 +239,11 @@ def _prepared(
         scratch=scratch,
     )
     return Prepared(job, parts, evidence)
+
+
+def _loss_words(name: str) -> str:
+    key = f"setting_value.{name}"
+    return Said(key) if Texts().has(key) else name.replace("_", " ")
 
 
 def _drawn(asked: Asked, searches: Sequence[Search], n: int) -> Ints:

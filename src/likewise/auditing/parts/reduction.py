@@ -20,8 +20,8 @@ import numpy as np
 
 from likewise.auditing.audit_result import SensitiveAnswer
 from likewise.auditing.claims.conclusion import Answer, Clock, Questions
-from likewise.auditing.claims.hardest_hit import hardest_hit
 from likewise.auditing.claims.intervals import gap_interval, prices_around, share_interval
+from likewise.auditing.claims.most_affected import most_affected
 from likewise.auditing.claims.significance import gap_test_of_moments
 from likewise.auditing.parts.engine import Engine
 from likewise.auditing.parts.map_folder import MapFolder
@@ -178,8 +178,8 @@ def _sensitive(sums: SensitiveSums | None, decides: bool, confidence: float) -> 
     n, free = sums.harm.n, float("inf")
     gap = gap_interval({free: sums.harm}, lambda_=free, eps=0.0, ceiling=sums.largest, confidence=confidence)
     share = share_interval(sums.changed, n, confidence=confidence) if decides else None
-    hardest = hardest_hit(sums.groups)
-    example = None if hardest is None else sums.examples.get((hardest.column, hardest.value))
+    affected = most_affected(sums.groups, most=1)
+    example = sums.examples.get((affected[0].column, affected[0].value)) if affected else None
     return SensitiveAnswer(
         columns=sums.columns,
         gap=sums.harm.mean,

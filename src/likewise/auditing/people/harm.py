@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.auditing.support.frontier import Floats
+from likewise.texts import Said
 
 __all__ = ["HarmRule", "harm_by_value", "harm_rules"]
 
@@ -202,15 +203,15 @@ def _words(path: Path, questions: list[_Question]) -> Iterator[str]:
             side, choose = (low, max) if right else (high, min)
             side[question.column] = choose(side.get(question.column, threshold), threshold)
         elif right:
-            yield f"{question.column} is {question.category}"
+            yield Said("rule.is", column=question.column, value=question.category)
         elif question.otherwise is not None:
-            yield f"{question.column} is {question.otherwise}"
+            yield Said("rule.is", column=question.column, value=question.otherwise)
         elif question.column not in said_to_be:
-            yield f"{question.column} is not {question.category}"
+            yield Said("rule.is_not", column=question.column, value=question.category)
     for column in dict.fromkeys([*low, *high]):
         if column in low and column in high:
-            yield f"{low[column]:g} < {column} ≤ {high[column]:g}"
+            yield Said("rule.between", column=column, low=low[column], high=high[column])
         elif column in low:
-            yield f"{column} > {low[column]:g}"
+            yield Said("rule.above", column=column, low=low[column])
         else:
-            yield f"{column} ≤ {high[column]:g}"
+            yield Said("rule.below", column=column, high=high[column])

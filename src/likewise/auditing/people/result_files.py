@@ -19,6 +19,7 @@ from likewise.auditing.people.sensitive_twins import ChangedGroup, ChangedPerson
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.auditing.support.dual_curve import DualCurve
 from likewise.core.errors import FormatError, InputError
+from likewise.texts import collect_said, restore_said
 
 if TYPE_CHECKING:
     from likewise.auditing.audit_result import AuditResult, SensitiveAnswer
@@ -86,6 +87,7 @@ def _write(result: AuditResult, folder: Path) -> None:
         {"eps": result.curve.eps, "value": result.curve.values, "slope": np.append(result.curve.slopes, 0.0)}
     )
     curve.to_parquet(folder / "curve.parquet")
+    document["said"] = collect_said(document)
     text = json.dumps(document, indent=1, ensure_ascii=False, default=_plain)
     (folder / "audit.json").write_text(text, encoding="utf-8")
 
@@ -116,6 +118,7 @@ def load_result(path: Path) -> AuditResult:
                 f"AuditResult.load: {path} was written by a newer version (schema {version}, this one reads up to "
                 f"{SCHEMA_VERSION}). Update likewise."
             )
+        document = _with_said(document, document.get("said", {}))
         maps = {name: _read_map(path, name, document["total"][name]) for name in _MAPS}
         curve = pd.read_parquet(path / "curve.parquet")
         return AuditResult(
@@ -144,6 +147,15 @@ def load_result(path: Path) -> AuditResult:
         raise FormatError(
             f"AuditResult.load: {path} is damaged ({type(error).__name__}: {error}). Run the audit again."
         ) from error
+
+
+def _with_said(value: Any, known: dict[str, Any]) -> Any:
+    """Sentences as they were before they were written: able to be said in another language."""
+    if isinstance(value, dict):
+        return {name: item if name == "said" else _with_said(item, known) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_said(item, known) for item in value]
+    return restore_said(value, known) if isinstance(value, str) else value
 
 
 def _read_map(path: Path, name: str, total: int) -> UnfairMap:

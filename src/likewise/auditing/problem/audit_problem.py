@@ -21,6 +21,7 @@ from likewise.evaluation.edits import Edit, EditParts, edited_columns, read_edit
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.fitted_metric import ready_metric
 from likewise.models import CallableModel, Model, as_model
+from likewise.texts import Said
 
 __all__ = ["AuditProblem", "rows_of"]
 
@@ -234,18 +235,14 @@ def _ready_domain(
     raw = is_frame(X) and not (declared_encoded(X) if encoded is None else encoded)
     for known, whose in ((tabular(metric.feature_map), "metric"), (tabular(encoder), "model")):
         if known is not None:
-            said = (
-                f"The {whose}'s own table domain, widened to the audited people, says which people can exist."
-            )
+            said = Said(f"assumption.domain_of_{whose}")
             return (known.widened(X) if raw else known), (said,)
     if raw:
         return TabularDomain.from_frame(to_pandas(X, owner="audit", name="X")), (
-            "People can exist with any combination of the values and ranges seen in the table.",
+            Said("assumption.domain_of_table"),
         )
     matrix = np.asarray(to_numpy(check_matrix(X, owner="audit")), dtype=np.float64)
-    return BoxDomain.from_data(matrix), (
-        "People can exist anywhere between the smallest and largest value of each column.",
-    )
+    return BoxDomain.from_data(matrix), (Said("assumption.domain_of_numbers"),)
 
 
 def _all_edits(problem: AuditProblem, edits: Any, metric: FairMetric) -> EditParts:

@@ -25,6 +25,7 @@ from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.reexpressed import reexpress
 from likewise.models import DifferentiableModel, Model
 from likewise.models.model_rows import are_made_up, same_words
+from likewise.texts import Said
 
 __all__ = ["Coordinates", "tabular"]
 
@@ -156,7 +157,7 @@ class Coordinates:
         names = self.model.feature_names
         if self.kind is None or not unknown or (names is not None and set(names) <= set(self.kind.dtypes)):
             return None
-        return f"the model takes the table, and the domain does not know its column {unknown[0]!r}"
+        return Said("why_not.unknown_column", column=repr(unknown[0]))
 
     def _named(self, x: Floats) -> Any:
         assert self.encoding is not None
@@ -223,15 +224,15 @@ class Coordinates:
     def why_no_gradient(self) -> str | None:
         """Why gradients cannot be followed here; None where they can."""
         if not isinstance(self.model, DifferentiableModel):
-            return "the model has no gradient"
+            return Said("why_not.no_gradient")
         if self.own is None:
             if tabular(self.model.encoder) is not None:
-                return "the model's encoding has a number on another scale than the domain's, and gradients stay in one"
+                return Said("why_not.other_scale")
             if self.takes == "numbers":
-                return "the model takes the table's numbers, which are no linear functions of the domain's encoded rows"
-            return "the model takes the table itself, and gradients are of numbers"
+                return Said("why_not.not_linear_numbers")
+            return Said("why_not.takes_table")
         if self.metric.feature_map is not None:
-            return "the metric measures a feature map of its own, which the search does not differentiate"
+            return Said("why_not.no_derivative")
         return None
 
     def gradient_oracle(self) -> Any:
@@ -365,7 +366,7 @@ def _recoded(metric: FairMetric, own: Encoding, encoding: Encoding) -> tuple[Fai
             f"audit: the metric and the domain encode the table differently, and not by an affine map: {error}. "
             "Learn the metric on the table that is audited, or pass domain=metric.feature_map."
         ) from error
-    said = "The metric was learned in another encoding of the table and is re-expressed in the domain's, exactly."
+    said = Said("assumption.re_expressed")
     return reexpress(metric, change.matrix), (said,)
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.search.contract import Search
 from likewise.core.errors import InputError, bad_parameter
+from likewise.texts import Said, Texts
 
 if TYPE_CHECKING:
     from likewise.auditing.problem.audit_problem import AuditProblem
 
 __all__ = ["NAMES", "choose_searches", "read_searches"]
 
-_NO_PARTS = "it cannot work on a part of a table (budget_seconds=…, --budget has exact audits prove what a sample can)"
+_NO_PARTS = Said("why_not.no_parts")
 NAMES = ("auto", "candidates", "gradient", "domain", "exact")
 
 
@@ -91,7 +92,7 @@ def choose_searches(
         one = search.for_parts() if in_parts else search
         why = _NO_PARTS if one is None else one.why_not(problem)
         if not required and eps is not None and any(known.settles(eps) for known in chosen):
-            why = f"nothing is left to find at ε = {eps:g}, everybody there was asked about"
+            why = Said("why_not.settled", eps=float(eps))
         if one is not None and why is None:
             chosen.append(one)
         elif required and not search.optional:
@@ -100,8 +101,22 @@ def choose_searches(
                 "model and the table allow; search='candidates' always serves."
             )
         else:
-            left_out.append(f"The {search.name} search was left out: {why}.")
+            left_out.append(Said("search.left_out", name=search_words(search.name), why=why))
     return tuple(chosen), tuple(left_out)
+
+
+def search_words(name: str) -> str:
+    """Return the name of a search as it can be said in other languages; one that is not ours stays."""
+    key = f"search.{name.replace(' ', '_')}"
+    return Said(key) if Texts().has(key) else name
+
+
+def searches_words(names: Sequence[str]) -> str:
+    """Return the names of searches that ran one after the other."""
+    first, *more = (search_words(name) for name in names)
+    for name in more:
+        first = Said("search.both", one=first, two=name)
+    return first
 
 
 def _settled(searches: Sequence[Search], problem: AuditProblem) -> tuple[list[Search], list[str]]:
@@ -116,8 +131,10 @@ def _settled(searches: Sequence[Search], problem: AuditProblem) -> tuple[list[Se
     gradient = any(isinstance(one, GradientSearch) and one.why_not(problem) is None for one in searches)
     domain = [one for one in searches if isinstance(one, DomainSearch)]
     if gradient:
-        why = "the model has gradients, which say more"
-        left_out = [f"The {one.name} search was left out: {why}." for one in domain]
+        why = Said("why_not.gradients")
+        left_out: list[str] = [
+            Said("search.left_out", name=search_words(one.name), why=why) for one in domain
+        ]
         return [one for one in searches if one not in domain], left_out
     alone = any(one.why_not(problem) is None and one.calls_for(problem) == one.calls for one in domain)
     return [one.own_twins() if alone and isinstance(one, CandidateSearch) else one for one in searches], []

@@ -22,6 +22,7 @@ from likewise.auditing.support.finite_dual import solve_dual
 from likewise.auditing.support.frontier import Floats, Frontier, Ints
 from likewise.auditing.support.supporting_rows import Support
 from likewise.core.arrays import to_numpy
+from likewise.texts import Said
 
 if TYPE_CHECKING:
     from likewise.auditing.problem.audit_problem import AuditProblem
@@ -66,11 +67,10 @@ class ColumnReport:
     def reason(self) -> str | None:
         """Why the result is not settled and what to do about it; None where it is."""
         if self.non_finite:
-            return f"the search met values that are not finite for {self.non_finite} people"
+            return Said("reason.not_finite", people=self.non_finite)
         if self.settled:
             return None
-        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
-        return f"V(ε) still rose after {rounds} of search: give the search more time (budget_seconds=…, --budget)"
+        return Said("reason.still_rose", n=self.rounds)
 
 
 def improve_by_columns(

@@ -10,6 +10,7 @@ from likewise.experiments.settings import plain_settings
 from likewise.improving.candidate import Candidate
 from likewise.improving.families.consensus import twin_consensus
 from likewise.improving.people import Ground
+from likewise.texts import Said
 
 __all__ = ["BoostingCandidate", "boosting_candidates"]
 
@@ -84,20 +85,20 @@ def boosting_candidates(ground: Ground) -> tuple[Candidate, ...]:
     """Return plain boosting first, then ever stronger ones."""
     named = ", ".join(ground.sensitive)
     found = [
-        BoostingCandidate("Boosting", "Boosted trees that see every column.", blind=False),
+        BoostingCandidate("Boosting", Said("improve.about_boosting"), blind=False),
         BoostingCandidate(
             "Boosting, twin consensus",
-            f"The same trees, asked about all twins of a person; the answer is their mean, so {named} cannot change it.",
+            Said("improve.about_consensus", columns=named),
             blind=False,
             consensus=True,
         ),
-        BoostingCandidate("Fair boosting", f"Boosted trees that never see {named}."),
+        BoostingCandidate("Fair boosting", Said("improve.about_fair", columns=named)),
     ]
     if ground.eps > 0:
         found.append(
             BoostingCandidate(
                 f"Fair boosting, ε = {ground.eps:g}",
-                f"The same, each tree grown on the worst case within ε = {ground.eps:g} of those before it.",
+                Said("improve.about_fair_eps", eps=ground.eps),
                 choices={"eps": ground.eps},
             )
         )
@@ -105,7 +106,7 @@ def boosting_candidates(ground: Ground) -> tuple[Candidate, ...]:
         found += [
             BoostingCandidate(
                 f"Fair boosting, penalty {strength:g}",
-                f"Fair boosting with a penalty of {strength:g} on differences between groups, class by class.",
+                Said("improve.about_penalty", strength=strength),
                 choices={"group_penalty": strength},
             )
             for strength in PENALTIES

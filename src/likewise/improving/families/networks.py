@@ -9,6 +9,7 @@ from typing import Any
 from likewise.experiments.settings import plain_settings
 from likewise.improving.candidate import Candidate
 from likewise.improving.people import Ground
+from likewise.texts import Said
 
 __all__ = ["NetworkCandidate", "network_candidates"]
 
@@ -73,21 +74,21 @@ def network_candidates(ground: Ground) -> tuple[Candidate, ...]:
     return (
         NetworkCandidate(
             "SenSR",
-            "A network trained on the worst comparable row of each person.",
+            Said("improve.about_sensr"),
             "SenSRClassifier",
             8.0,
             {"search_domain": "data", **_STOPPING},
         ),
         NetworkCandidate(
             "SenSeI",
-            "A network whose answers are held together between comparable rows.",
+            Said("improve.about_sensei"),
             "SenSeIClassifier",
             15.0,
             dict(_STOPPING),
         ),
         NetworkCandidate(
             "Project, logistic",
-            "Logistic regression on rows without the sensitive directions.",
+            Said("improve.about_project"),
             "ProjectClassifier",
             3.0,
             {"hidden_layer_sizes": (), "lr": 0.01},

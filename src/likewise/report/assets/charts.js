@@ -113,7 +113,17 @@ function curveChart(host, readout, { series, near, eps, delta, gap }) {
     cursor = draw("g", { "pointer-events": "none" }, svg);
     host.setAttribute("aria-valuemax", String(range));
     point(at === null ? null : Math.min(at, range));
-    if (at === null) host.setAttribute("aria-valuenow", String(eps));
+    if (at === null) say(Math.min(eps, range), series.map((s) => reading(s, Math.min(eps, range))));
+  }
+
+  function reading(s, value) {
+    const gap = valueAt(s.x, s.y, value);
+    return series.length > 1 ? `${s.name} ${number(gap)}` : t("script.gap_and_slope", { gap, slope: valueAt(s.x, s.slope, value) });
+  }
+
+  function say(value, readings) {
+    host.setAttribute("aria-valuenow", value.toPrecision(4));
+    host.setAttribute("aria-valuetext", `${t("script.at_eps", { eps: value })} ${readings.join("; ")}`);
   }
 
   function point(value) {
@@ -127,7 +137,7 @@ function curveChart(host, readout, { series, near, eps, delta, gap }) {
     for (const s of series) {
       const found = valueAt(s.x, s.y, value);
       draw("circle", { cx: sx(value), cy: sy(found), r: 5.5, style: `fill:${s.colour};stroke:var(--card);stroke-width:2` }, cursor);
-      const words = series.length > 1 ? `${s.name} ${number(found)}` : t("script.gap_and_slope", { gap: found, slope: valueAt(s.x, s.slope, value) });
+      const words = reading(s, value);
       const entry = document.createElement("span");
       entry.className = "entry";
       if (series.length > 1) {
@@ -139,8 +149,7 @@ function curveChart(host, readout, { series, near, eps, delta, gap }) {
       readout.append(entry);
       said.push(words);
     }
-    host.setAttribute("aria-valuenow", value.toPrecision(4));
-    host.setAttribute("aria-valuetext", `${t("script.at_eps", { eps: value })} ${said.join("; ")}`);
+    say(value, said);
   }
 
   function follow(event) {

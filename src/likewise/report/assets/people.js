@@ -79,9 +79,20 @@ function decisionCell(row) {
   return cell;
 }
 
+// Where the page has a panel to edit people in, a person of the table can be taken there.
+function tryButton(row) {
+  if (!document.getElementById("explore-data")) return null;
+  const button = make("button", { type: "button", className: "button try", "aria-label": t("explore.pick_name", { person: row.person }) }, t("explore.try"));
+  button.addEventListener("click", () => {
+    const audit = Number(button.closest(".audit").dataset.audit.slice(1));
+    document.dispatchEvent(new CustomEvent("likewise:try", { detail: { person: row.person, audit } }));
+  });
+  return button;
+}
+
 function personRow(row, map, order, open, toggle) {
   const button = make("button", { type: "button", className: "open", "aria-expanded": String(open), "aria-label": t("script.open_row", { row: String(row.person) }), onclick: toggle }, make("span", { className: "narrow-word" }, `${t("script.row")} `), String(row.person));
-  const line = make("tr", { className: "person", "data-person": row.person }, make("th", { scope: "row" }, button));
+  const line = make("tr", { className: "person", "data-person": row.person }, make("th", { scope: "row" }, button, tryButton(row)));
   line.append(make("td", { className: "number", "data-label": t("script.added_loss") }, `+${number(row.harm)}`), decisionCell(row), make("td", { "data-label": t("script.label") }, shown(row.label)));
   if (map.id === "budget") line.append(make("td", { className: "number", "data-label": t("script.distance") }, number(row.squared_distance)));
   for (const j of order) {

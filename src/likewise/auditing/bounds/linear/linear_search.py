@@ -13,6 +13,7 @@ from likewise.auditing.bounds.linear.linear_model import LOSSES, LinearModel
 from likewise.auditing.claims.certificate import Bound
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.arrays import to_numpy
+from likewise.texts import Said
 
 if TYPE_CHECKING:
     from likewise.auditing.problem.audit_problem import AuditProblem
@@ -42,9 +43,9 @@ class LinearSearch(Search):
         """Say why the model cannot be solved exactly, where it cannot."""
         place = problem.coordinates
         if place.linear_form() is None:
-            return "the model is no linear classifier (logistic or softmax regression) of encoded numbers"
+            return Said("why_not.not_linear")
         if place.model.loss.name not in LOSSES:
-            return f"the exact audit does not know the loss {place.model.loss.name!r}"
+            return Said("why_not.loss", loss=repr(place.model.loss.name))
         return None
 
     def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
@@ -62,7 +63,7 @@ class LinearSearch(Search):
         }
         solved = exact_dual(*given, **where)
         if not np.isfinite(solved.value):
-            reason = "the loss grows without end along directions that cost nothing: give the audit a bounded domain"
+            reason = Said("reason.endless_loss")
             return Found(support, "not_converged", (reason,))
         support = _with_attained(problem, support, solved)
         bound = Bound(
@@ -70,9 +71,9 @@ class LinearSearch(Search):
             gap=solved.gap,
             eps=eps,
             n=problem.n,
-            method="dual with the exact inner supremum of a linear model",
+            method=Said("method.linear"),
             lambda_=solved.lam,
-            assumptions=("the worst case may be any point of the box around the domain",),
+            assumptions=(Said("assumption.box"),),
         )
         population = None
         if eps > 0 and problem.n >= 4 and np.isfinite(loss_ceiling(model, place.domain)):

@@ -27,6 +27,7 @@ from likewise.core.errors import bad_parameter
 from likewise.core.frames import is_frame
 from likewise.domains import Unbounded
 from likewise.evaluation.edits import EditParts, edited_columns, read_edits
+from likewise.texts import Said
 
 __all__ = ["CandidateFrontier", "CandidateSearch"]
 
@@ -162,16 +163,16 @@ class CandidateSearch(Search):
 
     def assumes(self, problem: AuditProblem) -> tuple[str, ...]:
         """Say who may be a twin."""
-        said = []
+        said: list[str] = []
         names = edited_columns(self._edits(problem))
         if names:
             listed = ", ".join(str(name) for name in names)
-            along = "." if self.proxies is None else ", and columns that give these away may go along."
-            said.append(f"Twins exchange {listed}{along}")
+            key = "assumption.exchange" if self.proxies is None else "assumption.exchange_along"
+            said.append(Said(key, columns=listed))
         if self.use_rows == "pool":
-            said.append("A twin may also be any person of a sample of the table, at its fair distance.")
+            said.append(Said("assumption.pool"))
         elif self.use_rows:
-            said.append("A twin may also be any other person of the table, at its fair distance.")
+            said.append(Said("assumption.rows"))
         return tuple(said)
 
     def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:

@@ -22,6 +22,7 @@ from likewise.auditing.search.domain.proposals import Scale
 from likewise.auditing.search.domain.split_points import split_points
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError
+from likewise.texts import Said
 
 if TYPE_CHECKING:
     from likewise.auditing.problem.audit_problem import AuditProblem
@@ -91,11 +92,11 @@ class DomainSearch(Search):
         """Say why the domain cannot be searched, where it cannot."""
         place = problem.coordinates
         if place.metric.feature_map is not None:
-            return "the metric measures a feature map of its own"
+            return Said("why_not.feature_map")
         try:
             TableLayout.of(place.domain)
         except InputError:
-            return "the domain does not say column by column which rows can exist"
+            return Said("why_not.no_columns")
         return place.why_no_made_up_rows()
 
     def prepare(self, problem: AuditProblem) -> DomainSearch:
@@ -110,8 +111,7 @@ class DomainSearch(Search):
 
     def assumes(self, problem: AuditProblem) -> tuple[str, ...]:
         """Say who may be a twin."""
-        said = "A twin may be any person that can exist in the domain; moves from each person are searched"
-        return (f"{said}, with about {self.calls:,} questions to the model per person at most.",)
+        return (Said("assumption.domain", calls=self.calls),)
 
     def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add the rows of everybody's frontier over all that was tried."""
@@ -143,10 +143,8 @@ class DomainSearch(Search):
         done = min(len(found) * search.size, len(one))
         if done < len(one):
             missed = int((same >= done).sum())
-            why = f"time was up before the domain around {missed:,} of {problem.n:,} people was searched"
-            return Found(
-                support, "not_converged", (f"{why}; give the audit more (budget_seconds=…, --budget)",)
-            )
+            reason = Said("reason.domain_time", missed=missed, people=problem.n)
+            return Found(support, "not_converged", (reason,))
         return Found(support)
 
 

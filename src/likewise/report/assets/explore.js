@@ -1,0 +1,519 @@
+// The panel in which a reader edits a person and sees what the models decide.
+"use strict";
+
+const { t, number, decide, distanceOf, encode, fault, localScorer, marked, remoteScorer, variants, Refusal } = window.likewise;
+
+const MOST_VARIANTS = 200;
+// By whether there are several models, and whether the decision is another one.
+const SAID = [["explore.said_same", "explore.said_flipped"], ["explore.said_model_same", "explore.said_model_flipped"]];
+const BADGES = { proved: "explore.proved", found: "explore.found", unknown: "explore.unknown" };
+const BAND_POINTS = 60;
+const NEAREST = 6;
+
+const given = JSON.parse(document.getElementById("explore-data").textContent);
+const audited = JSON.parse(document.getElementById("data").textContent);
+const place = document.querySelector("[data-explore]");
+const { columns } = given;
+const shownColumns = columns.map((_, j) => j).filter((j) => columns[j].marks === undefined);
+const models = given.models.map((entry, index) => ({
+  ...entry,
+  index,
+  colour: `var(--s${index % 6})`,
+  scorer: entry.model ? localScorer(entry.model, columns) : remoteScorer(given.endpoint, entry.name),
+  audit: auditOf(entry.audit),
+}));
+const distance = given.metric ? distanceOf(given.metric) : null;
+const code = (row) => encode(columns, marked(columns, row));
+
+function auditOf(key) {
+  if (key === null) return null;
+  return audited.entries ? audited.entries[Number(key.slice(1))].audit : audited;
+}
+
+function make(tag, properties, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (name in node) node[name] = value;
+    else node.setAttribute(name, value);
+  }
+  node.append(...children.filter((child) => child !== null));
+  return node;
+}
+
+function shown(value) {
+  if (value === null) return t("explore.missing");
+  if (typeof value === "number") return t("explore.value", { value });
+  return String(value);
+}
+
+const percent = (value) => t("explore.percent", { value });
+
+// ---- what is asked of a model ---------------------------------------------------------------------------
+
+// {probability, decision} of each row; null for a row that the model does not take.
+async function ask(model, rows) {
+  if (!rows.length) return [];
+  const outcome = (probability) => ({ probability, decision: decide(probability) });
+  if (!model.scorer.one) return (await model.scorer.score(rows.map((row) => marked(columns, row)))).map(outcome);
+  return rows.map((row) => {
+    try {
+      return outcome(model.scorer.one(marked(columns, row)));
+    } catch (error) {
+      if (error instanceof Refusal) return null;
+      throw error;
+    }
+  });
+}
+
+// The class whose chance is shown: the second of two, else the one decided.
+const classShown = (model, outcome) => (model.classes.length === 2 ? 1 : outcome.decision);
+const className = (model, k) => shown(model.classes[k]);
+const chanceOf = (model, outcome) => outcome.probability[classShown(model, outcome)];
+
+// ---- state ----------------------------------------------------------------------------------------------
+
+const people = new Map(given.people.map((person) => [person.person, person]));
+const state = { origin: null, row: null, draft: null, model: models[0], turn: 0, codes: new Map(), outcomes: new Map() };
+
+function personOf(numberOf) {
+  if (people.has(numberOf)) return people.get(numberOf);
+  for (const model of models) {
+    for (const map of model.audit ? model.audit.maps : []) {
+      const found = map.people.rows.find((row) => row.person === numberOf);
+      if (!found || shownColumns.some((j) => !map.people.columns.includes(columns[j].name))) continue;
+      const cells = columns.map((column) => { const at = map.people.columns.indexOf(column.name); return at < 0 ? null : found.cells[at]; });
+      return { person: numberOf, cells, label: found.label };
+    }
+  }
+  return null;
+}
+
+// What an audit found about the person: twins by map.
+function twinsOf(model, person) {
+  if (!model.audit || person === null) return [];
+  return model.audit.maps.flatMap((map) => {
+    const row = map.people.rows.find((one) => one.person === person.person);
+    if (!row || !Object.keys(row.twin).length) return [];
+    const cells = person.cells.map((cell, j) => (Object.hasOwn(row.twin, columns[j].name) ? row.twin[columns[j].name] : cell));
+    return [{ id: map.id, eps: map.eps, cells, changed: row.decision !== row.twin_decision, squared: row.squared_distance }];
+  }).filter((twin, i, all) => all.findIndex((one) => one.cells.every((cell, j) => cell === twin.cells[j])) === i);
+}
+
+// ---- the form -------------------------------------------------------------------------------------------
+
+const picker = make("select", { id: "explore-person" });
+const back = make("button", { type: "button", className: "button" }, t("explore.back"));
+const fresh = make("button", { type: "button", className: "button" }, t("explore.fresh"));
+const form = make("div", { className: "explore-form", role: "group", "aria-label": t("explore.form") });
+const outcomes = make("div", { className: "explore-outcomes" });
+const said = make("p", { className: "explore-said", role: "status", "aria-live": "polite" });
+const refused = make("p", { className: "explore-refused warning", role: "alert", hidden: true });
+const facts = make("p", { className: "explore-facts" });
+const more = make("div", { className: "explore-more" });
+const fields = new Map();
+
+function field(j) {
+  const column = columns[j];
+  const id = `explore-${j}`;
+  const note = make("p", { className: "field-note", id: `${id}-note` });
+  const wrong = make("p", { className: "field-error", id: `${id}-wrong`, hidden: true });
+  const described = { "aria-describedby": `${id}-note ${id}-wrong` };
+  const parts = { column, note, wrong, slider: null, band: null, gap: null };
+  const controls = make("div", { className: "field-controls" });
+  if (column.kind === "category") {
+    parts.input = make("select", { id, ...described }, ...column.categories.map((value, k) => make("option", { value: String(k) }, shown(value))));
+    parts.read = () => column.categories[Number(parts.input.value)];
+    parts.write = (cell) => { parts.input.value = String(column.categories.indexOf(cell)); };
+    controls.append(parts.input);
+  } else {
+    const step = column.kind === "integer" ? "1" : "any";
+    const range = { min: column.low === null ? "" : column.low, max: column.high === null ? "" : column.high };
+    parts.input = make("input", { id, type: "number", inputMode: column.kind === "integer" ? "numeric" : "decimal", step, ...range, ...described });
+    // A number field that does not hold a number says "": then the text is not known, only that it is wrong.
+    parts.read = () => (parts.input.value.trim() === "" ? NaN : Number(parts.input.value));
+    parts.write = (cell) => { parts.input.value = cell === null ? "" : String(cell); if (parts.slider) parts.slider.value = cell === null ? "" : String(cell); };
+    controls.append(parts.input);
+    if (column.low !== null && column.high !== null && column.high > column.low) {
+      const whole = column.kind === "integer" ? 1 : (column.high - column.low) / 500;
+      // The number field does all that the slider does, so keyboards and screen readers meet one control only.
+      parts.slider = make("input", { type: "range", tabIndex: -1, min: column.low, max: column.high, step: whole, "aria-hidden": "true" });
+      parts.slider.addEventListener("input", () => { parts.input.value = parts.slider.value; edited(j); });
+      parts.band = make("span", { className: "band", "aria-hidden": "true" });
+      controls.append(make("span", { className: "slide", "aria-hidden": "true" }, parts.band, parts.slider));
+    }
+  }
+  parts.input.addEventListener(column.kind === "category" ? "change" : "input", () => edited(j));
+  if (column.missing) {
+    parts.gap = make("input", { type: "checkbox" });
+    parts.gap.addEventListener("change", () => edited(j));
+    parts.gone = make("label", { className: "check" }, parts.gap, t("explore.missing"));
+    controls.append(parts.gone);
+  }
+  const tags = [column.sensitive ? make("span", { className: "tag" }, t("explore.sensitive")) : null];
+  parts.root = make("div", { className: `field${column.sensitive ? " is-sensitive" : ""}` },
+    make("label", { htmlFor: id }, make("span", { className: "field-name" }, column.name), ...tags), controls, note, wrong);
+  fields.set(j, parts);
+  return parts.root;
+}
+
+function edited(j) {
+  const parts = fields.get(j);
+  state.draft[j] = parts.gap && parts.gap.checked ? null : parts.read();
+  if (parts.slider && Number.isFinite(state.draft[j])) parts.slider.value = String(state.draft[j]);
+  update();
+}
+
+// Everything that says how a field stands: locked, changed, wrong.
+function describe(j, found) {
+  const parts = fields.get(j);
+  const { column } = parts;
+  const origin = state.origin ? state.origin.cells[j] : undefined;
+  const locked = state.origin !== null && (column.locked || origin === null);
+  const gone = parts.gap !== null && state.draft[j] === null;
+  parts.input.disabled = locked || gone;
+  if (parts.slider) parts.slider.disabled = locked || gone;
+  if (parts.gap) { parts.gone.hidden = state.origin !== null; parts.gap.checked = state.draft[j] === null; }
+  const words = [];
+  if (locked) words.push(t(column.locked ? "explore.locked" : "explore.locked_gap"));
+  else if (column.kind !== "category" && column.low !== null && column.high !== null) words.push(t("explore.range", { low: column.low, high: column.high }));
+  const changed = origin !== undefined && state.draft[j] !== origin;
+  parts.note.replaceChildren(words.join(" "), ...(changed ? [words.length ? " · " : "", make("mark", {}, t("explore.was", { value: shown(origin) }))] : []));
+  parts.root.classList.toggle("is-changed", changed);
+  parts.root.classList.toggle("is-locked", locked);
+  parts.root.classList.toggle("is-wrong", found !== null);
+  parts.input.setAttribute("aria-invalid", String(found !== null));
+  parts.wrong.hidden = found === null;
+  parts.wrong.textContent = found === null ? "" : t(found.key, found.values);
+}
+
+// ---- from an edit to what is shown ----------------------------------------------------------------------
+
+async function update() {
+  const turn = ++state.turn;
+  const faults = columns.map((column, j) => (column.marks === undefined ? fault(column, state.draft[j], state.origin ? state.origin.cells[j] : undefined) : null));
+  shownColumns.forEach((j) => describe(j, faults[j]));
+  const first = faults.find((found) => found !== null);
+  if (first) {
+    refuse(t("explore.impossible", { why: t(first.key, first.values) }));
+    return;
+  }
+  const row = state.draft.slice();
+  try {
+    const before = state.origin === null ? [] : [state.origin.cells];
+    const answers = await Promise.all(models.map((model) => ask(model, [row, ...before])));
+    if (turn !== state.turn) return;
+    if (answers.some((answer) => answer[0] === null)) throw new Refusal("not_taken", {});
+    state.row = row;
+    refuse(null);
+    showOutcomes(answers);
+    await showMore(turn, answers[state.model.index]);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    if (turn === state.turn) refuse(error.key === "server" ? error.values.sentence : t(error.key === "unreachable" ? "explore.unreachable" : "explore.not_taken"));
+  }
+}
+
+function refuse(sentence) {
+  refused.hidden = sentence === null;
+  refused.textContent = sentence === null ? "" : sentence;
+  place.classList.toggle("is-refused", sentence !== null);
+}
+
+const MOST_CHANGES = 5;
+
+function changes(from, to) {
+  return shownColumns.filter((j) => from[j] !== to[j]).map((j) => t("explore.change", { column: columns[j].name, before: shown(from[j]), after: shown(to[j]) }));
+}
+
+// The same in a cell of a table, which has room for a few.
+function someChanges(from, to) {
+  const all = changes(from, to);
+  const rest = all.length - MOST_CHANGES;
+  return all.slice(0, rest > 1 ? MOST_CHANGES : all.length).join(", ") + (rest > 1 ? ` ${t("explore.more_changes", { n: rest })}` : "");
+}
+
+function bar(model, outcome, before) {
+  const chance = chanceOf(model, outcome);
+  const track = make("div", { className: "chance", role: "img", "aria-label": t("explore.chance", { chance, name: className(model, classShown(model, outcome)) }) });
+  const fill = make("span", { className: "chance-fill" });
+  fill.style.width = `${100 * chance}%`;
+  track.append(fill);
+  if (model.classes.length === 2) track.append(make("span", { className: "chance-half" }));
+  if (before && Math.abs(chanceOf(model, before) - chance) > 0.002) {
+    const mark = make("span", { className: "chance-before" });
+    mark.style.left = `${100 * chanceOf(model, before)}%`;
+    track.append(mark);
+  }
+  return track;
+}
+
+function showOutcomes(answers) {
+  const who = state.origin === null ? t("explore.somebody") : t("explore.row", { person: state.origin.person });
+  const moved = state.origin === null ? [] : changes(state.origin.cells, state.row);
+  const sentences = [];
+  outcomes.replaceChildren(...models.map((model, index) => {
+    const [now, before] = answers[index];
+    const name = className(model, now.decision);
+    const flipped = Boolean(before) && before.decision !== now.decision;
+    const shownClass = className(model, classShown(model, now));
+    const several = models.length > 1;
+    const values = { model: model.name, decision: name, chance: chanceOf(model, now), name: shownClass, before: before ? className(model, before.decision) : "" };
+    sentences.push(t(SAID[Number(several)][Number(flipped)], values));
+    const was = before && moved.length ? t(flipped ? "explore.before_other" : "explore.before_same", { decision: className(model, before.decision), chance: chanceOf(model, before) }) : "";
+    const card = make("div", { className: `outcome${flipped ? " is-flipped" : ""}` },
+      several ? make("p", { className: "outcome-model" }, make("span", { className: `series-dot s${index % 6}`, "aria-hidden": "true" }), model.name) : null,
+      make("p", { className: "outcome-decision" }, name, flipped ? make("span", { className: "outcome-flip" }, t("explore.flipped")) : null),
+      bar(model, now, before),
+      make("p", { className: "outcome-chance" }, t("explore.chance", { chance: chanceOf(model, now), name: shownClass })),
+      was ? make("p", { className: "outcome-before" }, was) : null);
+    return card;
+  }));
+  const label = state.origin !== null && state.origin.label !== null ? t("explore.label", { label: shown(state.origin.label) }) : "";
+  said.textContent = [moved.length ? t("explore.edited", { who, changes: moved }) : `${who}.`, ...sentences, label].filter(Boolean).join(" ");
+  facts.textContent = shownColumns.map((j) => `${columns[j].name}: ${shown(state.row[j])}`).join(" · ");
+}
+
+// ---- what else there is to know about the row -----------------------------------------------------------
+
+async function showMore(turn, [now, before]) {
+  const { model, row } = state;
+  const listed = variants(columns, row, MOST_VARIANTS);
+  const twins = twinsOf(model, state.origin);
+  const twinsAsked = twins.filter((twin) => twin.cells.every((cell, j) => columns[j].marks !== undefined || fault(columns[j], cell) === null));
+  const answers = await ask(model, [...(listed.rows || []), ...twinsAsked.map((twin) => twin.cells)]);
+  const near = distance === null ? [] : await nearest(model, row);
+  if (turn !== state.turn) return;
+  const cut = (listed.rows || []).length;
+  const parts = [
+    sensitiveBlock(listed, answers.slice(0, cut), now),
+    twinBlock(twinsAsked, answers.slice(cut), before),
+    nearBlock(near, now),
+  ].filter((part) => part !== null);
+  more.replaceChildren(...parts);
+  if (model.scorer.one) showBands(model, row, now);
+}
+
+function tryButton(cells, name) {
+  const button = make("button", { type: "button", className: "button try", "aria-label": name }, t("explore.try"));
+  button.addEventListener("click", () => { state.draft = cells.slice(); writeForm(); update(); });
+  return button;
+}
+
+function decisionCell(model, outcome, now) {
+  const name = className(model, outcome.decision);
+  return make("td", { className: outcome.decision === now.decision ? "" : "flip" }, name);
+}
+
+function squared(cells) {
+  return distance === null ? [] : [make("td", { className: "number" }, number(distance(code(state.row), code(cells))))];
+}
+
+function table(heads, rows, label) {
+  // On a narrow page each row is a card, and its cells say themselves what they are.
+  for (const row of rows) [...row.cells].forEach((cell, k) => { cell.dataset.label = heads[k][0]; });
+  const head = make("thead", {}, make("tr", {}, ...heads.map(([name, kind]) => make("th", { scope: "col", className: kind || "" }, name))));
+  return make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": label }, make("table", { className: "grid explore-table stack" }, head, make("tbody", {}, ...rows)));
+}
+
+function block(title, ...content) {
+  return make("div", { className: "explore-block" }, make("h3", {}, title), ...content);
+}
+
+const distanceHead = () => (distance === null ? [] : [[t("explore.distance"), "number"]]);
+
+// Does the decision hold whatever the sensitive columns are? Proved where all of their values are listed.
+function sensitiveBlock(listed, answers, now) {
+  const { model } = state;
+  if (!listed.places.length) return null;
+  const names = listed.places.map((j) => columns[j].name);
+  const title = t("explore.all_values", { columns: names });
+  if (listed.rows === null) {
+    return block(title, make("p", { className: "verdict-line is-unknown" }, badge("unknown"), listed.total === null ? t("explore.endless", { columns: names }) : t("explore.too_many", { n: listed.total, most: MOST_VARIANTS })));
+  }
+  const asked = listed.rows.map((cells, i) => ({ cells, outcome: answers[i] })).filter((one) => one.outcome !== null);
+  const other = asked.filter((one) => one.outcome.decision !== now.decision);
+  const all = asked.length === listed.rows.length;
+  const values = { n: listed.rows.length, k: other.length, decision: className(model, now.decision) };
+  const [kind, key] = other.length ? ["found", "explore.holds_not"] : all ? ["proved", "explore.holds"] : ["unknown", "explore.holds_unknown"];
+  const base = chanceOf(model, now);
+  const order = asked.filter((one) => one.cells.some((cell, j) => cell !== state.row[j]))
+    .sort((a, b) => (b.outcome.decision !== now.decision) - (a.outcome.decision !== now.decision) || Math.abs(chanceOf(model, b.outcome) - base) - Math.abs(chanceOf(model, a.outcome) - base));
+  const rows = order.slice(0, 12).map(({ cells, outcome }) => make("tr", {},
+    ...listed.places.map((j) => make("td", {}, cells[j] === state.row[j] ? shown(cells[j]) : make("mark", {}, shown(cells[j])))),
+    make("td", { className: "number" }, percent(chanceOf(model, outcome))), decisionCell(model, outcome, now), ...squared(cells),
+    make("td", { className: "number" }, tryButton(cells, t("explore.try_name", { what: listed.places.map((j) => shown(cells[j])) })))));
+  const heads = [...names.map((name) => [name]), [t("explore.chance_head"), "number"], [t("explore.decision")], ...distanceHead(), [t("explore.try_head"), "number"]];
+  const rest = order.length - rows.length;
+  return block(title, make("p", { className: `verdict-line is-${kind}` }, badge(kind), t(key, values)),
+    rows.length ? table(heads, rows, title) : "", rest > 0 ? make("p", { className: "muted small" }, t("explore.more_rows", { n: rest })) : "");
+}
+
+function badge(kind) {
+  return make("span", { className: "mini-badge" }, t(BADGES[kind]));
+}
+
+// What the audit knows about this person as they are in the table.
+function twinBlock(twins, answers, before) {
+  const { model, origin } = state;
+  if (origin === null || !model.audit) return null;
+  const free = twins.find((twin) => twin.id === "free" && twin.changed);
+  const [kind, key] = free ? ["found", "explore.audit_found"] : model.settled ? ["proved", "explore.audit_proved"] : ["unknown", "explore.audit_unknown"];
+  const items = twins.flatMap((twin, i) => (answers[i] === null ? [] : [make("tr", {},
+    make("td", {}, twin.id === "free" ? t("explore.at_no_distance") : t("explore.within", { eps: twin.eps })),
+    make("td", { className: "words" }, someChanges(origin.cells, twin.cells)),
+    make("td", { className: "number" }, percent(chanceOf(model, answers[i]))), decisionCell(model, answers[i], before),
+    ...(distance === null ? [] : [make("td", { className: "number" }, number(twin.squared))]),
+    make("td", { className: "number" }, tryButton(twin.cells, t("explore.try_name", { what: changes(origin.cells, twin.cells) }))))]));
+  const heads = [[t("explore.twin")], [t("explore.changes_head")], [t("explore.chance_head"), "number"], [t("explore.decision")], ...distanceHead(), [t("explore.try_head"), "number"]];
+  return block(t("explore.worst_twins"), make("p", { className: `verdict-line is-${kind}` }, badge(kind), t(key)), items.length ? table(heads, items, t("explore.worst_twins")) : "");
+}
+
+// Decisions and codes of the people in the page are asked for once.
+async function nearest(model, row) {
+  const everybody = [...people.values()];
+  if (!state.outcomes.has(model)) state.outcomes.set(model, await ask(model, everybody.map((person) => person.cells)));
+  if (!state.codes.size) everybody.forEach((person) => state.codes.set(person.person, code(person.cells)));
+  const at = code(row);
+  return everybody.map((person, i) => ({ person, outcome: state.outcomes.get(model)[i], squared: distance(at, state.codes.get(person.person)) }))
+    .filter((one) => one.outcome !== null && one.person.cells.some((cell, j) => columns[j].marks === undefined && cell !== row[j]))
+    .sort((a, b) => a.squared - b.squared || a.person.person - b.person.person).slice(0, NEAREST);
+}
+
+function nearBlock(near, now) {
+  const { model } = state;
+  if (!near.length) return distance === null ? block(t("explore.nearest"), make("p", { className: "muted" }, t("explore.no_distance"))) : null;
+  const rows = near.map(({ person, outcome, squared: value }) => make("tr", {},
+    make("td", {}, t("explore.row", { person: person.person })),
+    make("td", { className: "words" }, someChanges(state.row, person.cells)),
+    make("td", { className: "number" }, percent(chanceOf(model, outcome))), decisionCell(model, outcome, now),
+    make("td", { className: "number" }, number(value)),
+    make("td", { className: "number" }, pickButton(person))));
+  const heads = [[t("explore.person")], [t("explore.changes_head")], [t("explore.chance_head"), "number"], [t("explore.decision")], ...distanceHead(), [t("explore.try_head"), "number"]];
+  return block(t("explore.nearest"), make("p", { className: "muted small" }, t("explore.nearest_of", { n: people.size, total: given.total })), table(heads, rows, t("explore.nearest")));
+}
+
+function pickButton(person) {
+  const button = make("button", { type: "button", className: "button try", "aria-label": t("explore.pick_name", { person: person.person }) }, t("explore.try"));
+  button.addEventListener("click", () => pick(person));
+  return button;
+}
+
+// Where along each column the decision would be another one: a band under the slider, a sign beside the category.
+function showBands(model, row, now) {
+  for (const [j, parts] of fields) {
+    const { column } = parts;
+    const at = (value) => {
+      const made = row.slice();
+      made[j] = value;
+      try { return decide(model.scorer.one(marked(columns, made))) !== now.decision; } catch { return false; }
+    };
+    if (column.kind === "category") {
+      [...parts.input.options].forEach((option, k) => {
+        option.textContent = shown(column.categories[k]) + (!parts.input.disabled && at(column.categories[k]) ? ` ${t("explore.other_mark")}` : "");
+      });
+    } else if (parts.band) {
+      parts.band.style.background = band(column, at);
+    }
+  }
+}
+
+function band(column, otherAt) {
+  const wide = column.high - column.low;
+  const n = column.kind === "integer" ? Math.min(wide, BAND_POINTS) : BAND_POINTS;
+  const stops = [];
+  for (let k = 0; k <= n; k += 1) {
+    const value = column.low + (wide * k) / n;
+    const colour = otherAt(column.kind === "integer" ? Math.round(value) : value) ? "var(--harm)" : "var(--line)";
+    stops.push(`${colour} ${(100 * Math.max(k - 0.5, 0)) / n}% ${(100 * Math.min(k + 0.5, n)) / n}%`);
+  }
+  return `linear-gradient(to right, ${stops.join(", ")})`;
+}
+
+// ---- choosing somebody ----------------------------------------------------------------------------------
+
+function writeForm() {
+  for (const [j, parts] of fields) parts.write(state.draft[j]);
+}
+
+function pick(person) {
+  state.origin = person;
+  state.draft = person.cells.slice();
+  if (![...picker.options].some((option) => option.value === String(person.person))) picker.append(make("option", { value: String(person.person) }, summary(person)));
+  picker.value = String(person.person);
+  back.disabled = false;
+  writeForm();
+  return update();
+}
+
+function summary(person) {
+  // Sensitive values first, then one number by its name, then words, which speak for themselves.
+  const rest = shownColumns.filter((j) => !columns[j].sensitive);
+  const first = rest.filter((j) => columns[j].kind !== "category").slice(0, 1);
+  const words = rest.filter((j) => columns[j].kind === "category");
+  const told = [...shownColumns.filter((j) => columns[j].sensitive), ...first, ...words].slice(0, 6);
+  const part = (j) => (columns[j].kind === "category" ? shown(person.cells[j]) : `${columns[j].name} ${shown(person.cells[j])}`);
+  return `${t("explore.row", { person: person.person })}: ${told.map(part).join(", ")}`;
+}
+
+function build() {
+  const harmed = new Set(models.flatMap((model) => (model.audit ? model.audit.maps : []).flatMap((map) => map.people.rows.filter((row) => row.decision !== row.twin_decision).map((row) => row.person))));
+  const groups = [["explore.harmed", true], ["explore.others", false]].map(([key, wanted]) => {
+    const chosen = [...people.values()].filter((person) => harmed.has(person.person) === wanted);
+    return chosen.length ? make("optgroup", { label: t(key) }, ...chosen.map((person) => make("option", { value: String(person.person) }, summary(person)))) : null;
+  });
+  picker.append(make("option", { value: "" }, t("explore.somebody_new")), ...groups.filter((group) => group !== null));
+  const order = shownColumns.filter((j) => columns[j].sensitive).concat(shownColumns.filter((j) => !columns[j].sensitive));
+  form.append(...order.map(field));
+  place.append(
+    make("div", { className: "explore-top" }, make("label", { htmlFor: "explore-person" }, t("explore.person"), picker), back, fresh, modelSwitch()),
+    make("div", { className: "explore-grid" }, form, make("div", { className: "explore-side" }, refused, outcomes, said, facts)), more);
+  picker.addEventListener("change", () => (picker.value === "" ? anew() : pick(personOf(Number(picker.value)))));
+  back.addEventListener("click", () => { if (state.origin) pick(state.origin); });
+  fresh.addEventListener("click", () => { anew(); fields.get(order[0]).input.focus(); });
+  document.addEventListener("likewise:try", (event) => {
+    const model = models.find((one) => one.audit && one.index === event.detail.audit) || state.model;
+    choose(model);
+    const person = personOf(event.detail.person);
+    if (person === null) return;
+    pick(person);
+    document.querySelector(".explore").scrollIntoView();
+    picker.focus({ preventScroll: true });
+  });
+}
+
+// Somebody of whom nothing is known but what is typed: nothing is locked, and nothing was changed.
+function anew() {
+  state.origin = null;
+  state.draft = state.draft.slice();
+  picker.value = "";
+  back.disabled = true;
+  update();
+}
+
+const switchButtons = [];
+function modelSwitch() {
+  if (models.length < 2) return null;
+  models.forEach((model) => {
+    const button = make("button", { type: "button", "aria-pressed": String(model === state.model) }, model.name);
+    button.addEventListener("click", () => { choose(model); update(); });
+    switchButtons.push(button);
+  });
+  return make("div", { className: "switch", role: "group", "aria-label": t("explore.which_model") }, make("span", { className: "switch-name" }, t("explore.which_model")), ...switchButtons);
+}
+
+function choose(model) {
+  state.model = model;
+  switchButtons.forEach((button, i) => button.setAttribute("aria-pressed", String(models[i] === model)));
+}
+
+// The most harmed person of the first audit, whose decision changes at no distance if anybody's does.
+function firstPerson() {
+  const maps = models[0].audit ? models[0].audit.maps : [];
+  const rows = maps.flatMap((map) => map.people.rows);
+  const row = rows.find((one) => one.decision !== one.twin_decision) || rows[0];
+  return (row && personOf(row.person)) || given.people[0];
+}
+
+build();
+pick(firstPerson());
+window.likewise.explored = { pick: (person) => pick(personOf(person)) };

@@ -1,0 +1,115 @@
+"""axe-core finds nothing serious in any page, light and dark, wide and narrow; all of it is reached by keyboard."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from likewise.improving import write_improvement
+from likewise.report import Provenance, write_html
+
+ROOT = Path(__file__).parents[2]
+AXE = Path(os.environ.get("LIKEWISE_AXE", ROOT / "node_modules" / "axe-core" / "axe.min.js"))
+SERIOUS = """const done = arguments[arguments.length - 1];
+axe.run(document, { resultTypes: ["violations"] }).then(found => done(found.violations
+  .filter(v => ["serious", "critical"].includes(v.impact))
+  .map(v => [v.id, v.nodes.map(n => n.html.slice(0, 120))])));"""
+
+
+def improvement():
+    name = "likewise_improvement_page"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(
+            name, Path(__file__).with_name("test_improvement_page.py")
+        )
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name].improvement()
+
+
+@pytest.fixture(scope="module")
+def pages(samples, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    evaluation, result = samples.adult_result()
+    told = {"provenance": Provenance.now(seed=0, command="likewise audit model.onnx people.csv")}
+    write_html(result, folder / "audit.html", evaluation=evaluation, diagnoses=["a diagnosis"], **told)
+    write_html(samples.comparison(), folder / "comparison.html", language="de", **told)
+    write_improvement(improvement(), folder / "improvement")
+    (folder / "improvement" / "index.html").rename(folder / "improvement.html")
+    return folder
+
+
+@pytest.mark.skipif(
+    not AXE.is_file(), reason=f"no axe-core at {AXE}: `make browser` installs it where npm is"
+)
+@pytest.mark.parametrize("page", ["audit", "comparison", "improvement"])
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1400, 400])
+def test_axe_finds_nothing_serious(browser, pages, page, width, dark):
+    browser.show(pages / f"{page}.html", width=width, dark=dark)
+    browser.js("for (const d of document.querySelectorAll('details')) d.open = true")
+    if page != "improvement":
+        browser.js("document.querySelector('.open').click()")
+    browser.js(AXE.read_text(encoding="utf-8"))
+    assert browser.driver.execute_async_script(SERIOUS) == []
+
+
+@pytest.mark.parametrize("page", ["audit", "comparison", "improvement"])
+def test_everything_that_can_be_clicked_is_reached_by_the_tab_key_and_shows_it(browser, pages, page):
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    browser.show(pages / f"{page}.html", width=1400, height=900)
+    wanted = browser.js(
+        """const seen = e => e.checkVisibility() && !e.disabled && e.tabIndex >= 0;
+        const all = [...document.querySelectorAll('a, button, input, select, summary, [tabindex]')].filter(seen);
+        all.forEach((e, i) => e.dataset.stop = i);
+        return all.length;"""
+    )
+    browser.js("document.activeElement.blur()")
+    reached, plain = set(), []
+    for _ in range(wanted + 5):
+        ActionChains(browser.driver).send_keys(Keys.TAB).perform()
+        stop, outline, name = browser.js(
+            """const e = document.activeElement, s = getComputedStyle(e);
+            const ring = e.matches('g') ? getComputedStyle(e.querySelector('circle')).stroke : s.outlineStyle;
+            return [e.dataset.stop ?? null, ring, e.outerHTML.slice(0, 80)];"""
+        )
+        if stop is None:
+            break
+        reached.add(stop)
+        if outline in ("none", ""):
+            plain.append(name)
+    assert reached == {str(i) for i in range(wanted)}
+    assert plain == []
+
+
+def test_nothing_moves_where_motion_is_not_wanted(browser, pages):
+    browser.show(pages / "audit.html")  # with prefers-reduced-motion: reduce
+    moving = browser.js(
+        """return [...document.querySelectorAll('*')].filter(e => ['', '::before', '::after'].some(part => {
+          const s = getComputedStyle(e, part || null);
+          return s.transitionDuration.split(', ').some(t => t !== '0s') || s.animationName !== 'none';
+        })).map(e => e.outerHTML.slice(0, 80));"""
+    )
+    assert moving == []
+    assert browser.js("return getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+
+
+def test_charts_have_names_and_values_for_those_who_do_not_see_them(browser, pages):
+    browser.show(pages / "comparison.html")
+    charts = browser.js(
+        """return [...document.querySelectorAll('.chart')].filter(c => c.checkVisibility()).map(c => {
+          const svg = c.querySelector('svg');
+          return [c.getAttribute('role'), svg.getAttribute('aria-label') || '', c.getAttribute('aria-valuetext') || '',
+                  [...svg.querySelectorAll('g[role=img]')].map(g => g.getAttribute('aria-label'))];
+        });"""
+    )
+    assert charts
+    for role, label, value, points in charts:
+        assert label
+        assert value if role == "slider" else points

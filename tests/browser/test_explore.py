@@ -1,0 +1,337 @@
+"""The panel of a page in a real Chromium: JavaScript equals Python, and what a visitor who edits a person sees."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import likewise as lw
+from likewise.auditing.auditor import audit
+from likewise.models import as_model
+from likewise.report import Comparison, render_html, write_html
+from likewise.report.explore import explore_document, page_model
+from likewise.report.explore.columns import column_documents
+from likewise.report.html import _asset
+
+
+def load(name):
+    """A module beside this file; the folders of tests are no packages."""
+    key = f"likewise_browser_{name}"
+    if key not in sys.modules:
+        spec = importlib.util.spec_from_file_location(key, Path(__file__).with_name(f"{name}.py"))
+        sys.modules[key] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[key])
+    return sys.modules[key]
+
+
+page = load("test_page")
+models = load("page_models")
+pytestmark = page.pytestmark
+
+LABELS = {0: "refused", 1: "granted"}
+SEX, RACE = "explore-10", "explore-9"
+SCORE_ALL = """
+const { localScorer, decide } = window.likewise;
+const scorer = localScorer(arguments[0], arguments[1]);
+return arguments[2].map((row) => {
+  try { const p = scorer.one(row); return { p, decision: decide(p) }; } catch (error) { return { refused: error.key || String(error) }; }
+});"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    opened = page.Browser(tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.driver.quit()
+
+
+class Story:
+    """Two models on Adult, audited: what the demo shows, in small. Only sex costs nothing; nobody's relationship may change."""
+
+    def __init__(self):
+        from sklearn.linear_model import LogisticRegression
+
+        data = lw.datasets.load_adult()
+        self.people = data.frame_test.iloc[:400].reset_index(drop=True)
+        self.y = data.y_test[:400]
+        # Every kind of scale that a number may be on.
+        scales = {"capital-gain": "value or not", "capital-loss": "signed log", "hours-per-week": "rank"}
+        self.domain = lw.TabularDomain.from_frame(data.frame, immutable=["relationship"], scales=scales)
+        self.metric = lw.ExpertSubspace(["sex"], domain=self.domain).fit(data.frame_train).metric_
+        rows = self.domain.encode_array(data.frame_train.iloc[:3000])
+        blind = rows.copy()
+        blind[:, self.domain.group("sex")] = 0.0
+        y = data.y_train[:3000]
+        self.models = {
+            name: as_model(LogisticRegression(max_iter=300).fit(X, y))
+            for name, X in (("plain", rows), ("blind", blind))
+        }
+        self.results = {name: self.audit(model) for name, model in self.models.items()}
+
+    def audit(self, model):
+        choices = {"metric": self.metric, "domain": self.domain, "eps": 0.1, "search": "candidates"}
+        return audit(model, self.people, self.y, edits=["sex"], **choices)
+
+    def explore(self, *names):
+        return explore_document(
+            self.domain,
+            self.people,
+            self.y,
+            models={name: self.models[name] for name in names},
+            metric=self.metric,
+            sensitive=["sex", "race"],
+            results={name: self.results[name] for name in names},
+            labels=LABELS,
+        )
+
+    def chance(self, name, frame):
+        return self.models[name].predict_proba(self.domain.encode_array(frame))[:, 1]
+
+
+@pytest.fixture(scope="module")
+def story():
+    return Story()
+
+
+@pytest.fixture(scope="module")
+def pages(story, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    write_html(story.results["plain"], folder / "audit.html", labels=LABELS, explore=story.explore("plain"))
+    both = Comparison.of({name: (None, story.results[name]) for name in ("plain", "blind")})
+    write_html(both, folder / "comparison.html", labels=LABELS, explore=story.explore("plain", "blind"))
+    return folder
+
+
+@pytest.fixture
+def panel(browser, pages):
+    browser.show(pages / "audit.html")
+    browser.wait(lambda: browser.all(".outcome"))
+    return browser
+
+
+def cell(value):
+    return None if value is None or value != value else value
+
+
+def choose(browser, field, word):
+    """Change a list by the keyboard, as a visitor who types the first letters does."""
+    browser.one(f"#{field}").send_keys(word)
+
+
+def shown(browser, selector):
+    return browser.one(selector).text
+
+
+# ---- JavaScript equals Python ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_javascript_equals_python(panel, name):
+    frame, _, domain = models.people()
+    columns = column_documents(domain)
+    document = page_model(as_model(models.fitted(name)), domain, frame)
+    rows, kinds = models.edge_rows(models.thresholds(name, document["features"], columns))
+    cells = [[cell(value) for value in row] for row in rows[list(domain.encoding_.names)].to_numpy().tolist()]
+    found = panel.js(SCORE_ALL, document, columns, cells)
+    wanted, decisions = models.answers(name, rows, kinds)
+    assert len(found) == models.ROWS
+    assert [("refused" in one) for one in found] == [row is None for row in wanted]
+    taken = [i for i, row in enumerate(wanted) if row is not None]
+    assert len(taken) >= 700
+    np.testing.assert_allclose(
+        [found[i]["p"] for i in taken], [wanted[i] for i in taken], rtol=0, atol=1e-6, err_msg=name
+    )
+    assert [found[i]["decision"] for i in taken] == [decisions[i] for i in taken]
+    assert {one["refused"] for one in found if "refused" in one} <= {"missing", "unseen", "large"}
+
+
+def test_distances_and_rules_are_those_of_metric_and_domain(panel, story):
+    explored = story.explore("plain")
+    pairs = story.people.iloc[:60], story.people.iloc[60:120].reset_index(drop=True)
+    wanted = story.metric.squared_distance(*pairs)
+    cells = [[[cell(v) for v in row] for row in part.to_numpy().tolist()] for part in pairs]
+    found = panel.js(
+        """const [explored, ones, others] = arguments;
+        const { distanceOf, encode, marked } = window.likewise;
+        const distance = distanceOf(explored.metric), code = (row) => encode(explored.columns, marked(explored.columns, row));
+        return ones.map((row, i) => distance(code(row), code(others[i])));""",
+        explored,
+        *cells,
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12)
+    edits = {"age": [16, 17, 90, 91, 40.5, None], "sex": ["Male", "Martian", None], "relationship": ["Wife"]}
+    row = story.people.iloc[:1].astype(object)
+    for name, values in edits.items():
+        for value in values:
+            changed = row.assign(**{name: pd.Series([value], dtype=object)})
+            violations = [one for one in story.domain.validate(changed, row) if one.column == name]
+            j = list(row.columns).index(name)
+            fault = panel.js(
+                "const { key } = window.likewise.fault(...arguments) || { key: null }; return key;",
+                explored["columns"][j],
+                value,
+                row.iloc[0, j],
+            )
+            assert (fault is not None) == bool(violations), (name, value, fault, violations)
+
+
+# ---- the visitor -----------------------------------------------------------------------------------------
+
+
+def test_a_visitor_tries_the_most_harmed_person(browser, pages, story):
+    from selenium.webdriver.common.keys import Keys
+
+    browser.driver.get_log("browser")
+    browser.driver.get_log("performance")
+    browser.show(pages / "audit.html")
+    # The first of the table: decided differently as a man.
+    first = browser.one("#a0-people tr.person")
+    number = int(first.get_attribute("data-person"))
+    document = json.loads(browser.js("return document.getElementById('data').textContent"))
+    row = next(one for one in document["maps"][0]["people"]["rows"] if one["person"] == number)
+    assert list(row["twin"]) == ["sex"]
+    assert row["decision"] != row["twin_decision"]
+    first.find_element("css selector", ".try").click()
+    assert browser.js("return document.activeElement.id") == "explore-person"
+    assert shown(browser, ".outcome-decision") == row["decision"]
+    choose(browser, SEX, row["twin"]["sex"])
+    browser.wait(lambda: browser.all(".outcome.is-flipped"))
+    assert shown(browser, ".outcome-decision").startswith(row["twin_decision"])
+    assert f"sex {row['cells'][10]} → {row['twin']['sex']}" in shown(browser, ".explore-said")
+    # Three years older, by the arrow keys.
+    age = browser.one("#explore-0")
+    age.send_keys(Keys.ARROW_UP * 3)
+    twin = story.people.iloc[[number]].assign(sex=row["twin"]["sex"])
+    older = twin.assign(age=twin["age"] + 3)
+    assert int(age.get_attribute("value")) == int(older["age"].iloc[0])
+    chance = story.chance("plain", older)[0]
+    browser.wait(lambda: f"{100 * chance:.1f}%" in shown(browser, ".outcome-chance"))
+    # Nobody is 200 years old; the outcome stays that of the last possible row.
+    age.send_keys(Keys.CONTROL + "a")
+    age.send_keys("200")
+    browser.wait(lambda: browser.one(".explore-refused").is_displayed())
+    assert "age cannot be above 90; 200 was typed." in shown(browser, ".explore-refused")
+    assert age.get_attribute("aria-invalid") == "true"
+    browser.one(".explore-top button").click()
+    browser.wait(lambda: not browser.one(".explore-refused").is_displayed())
+    assert shown(browser, ".outcome-decision") == row["decision"]
+    assert browser.driver.get_log("browser") == []
+    events = [json.loads(entry["message"])["message"] for entry in browser.driver.get_log("performance")]
+    asked = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+    assert {url for url in asked if not url.startswith("data:")} == {(pages / "audit.html").as_uri()}
+
+
+def test_no_script_but_ours_and_no_connection(pages):
+    text = (pages / "audit.html").read_text(encoding="utf-8")
+    policy = text.split('Content-Security-Policy" content="')[1].split('"')[0]
+    assert "unsafe-eval" not in policy
+    assert "connect-src" not in policy
+    assert "default-src &#39;none&#39;" in policy
+    assert len(text.encode()) < 2_000_000
+
+
+def test_the_decision_for_all_values_of_the_sensitive_columns(panel, story):
+    explored = story.explore("plain")
+    names = [name for column in explored["columns"] if column["sensitive"] for name in [column["name"]]]
+    for person in [one["person"] for one in explored["people"]][:12]:
+        panel.js("return window.likewise.explored.pick(arguments[0])", person)
+        panel.wait(lambda n=person: f"Row {n}" in shown(panel, ".explore-said"))
+        row = story.people.iloc[[person]]
+        every = pd.concat(
+            [
+                row.assign(race=race, sex=sex)
+                for race in story.domain.column("race").categories
+                for sex in story.domain.column("sex").categories
+            ]
+        )
+        decided = story.chance("plain", every) > 0.5
+        other = int((decided != (story.chance("plain", row)[0] > 0.5)).sum())
+        said = shown(panel, ".explore-block .verdict-line")
+        assert ("proved" in said) == (other == 0)
+        assert (f"{other} of all {len(every)} combinations" in said) == (other > 0)
+    assert names == ["race", "sex"]
+
+
+def test_the_nearest_people_are_the_nearest(panel, story):
+    explored = story.explore("plain")
+    listed = [one["person"] for one in explored["people"]]
+    person = listed[5]
+    panel.js("return window.likewise.explored.pick(arguments[0])", person)
+    rows = panel.text(".explore-block:last-child tbody tr td:first-child")
+    d2 = story.metric.pairwise(story.people.iloc[[person]], story.people.iloc[listed])[0]
+    same = (story.people.iloc[listed] == story.people.iloc[person]).all(axis=1).to_numpy()
+    order = [(round(d, 9), n) for d, n, twin in zip(d2, listed, same, strict=True) if not twin]
+    assert [int(text.split()[1]) for text in rows] == [n for _, n in sorted(order)[:6]]
+
+
+def test_what_may_not_change_is_locked_and_free_for_somebody_typed(panel):
+    field = panel.one("#explore-8")
+    assert not field.is_enabled()
+    assert "may not change" in panel.one("#explore-8-note").text
+    panel.all(".explore-top button")[1].click()
+    panel.wait(lambda: panel.one("#explore-8").is_enabled())
+    assert "Somebody typed here" in shown(panel, ".explore-said")
+    assert not panel.all(".outcome.is-flipped")
+
+
+def test_several_models_side_by_side(browser, pages, story):
+    browser.show(pages / "comparison.html")
+    browser.wait(lambda: len(browser.all(".outcome")) == 2)
+    person = int(browser.one("#explore-person").get_attribute("value"))
+    row = story.people.iloc[[person]]
+    for name, text in zip(("plain", "blind"), browser.text(".outcome-chance"), strict=True):
+        assert f"{100 * story.chance(name, row)[0]:.1f}%" in text
+    # A model that does not see sex and race decides the same whatever they are.
+    browser.all(".explore-top .switch button")[1].click()
+    browser.wait(lambda: browser.all(".explore-top .switch button[aria-pressed=true]")[0].text == "blind")
+    assert browser.all(".explore-block")
+
+
+def test_narrow_printed_and_dark(browser, pages, tmp_path):
+    browser.show(pages / "audit.html", width=400, height=800)
+    browser.wait(lambda: browser.all(".explore-block"))
+    assert browser.js("return document.documentElement.scrollWidth") <= 400
+    browser.show(pages / "audit.html", media="print", width=720)
+    browser.wait(lambda: browser.all(".explore-block"))
+    assert not any(part.is_displayed() for part in browser.all(".explore-form, .explore-top, .explore .try"))
+    assert all(browser.one(part).is_displayed() for part in (".outcome", ".explore-said", ".explore-facts"))
+    assert browser.js("return document.documentElement.scrollWidth") <= 720
+
+
+def test_a_server_is_asked_where_the_model_stays_behind(panel, story):
+    explored = explore_document(
+        story.domain, story.people, models={"far": lambda X: X[:, 0] > 0}, endpoint={"url": "/score", "token": "t"}
+    )  # fmt: skip
+    assert explored["models"][0]["model"] is None
+    page = render_html(
+        json.loads(panel.js("return document.getElementById('data').textContent")), explore=explored
+    )
+    assert "connect-src &#39;self&#39;" in page
+    sent = panel.js(
+        """const asked = [];
+        window.fetch = async (url, options) => {
+          asked.push([url, options.headers["X-Likewise-Token"], JSON.parse(options.body)]);
+          return { ok: asked.length < 2, status: 429, json: async () => (asked.length < 2 ? { probabilities: [[0.2, 0.8]] } : { error: "Too fast." }) };
+        };
+        const scorer = window.likewise.remoteScorer({ url: "/score", token: "t" }, "far");
+        return scorer.score([[1, null]]).then((first) => scorer.score([[1]]).catch((error) => [asked, first, error.key, error.values.sentence]));"""
+    )
+    assert sent == [
+        [
+            ["/score", "t", {"rows": [[1, None]], "model": "far"}],
+            ["/score", "t", {"rows": [[1]], "model": "far"}],
+        ],
+        [[0.2, 0.8]],
+        "server",
+        "Too fast.",
+    ]
+
+
+def test_every_script_of_the_panel_is_small():
+    assert sum(len(_asset(name)) for name in ("evaluate.js", "remote.js", "rows.js", "explore.js")) < 60_000

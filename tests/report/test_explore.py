@@ -1,0 +1,165 @@
+"""What a page carries so that its reader can edit a person: exact, checked, not too large, and with the gaps people have."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+import likewise as lw
+from likewise.core.errors import InputError
+from likewise.models import as_model
+from likewise.models.missing_cells_model import MissingCellsModel
+from likewise.models.tree_ensemble import TreeEnsemble
+from likewise.report.explore import explore_document, page_model
+from likewise.report.explore.packing import pack, unpack
+from likewise.report.explore.page_model import MAX_MODEL_BYTES
+from likewise.report.explore.people import choose_people
+from likewise.report.explore.tree_data import tree_document
+from likewise.tables import find_missing
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    n = 120
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n),
+            "pay": rng.normal(20.0, 5.0, n),
+            "job": rng.choice(["clerk", "cook", "nurse"], n),
+            "sex": rng.choice(["F", "M"], n),
+        }
+    )
+    return frame, (frame["age"] + 10 * (frame["sex"] == "M") > 55).astype(int).to_numpy()
+
+
+@given(hnp.arrays(st.sampled_from([np.float64, np.float32, np.int32, np.bool_]), st.integers(0, 20)))
+@settings(max_examples=60, deadline=None)
+def test_arrays_come_back_exactly(values):
+    np.testing.assert_array_equal(unpack(pack(values)), values)
+
+
+def test_two_hundred_trees_of_depth_six_fit_into_a_page():
+    """Every node with numbers that only double precision holds: no ensemble of this size is larger."""
+    rng = np.random.default_rng(0)
+    left, right = [], []
+    for tree in range(200):
+        at = 127 * tree
+        left += [at + 2 * i + 1 if i < 63 else -1 for i in range(127)]
+        right += [at + 2 * i + 2 if i < 63 else -1 for i in range(127)]
+    n = len(left)
+    trees = TreeEnsemble.from_nodes(
+        roots=range(0, n, 127), left=left, right=right, feature=rng.integers(0, 41, n), threshold=rng.normal(size=n),
+        missing_left=rng.random(n) < 0.5, values=rng.normal(size=(n, 1)), base=[0.0], kind="scores", n_features=41,
+    )  # fmt: skip
+    document = tree_document(trees)
+    assert len(json.dumps(document)) < MAX_MODEL_BYTES
+    # What was packed are the same trees, walked in another order.
+    feature, jump = unpack(document["feature"]), unpack(document["right"])
+    leaves, threshold, x = unpack(document["leaves"]), unpack(document["threshold"]), rng.normal(size=41)
+    total = 0.0
+    for root in unpack(document["roots"]):
+        node = int(root)
+        while feature[node] >= 0:
+            node += 1 if x[feature[node]] <= threshold[node] else int(jump[node])
+        total += float(leaves[int((feature[:node] < 0).sum()), 0])
+    assert total == pytest.approx(float(trees.outputs(x[None])[0, 0]), abs=1e-12)
+
+
+def test_a_model_that_is_too_large_or_cannot_be_read_says_what_to_do(people):
+    frame, y = people
+    domain = lw.TabularDomain.from_frame(frame)
+    forest = RandomForestClassifier(20, random_state=0).fit(domain.encode_array(frame), y)
+    with pytest.raises(InputError, match=r"a page may carry 0\.0 MB.*likewise serve"):
+        page_model(as_model(forest), domain, frame, max_bytes=1000)
+    black_box = as_model(lambda table: (table["age"] > 40).astype(float), takes_frame=True)
+    with pytest.raises(InputError, match=r"cannot travel inside a page.*likewise serve"):
+        page_model(black_box, domain, frame)
+
+
+def test_a_copy_that_does_not_answer_as_the_model_is_refused(people):
+    frame, y = people
+    domain = lw.TabularDomain.from_frame(frame)
+
+    class Colder(LogisticRegression):
+        """Reads as a logistic regression, and is none."""
+
+        def predict_proba(self, X):
+            found = super().predict_proba(X) ** 2
+            return found / found.sum(axis=1, keepdims=True)
+
+    fitted = Colder().fit(domain.encode_array(frame), y)
+    with pytest.raises(InputError, match="does not give its answers"):
+        page_model(as_model(fitted), domain, frame)
+
+
+def test_the_document_holds_the_rules_of_the_domain(people):
+    frame, y = people
+    domain = lw.TabularDomain.from_frame(frame, immutable=["job"], ranges={"pay": (0, None)})
+    fitted = DecisionTreeClassifier(max_depth=3).fit(domain.encode_array(frame), y)
+    document = explore_document(
+        domain, frame, y, models={"tree": fitted}, metric=lw.euclidean(domain.n_features), sensitive=["sex", "faith"],
+        labels={0: "no", 1: "yes"},
+    )  # fmt: skip
+    age, pay, job, sex = document["columns"]
+    assert (age["kind"], age["low"], age["high"]) == (
+        "integer",
+        int(frame["age"].min()),
+        int(frame["age"].max()),
+    )
+    assert (pay["kind"], pay["low"], pay["high"]) == ("number", 0, None)
+    assert (job["kind"], job["categories"], job["locked"]) == ("category", ["clerk", "cook", "nurse"], True)
+    # What the model does not see cannot be edited.
+    assert (sex["sensitive"], [c["name"] for c in document["columns"]]) == (True, list(frame.columns))
+    assert document["models"][0]["classes"] == ["no", "yes"]
+    assert document["people"][0]["cells"][1] == frame["pay"].iloc[0]
+    assert document == json.loads(json.dumps(document, allow_nan=False))
+
+
+def test_people_with_gaps_have_them_in_the_page(people):
+    frame, y = people
+    table = frame.assign(pay=frame["pay"].where(frame.index % 7 > 0))
+    gaps = find_missing(table)
+    marked = gaps.marked(table)
+    domain = lw.TabularDomain.from_frame(marked, immutable=["pay is missing"])
+    inner = DecisionTreeClassifier(max_depth=3).fit(table[["age", "pay"]], y)
+    model = MissingCellsModel(as_model(inner, takes_frame=True), gaps)
+    document = explore_document(domain, marked, y, models={"tree": model}, sensitive=["sex"])
+    by_name = {column["name"]: (j, column) for j, column in enumerate(document["columns"])}
+    at, pay = by_name["pay"]
+    assert pay["missing"] is True
+    assert pay["fill"] == gaps.fills["pay"]
+    assert by_name["pay is missing"][1]["marks"] == "pay"
+    first = next(one for one in document["people"] if one["person"] == 0)
+    assert first["cells"][at] is None
+    assert document["models"][0]["model"]["takes_missing"] is True
+
+
+def test_the_most_harmed_are_carried_and_the_rest_is_a_sample():
+    class Result:
+        pass
+
+    from likewise.auditing.people.unfair_map import make_unfair_map
+
+    frame = pd.DataFrame({"a": np.arange(50)})
+    harm = np.linspace(0, 1, 50)
+    unfair = make_unfair_map(
+        frame, frame, label=np.zeros(50), loss=np.zeros(50), twin_loss=harm, decision=np.zeros(50),
+        twin_decision=(np.arange(50) == 3).astype(float), squared_distance=np.zeros(50),
+    )  # fmt: skip
+    result = Result()
+    result.pure_map = result.unfair_map = unfair
+    chosen = choose_people(50, [result], max_people=10)
+    assert len(chosen) == 10
+    assert {3, 49} <= set(chosen.tolist())
+    assert chosen.tolist() == choose_people(50, [result], max_people=10).tolist()
+    assert choose_people(5, [], max_people=10).tolist() == [0, 1, 2, 3, 4]

@@ -1,0 +1,203 @@
+"""What is said first: counts that a direct enumeration finds too, the people it names, ε in the table's own units."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import likewise as lw
+from likewise.auditing.claims.most_affected import most_affected
+from likewise.auditing.people.sensitive_twins import ChangedGroup
+from likewise.report import audit_document, comparison_document, print_audit, render_html, write_json
+from likewise.report.first_words import first_words, reach_words
+from likewise.report.provenance import Provenance, SourceFile, hash_of
+
+LABELS = {0: "refused", 1: "granted"}
+
+
+def score(frame):
+    logit = frame["skill"] + 1.0 * (frame["sex"] == "M") - 0.6 * (frame["race"] == "B")
+    return (1 / (1 + np.exp(-logit))).to_numpy()
+
+
+def table(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "skill": rng.normal(size=n).round(2),
+            "years": rng.integers(20, 60, n),
+            "sex": rng.choice(["F", "M"], n),
+            "race": rng.choice(["A", "B", "C"], n),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def result():
+    people = table(120)
+    metric = lw.ExpertSubspace(["sex", "race"]).fit(people).metric_
+    y = (score(people) > 0.5).astype(int)
+    return lw.audit(score, people, y, metric=metric, eps=0.04, search="candidates")
+
+
+def brute_force(people):
+    """For each person whether any other sex and race is decided differently, by asking about all of them."""
+    own = score(people) > 0.5
+    changed = np.zeros(len(people), dtype=bool)
+    for sex, race in itertools.product("FM", "ABC"):
+        changed |= (score(people.assign(sex=sex, race=race)) > 0.5) != own
+    return own, changed
+
+
+def test_counts_are_those_of_asking_about_everybody(result):
+    people = table(120)
+    own, changed = brute_force(people)
+    summary = audit_document(result, labels=LABELS)["summary"]
+    assert summary["changed_decisions"] == changed.sum() > 0
+    assert summary["sentences"][0].startswith(
+        f"{changed.sum()} of 120 people get another decision when only "
+    )
+    groups = {(g.column, g.value, g.decision): (g.people, g.changed) for g in result.sensitive.groups}
+    for (column, value, decision), counts in groups.items():
+        inside = (people[column] == value).to_numpy() & (own == bool(decision))
+        assert counts == (inside.sum(), changed[inside].sum())
+    assert sum(people for people, _ in groups.values()) == 2 * 120  # each stands in one group of each column
+
+
+def test_the_example_is_a_person_of_the_table_whose_twin_is_decided_differently(result):
+    people = table(120)
+    example = audit_document(result)["summary"]["example"]
+    person = people.iloc[example["person"]]
+    assert example["cells"] == {name: plain(person[name]) for name in people.columns}
+    assert set(example["twin"]) <= {"sex", "race"}
+    twin = people.iloc[[example["person"]]].assign(**example["twin"])
+    assert example["decision"] != example["twin_decision"]
+    assert int(score(people.iloc[[example["person"]]])[0] > 0.5) == example["decision"]
+    assert int(score(twin)[0] > 0.5) == example["twin_decision"]
+    affected = audit_document(result)["summary"]["most_affected"][0]
+    assert example["cells"][affected["column"]] == affected["value"]
+    assert affected["column"] in example["twin"]
+
+
+def plain(value):
+    return value.item() if hasattr(value, "item") else value
+
+
+def test_parts_of_a_table_say_the_same(result, tmp_path):
+    people = table(120)
+    people.assign(y=(score(people) > 0.5).astype(int)).to_parquet(
+        tmp_path / "people.parquet", row_group_size=30
+    )
+    metric = lw.ExpertSubspace(["sex", "race"]).fit(people).metric_
+    domain = lw.TabularDomain.from_frame(people)
+    streamed = lw.audit(
+        score, tmp_path / "people.parquet", "y", metric=metric, domain=domain, eps=0.04, search="domain"
+    )
+    assert streamed.sensitive.example == result.sensitive.example
+    key = lambda g: (g.column, str(g.value), g.decision)  # noqa: E731
+    assert sorted(streamed.sensitive.groups, key=key) == sorted(result.sensitive.groups, key=key)
+
+
+def test_most_affected_weighs_few_people_less():
+    few = [ChangedGroup("race", "rare", 0, 4, 3), ChangedGroup("race", "other", 0, 996, 10)]
+    many = [ChangedGroup("sex", "F", 0, 500, 200), ChangedGroup("sex", "M", 1, 500, 100)]
+    assert [one.value for one in most_affected([*few, *many])] == ["F", "M"]
+    assert most_affected([ChangedGroup("sex", "F", 0, 5, 0)]) == ()
+
+
+def test_nobody_and_numbers_and_no_sensitive_columns(samples):
+    assert first_words(samples.still_result()) == [
+        "None of 3 people gets another decision when only sex changes."
+    ]
+    people = table(60)
+    number = lw.audit(
+        lambda frame: frame["skill"].to_numpy() + (frame["sex"] == "M"), people, people["skill"].to_numpy(),
+        metric=lw.ExpertSubspace(["sex"]).fit(people).metric_, eps=0.0, loss="squared",
+    )  # fmt: skip
+    assert "the model predicts numbers and decides nothing" in first_words(number)[0]
+    assert len(first_words(number)) == 1
+    bare = dataclasses.replace(samples.adult_result()[1], sensitive=None)
+    assert "a twin whom the metric calls equal" in first_words(bare)[0]
+    assert audit_document(bare)["summary"]["columns"] == []
+
+
+def test_eps_in_the_tables_own_units_is_what_the_metric_charges(result):
+    people = table(120)
+    metric = lw.ExpertSubspace(["sex", "race"]).fit(people).metric_
+    said, moves = reach_words(result)
+    assert {move["column"] for move in moves} == {"skill", "years"}
+    for move in moves:
+        assert metric.budget({move["column"]: move["change"]}) == pytest.approx(result.eps)
+    assert said.startswith("ε = 0.04 is as far as moving everybody's ")
+    assert reach_words(dataclasses.replace(result, eps=0.0)) == (None, [])
+    free = lw.ExpertSubspace(["sex", "years"]).fit(people).metric_
+    y = (score(people) > 0.5).astype(int)
+    told, _ = reach_words(lw.audit(score, people, y, metric=free, eps=0.04, search="candidates"))
+    assert told.endswith("A change of years costs nothing.")
+
+
+def test_sensitive_columns_come_first_by_column(result):
+    for found in audit_document(result)["maps"]:
+        assert [column["column"] for column in found["by_value"][:2]] == list(result.sensitive.columns)
+
+
+def test_summary_comes_right_after_kind_and_version(result, samples):
+    assert list(audit_document(result))[:3] == ["kind", "schema_version", "summary"]
+    compared = comparison_document(samples.comparison(), max_people=5)
+    assert list(compared)[:3] == ["kind", "schema_version", "summary"]
+    assert compared["summary"]["sentences"][1].startswith("“blind <b>”: None of 1,200 people")
+
+
+def test_a_saved_result_says_the_same_in_german(result, tmp_path):
+    result.save(tmp_path / "saved")
+    read = lw.AuditResult.load(tmp_path / "saved")
+    assert read.sensitive == result.sensitive
+    document = json.loads(json.dumps(audit_document(read, labels=LABELS)))
+    page = render_html(document, language="de")
+    assert 'lang="de"' in page
+    for line in (*result.assumptions, *first_words(result, LABELS)):
+        assert line.written("de") != line
+    visible = page[: page.index('<script type="application/json"')]
+    assert "erhalten eine andere Entscheidung, wenn sich nur sex oder race ändert" in visible
+
+
+def test_where_it_comes_from(result, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    file = tmp_path / "people.csv"
+    file.write_bytes(b"a,b\n1,2\n")
+    known = Provenance.now(
+        tables=[file], models=["m:model"], seed=7, command="likewise audit m:model people.csv"
+    )
+    assert known.made == "2023-11-14T22:13:20Z"
+    digest = "492d5ea496056f1a6a6592241032fab764c321596317930b4fa0e1e8bc3b7470"
+    assert known.tables == (SourceFile("people.csv", digest),)
+    assert known.models == (SourceFile("m:model", None),)
+    assert {"likewise", "python", "numpy", "torch"} <= set(known.versions)
+    write_json(result, tmp_path / "audit.json", provenance=known)
+    written = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
+    assert written["provenance"]["command"] == "likewise audit m:model people.csv"
+    page = render_html(written)
+    assert written["provenance"]["tables"][0]["sha256"] in page
+    assert str(tmp_path) not in page
+    assert page == render_html(json.loads((tmp_path / "audit.json").read_text(encoding="utf-8")))
+
+
+def test_folders_and_patterns_have_a_hash_that_knows_names_and_contents(tmp_path):
+    for name, text in (("a.parquet", "one"), ("b.parquet", "two")):
+        (tmp_path / name).write_text(text)
+    whole = hash_of(tmp_path)
+    assert whole == hash_of(tmp_path / "*.parquet")
+    (tmp_path / "a.parquet").rename(tmp_path / "c.parquet")
+    assert hash_of(tmp_path) != whole
+    assert hash_of(tmp_path / "none*") is None
+
+
+def test_the_terminal_begins_with_decisions(result, capsys):
+    print_audit(result, labels=LABELS)
+    first = " ".join(capsys.readouterr().out.split())
+    assert first.startswith(f"No limit set: {first_words(result)[0]}")
