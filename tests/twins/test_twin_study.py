@@ -116,7 +116,8 @@ def test_words_as_decisions_three_groups_and_numbers_as_predictions():
     people = pd.DataFrame(
         {"race": rng.choice(["a", "b", "c"], 90), "x": rng.normal(size=90), "z": rng.normal(size=90)}
     )
-    words = twin_study(lambda t: np.where((t["race"] == "a") | (t["x"] > 0), "yes", "no"), people, "race")
+    decides = lambda t: np.where((t["race"] == "a") | (t["x"] > 0), "yes", "no")  # noqa: E731
+    words = twin_study(decides, people, "race", questions=["attribute"])
     assert [effect.name for effect in words["attribute"].effects] == ["b less a", "c less a"]
     numbers = twin_study(lambda t: t["x"].to_numpy() + (t["race"] == "c"), people, "race",
                          questions=["attribute"], tolerance=0.5)  # fmt: skip
