@@ -1,5 +1,7 @@
 # make test   set up and run every test        make demo   set up, run the main job
 # make check  ruff, mypy, import layers        make clean  forget the environment
+# make dist   wheel and sdist                  make release-check  the wheel in an empty environment
+# make sbom   what the environment is made of
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,7 +9,7 @@ READY  := $(VENV)/.ready
 # Two test processes with one thread each: more torch threads than free cores is slower, not faster.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: setup test demo check browser clean
+.PHONY: setup test demo check browser dist release-check sbom clean
 
 setup: $(READY)
 
@@ -37,6 +39,19 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Without isolation: the build needs setuptools alone, and must not fetch what the package needs.
+dist: $(READY)
+	rm -rf build dist
+	$(BIN)/python -m build --no-isolation
+	@ls -l dist
+
+release-check: dist
+	$(BIN)/python tests/install/release_check.py dist/*.whl
+
+sbom: $(READY)
+	mkdir -p dist
+	$(BIN)/cyclonedx-py environment --output-file dist/likewise.cdx.json $(BIN)/python
 
 clean:
 	rm -rf $(VENV)

@@ -24,7 +24,10 @@ class Finding:
 
     Attributes
     ----------
-    code : {"eps_never_binds", "search_failed", "search_found_nothing", "loss_flat"}
+    code : str
+        Of a training: "eps_never_binds", "search_failed", "search_found_nothing" or "loss_flat". Of an estimator also
+        "near_chance", "less_accurate", "cost_uncertain", "flips_not_down", "not_more_robust", "gap_not_halved" and
+        "subspace_swallows".
     message : str
         What was seen and what to do.
     share : float
