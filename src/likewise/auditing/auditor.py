@@ -119,7 +119,8 @@ def audit(
     edits : mapping, Edit, or sequence, optional
         More columns whose values twins exchange, in the language of `correspondence_study`:
         ``["race", Edit("relationship", ("Husband", "Wife"))]``. What the metric was told is sensitive, and whole
-        columns that it makes free, are exchanged anyway.
+        columns that it makes free, are exchanged anyway. An `Edit` with consequences (`likewise.twins`) adds the twins
+        that carry them to the candidates, at their fair distance.
     encoded : bool, optional
         Whether the rows of `X` are encoded. By default arrays are, and frames are not unless they declare it, as what
         ``domain.encode`` returns does; the names of columns say nothing.

@@ -52,6 +52,9 @@ class AuditChoices:
     sample: int | None
     model_takes: str
     tolerance: float
+    twins: str | None = None
+    graph: Path | None = None
+    rules: str | None = None
 
 
 # Parameters that a repetition takes over. None of them lets a file run code or opens a connection.
@@ -71,7 +74,7 @@ REPEATED = tuple(field.name for field in fields(AuditChoices) if field.name != "
 @click.argument("table", type=click.Path(path_type=Path))
 @options(
     "target", "positive", "sensitive", "immutable", "edit", "eps", "delta", "confidence", "metric", "search",
-    "budget", "loss", "tolerance",
+    "budget", "loss", "tolerance", "twins", "graph", "rules",
 )  # fmt: skip
 @table_options
 @click.option(
@@ -232,7 +235,15 @@ def run_audit(
         progress.note(
             f"{apart:.1%} of the people are predicted more than {choices.tolerance:g} from a free twin."
         )
-    return Audited(result, {"evaluation": evaluation, "diagnoses": found}, case, people)
+    extras: dict[str, Any] = {"evaluation": evaluation, "diagnoses": found}
+    if choices.twins is not None:
+        from likewise.cli.twins_of_case import twins_of_case
+
+        with progress.stage("Comparing kinds of twins"):
+            extras["twins"], unknown = twins_of_case(case, people, choices)
+        for why in unknown:
+            progress.note(why)
+    return Audited(result, extras, case, people)
 
 
 def _leave_evidence(
@@ -362,6 +373,12 @@ def check_choices(choices: AuditChoices) -> None:
     """Raise where choices are missing or do not go together, before anything is read."""
     parse_budget(choices.eps)
     parse_edits(choices.edit)
+    if choices.twins is None and (choices.graph is not None or choices.rules is not None):
+        raise InputError(
+            "--graph and --rules say what follows from an attribute for --twins. Add --twins all."
+        )
+    if choices.twins is not None and not choices.sensitive:
+        raise InputError("--twins needs to know what twins differ in. Name it: --sensitive COLUMN.")
     if choices.metric is None and not choices.sensitive:
         raise InputError(
             "Who is comparable with whom? Name the columns that should not decide (--sensitive COLUMN), or pass a "
@@ -399,7 +416,7 @@ def _show(
         report.write_json(result, json_file, overwrite=force, **extras)
     if quiet:
         return
-    report.print_audit(result, evaluation=extras["evaluation"])
+    report.print_audit(result, evaluation=extras["evaluation"], twins=extras.get("twins", ()))
     for path in (html_file, json_file):
         if path is not None:
             click.echo(f"Wrote {path}")
