@@ -114,6 +114,11 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test keeps it equal t
         SenSR,
         wasserstein_robust,
     )
+    from likewise.twins import (
+        Consequences,
+        MatchedTwins,
+        twin_study,
+    )
 
 __all__ = ["__version__", *sorted(HOMES)]
 

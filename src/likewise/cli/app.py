@@ -34,6 +34,7 @@ VERBS = {
     "audit": ("likewise.cli.audit", "Audit a model for unequal treatment of comparable people."),
     "audit-scores": ("likewise.cli.audit_scores", "Audit recorded scores of edited texts, above the noise."),
     "audit-texts": ("likewise.cli.audit_texts", "Audit a scorer of texts by swapped names, above the noise."),
+    "serve": ("likewise.cli.serve", "Serve the page with the model behind it; audit tables in the browser."),
     "replay": ("likewise.cli.replay", "Repeat an audit from its evidence and compare the figures."),
     "verify": ("likewise.cli.verify", "Prove for which people a decision cannot depend on a column."),
     "train": ("likewise.cli.train", "Train a model that treats comparable people alike."),

@@ -165,10 +165,10 @@ def different_twins(
 
     Examples
     --------
-    >>> people = pd.DataFrame({"relationship": ["Wife", "Own-child"]})
+    >>> people = pd.DataFrame({"relationship": ["Wife", "Own-child", "Husband"]})
     >>> spouse = twin_factors(None, {"relationship": ["Wife", "Husband"]}, people, owner="fit")
     >>> [(s.tolist(), t["relationship"].tolist()) for s, t in different_twins(people, spouse, owner="fit")]
-    [([0, 0], ['Wife', 'Own-child']), ([1, 0], ['Husband'])]
+    [([0, 0, 0], ['Wife', 'Own-child', 'Wife']), ([1, 0, 1], ['Husband', 'Husband'])]
     """
     check_columns(frame, [c for factor in factors for c in factor.columns], owner=owner, name="X")
     members = [factor.members(frame) for factor in factors]

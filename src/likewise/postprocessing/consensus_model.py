@@ -11,9 +11,11 @@ import pandas as pd
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
 from likewise.core.frames import is_frame, to_pandas
+from likewise.evaluation.twin_makers import TwinMaker
 from likewise.evaluation.twins import TwinFactor, canonical_rows, different_twins
 from likewise.models.model import Model
 from likewise.postprocessing.consensus import How, consensus
+from likewise.twins.orbits import circle_rows
 
 __all__ = ["ConsensusModel", "as_named_frame"]
 
@@ -33,6 +35,8 @@ class ConsensusModel(Model):
     how : {"mean", "margin", "median", "worst"}
     favourable : object, optional
         The class that is good to get, for "worst"; the last one by default.
+    maker : TwinMaker, optional
+        Makes the twins, in place of factors.
 
     Examples
     --------
@@ -45,7 +49,13 @@ class ConsensusModel(Model):
     """
 
     def __init__(
-        self, inner: Model, factors: Sequence[TwinFactor], how: How, *, favourable: Any = None
+        self,
+        inner: Model,
+        factors: Sequence[TwinFactor],
+        how: How,
+        *,
+        favourable: Any = None,
+        maker: TwinMaker | None = None,
     ) -> None:
         as_probabilities = inner.output_kind == "scores" and inner.loss.wants == "probabilities"
         super().__init__(
@@ -59,6 +69,7 @@ class ConsensusModel(Model):
             batch_rows=65536,
         )
         self.inner, self.factors, self.how, self.favourable = inner, tuple(factors), how, favourable
+        self.maker = maker
 
     def _rows(self, X: Any) -> Any:
         # Frames stay frames: the factors' columns have names, and the inner model picks and checks its own.
@@ -71,10 +82,15 @@ class ConsensusModel(Model):
 
     def _answer(self, rows: Any) -> FloatArray:
         frame = as_named_frame(rows, self.feature_names)
-        canonical = canonical_rows(frame, self.factors, owner="TwinConsensus")
-        same = [c for factor in self.factors if factor.everybody for c in factor.columns]
-        first, place = _distinct(canonical.drop(columns=same))
-        people = frame.iloc[first]
+        if self.maker is None:
+            canonical = canonical_rows(frame, self.factors, owner="TwinConsensus")
+            same = [c for factor in self.factors if factor.everybody for c in factor.columns]
+            first, place = _distinct(canonical.drop(columns=same))
+            people = frame.iloc[first]
+        else:
+            canonical = circle_rows(self.maker, frame.reset_index(drop=True))
+            first, place = _distinct(canonical)
+            people = canonical.iloc[first]
         plain = not isinstance(rows, pd.DataFrame)
         outputs = self._asked(people, plain)
         if self._classes is None:
@@ -86,6 +102,9 @@ class ConsensusModel(Model):
     def _asked(self, people: pd.DataFrame, plain: bool) -> FloatArray:
         """What the inner model says about all twins, (T, n, C); about each that is another row it is asked once."""
         ask = self.inner.predict_proba if self._softens else self.inner.outputs
+        if self.maker is not None:
+            made = self.maker.make(people).tables
+            return np.stack([ask(table.to_numpy() if plain else table) for table in made])
         twins = list(different_twins(people, self.factors, owner="TwinConsensus"))
         answers: list[FloatArray] = []
         for tables in _together([table for _, table in twins]):

@@ -12,10 +12,12 @@ from likewise.tables.choices_of_reading import Reading
 from likewise.tables.column_looks import ColumnLook, look_at_columns
 from likewise.tables.columns_file import write_columns
 from likewise.tables.missing_cells import MissingCells, find_missing
+from likewise.tables.opening import MemoryFile
 from likewise.tables.read_table import ReadTable, read_table
 
 __all__ = [
     "ColumnLook",
+    "MemoryFile",
     "MissingCells",
     "ReadTable",
     "Reading",

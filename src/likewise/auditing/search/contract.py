@@ -44,7 +44,8 @@ class Budget:
     seconds : float, optional
         Of wall time, from when the budget was made; None for as long as it takes.
     watch : callable, optional
-        Hears how far a search is: the share of its work that is done.
+        Hears how far a search is: the share of its work that is done. Raising KeyboardInterrupt there ends the search
+        as Ctrl-C does.
 
     Examples
     --------
@@ -74,6 +75,10 @@ class Budget:
         """Say that so much of a search is done, for whoever looks on."""
         if self.watch is not None:
             self.watch(min(max(share, 0.0), 1.0))
+
+    def tell_time(self) -> None:
+        """Say how much of the time is gone: for work that ends when it is, and else cannot say how far it is."""
+        self.tell(0.0 if self.seconds is None else 1.0 - self.left / self.seconds)
 
 
 @dataclass(frozen=True, eq=False)
