@@ -210,6 +210,20 @@ def write_json(
         As in `audit_document`.
     overwrite : bool, default=False
         Replace a file that exists.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> import json, pathlib, tempfile
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "audit.json"
+    >>> write_json(result, target)
+    >>> json.loads(target.read_text(encoding="utf-8"))["kind"]
+    'likewise.report.audit'
     """
     target = check_target(path, owner="write_json", overwrite=overwrite)
     document = document_of(

@@ -144,6 +144,18 @@ def render_html(
     -------
     str
         The same document gives the same page, byte for byte.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> from likewise.report import audit_document
+    >>> "<h1>Hiring</h1>" in render_html(audit_document(result), title="Hiring")
+    True
     """
     jinja2 = require("jinja2", extra="report", why="Writing a page")
     markup = jinja2.utils.markupsafe.Markup

@@ -123,6 +123,22 @@ def print_comparison(
         Where to print; standard output by default. Measures become rows where it is too narrow for columns.
     labels : mapping, optional
         Names of the decisions.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> import io
+    >>> from rich.console import Console
+    >>> from likewise.report import Comparison, ComparisonEntry
+    >>> page = io.StringIO()
+    >>> print_comparison(Comparison((ComparisonEntry("score", None, result),)), Console(file=page, width=100))
+    >>> "gap at ε = 0" in page.getvalue()
+    True
     """
     from rich.text import Text
 

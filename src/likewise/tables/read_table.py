@@ -33,6 +33,12 @@ class ReadTable:
         With unique column names.
     notes : tuple of str
         What was changed on the way, a line each.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> ReadTable(pd.DataFrame({"age": [20, 30]})).notes
+    ()
     """
 
     frame: pd.DataFrame

@@ -15,7 +15,17 @@ __all__ = ["Finding", "TrainingWarning", "diagnose_training", "warn_about"]
 
 
 class TrainingWarning(UserWarning):
-    """A training ended, but something about it needs a look."""
+    """A training ended, but something about it needs a look.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always", TrainingWarning)
+    ...     warnings.warn("the loss did not fall", TrainingWarning)
+    >>> [warning.category.__name__ for warning in told]
+    ['TrainingWarning']
+    """
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,11 @@ class Finding:
         What was seen and what to do.
     share : float
         How much of the run it concerns, between 0 and 1.
+
+    Examples
+    --------
+    >>> Finding("loss_flat", "the loss did not fall: try a larger learning rate", share=1.0).code
+    'loss_flat'
     """
 
     code: str

@@ -34,8 +34,9 @@ __all__ = ["SEARCHES", "RobustObjective", "SearchLike", "encoded_metric"]
 
 SearchLike: TypeAlias = "GradientSearch | Literal['fast', 'paper']"
 
-# "paper": Table 3, Adult: s = 10, se = 50, f = 1e-4, fe = 40.
-# "fast": a fifth of the subspace steps and no full phase, which at the paper's settings changes nothing.
+#: Named searches of a training step.
+#: "paper": Table 3, Adult: s = 10, se = 50, f = 1e-4, fe = 40.
+#: "fast": a fifth of the subspace steps and no full phase, which at the paper's settings changes nothing.
 SEARCHES: dict[str, GradientSearch] = {
     "paper": GradientSearch(
         method="adam", subspace_steps=50, subspace_step_size=10.0, full_steps=40, full_step_size=1e-4
