@@ -27,7 +27,7 @@ PAGES = [
     *sorted((ROOT / "docs" / "coming_from").glob("*.md")),
 ]
 FEW = 24  # people that are audited
-TEST = 60  # people of a test part
+TEST = 60  # people of a test part, about
 STEPS = 20  # of a training
 LANGUAGES = {"python", "console", "text", "toml", "yaml"}
 
@@ -43,18 +43,20 @@ CHEAP_VERBS = {"datasets", "inspect", "audit", "audit-scores", "replay"}
 
 @pytest.fixture(scope="module")
 def adult():
-    """Adult with few people, some of every category."""
+    """Adult with few people: some of every category, and of every group and class in the test part."""
     data = lw.datasets.load_adult()
     words = data.frame.select_dtypes(exclude="number")
     one_of_each = [words[name].drop_duplicates().index for name in words]
-    rows = np.concatenate([*one_of_each, data.train_index[:500], data.test_index[:TEST]])
+    groups = data.frame_test[["sex", "race"]].assign(y=data.y_test).reset_index(drop=True)
+    test = data.test_index[np.union1d(groups.drop_duplicates().index, np.arange(TEST))]
+    rows = np.concatenate([*one_of_each, data.train_index[:500], test])
     return replace(
         data,
         frame=data.frame.iloc[rows].reset_index(drop=True),
         X=data.X.iloc[rows].reset_index(drop=True),
         y=data.y[rows],
-        train_index=np.arange(len(rows) - TEST),
-        test_index=np.arange(len(rows) - TEST, len(rows)),
+        train_index=np.arange(len(rows) - len(test)),
+        test_index=np.arange(len(rows) - len(test), len(rows)),
     )
 
 
