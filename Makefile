@@ -1,5 +1,7 @@
 # make test   set up and run every test        make demo   set up, run the main job
-# make check  ruff, mypy, import layers        make clean  forget the environment
+# make check  ruff, mypy, import layers        make docs   the site, in build/docs
+# make dist   wheel and sdist                  make release-check  the wheel in an empty environment
+# make sbom   what the environment is made of  make clean  forget the environment
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -9,7 +11,7 @@ export OMP_NUM_THREADS ?= 1
 # The tests start many processes: each would compile the package again where the system forbids to keep the result.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup test demo check browser clean
+.PHONY: setup test demo check docs browser dist release-check sbom clean
 
 setup: $(READY)
 
@@ -39,6 +41,25 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Nothing is fetched; a warning is an error, and so is a link inside the site that leads nowhere.
+docs: $(READY)
+	rm -rf build/docs
+	$(BIN)/python -m sphinx -b html -n -W --keep-going -q docs build/docs
+	$(BIN)/python docs/extensions/built_links.py build/docs
+
+# Without isolation: the build needs setuptools alone, and must not fetch what the package needs.
+dist: $(READY)
+	rm -rf build dist
+	$(BIN)/python -m build --no-isolation
+	@ls -l dist
+
+release-check: dist
+	$(BIN)/python tests/install/release_check.py dist/*.whl
+
+sbom: $(READY)
+	mkdir -p dist
+	$(BIN)/cyclonedx-py environment --output-file dist/likewise.cdx.json $(BIN)/python
 
 clean:
 	rm -rf $(VENV)

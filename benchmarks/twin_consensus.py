@@ -15,7 +15,11 @@ import time
 import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.pipeline import make_pipeline
@@ -86,12 +90,19 @@ def pipeline(frame, y):
     return make_pipeline(steps, LogisticRegression(max_iter=2000, class_weight="balanced")).fit(frame, y)
 
 
-def onnx(frame, y):
+def onnx_boosting(frame, y):
+    return onnx(GradientBoostingClassifier(max_depth=4, subsample=0.5, random_state=0), frame, y)
+
+
+def onnx_forest(frame, y):
+    return onnx(RandomForestClassifier(50, max_depth=12, random_state=0), frame, y)
+
+
+def onnx(model, frame, y):
     import skl2onnx
     from skl2onnx.common.data_types import FloatTensorType
 
-    model = RandomForestClassifier(50, max_depth=12, class_weight="balanced", random_state=0)
-    model.fit(frame.to_numpy(), y)
+    model.fit(frame.to_numpy(), y, sample_weight=weights(y))
     graph = skl2onnx.convert_sklearn(
         model, initial_types=[("X", FloatTensorType([None, frame.shape[1]]))], options={"zipmap": False}
     )
@@ -107,7 +118,8 @@ KINDS = {
     "LightGBM": (lightgbm, "categories"),
     "HistGradientBoosting": (hist, "categories"),
     "pipeline (one-hot, logistic)": (pipeline, "raw"),
-    "ONNX (random forest)": (onnx, "codes"),
+    "ONNX (gradient boosting)": (onnx_boosting, "codes"),
+    "ONNX (random forest)": (onnx_forest, "codes"),
     "function": (function, "raw"),
 }
 

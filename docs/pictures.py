@@ -21,6 +21,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "pictures"
 COLUMNS = 92
+# The first combination of sex and race for which the decision is another one.
+TRY = "document.querySelector('.explore-block .try').click()"
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
@@ -48,7 +50,7 @@ def demo(page: Path) -> None:
 
 
 def photograph(page: Path) -> None:
-    """Take two pictures of a page: its top in light, the people and their twins in dark."""
+    """Take pictures of a page: its top, the people and their twins in dark, the panel to try a person in, wide and narrow."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -64,13 +66,25 @@ def photograph(page: Path) -> None:
         try:
             _shoot(driver, page, "page", "body", dark=False, height=1180)
             _shoot(driver, page, "people", "#a0-people", dark=True, height=760)
+            _shoot(driver, page, "explore", ".explore", height=960, width=1400, before=TRY)
+            _shoot(driver, page, "explore-narrow", ".explore", height=900, width=400, before=TRY)
         finally:
             driver.quit()
 
 
-def _shoot(driver: object, page: Path, name: str, where: str, *, dark: bool, height: int) -> None:
+def _shoot(
+    driver: object,
+    page: Path,
+    name: str,
+    where: str,
+    *,
+    height: int,
+    width: int = 1200,
+    dark: bool = False,
+    before: str = "",
+) -> None:
     command = driver.execute_cdp_cmd  # type: ignore[attr-defined]
-    size = {"width": 1200, "height": height, "deviceScaleFactor": 1.5, "mobile": False}
+    size = {"width": width, "height": height, "deviceScaleFactor": 1.5, "mobile": False}
     command("Emulation.setDeviceMetricsOverride", size)
     features = [
         {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
@@ -78,6 +92,7 @@ def _shoot(driver: object, page: Path, name: str, where: str, *, dark: bool, hei
     ]
     command("Emulation.setEmulatedMedia", {"features": features})
     driver.get(page.resolve().as_uri())  # type: ignore[attr-defined]
+    driver.execute_script(before)  # type: ignore[attr-defined]
     driver.execute_script("document.querySelector(arguments[0]).scrollIntoView()", where)  # type: ignore[attr-defined]
     time.sleep(0.5)  # charts are drawn once the page knows its width
     shot = command("Page.captureScreenshot", {"format": "png"})

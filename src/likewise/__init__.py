@@ -2,6 +2,14 @@
 
 Learn who is comparable with whom, audit any model for unequal treatment of comparable people, certify what
 was found, and train models that pass. Nothing heavy is imported before it is used.
+
+Examples
+--------
+>>> import likewise as lw
+>>> lw.__version__.count(".")
+2
+>>> "audit" in lw.__all__
+True
 """
 
 from __future__ import annotations
@@ -105,6 +113,11 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test keeps it equal t
         SenSeI,
         SenSR,
         wasserstein_robust,
+    )
+    from likewise.twins import (
+        Consequences,
+        MatchedTwins,
+        twin_study,
     )
 
 __all__ = ["__version__", *sorted(HOMES)]

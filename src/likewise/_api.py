@@ -54,6 +54,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "preprocessing": ("HardDebias", "Project"),
     "report": ("Comparison", "write_html", "write_json"),
     "text": ("NameSwap", "TermSwap", "audit_scores", "audit_texts"),
+    "twins": ("Consequences", "MatchedTwins", "twin_study"),
     "training": ("AdversarialDebiasing", "CoCL", "ERM", "SenSR", "SenSeI", "wasserstein_robust"),
 }
 
@@ -72,9 +73,11 @@ SUBPACKAGES = (
     "preprocessing",
     "report",
     "scale",
+    "serving",
     "tables",
     "text",
     "training",
+    "twins",
 )
 
 # Old name to new name: the old ones work for one release, with a DeprecationWarning.

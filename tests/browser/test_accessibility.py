@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from likewise.improving import write_improvement
+from likewise.models import as_model
 from likewise.report import Provenance, write_html
 
 ROOT = Path(__file__).parents[2]
@@ -31,12 +32,31 @@ def improvement():
     return sys.modules[name].improvement()
 
 
+def panel(samples):
+    """What the page needs so that a person of the table can be tried in it."""
+    from sklearn.linear_model import LogisticRegression
+
+    from likewise.report.explore import explore_document
+
+    data, people, y, metric = samples.adult()
+    fitted = LogisticRegression(max_iter=200).fit(data.X_train.to_numpy()[:2000], data.y_train[:2000])
+    return explore_document(
+        data.domain,
+        people[:200],
+        y[:200],
+        models={"m": as_model(fitted)},
+        metric=metric,
+        sensitive=["sex", "race"],
+    )
+
+
 @pytest.fixture(scope="module")
 def pages(samples, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     evaluation, result = samples.adult_result()
     told = {"provenance": Provenance.now(seed=0, command="likewise audit model.onnx people.csv")}
     write_html(result, folder / "audit.html", evaluation=evaluation, diagnoses=["a diagnosis"], **told)
+    write_html(result, folder / "explore.html", explore=panel(samples), **told)
     write_html(samples.comparison(), folder / "comparison.html", language="de", **told)
     write_improvement(improvement(), folder / "improvement")
     (folder / "improvement" / "index.html").rename(folder / "improvement.html")
@@ -46,7 +66,7 @@ def pages(samples, tmp_path_factory):
 @pytest.mark.skipif(
     not AXE.is_file(), reason=f"no axe-core at {AXE}: `make browser` installs it where npm is"
 )
-@pytest.mark.parametrize("page", ["audit", "comparison", "improvement"])
+@pytest.mark.parametrize("page", ["audit", "comparison", "improvement", "explore"])
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [1400, 400])
 def test_axe_finds_nothing_serious(browser, pages, page, width, dark):
@@ -58,7 +78,7 @@ def test_axe_finds_nothing_serious(browser, pages, page, width, dark):
     assert browser.driver.execute_async_script(SERIOUS) == []
 
 
-@pytest.mark.parametrize("page", ["audit", "comparison", "improvement"])
+@pytest.mark.parametrize("page", ["audit", "comparison", "improvement", "explore"])
 def test_everything_that_can_be_clicked_is_reached_by_the_tab_key_and_shows_it(browser, pages, page):
     from selenium.webdriver import ActionChains
     from selenium.webdriver.common.keys import Keys

@@ -30,25 +30,18 @@ def load(name):
     return sys.modules[key]
 
 
-page = load("test_page")
 models = load("page_models")
-pytestmark = page.pytestmark
+axe = load("test_accessibility")
 
 LABELS = {0: "refused", 1: "granted"}
 SEX, RACE = "explore-10", "explore-9"
+OLD = "const age = document.getElementById('explore-0'); age.value = '200'; age.dispatchEvent(new Event('input'))"
 SCORE_ALL = """
 const { localScorer, decide } = window.likewise;
 const scorer = localScorer(arguments[0], arguments[1]);
 return arguments[2].map((row) => {
   try { const p = scorer.one(row); return { p, decision: decide(p) }; } catch (error) { return { refused: error.key || String(error) }; }
 });"""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    opened = page.Browser(tmp_path_factory.mktemp("profile"))
-    yield opened
-    opened.driver.quit()
 
 
 class Story:
@@ -103,6 +96,8 @@ def story():
 def pages(story, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     write_html(story.results["plain"], folder / "audit.html", labels=LABELS, explore=story.explore("plain"))
+    german = {"labels": LABELS, "language": "de", "explore": story.explore("plain")}
+    write_html(story.results["plain"], folder / "german.html", **german)
     both = Comparison.of({name: (None, story.results[name]) for name in ("plain", "blind")})
     write_html(both, folder / "comparison.html", labels=LABELS, explore=story.explore("plain", "blind"))
     return folder
@@ -200,6 +195,7 @@ def test_a_visitor_tries_the_most_harmed_person(browser, pages, story):
     first.find_element("css selector", ".try").click()
     assert browser.js("return document.activeElement.id") == "explore-person"
     assert shown(browser, ".outcome-decision") == row["decision"]
+    assert browser.text(".explore-block:nth-child(2) .mini-badge") == ["found"]
     choose(browser, SEX, row["twin"]["sex"])
     browser.wait(lambda: browser.all(".outcome.is-flipped"))
     assert shown(browser, ".outcome-decision").startswith(row["twin_decision"])
@@ -304,15 +300,39 @@ def test_narrow_printed_and_dark(browser, pages, tmp_path):
     assert browser.js("return document.documentElement.scrollWidth") <= 720
 
 
+@pytest.mark.skipif(not axe.AXE.is_file(), reason=f"no axe-core at {axe.AXE}: `make browser` installs it")
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1400, 400])
+def test_axe_finds_nothing_serious_in_the_panel(browser, pages, width, dark):
+    for edit in ("", "document.querySelector('.explore-block .try').click()", OLD):
+        browser.show(pages / "comparison.html", width=width, dark=dark)
+        browser.wait(lambda: browser.all(".explore-block"))
+        browser.js(edit)
+        browser.js(axe.AXE.read_text(encoding="utf-8"))
+        browser.js(
+            "for (const part of document.querySelectorAll('main section:not(.explore)')) part.remove()"
+        )
+        assert browser.driver.execute_async_script(axe.SERIOUS) == [], edit
+
+
+def test_the_panel_speaks_german(browser, pages, story):
+    browser.show(pages / "german.html")
+    browser.wait(lambda: browser.all(".explore-block"))
+    assert browser.one(".explore h2").text == "Ausprobieren"
+    browser.js(OLD)
+    assert "age kann nicht über 90 liegen; eingegeben wurde 200." in shown(browser, ".explore-refused")
+    assert browser.driver.get_log("browser") == []
+
+
 def test_a_server_is_asked_where_the_model_stays_behind(panel, story):
     explored = explore_document(
         story.domain, story.people, models={"far": lambda X: X[:, 0] > 0}, endpoint={"url": "/score", "token": "t"}
     )  # fmt: skip
     assert explored["models"][0]["model"] is None
-    page = render_html(
+    text = render_html(
         json.loads(panel.js("return document.getElementById('data').textContent")), explore=explored
     )
-    assert "connect-src &#39;self&#39;" in page
+    assert "connect-src &#39;self&#39;" in text
     sent = panel.js(
         """const asked = [];
         window.fetch = async (url, options) => {

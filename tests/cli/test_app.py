@@ -45,6 +45,7 @@ def test_help_lists_the_verbs_without_torch():
         "learn-metric",
         "compare",
         "reproduce",
+        "serve",
         "datasets",
         "version",
     }

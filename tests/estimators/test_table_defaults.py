@@ -6,6 +6,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.optimize
+import scipy.special
 import torch
 from sklearn.base import clone
 
@@ -13,12 +15,14 @@ from likewise import estimators
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
 from likewise.estimators import MLPBaselineClassifier, SenSeIClassifier, SenSRClassifier
-from likewise.estimators.beside_baseline import BesideBaseline, sayings
-from likewise.estimators.networks import behind_projection, folded
+from likewise.estimators.beside_baseline import BesideBaseline, balanced_loss, sayings
+from likewise.estimators.held_out import hold_out, other_folds
+from likewise.estimators.held_out_gap import held_out_gap
+from likewise.estimators.networks import behind_projection, folded, scores_of
 from likewise.estimators.table_settings import auto_schedule
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
 from likewise.models import as_model
-from likewise.training import TrainingWarning, mlp
+from likewise.training import Batch, TrainingWarning, mlp
 
 QUICK = {"hidden_layer_sizes": (8,), "random_state": 0, "n_steps": 60, "lr": 0.02}
 both = pytest.mark.parametrize("kind", [SenSRClassifier, SenSeIClassifier])
@@ -116,9 +120,13 @@ def test_eps_trades_accuracy_for_fairness(kind, people):
     assert models[0].score(frame, y) > models[2].score(frame, y)
 
 
-def test_auto_values_come_from_the_table_and_are_kept(people):
+def test_auto_values_come_from_the_table_and_are_kept(people, monkeypatch):
     frame, y = people
-    model = SenSRClassifier(ExpertSubspace(["sex", "race"]), **QUICK).fit(frame, y)
+    model = SenSRClassifier(ExpertSubspace(["sex", "race"]), **QUICK)
+    monkeypatch.setattr("likewise.estimators.robust_classifier.too_costly", lambda lost, without: False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)  # of 60 steps
+        model.fit(frame, y)
     assert (model.batch_size_, model.validation_, model.patience_) == (64, 0.2, 4)
     assert model.n_steps_ == 60 < auto_schedule(300).n_steps
     assert model.blind_to_ == "subspace"
@@ -127,8 +135,10 @@ def test_auto_values_come_from_the_table_and_are_kept(people):
     pairs = model.metric_.pairwise(x[:150], x[150:])
     assert model.eps_ == pytest.approx(1e-4 * pairs.mean(), rel=0.1)
     seen = model.beside_baseline_
-    assert seen.n == 60
+    assert seen.n == 300  # each fifth was held out in turn
     assert seen.twin_flips == 0.0 < seen.baseline_twin_flips
+    assert 0.0 < seen.gap < seen.baseline_gap
+    assert 0.0 < seen.lost_error < 0.05
     assert seen.robust_loss < seen.baseline_robust_loss
     assert seen.balanced_accuracy > seen.chance == 0.5
 
@@ -183,10 +193,85 @@ def test_every_way_not_to_help_is_said():
     assert codes() == []
     assert codes(balanced_accuracy=0.51) == ["near_chance"]
     assert codes(balanced_accuracy=0.66) == ["less_accurate"]
+    assert codes(lost_error=0.02) == ["cost_uncertain"]
+    assert codes(lost_error=0.01) == []
     assert codes(twin_flips=0.15) == ["flips_not_down"]
+    assert codes(gap=0.3, baseline_gap=0.5) == ["gap_not_halved"]
+    assert codes(gap=0.2, baseline_gap=0.5) == codes(gap=0.045, baseline_gap=0.05) == []
     assert codes(robust_loss=0.9) == ["not_more_robust"]
     plain = BesideBaseline(500, 0.51, 0.52, 0.5, 0.0, 0.0, 0.5, 0.9)
     assert "check the target" in sayings(plain, owner="fit")[0].message
+
+
+def test_a_part_that_was_asked_for_is_all_that_is_held_out(people):
+    frame, y = people
+    model = SenSRClassifier(ExpertSubspace(["sex"]), validation=0.3, eps=0.0, **QUICK)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)
+        assert model.fit(frame, y).beside_baseline_.n == 90
+
+
+def test_the_error_of_a_loss_is_that_of_repeated_draws():
+    rng = np.random.default_rng(0)
+    lost, errors = [], []
+    for _ in range(400):
+        y = np.repeat([0, 1], [300, 100])
+        own, plain = (np.where(rng.random(400) < share, y, 1 - y) for share in (0.7, 0.75))
+        one, error = balanced_loss(y, own, plain)
+        lost.append(one)
+        errors.append(error)
+    assert np.mean(lost) == pytest.approx(0.05, abs=0.005)
+    assert np.mean(errors) == pytest.approx(np.std(lost), rel=0.1)
+
+
+def test_every_person_is_held_out_once():
+    batch = Batch(torch.arange(103.0)[:, None], torch.tensor([0] * 80 + [1] * 23))
+    rng = np.random.default_rng(0)
+    first = hold_out(batch, 0.2, rng, alike=True)
+    folds = (first, *other_folds(batch, first, rng, alike=True))
+    assert len(folds) == 5
+    assert sorted(torch.cat([fold.people.x[:, 0] for fold in folds]).tolist()) == list(range(103))
+    for fold in folds:
+        assert not set(fold.rows.tolist()) & set(fold.people.x[:, 0].int().tolist())
+        assert len(fold.rows) + len(fold.people) == 103
+        assert 4 <= int(fold.people.y.sum()) <= 5
+
+
+def test_the_gap_of_people_held_out_is_the_transport_problem_solved():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(6, 2)), np.array([0, 1, 0, 1, 1, 0])
+    x[:, 1] = rng.integers(0, 2, 6)
+    net = mlp(2, (4,), 2, generator=torch.Generator().manual_seed(0))
+    metric = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0]]))
+    rows = np.concatenate([np.column_stack([x[:, 0], np.full(6, kind)]) for kind in (0.0, 1.0)])
+    losses = -np.log(scipy.special.softmax(scores_of(net, rows), axis=1))[:, y].T
+    own = -np.log(scipy.special.softmax(scores_of(net, x), axis=1))[np.arange(6), y]
+    cost = np.square(x[:, None, 0] - rows[None, :, 0])
+    for eps in (0.0, 0.1):
+        solved = scipy.optimize.linprog(
+            -losses.ravel() / 6,
+            A_ub=cost.ravel()[None] / 6,
+            b_ub=[eps],
+            A_eq=np.kron(np.eye(6), np.ones(12)),
+            b_eq=np.ones(6),
+        )
+        people = Batch(torch.as_tensor(x, dtype=torch.float32), torch.as_tensor(y))
+        assert held_out_gap(net, people, [1], metric, eps=eps) == pytest.approx(
+            -solved.fun - own.mean(), abs=1e-6
+        )
+
+
+def test_no_run_ends_at_chance_silently_also_where_nothing_is_compared():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = X[:, 0] + X[:, 1] > 0
+    ruinous = {"blind_to": None, "search_domain": None, "validation": None, "baseline": False, "eps": 50.0}
+    with pytest.warns(
+        TrainingWarning, match="near chance: balanced accuracy 0.5.* on the people it was trained on"
+    ):
+        SenSeIClassifier(ExpertSubspace([0]), rho=100.0, **ruinous, **QUICK).fit(X, y)
+    with pytest.warns(TrainingWarning, match="near chance: .* on people held out"):
+        SenSeIClassifier(ExpertSubspace([0]), rho=100.0, **{**ruinous, "validation": 0.2}, **QUICK).fit(X, y)
 
 
 def test_bad_choices_are_refused(people):

@@ -219,7 +219,30 @@ def test_the_model_is_asked_once_about_each_twin():
     fair = TwinConsensus(chance, sensitive_features=["sex", "race"]).fit(frame)
     fair.predict(frame)
     assert sum(asked) <= fair.n_twins_ * len(frame)
-    assert len(asked) == fair.n_twins_
+    assert len(asked) == 1
+
+
+def test_who_lacks_an_edit_is_not_asked_about_again():
+    asked = []
+
+    def chance(table):
+        asked.append(len(table))
+        return np.where(table["relationship"] == "Husband", 0.9, np.where(table["sex"] == "M", 0.6, 0.2))
+
+    frame = pd.DataFrame(
+        {
+            "relationship": ["Husband", "Wife", "Own-child", "Unmarried"],
+            "sex": ["M", "F", "F", "M"],
+            "age": [30, 40, 20, 50],
+        }
+    )
+    fair = TwinConsensus(
+        chance, sensitive_features="sex", edits={"relationship": ["Husband", "Wife"]}, takes_frame=True
+    ).fit(frame)
+    got = fair.predict_proba(frame)[:, 1]
+    # Two spouses with four twins each, and two others with two each.
+    assert sum(asked) == 2 * 4 + 2 * 2
+    np.testing.assert_allclose(got, [(0.9 + 0.9 + 0.6 + 0.2) / 4] * 2 + [0.4] * 2)
 
 
 def test_what_stands_in_a_sensitive_column_does_not_matter_even_if_nothing_does():

@@ -125,6 +125,30 @@ def test_the_document_holds_the_rules_of_the_domain(people):
     assert document == json.loads(json.dumps(document, allow_nan=False))
 
 
+def test_proved_is_said_only_where_a_bound_proves_it(people):
+    """Found for those whose twin is decided otherwise; for the others proved by an exact search, else unknown."""
+    frame, y = people
+    domain = lw.TabularDomain.from_frame(frame)
+    model = as_model(LogisticRegression().fit(domain.encode_array(frame), y))
+    metric = lw.ExpertSubspace(["sex"], domain=domain).fit(frame).metric_
+    settled = {}
+    for search in ("exact", "candidates"):
+        result = lw.audit(model, frame, y, metric=metric, domain=domain, eps=0.0, search=search)
+        document = explore_document(
+            domain, frame, y, models={"m": model}, metric=metric, results={"m": result}
+        )
+        settled[search] = document["models"][0]["settled"]
+        twins = frame.assign(sex=frame["sex"].map({"F": "M", "M": "F"}))
+        decided = [model.predict(domain.encode_array(rows)) for rows in (frame, twins)]
+        changed = set(np.flatnonzero(decided[0] != decided[1]).tolist())
+        found = {one["person"] for one in document["people"] if one["found"] == [True]}
+        assert found <= changed
+        if settled[search]:
+            assert found == changed
+            assert changed
+    assert settled == {"exact": True, "candidates": False}
+
+
 def test_people_with_gaps_have_them_in_the_page(people):
     frame, y = people
     table = frame.assign(pay=frame["pay"].where(frame.index % 7 > 0))

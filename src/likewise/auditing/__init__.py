@@ -3,6 +3,13 @@
 `auditor` has the verb and `audit_result` what it returns. Its rooms: `problem` (model, metric, domain and people in one
 coordinate system), `search` (rows that treat people worse), `bounds` (what no row can exceed), `support` (what was found,
 and V(ε) on it), `parts` (tables in parts, and the one reduction), `claims` (what may be said) and `people` (what is read).
+
+Examples
+--------
+>>> from likewise.auditing import share_interval
+>>> share = share_interval(3, 100)
+>>> round(share.low, 3), round(share.high, 3)
+(0.006, 0.085)
 """
 
 from __future__ import annotations

@@ -111,6 +111,21 @@ class AuditResult:
         Seed, versions and choices, plain values.
     timing : dict of str to float
         CPU seconds by part.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> round(result.base_loss, 3), round(result.pure_gap, 3), result.flipped
+    (0.314, 0.243, 0.25)
+    >>> result.pure_map.top(1)["changed"].item()
+    'sex'
+    >>> print(result.verdict(delta=0.1))
+    unfair (shown)
     """
 
     eps: float

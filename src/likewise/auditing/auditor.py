@@ -16,6 +16,7 @@ from likewise.auditing.parts.map_folder import MapFolder
 from likewise.auditing.parts.parquet_table import ParquetTable
 from likewise.auditing.parts.preparation import Asked, Sizes, prepare_memory, prepare_parquet
 from likewise.auditing.parts.reduction import Reduction
+from likewise.auditing.parts.search_bar import Heard
 from likewise.auditing.search.choosing import read_searches
 from likewise.auditing.search.contract import Budget
 from likewise.core.errors import InputError
@@ -80,7 +81,7 @@ def audit(
     random_state: int = 0,
     engine: Engine | None = None,
     map_folder: str | Path | None = None,
-    progress: bool = False,
+    progress: bool | Heard = False,
 ) -> AuditResult:
     """Solve the auditor's problem (paper, equations 2–6) for any model.
 
@@ -118,7 +119,8 @@ def audit(
     edits : mapping, Edit, or sequence, optional
         More columns whose values twins exchange, in the language of `correspondence_study`:
         ``["race", Edit("relationship", ("Husband", "Wife"))]``. What the metric was told is sensitive, and whole
-        columns that it makes free, are exchanged anyway.
+        columns that it makes free, are exchanged anyway. An `Edit` with consequences (`likewise.twins`) adds the twins
+        that carry them to the candidates, at their fair distance.
     encoded : bool, optional
         Whether the rows of `X` are encoded. By default arrays are, and frames are not unless they declare it, as what
         ``domain.encode`` returns does; the names of columns say nothing.
@@ -136,8 +138,10 @@ def audit(
     map_folder : path, optional
         Of Parquet files: write the unfair map of everybody here, as a folder of Parquet files. The result itself
         holds the thousand most harmed people.
-    progress : bool, default=False
+    progress : bool or callable, default=False
         Show bars with the time left, on standard error: of each search, or of the parts while Parquet files stream.
+        For people in memory also a function ``hear(name, share)``: it is told the name of each search when it begins
+        (with None) and the share that is done, and raises KeyboardInterrupt to break the search off.
 
     Returns
     -------
@@ -183,7 +187,7 @@ def audit_asked(
     *,
     engine: Engine | None = None,
     map_folder: str | Path | None = None,
-    progress: bool = False,
+    progress: bool | Heard = False,
     sizes: Sizes | None = None,
 ) -> AuditResult:
     """Run an audit whose questions are sorted out; `audit` with the sizes of parts to choose.
@@ -211,7 +215,7 @@ def audit_asked(
     table = X if isinstance(X, ParquetTable) else ParquetTable.find(X, y)
     folder = None if map_folder is None else MapFolder(map_folder)
     with engine or LocalEngine() as runner:
-        if progress and runner.dashboard is not None:
+        if progress is True and runner.dashboard is not None:
             _say(f"Dashboard of {runner.describe()}: {runner.dashboard}")
         runner.check(table.paths)
         prepared = prepare_parquet(asked, table, runner, sizes)
@@ -219,7 +223,7 @@ def audit_asked(
         try:
             proved = prepared.proved()
             clock.lap("proof from a sample")
-            reduction = Reduction(runner, prepared.job, prepared.parts, progress)
+            reduction = Reduction(runner, prepared.job, prepared.parts, progress is True)
             answer = reduction.answer(questions, folder, clock).with_bounds(proved)
         finally:
             runner.forget(prepared.job.scratch)

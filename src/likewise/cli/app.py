@@ -34,6 +34,7 @@ VERBS = {
     "audit": ("likewise.cli.audit", "Audit a model for unequal treatment of comparable people."),
     "audit-scores": ("likewise.cli.audit_scores", "Audit recorded scores of edited texts, above the noise."),
     "audit-texts": ("likewise.cli.audit_texts", "Audit a scorer of texts by swapped names, above the noise."),
+    "serve": ("likewise.cli.serve", "Serve the page with the model behind it; audit tables in the browser."),
     "replay": ("likewise.cli.replay", "Repeat an audit from its evidence and compare the figures."),
     "verify": ("likewise.cli.verify", "Prove for which people a decision cannot depend on a column."),
     "train": ("likewise.cli.train", "Train a model that treats comparable people alike."),
@@ -80,6 +81,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code.
 
     Exit codes: 0 fine, 1 unfair at the asked level, 2 bad input, 3 a search did not converge, 130 Ctrl-C.
+
+    Examples
+    --------
+    >>> try:
+    ...     main(["datasets"])
+    ... except SystemExit as end:
+    ...     print(end.code)
+    adult      UCI Adult: 45,222 people, income above $50k (the paper's Appendix D.1)
+    german     UCI German credit: 1,000 people, good or bad credit
+    hiring     32,193 scores of one CV by eleven language models, for `likewise audit-scores`
+    sentiment  opinion words and names with GloVe vectors (Python: likewise.datasets.load_sentiment)
+    toy        the two groups of Figure 1 (Python: likewise.datasets.make_toy)
+    0
     """
     shown = ShownWarnings()
     warnings.showwarning = shown

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from likewise.fair_metrics import FairMetric
     from likewise.models.model_files import LoadedModel
     from likewise.report.provenance import Provenance
+    from likewise.tables import MemoryFile
 
-__all__ = ["REPEATED", "AuditChoices", "Audited", "Trusted", "command", "load", "run_audit"]
+__all__ = ["REPEATED", "AuditChoices", "Audited", "Trusted", "check_choices", "command", "load", "run_audit"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,9 @@ class AuditChoices:
     sample: int | None
     model_takes: str
     tolerance: float
+    twins: str | None = None
+    graph: Path | None = None
+    rules: str | None = None
 
 
 # Parameters that a repetition takes over. None of them lets a file run code or opens a connection.
@@ -70,7 +74,7 @@ REPEATED = tuple(field.name for field in fields(AuditChoices) if field.name != "
 @click.argument("table", type=click.Path(path_type=Path))
 @options(
     "target", "positive", "sensitive", "immutable", "edit", "eps", "delta", "confidence", "metric", "search",
-    "budget", "loss", "tolerance",
+    "budget", "loss", "tolerance", "twins", "graph", "rules",
 )  # fmt: skip
 @table_options
 @click.option(
@@ -116,7 +120,8 @@ def command(
     is read part by part, as is a folder or a quoted pattern of Parquet files: 'people/*.parquet'.
     """
     choices = AuditChoices(**given)
-    _check(choices, [html_file, None if json_file in (None, "-") else Path(str(json_file))], force)
+    check_choices(choices)
+    check_outputs([html_file, None if json_file in (None, "-") else Path(str(json_file))], force=force)
     check_engine(engine, scheduler, workers, map_folder)
     if explore and html_file is None:
         raise InputError("--explore is about the page. Name it: --html FILE.")
@@ -190,7 +195,7 @@ def load(model: str, trusted: Trusted, progress: Progress) -> LoadedModel:
 
 def run_audit(
     loaded: LoadedModel,
-    table: Path,
+    table: Path | MemoryFile,
     choices: AuditChoices,
     progress: Progress,
     engine: Engine | None = None,
@@ -209,7 +214,7 @@ def run_audit(
         if explore:
             check_explorable(case, people)
     with progress.stage("Auditing", spinner=False):
-        result = solve_case(case, progress=progress.shown, engine=engine, map_folder=map_folder)
+        result = solve_case(case, progress=progress.searches, engine=engine, map_folder=map_folder)
     with progress.stage("Evaluating"):
         evaluation, unknown = evaluate_case(
             case.matched,
@@ -230,7 +235,15 @@ def run_audit(
         progress.note(
             f"{apart:.1%} of the people are predicted more than {choices.tolerance:g} from a free twin."
         )
-    return Audited(result, {"evaluation": evaluation, "diagnoses": found}, case, people)
+    extras: dict[str, Any] = {"evaluation": evaluation, "diagnoses": found}
+    if choices.twins is not None:
+        from likewise.cli.twins_of_case import twins_of_case
+
+        with progress.stage("Comparing kinds of twins"):
+            extras["twins"], unknown = twins_of_case(case, people, choices)
+        for why in unknown:
+            progress.note(why)
+    return Audited(result, extras, case, people)
 
 
 def _leave_evidence(
@@ -258,7 +271,11 @@ def _leave_evidence(
 
 
 def make_case(
-    loaded: LoadedModel, table: Path, choices: AuditChoices, progress: Progress, engine: Engine | None
+    loaded: LoadedModel,
+    table: Path | MemoryFile,
+    choices: AuditChoices,
+    progress: Progress,
+    engine: Engine | None,
 ) -> tuple[Case, Any, Any]:
     """Bring a model and a table together.
 
@@ -352,9 +369,16 @@ def _asked(
     )
 
 
-def _check(choices: AuditChoices, outputs: Sequence[Path | None], force: bool) -> None:
+def check_choices(choices: AuditChoices) -> None:
+    """Raise where choices are missing or do not go together, before anything is read."""
     parse_budget(choices.eps)
     parse_edits(choices.edit)
+    if choices.twins is None and (choices.graph is not None or choices.rules is not None):
+        raise InputError(
+            "--graph and --rules say what follows from an attribute for --twins. Add --twins all."
+        )
+    if choices.twins is not None and not choices.sensitive:
+        raise InputError("--twins needs to know what twins differ in. Name it: --sensitive COLUMN.")
     if choices.metric is None and not choices.sensitive:
         raise InputError(
             "Who is comparable with whom? Name the columns that should not decide (--sensitive COLUMN), or pass a "
@@ -365,7 +389,6 @@ def _check(choices: AuditChoices, outputs: Sequence[Path | None], force: bool) -
         raise InputError(
             f"Column {both[0]!r} is both sensitive and immutable, so no twin could differ in it. Choose one."
         )
-    check_outputs(outputs, force=force)
 
 
 def _show(
@@ -393,7 +416,7 @@ def _show(
         report.write_json(result, json_file, overwrite=force, **extras)
     if quiet:
         return
-    report.print_audit(result, evaluation=extras["evaluation"])
+    report.print_audit(result, evaluation=extras["evaluation"], twins=extras.get("twins", ()))
     for path in (html_file, json_file):
         if path is not None:
             click.echo(f"Wrote {path}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from likewise.auditing import AuditResult
     from likewise.auditing.parts.engine import Engine
+    from likewise.auditing.parts.search_bar import Heard
     from likewise.domains import TabularDomain
     from likewise.evaluation import Evaluation
     from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
@@ -189,7 +190,11 @@ def fit_metric(
 
 
 def solve_case(
-    case: Case, *, progress: bool = False, engine: Engine | None = None, map_folder: Path | None = None
+    case: Case,
+    *,
+    progress: bool | Heard = False,
+    engine: Engine | None = None,
+    map_folder: Path | None = None,
 ) -> AuditResult:
     """Run the audit of a case."""
     from likewise.auditing import audit

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.options import EPS, example, options
-from likewise.cli.outputs import check_outputs
+from likewise.cli.outputs import can_write_pages, check_outputs
 from likewise.cli.repeating import repeated_command
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ __all__ = ["command"]
 
 STEPS, QUICK_STEPS, QUICK_PEOPLE = 2000, 300, 1500
 PRESET = "adult-best"
+PAGE = Path("likewise-demo.html")
 
 
 @click.command(
@@ -32,7 +33,7 @@ PRESET = "adult-best"
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    default=Path("likewise-demo.html"),
+    default=PAGE,
     show_default=True,
     help="Page to write; an existing one of this default name is replaced.",
 )
@@ -56,8 +57,9 @@ def command(
     the paper (sex, race and what predicts sex cost nothing), prints a table and writes a page.
     """
     # The demo may be run again and again; its own page is its to replace.
-    replaced = force or out == Path("likewise-demo.html")
-    check_outputs([out, None if json_file in (None, "-") else Path(str(json_file))], force=replaced)
+    replaced = force or out == PAGE
+    page = None if out == PAGE and not can_write_pages() else out
+    check_outputs([page, None if json_file in (None, "-") else Path(str(json_file))], force=replaced)
     from likewise.cli.compare import show_comparison
     from likewise.cli.stage_progress import Progress
     from likewise.datasets import load_adult
@@ -66,6 +68,10 @@ def command(
     from likewise.texts import Texts
 
     progress = Progress(quiet)
+    if page is None:
+        progress.note(
+            "there will be no page, for which jinja2 is needed. Run: pip install 'likewise[report]'"
+        )
     with progress.stage("Loading Adult"):
         data = load_adult()
     with progress.stage("Learning who is comparable"):
@@ -79,7 +85,7 @@ def command(
     show_comparison(
         Comparison.of(entries),
         json_file,
-        out,
+        page,
         quiet=quiet,
         force=replaced,
         title=Texts(language)("page.title.demo"),

@@ -41,6 +41,19 @@ _OPTIONS: dict[str, Callable[[Any], Any]] = {
         metavar="COLUMN:A=B",
         help="Twins that differ so: relationship:Husband=Wife. Repeatable.",
     ),
+    "twins": click.option(
+        "--twins",
+        type=click.Choice(["attribute", "consequences", "matched", "all"]),
+        help="Also ask what becomes of people when only the attribute changes, its consequences with it, or beside comparable people.",
+    ),
+    "graph": click.option(
+        "--graph", type=_FILE, metavar="FILE", help="DOT file: which columns follow from which, for --twins."
+    ),
+    "rules": click.option(
+        "--rules",
+        metavar="FILE",
+        help="TOML file of rules that twins keep to, or the word learned, for --twins.",
+    ),
     "eps": click.option(
         "--eps",
         default=f"{EPS}",

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from likewise.core.errors import InputError
+from likewise.core.extras import require
 
-__all__ = ["check_outputs"]
+__all__ = ["can_write_pages", "check_outputs"]
+
+
+def can_write_pages() -> bool:
+    """Whether what pages are made with is installed; it comes with the extra "report"."""
+    return importlib.util.find_spec("jinja2") is not None
 
 
 def check_outputs(
@@ -28,6 +35,8 @@ def check_outputs(
         For the message about the ending.
     """
     wanted = [path for path in paths if path is not None]
+    if any(path.suffix == ".html" for path in wanted):
+        require("jinja2", extra="report", why="Writing a page")
     for path in wanted:
         if not path.parent.is_dir():
             raise InputError(f"The folder {str(path.parent)!r} does not exist. Make it first.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from likewise.domains import TabularDomain
     from likewise.domains.column_plan import ColumnPlan
-    from likewise.tables import MissingCells
+    from likewise.tables import MemoryFile, MissingCells
 
 __all__ = ["People", "as_column_values", "chosen_by_class", "read_people"]
 
@@ -89,12 +89,12 @@ def chosen_by_class(labels: Any, share: float, seed: int) -> np.ndarray[Any, np.
     return chosen
 
 
-def read_people(path: Path, asked: Asked, *, keeps_missing: bool = False) -> People:
+def read_people(path: Path | MemoryFile, asked: Asked, *, keeps_missing: bool = False) -> People:
     """Read a table of people.
 
     Parameters
     ----------
-    path : Path
+    path : Path or MemoryFile
     asked : Asked
         What is asked of the table.
     keeps_missing : bool, default=False

@@ -15,7 +15,7 @@ from likewise.core.errors import InputError
 __all__ = ["arguments_of", "inputs_of", "recorded_options"]
 
 # Options that name files which the audit reads.
-_READ = ("metric", "columns")
+_READ = ("metric", "columns", "graph", "rules")
 
 
 def recorded_options(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,8 @@ _MOST_SHOWN = 20
     help="Where the model is now; needed for one that is package.module:attribute.",
 )
 @click.option("--table", type=click.Path(path_type=Path), help="Where the table is now.")
+@click.option("--metric", type=click.Path(path_type=Path), help="Where the file of the metric is now.")
+@click.option("--columns", type=click.Path(path_type=Path), help="Where the file of the columns is now.")
 @click.option(
     "--rtol",
     type=click.FloatRange(min=0),
@@ -53,6 +55,8 @@ def command(
     evidence: Path,
     model: str | None,
     table: Path | None,
+    metric: Path | None,
+    columns: Path | None,
     rtol: float,
     allow_pickle: bool,
     trust: bool,
@@ -62,7 +66,8 @@ def command(
     """Repeat an audit from EVIDENCE, the evidence.json that an audit with --evidence wrote, and compare.
 
     The files it read must be the same, byte for byte. Nothing but an audit with the recorded options is run, and no
-    option that lets a model file run code is taken from the evidence: such trust is yours to give, here again.
+    option that lets a model file run code is taken from the evidence: such trust is yours to give, here again. Files
+    outside the current folder are read only where you name them.
     """
     from likewise.cli.audit import Trusted, load, run_audit
     from likewise.cli.impact_of_case import impact_of_case
@@ -70,15 +75,16 @@ def command(
     from likewise.report.document import audit_document
     from likewise.report.evidence import compare_figures, figures_of, read_evidence
 
-    recorded = read_evidence(evidence)
-    source, people = _where(recorded, model, table)
+    moved = {"model": model, "table": table, "metric": metric, "columns": columns}
+    recorded = _found_again(read_evidence(evidence), moved)
+    source, people = (str(recorded.inputs[name]["path"]) for name in ("model", "table"))
     choices = _choices(recorded, source, people)
-    _check_unchanged(recorded, source, people)
+    _check_unchanged(recorded, source, Path(people))
     progress = Progress(quiet)
     for note in _notes(recorded):
         progress.note(note)
     loaded = load(source, Trusted(allow_pickle, trust, tuple(trust_type)), progress)
-    audited = run_audit(loaded, people, choices, progress)
+    audited = run_audit(loaded, Path(people), choices, progress)
     impact, _ = impact_of_case(audited.case, audited.people)
     document = audit_document(audited.result, evaluation=audited.extras["evaluation"])
     now = figures_of(document, impact)
@@ -89,32 +95,52 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _where(recorded: Evidence, model: str | None, table: Path | None) -> tuple[str, Path]:
-    """Where model and table are now."""
+def _found_again(recorded: Evidence, moved: Mapping[str, str | Path | None]) -> Evidence:
+    """The same evidence with every file where it is now; one outside the current folder must have been named."""
     if recorded.options is None or not {"model", "table"} <= set(recorded.inputs):
         raise InputError(
             "The evidence does not say how the audit was run, so it cannot be repeated. `likewise audit --evidence DIR` "
             "writes evidence that can."
         )
     known = recorded.inputs["model"]
-    if model is None and known["sha256"] is None:
+    if moved["model"] is None and known["sha256"] is None:
         raise InputError(
             f"The audited model was no file but {known['path']!r}, which is code. If you trust it, name it: "
             "--model package.module:attribute."
         )
-    return model or str(known["path"]), table or Path(str(recorded.inputs["table"]["path"]))
+    options, inputs = dict(recorded.options), dict(recorded.inputs)
+    for name in ("metric", "columns"):
+        if name in options and [inputs.get(name, {}).get("path")] != list(options[name]):
+            raise InputError(f"The evidence names different files for its {name}, so it is damaged.")
+    for name, place in moved.items():
+        if name in inputs and place is not None:
+            inputs[name] = {**inputs[name], "path": str(place)}
+            if name in options:
+                options[name] = [str(place)]
+        elif name in inputs and not _is_inside(str(inputs[name]["path"])):
+            raise InputError(
+                f"The evidence names a {name} outside the current folder, {inputs[name]['path']!r}. If that is the file you "
+                f"mean, name it: --{name} FILE."
+            )
+    return replace(recorded, options=options, inputs=inputs)
 
 
-def _choices(recorded: Evidence, model: str, table: Path) -> AuditChoices:
+def _is_inside(path: str) -> bool:
+    """Whether a path leads to the current folder or below, before any file is touched."""
+    place = Path(path)
+    return "\0" not in path and ".." not in place.parts and place.absolute().is_relative_to(Path.cwd())
+
+
+def _choices(recorded: Evidence, model: str, table: str) -> AuditChoices:
     """The recorded options, read as the command line reads them."""
     from likewise.cli import audit
     from likewise.cli.recorded_run import arguments_of
     from likewise.cli.table_options import TableChoices
 
-    assert recorded.options is not None  # _where has looked
+    assert recorded.options is not None  # _found_again has looked
     arguments = arguments_of(audit.command, recorded.options, audit.REPEATED)
     try:
-        with audit.command.make_context("audit", [*arguments, "--", model, str(table)]) as context:
+        with audit.command.make_context("audit", [*arguments, "--", model, table]) as context:
             given: Mapping[str, Any] = context.params
     except click.ClickException as error:
         raise InputError(
@@ -136,7 +162,7 @@ def _check_unchanged(recorded: Evidence, model: str, table: Path) -> None:
         if wanted is None:
             continue
         if found is None or found["sha256"] is None:
-            hint = f" Say where it is now: --{name}." if name in ("model", "table") else ""
+            hint = "" if name == "model description" else f" Say where it is now: --{name}."
             raise InputError(f"The {name} {path!r} is not there.{hint}")
         if found["sha256"] != wanted:
             raise InputError(

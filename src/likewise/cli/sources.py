@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from likewise.cli.people_of_table import People
     from likewise.domains import TabularDomain
     from likewise.domains.column_plan import ColumnPlan
-    from likewise.tables import MissingCells
+    from likewise.tables import MemoryFile, MissingCells
 
 __all__ = ["STREAM_ROWS", "Source", "open_people"]
 
@@ -103,12 +103,12 @@ class Source:
         return domain.widened(self.filled[[column.name for column in domain.columns_]])
 
 
-def open_people(path: Path, asked: Asked, engine: Engine | None = None) -> Source:
+def open_people(path: Path | MemoryFile, asked: Asked, engine: Engine | None = None) -> Source:
     """Read a table, or sample one that is too large.
 
     Parameters
     ----------
-    path : Path
+    path : Path or MemoryFile
         A table, a folder of Parquet files, or a pattern of their names.
     asked : Asked
     engine : Engine, optional
@@ -116,6 +116,8 @@ def open_people(path: Path, asked: Asked, engine: Engine | None = None) -> Sourc
     """
     from likewise.tables.read_table import table_rows
 
+    if not isinstance(path, Path):
+        return _in_memory(path, asked)
     several = path.is_dir() or (not path.exists() and glob.has_magic(str(path)))
     if several and asked.sample is not None:
         raise InputError("--sample takes one file. Pass one of the Parquet files.")
@@ -126,10 +128,14 @@ def open_people(path: Path, asked: Asked, engine: Engine | None = None) -> Sourc
         return _stream(pattern, asked, engine)
     if engine is not None:
         raise InputError(f"--engine and --map are for Parquet files. Save {path.name} as Parquet first.")
+    return _in_memory(path, asked)
+
+
+def _in_memory(path: Path | MemoryFile, asked: Asked) -> Source:
     people = read_people(path, asked, keeps_missing=True)
     assert people.labels is not None  # a target was named
     labels = binary_labels(people.labels, asked.positive)
-    if asked.sample is None and len(labels) > STREAM_ROWS:
+    if asked.sample is None and len(labels) > STREAM_ROWS and isinstance(path, Path):
         return _spilled(people, labels, asked)
     values = list(dict.fromkeys(labels.tolist()))
     return Source(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from likewise.auditing.parts.search_bar import Heard
 
 __all__ = ["Progress"]
 
@@ -32,6 +35,11 @@ class Progress:
         self._console = Console(stderr=True, highlight=False)
         self._quiet = quiet
         self.shown = self._console.is_terminal and not quiet
+
+    @property
+    def searches(self) -> bool | Heard:
+        """What `audit` is told about progress: whether its searches show bars of their own, or who hears of them."""
+        return self.shown
 
     @contextmanager
     def stage(self, title: str, *, spinner: bool = True) -> Iterator[None]:

@@ -15,31 +15,105 @@ __all__ = [
 
 
 class LikewiseError(Exception):
-    """Base of every error that the package raises on purpose."""
+    """Base of every error that the package raises on purpose.
+
+    Examples
+    --------
+    >>> import likewise as lw
+    >>> try:
+    ...     lw.mahalanobis([[-1.0]])
+    ... except lw.LikewiseError as error:
+    ...     print(type(error).__name__)
+    InputError
+    """
 
 
 class InputError(LikewiseError, ValueError):
-    """What the caller passed cannot be used; the message says what to do."""
+    """What the caller passed cannot be used; the message says what to do.
+
+    Examples
+    --------
+    >>> import likewise as lw
+    >>> try:
+    ...     lw.mahalanobis([[-1.0]])
+    ... except lw.InputError as error:
+    ...     print(error)
+    mahalanobis: 'sigma' must be positive semi-definite, got a matrix with eigenvalue -1. A covariance must be inverted first if its inverse is meant.
+    """
 
 
 class FormatError(InputError):
-    """A file is not what it claims to be, is damaged, or comes from a newer version."""
+    """A file is not what it claims to be, is damaged, or comes from a newer version.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import likewise as lw
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "metric.safetensors"
+    >>> _ = path.write_bytes(b"not what it claims to be")
+    >>> try:
+    ...     lw.FairMetric.load(path)
+    ... except lw.FormatError as error:
+    ...     print("no metric file")
+    no metric file
+    """
 
 
 class ModelError(LikewiseError, ValueError):
-    """A model answered with something that cannot be scored (wrong shape, not finite, no classes)."""
+    """A model answered with something that cannot be scored (wrong shape, not finite, no classes).
+
+    Examples
+    --------
+    >>> import likewise as lw
+    >>> try:
+    ...     lw.as_model(lambda rows: [float("nan")] * len(rows)).predict([[1.0], [2.0]])
+    ... except lw.ModelError as error:
+    ...     print(error)
+    CallableModel: the model's output is not finite for 2 of 2 rows, first at row 0: [nan]. Nothing can be said about such a model.
+    """
 
 
 class NotConvergedError(LikewiseError, RuntimeError):
-    """A search or a training ended without a trustworthy answer."""
+    """A search or a training ended without a trustworthy answer.
+
+    Examples
+    --------
+    >>> issubclass(NotConvergedError, LikewiseError), issubclass(NotConvergedError, RuntimeError)
+    (True, True)
+    """
 
 
 class UnfairError(LikewiseError):
-    """A model did not pass the audit at the asked level."""
+    """A model did not pass the audit at the asked level.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> try:
+    ...     result.raise_if_unfair(delta=0.1)
+    ... except lw.UnfairError as error:
+    ...     print("stop the build")
+    stop the build
+    """
 
 
 class MissingExtraError(LikewiseError, ImportError):
-    """An optional dependency is needed and absent; the message names the extra to install."""
+    """An optional dependency is needed and absent; the message names the extra to install.
+
+    Examples
+    --------
+    >>> from likewise.core.extras import require
+    >>> try:
+    ...     require("no_such_package", extra="report", why="A page")
+    ... except MissingExtraError as error:
+    ...     print(error)
+    A page needs 'no_such_package', which is not installed. Run: pip install 'likewise[report]'
+    """
 
 
 def bad_parameter(owner: str, name: str, *, allowed: str, got: object, remedy: str = "") -> InputError:

@@ -35,7 +35,13 @@ OWNER = "load_sentiment"
 
 
 class Coverage(NamedTuple):
-    """How many entries of a word list have a vector."""
+    """How many entries of a word list have a vector.
+
+    Examples
+    --------
+    >>> Coverage(found=48, total=50)
+    Coverage(found=48, total=50)
+    """
 
     found: int
     total: int

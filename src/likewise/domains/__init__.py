@@ -1,4 +1,11 @@
-"""Which rows can exist: tables of people, boxes, the range of the data, or anything at all."""
+"""Which rows can exist: tables of people, boxes, the range of the data, or anything at all.
+
+Examples
+--------
+>>> from likewise.domains import BoxDomain
+>>> BoxDomain(lower=[0.0], upper=1.0).project([[3.0]])
+array([[1.]])
+"""
 
 from likewise.domains.boxes import BoxDomain, DataRangeDomain, Unbounded
 from likewise.domains.column import Column

@@ -23,6 +23,18 @@ class Domain(ABC):
     ----------
     n_features : int or None
         Width d of an encoded row; None where any width will do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Ball(Domain):
+    ...     n_features = 2
+    ...     def project(self, X, origin=None):
+    ...         return X / np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
+    ...     def bounds(self):
+    ...         return -np.ones(2), np.ones(2)
+    >>> Ball().contains(np.array([[0.6, 0.8], [1.0, 1.0]]))
+    array([ True, False])
     """
 
     @property

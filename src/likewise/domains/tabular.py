@@ -50,7 +50,7 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         categorical; None stands for just what the frame shows.
     scales : dict of str to str, optional
         Scales of numbers where a difference of so many units does not mean the same everywhere, as with amounts that
-        most people do not have and a few have much of: ``"signed log"``, sign(v) · log(1 + |v| / unit) with a unit of 1
+        most people do not have and a few have much of: ``"signed log"``, ``sign(v) · log(1 + |v| / unit)`` with a unit of 1
         for whole numbers and else the power of ten below the small amounts; ``"rank"``, the share of people below;
         ``"value or not"``, 0 at the commonest value and 1 at the least amount beside it, then logarithms of the amount
         in standard deviations; ``"linear"``, the default. They come before the standardisation. The ``curve`` of another

@@ -1,4 +1,12 @@
-"""Scikit-learn classifiers: the paper's methods, one thin class each, all on the same training loop."""
+"""Scikit-learn classifiers: the paper's methods, one thin class each, all on the same training loop.
+
+Examples
+--------
+>>> from likewise.estimators import MLPBaselineClassifier
+>>> X = [[-2.0], [-1.0], [1.0], [2.0]]
+>>> MLPBaselineClassifier(n_steps=50, random_state=0).fit(X, [0, 0, 1, 1]).predict(X)
+array([0, 0, 1, 1])
+"""
 
 from __future__ import annotations
 

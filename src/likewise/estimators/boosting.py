@@ -26,7 +26,8 @@ from likewise.estimators.boosting_people import (
 )
 from likewise.estimators.network_rows import read_labels
 from likewise.evaluation.edits import Edits
-from likewise.evaluation.twins import twin_factors
+from likewise.evaluation.twin_makers import TwinMaker, ready_maker
+from likewise.evaluation.twins import TwinFactor, twin_factors
 from likewise.preprocessing.transformer_rows import table_or_array
 from likewise.training.boosting_rounds import BoostingPeople, RobustGoal, boost
 from likewise.training.soft_group_gap import GroupCells
@@ -57,7 +58,8 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         columns (``sex_Male``). In `predict` they may be absent.
     edits : mapping, Edit or sequence, optional
         Further values that shall make no difference, as in `correspondence_study`, such as
-        ``Edit("relationship", ("Husband", "Wife"))``.
+        ``Edit("relationship", ("Husband", "Wife"))``. An `Edit` with consequences, or another `TwinMaker`, stands
+        alone: before any tree sees people, everybody becomes the row that they and all their twins end in.
     metric : FairMetric, learner or list of them, optional
         Who is comparable, for ``eps > 0``; by default `AttributeSubspace` of the sensitive features, learned here.
     eps : float >= 0, default=0.0
@@ -120,7 +122,7 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         self,
         sensitive_features: Any = None,
         *,
-        edits: Edits | None = None,
+        edits: Edits | TwinMaker | None = None,
         metric: Any = None,
         eps: float = 0.0,
         group_penalty: float = 0.0,
@@ -189,14 +191,17 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         random = numpy_generator(self.random_state)
         seed = int(random.integers(2**31))
         sensitive = sensitive_columns(self.sensitive_features, rows.frame, owner=owner)
-        factors = () if self.edits is None else twin_factors(None, self.edits, rows.frame, owner=owner)
+        maker = ready_maker(self.edits, rows.frame, owner=owner)
+        factors: tuple[TwinFactor, ...] = ()
+        if self.edits is not None and maker is None:
+            factors = twin_factors(None, self.edits, rows.frame, owner=owner)
         left_out = [column for columns in sensitive.values() for column in columns]
         both = sorted({c for factor in factors for c in factor.columns} & set(left_out))
         if both:
             raise InputError(
                 f"{owner}: column {both[0]!r} is sensitive and in 'edits'. Leave it out of 'edits': no tree sees it."
             )
-        self.columns_ = TreeColumns.of(rows.frame, left_out, factors, owner=owner)
+        self.columns_ = TreeColumns.of(rows.frame, left_out, factors, owner=owner, maker=maker)
         self._left_out = tuple(left_out)
         matrix = self.columns_.matrix(rows.frame, owner=owner)
         places = self._places(rows, list(sensitive), owner)
@@ -397,6 +402,11 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         from likewise.estimators.boosting_files import save_boosting
 
         check_is_fitted(self)
+        if self.columns_.maker is not None:
+            raise InputError(
+                f"{type(self).__name__}: cannot save trees over twins with consequences: what makes the twins is "
+                "learned. Keep the people and the Consequences, and fit again where it is used."
+            )
         save_boosting(self, path)
 
     @classmethod

@@ -11,7 +11,9 @@ import pandas as pd
 
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError, bad_parameter
+from likewise.evaluation.twin_makers import TwinMaker
 from likewise.evaluation.twins import TwinFactor, canonical_rows
+from likewise.twins.orbits import circle_rows
 
 __all__ = ["TreeColumns", "monotone_directions", "sensitive_columns"]
 
@@ -31,6 +33,8 @@ class TreeColumns:
         For each of them the categories, or None for numbers.
     factors : tuple of TwinFactor
         Values that are made one first.
+    maker : TwinMaker, optional
+        Fitted; everybody is shown as the row that they and all their twins by it end in.
 
     Examples
     --------
@@ -44,10 +48,17 @@ class TreeColumns:
     names: tuple[str, ...]
     categories: tuple[tuple[Any, ...] | None, ...]
     factors: tuple[TwinFactor, ...]
+    maker: TwinMaker | None = None
 
     @classmethod
     def of(
-        cls, frame: pd.DataFrame, left_out: Sequence[str], factors: Sequence[TwinFactor], *, owner: str
+        cls,
+        frame: pd.DataFrame,
+        left_out: Sequence[str],
+        factors: Sequence[TwinFactor],
+        *,
+        owner: str,
+        maker: TwinMaker | None = None,
     ) -> TreeColumns:
         """Learn the columns of a table.
 
@@ -59,12 +70,13 @@ class TreeColumns:
         factors : sequence of TwinFactor
             Values that make no difference.
         owner : str
+        maker : TwinMaker, optional
         """
         names = tuple(str(name) for name in frame.columns if name not in set(left_out))
         if not names:
             raise InputError(f"{owner}: no column is left to decide by: all of them are sensitive.")
-        merged = canonical_rows(frame, factors, owner=owner)
-        return cls(names, tuple(_categories(merged[name], owner) for name in names), tuple(factors))
+        merged = _merged(frame, factors, maker, owner)
+        return cls(names, tuple(_categories(merged[name], owner) for name in names), tuple(factors), maker)
 
     @property
     def categorical(self) -> tuple[bool, ...]:
@@ -73,11 +85,20 @@ class TreeColumns:
 
     def matrix(self, frame: pd.DataFrame, *, owner: str) -> FloatArray:
         """Return the numbers of a table with the same columns, (n, d); categories never seen count as missing."""
-        merged = canonical_rows(frame, self.factors, owner=owner)
+        merged = _merged(frame, self.factors, self.maker, owner)
         matrix = np.empty((len(frame), len(self.names)))
         for i, (name, values) in enumerate(zip(self.names, self.categories, strict=True)):
             matrix[:, i] = _numbers(merged[name], owner) if values is None else _codes(merged[name], values)
         return matrix
+
+
+def _merged(
+    frame: pd.DataFrame, factors: Sequence[TwinFactor], maker: TwinMaker | None, owner: str
+) -> pd.DataFrame:
+    """Everybody as the row that stands for all their twins."""
+    if maker is None:
+        return canonical_rows(frame, factors, owner=owner)
+    return circle_rows(maker, frame)
 
 
 def sensitive_columns(sensitive: Any, frame: pd.DataFrame, *, owner: str) -> dict[str, tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ import torch
 from likewise.estimators.row_weights import classes_alike
 from likewise.training.batch import Batch
 
-__all__ = ["HeldOut", "hold_out"]
+__all__ = ["HeldOut", "hold_out", "other_folds"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,42 @@ def hold_out(batch: Batch, share: float, rng: np.random.Generator, *, alike: boo
         own = np.flatnonzero(codes == code)
         count = min(max(1, round(share * len(own))), len(own) - 1)
         held += rng.permutation(own)[:count].tolist()
-    out = np.zeros(len(codes), dtype=bool)
+    return _apart(batch, np.asarray(held, dtype=np.intp), alike)
+
+
+def other_folds(
+    batch: Batch, first: HeldOut, rng: np.random.Generator, *, alike: bool
+) -> tuple[HeldOut, ...]:
+    """Hold out those trained on so far, part by part of about the same size, class by class.
+
+    Parameters
+    ----------
+    batch : Batch
+        Everybody.
+    first : HeldOut
+        The part that was held out before.
+    rng : numpy Generator
+    alike : bool
+        As in `hold_out`.
+
+    Examples
+    --------
+    >>> batch = Batch(torch.zeros(10, 1), torch.tensor([0] * 8 + [1] * 2))
+    >>> first = hold_out(batch, 0.25, np.random.default_rng(0), alike=False)
+    >>> [fold.people.y.tolist() for fold in other_folds(batch, first, np.random.default_rng(0), alike=False)]
+    [[0, 0, 0, 1], [0, 0, 0]]
+    """
+    codes, rest = batch.y.numpy(), first.rows.numpy()
+    count = max(2, round(len(rest) / max(len(first.people), 1)))
+    place = np.zeros(len(rest), dtype=np.intp)
+    for code in np.unique(codes[rest]):
+        own = rng.permutation(np.flatnonzero(codes[rest] == code))
+        place[own] = np.arange(len(own)) % count
+    return tuple(_apart(batch, rest[place == fold], alike) for fold in range(count))
+
+
+def _apart(batch: Batch, held: np.ndarray[Any, np.dtype[np.intp]], alike: bool) -> HeldOut:
+    out = np.zeros(len(batch), dtype=bool)
     out[held] = True
     people = batch.take(torch.as_tensor(np.flatnonzero(out)))
     if alike:

@@ -21,6 +21,7 @@ from likewise.core.errors import bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.core.subspace import Subspace
 from likewise.domains import TabularDomain
+from likewise.estimators.at_chance import ENOUGH_STEPS, at_chance
 from likewise.estimators.fields_as_parameters import parameters_from_fields
 from likewise.estimators.held_out import HeldOut, hold_out
 from likewise.estimators.network_rows import TrainingRows, read_labels, read_rows, warn_unscaled
@@ -151,9 +152,14 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         """Return the encoder that the parameters name, if any."""
         return self.domain
 
-    def _look_back(self, batch: Batch, held_out: HeldOut | None) -> tuple[Finding, ...]:
-        """Return what else to say about the trained network, seen on the people held out."""
-        return ()
+    def _look_back(
+        self, batch: Batch, held_out: HeldOut | None, result: TrainingResult
+    ) -> tuple[Finding, ...]:
+        """Return what else to say about the trained network, seen on the people held out or else on all."""
+        if result.steps < ENOUGH_STEPS or any(one.code == "loss_flat" for one in result.findings):
+            return ()
+        people = batch if held_out is None else held_out.people
+        return at_chance(self.module_, people, seen=held_out is None, owner=type(self).__name__)
 
     # ---- fit ------------------------------------------------------------------------------------------
 
@@ -192,25 +198,32 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         self._finish(result)
         if result.status in ("finished", "stopped_early"):
             # What it says comes after what the last training said, which may be another than this one.
-            more = self._look_back(part, held_out)
+            more = self._look_back(batch, held_out, result)
             self.findings_ += more
         if current_ranks().first:
             warn_about(self.findings_, stacklevel=4)
         return self
 
     def _train(
-        self, part: Batch, held_out: HeldOut | None, *, checkpoint: Any = None, resume: bool = False
+        self,
+        part: Batch,
+        held_out: HeldOut | None,
+        *,
+        network: torch.nn.Module | None = None,
+        steps: int | None = None,
+        checkpoint: Any = None,
+        resume: bool = False,
     ) -> TrainingResult:
-        """Train the network by the objective, from the weights that it has."""
+        """Train the network, or another one, by the objective, from the weights that it has."""
         return train(
-            behind_projection(self.network_, self.removed_),
+            behind_projection(self.network_ if network is None else network, self.removed_),
             part,
             self.objective_,
-            steps=self.n_steps_,
+            steps=self.n_steps_ if steps is None else steps,
             sampling=self._drawing(part),
             validation=None if held_out is None else held_out.people,
             validate_every=self._validate_every(),
-            patience=self.patience_,
+            patience=None if held_out is None else self.patience_,
             checkpoint=checkpoint,
             resume=resume,
             warn=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import field
 from typing import Any, Literal, Self
 
@@ -10,7 +11,7 @@ import numpy as np
 from likewise.core.arrays import to_numpy
 from likewise.core.subspace import Subspace
 from likewise.domains import Domain, TabularDomain
-from likewise.estimators.beside_baseline import BesideBaseline, look_at, sayings
+from likewise.estimators.beside_baseline import Decisions, look_at, sayings
 from likewise.estimators.blindness import (
     BlindTo,
     blind_directions,
@@ -18,7 +19,8 @@ from likewise.estimators.blindness import (
     sensitive_coordinates,
 )
 from likewise.estimators.fields_as_parameters import parameters_from_fields
-from likewise.estimators.held_out import HeldOut
+from likewise.estimators.held_out import HeldOut, other_folds
+from likewise.estimators.held_out_gap import held_out_gap
 from likewise.estimators.metrics import (
     metric_encoder,
     metric_of_model,
@@ -29,8 +31,17 @@ from likewise.estimators.metrics import (
 )
 from likewise.estimators.network_classifier import NetworkClassifier
 from likewise.estimators.network_rows import TrainingRows
-from likewise.estimators.networks import behind_projection
-from likewise.estimators.table_settings import TOLERATED, Auto, auto_eps, auto_search, smaller_eps
+from likewise.estimators.networks import behind_projection, folded
+from likewise.estimators.table_settings import (
+    Auto,
+    Plan,
+    auto_eps,
+    auto_search,
+    eps_ladder,
+    few_people,
+    median_plan,
+    too_costly,
+)
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.swallowed import MOST, share_swallowed
 from likewise.training.batch import Batch
@@ -57,9 +68,12 @@ class RobustClassifier(NetworkClassifier):
         `sensitive_features` given to `fit`.
     eps : float or "auto", default="auto"
         The budget ε of mean squared fair distance, in the units of `likewise.audit`. A larger one gives a fairer and
-        less accurate model; 0 allows only moves that cost nothing. "auto" is 1/10,000 of the mean squared
-        fair distance between two people of the table, a tenth of that where it costs more than .02 of balanced
-        accuracy on people held out, and 0 where that still does. It counts only where the search has a full phase.
+        less accurate model; 0 allows only moves that cost nothing. "auto" goes up from 0
+        over 1/100,000, 1/10,000 and 1/1,000 of the mean squared fair distance between two people of the table (for
+        fewer than 2,000 people 1/10,000 alone), and stops before what brings balanced accuracy on people held out
+        more than .01 below a plain network's, and further below than 0 did, and before 1/1,000 where these people are
+        too few to be sure of that; where nobody is held out or there is
+        no `baseline`, it is 1/10,000. It counts only where the search has a full phase.
     blind_to : {"auto", "subspace", "columns"} or None, default="auto"
         What the network does not see at all, exactly and by construction, also in every file it is written to.
         "columns": the sensitive columns, so that they never change a decision. "subspace": everything that costs
@@ -80,7 +94,8 @@ class RobustClassifier(NetworkClassifier):
         Further directions that the network shall not see at all: they are projected off the rows first, and the
         search is left with the rest of the metric's subspace.
     baseline : bool, default=True
-        Where people are held out, train a plain network beside and warn where the method did not help.
+        Where people are held out, train a plain network beside and warn where the method did not help, or where
+        they are too few to tell.
     n_steps : int or "auto", default="auto"
         Updates of the weights, at most; "auto" is 400.
     batch_size : int or "auto", default="auto"
@@ -89,7 +104,9 @@ class RobustClassifier(NetworkClassifier):
         Learning rate.
     validation : float or "auto", default="auto"
         Share of the rows to hold out: the weights with the lowest robust loss on them are kept, where classes
-        count as `sampling` says. "auto" is a fifth, at most 2,000 people, and none of fewer than 100.
+        count as `sampling` says. "auto" is a fifth, at most 2,000 people, and none of fewer than 100. Of fewer than
+        2,000 people each fifth is held out in turn for the comparison with the `baseline`, and the network is then
+        trained on all of them, for as many steps as did well.
     patience : int or "auto", default="auto"
         Stop after so many validations without a better one; "auto" is 4, one every 25 steps.
 
@@ -104,8 +121,8 @@ class RobustClassifier(NetworkClassifier):
     eps_, search_, blind_to_
         What the parameters of these names were, or what the table made of "auto".
     beside_baseline_ : BesideBaseline
-        Balanced accuracy, flips of twins and robust loss of this network and of a plain one; only where people
-        were held out.
+        Balanced accuracy, flips of twins, robust loss and gap of this network and of a plain one, on people that
+        networks trained in this way did not see; only where people were held out.
     """
 
     metric: Any = field(default=None, kw_only=False)
@@ -146,7 +163,12 @@ class RobustClassifier(NetworkClassifier):
         # Where a network that sees everything may be moved: for the comparison with a plain one.
         self._everywhere = search_region(self.search_domain, self.metric_, rows, owner=owner)
         self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if self.eps == "auto" else self.eps
-        self._first_eps = self.eps_
+        self._usual_eps = self.eps_
+        self._ladder: tuple[float, ...] = ()
+        if self.eps == "auto" and self.baseline and self.validation_ is not None:
+            # From no budget upwards, as long as the people held out do not show that it costs.
+            self._ladder = eps_ladder(self._usual_eps, len(rows.x))
+            self.eps_ = 0.0
         self.search_ = auto_search(searched, self.search_domain_) if self.search == "auto" else self.search
 
     def _objective(self) -> Objective:
@@ -176,33 +198,98 @@ class RobustClassifier(NetworkClassifier):
             self.findings_ = tuple(one for one in self.findings_ if one.code != "search_found_nothing")
         return self
 
-    def _look_back(self, batch: Batch, held_out: HeldOut | None) -> tuple[Finding, ...]:
+    def _look_back(
+        self, batch: Batch, held_out: HeldOut | None, result: TrainingResult
+    ) -> tuple[Finding, ...]:
         owner = type(self).__name__
         found = () if self._swallowed <= MOST else (_swallows(self._swallowed, self.metric_, owner),)
         if held_out is None or not self.baseline:
-            return found
-        plain = self._plain_network(batch, held_out)
-        self.beside_baseline_ = self._seen_beside(plain, held_out)
-        while self.eps == "auto" and self.eps_ > 0 and self.beside_baseline_.lost > TOLERATED:
-            self.eps_ = smaller_eps(self.eps_, self._first_eps)
-            # From the weights that the larger budget gave: most of the way is the same.
-            self.objective_ = self._objective()
-            again = self._train(batch, held_out)
-            self._finish(again)
+            return found + super()._look_back(batch, held_out, result)
+        plain = self._plain_network(batch.take(held_out.rows), held_out)
+        plan = self._climb(batch.take(held_out.rows), held_out, plain, result)
+        nets = (self.module_, plain)
+        decisions = Decisions.of(*nets, held_out.people)
+        losses, gaps = self._measured(plain, held_out.people)
+        if self.validation == "auto" and self.checkpoint is None and few_people(len(batch)):
+            decisions, plan = self._cross_fit(batch, held_out, decisions, plan)
+            self._fit_by(plan, batch)
+        seen = look_at(nets, held_out.people, decisions, self._sensitive, losses=losses, gaps=gaps)
+        self.beside_baseline_ = seen
+        return found + sayings(seen, owner=owner)
+
+    def _climb(self, part: Batch, held_out: HeldOut, plain: Any, result: TrainingResult) -> Plan:
+        """Raise the budget as long as it costs no accuracy; return the budgets and the steps that led there."""
+        plan, people = [(float(self.eps_), result.best_step)], held_out.people
+        without = Decisions.of(self.module_, plain, people).lost
+        for eps in self._ladder:
+            # From the weights that the smaller budget gave: most of the way is the same.
+            network, before = copy.deepcopy(self.network_), self.eps_
+            tried = self._train_at(eps, network, part, held_out, steps=self._more_steps())
+            seen = Decisions.of(folded(network, self.removed_).eval(), plain, people)
+            refused = tried.status not in ("finished", "stopped_early") or too_costly(seen.lost, without)
+            # More than the usual budget is only for tables that show that they can bear it.
+            if refused or (eps > self._usual_eps and seen.doubtful):
+                self.objective_ = self._at(before)
+                break
+            self.network_ = network
+            self._finish(tried)
             # It began where the training before had ended, so its loss had no way to fall.
             self.findings_ = tuple(one for one in self.findings_ if one.code != "loss_flat")
-            if again.status not in ("finished", "stopped_early"):
-                return found
-            self.beside_baseline_ = self._seen_beside(plain, held_out)
-        return found + sayings(self.beside_baseline_, owner=owner)
+            plan.append((eps, tried.best_step))
+        return tuple(plan)
 
-    def _seen_beside(self, plain: Any, held_out: HeldOut) -> BesideBaseline:
-        """The network beside a plain one, by the loss of one that sees everything and is moved everywhere."""
+    def _cross_fit(
+        self, batch: Batch, held_out: HeldOut, decisions: Decisions, plan: Plan
+    ) -> tuple[Decisions, Plan]:
+        """Train by the plan on all people but another part of them, part by part: everybody is held out once."""
+        seen, plans = [decisions], [plan]
+        for fold in other_folds(batch, held_out, self._random, alike=self.sampling == "balanced"):
+            part, network, steps = batch.take(fold.rows), self._new_network(), []
+            for place, (eps, _) in enumerate(plan):
+                most = self._more_steps() if place else None
+                steps.append((eps, self._train_at(eps, network, part, fold, steps=most).best_step))
+            plans.append(tuple(steps))
+            plain = self._plain_network(part, fold)
+            seen.append(Decisions.of(folded(network, self.removed_).eval(), plain, fold.people))
+        return Decisions.joined(seen), median_plan(plans)
+
+    def _fit_by(self, plan: Plan, batch: Batch) -> None:
+        """Train anew on everybody, for as many steps as did well on people held out."""
+        network = self._new_network()
+        for eps, steps in plan:
+            result = self._train_at(eps, network, batch, None, steps=steps)
+            if result.status != "finished":
+                return
+        self.network_ = network
+        self._finish(result)
+        if len(plan) > 1:
+            self.findings_ = tuple(one for one in self.findings_ if one.code != "loss_flat")
+
+    def _train_at(
+        self, eps: float, network: Any, part: Batch, held_out: HeldOut | None, *, steps: int | None
+    ) -> TrainingResult:
+        self.objective_ = self._at(eps)
+        return self._train(part, held_out, network=network, steps=steps)
+
+    def _at(self, eps: float) -> Objective:
+        """The objective with another budget."""
+        self.eps_ = eps
+        return self._objective()
+
+    def _more_steps(self) -> int:
+        """Steps at most for a budget that is raised a little."""
+        return max(1, int(self.n_steps_) // 4)
+
+    def _measured(self, plain: Any, people: Batch) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Robust losses and gaps of both networks; of those that see everything and are moved everywhere."""
         objective = self._objective_of(self.metric_, self._everywhere)
         assert self._state is not None
-        nets = (behind_projection(self.network_, self.removed_), plain)
-        losses = [objective.robust_loss(net, held_out.people, self._state) for net in nets]
-        return look_at(self.module_, plain, held_out.people, self._sensitive, (losses[0], losses[1]))
+        seeing = behind_projection(self.network_, self.removed_)
+        loss, other = (objective.robust_loss(net, people, self._state) for net in (seeing, plain))
+        gap, wider = (
+            held_out_gap(net, people, self._sensitive, self.metric_) for net in (self.module_, plain)
+        )
+        return (loss, other), (gap, wider)
 
     def _plain_network(self, batch: Batch, held_out: HeldOut) -> Any:
         """A network of the same build that sees everything, trained for accuracy alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -13,18 +14,24 @@ from likewise.domains import DataRangeDomain, Domain
 from likewise.fair_metrics import FairMetric
 
 __all__ = [
-    "TOLERATED",
     "VALIDATE_EVERY",
     "Auto",
+    "Plan",
     "Schedule",
     "auto_eps",
     "auto_schedule",
     "auto_search",
+    "eps_ladder",
+    "few_people",
     "held_out_people",
-    "smaller_eps",
+    "median_plan",
+    "too_costly",
 ]
 
 Auto: TypeAlias = Literal["auto"]
+
+# Budgets ε one after the other, and how many steps were made with each.
+Plan: TypeAlias = tuple[tuple[float, int], ...]
 
 # Fewer people than this are all needed to learn from.
 _TOO_FEW_TO_HOLD_OUT = 100
@@ -32,10 +39,14 @@ _HELD_OUT_SHARE = 0.2
 # A loss is known to a percent or two by so many people; more would only cost time.
 _HELD_OUT_MOST = 2000
 _SMALLEST_BATCH, _LARGEST_BATCH = 64, 512
-# Of the mean squared fair distance between two people.
+# Of the mean squared fair distance between two people: what "auto" is where nothing can be compared.
 _EPS_SHARE = 1e-4
-# Balanced accuracy that a budget may cost on people held out.
-TOLERATED = 0.02
+# In units of that one, the budgets that are tried after none, the smallest first.
+_RUNGS = (0.1, 1.0, 10.0)
+# A fifth of fewer people does not show what a budget costs, nor when to stop.
+_FEW = 2000
+# Balanced accuracy that fairness may cost on people held out; and a budget, where being blind costs more already.
+_TOLERATED, _AND_MORE = 0.01, 0.0025
 _SUBSPACE_STEPS, _FULL_STEPS = 5, 3
 # Steps between two looks at the people held out.
 VALIDATE_EVERY = 25
@@ -127,15 +138,64 @@ def auto_eps(metric: FairMetric, x: FloatArray, weights: FloatArray | None = Non
     return _EPS_SHARE * 2.0 * float(spread)
 
 
-def smaller_eps(eps: float, first: float) -> float:
-    """Return the budget to try after one that cost too much accuracy: a tenth of the first, then none.
+def eps_ladder(eps: float, n: int) -> tuple[float, ...]:
+    """Return the budgets to try one after the other from below, as long as they cost no accuracy.
+
+    Parameters
+    ----------
+    eps : float
+        What `auto_eps` says.
+    n : int
+        People of the table; a part of few does not show what a budget costs, so only this one is tried.
 
     Examples
     --------
-    >>> smaller_eps(0.5, 0.5), smaller_eps(0.05, 0.5)
-    (0.05, 0.0)
+    >>> eps_ladder(0.5, 5000), eps_ladder(0.5, 800)
+    ((0.05, 0.5, 5.0), (0.5,))
     """
-    return first / 10.0 if eps >= first else 0.0
+    return (eps,) if few_people(n) else tuple(eps * rung for rung in _RUNGS)
+
+
+def few_people(n: int) -> bool:
+    """Whether one part of a table is too few people to judge a network by.
+
+    Examples
+    --------
+    >>> few_people(800), few_people(5000)
+    (True, False)
+    """
+    return n < _FEW
+
+
+def median_plan(plans: Sequence[Plan]) -> Plan:
+    """Return the plan of the same budgets with the median of the steps, from plans for several parts of a table.
+
+    Examples
+    --------
+    >>> median_plan([((0.0, 100), (0.5, 25)), ((0.0, 150), (0.5, 50)), ((0.0, 125), (0.5, 100))])
+    ((0.0, 125), (0.5, 50))
+    """
+    return tuple(
+        (stages[0][0], round(float(np.median([n for _, n in stages])))) for stages in zip(*plans, strict=True)
+    )
+
+
+def too_costly(lost: float, without: float) -> bool:
+    """Whether a budget costs too much balanced accuracy.
+
+    Parameters
+    ----------
+    lost : float
+        What the network lost against a plain one, on people held out.
+    without : float
+        What it had lost without a budget.
+
+    Examples
+    --------
+    >>> too_costly(0.008, 0.0), too_costly(0.018, 0.017), too_costly(0.018, 0.0)
+    (False, False, True)
+    """
+    return lost > max(_TOLERATED, without + _AND_MORE)
 
 
 def auto_search(metric: FairMetric, domain: Domain | None) -> GradientSearch:

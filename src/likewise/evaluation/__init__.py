@@ -1,4 +1,11 @@
-"""What predictions alone can tell: accuracy, correspondence studies, group and sentiment gaps, intervals."""
+"""What predictions alone can tell: accuracy, correspondence studies, group and sentiment gaps, intervals.
+
+Examples
+--------
+>>> from likewise.evaluation import balanced_accuracy
+>>> balanced_accuracy([0, 0, 0, 1], [0, 0, 0, 0])
+0.5
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import to_same_library
 from likewise.core.randomness import RandomState
 from likewise.core.text import text_table
 from likewise.evaluation.decisions import check_model, decide
@@ -19,6 +20,7 @@ from likewise.evaluation.edits import Edit, Edits, cells_of, resolve_edits
 from likewise.evaluation.measures import Interval, Measure
 from likewise.evaluation.proportions import proportion_interval
 from likewise.evaluation.table_cells import AttributeColumn, Table
+from likewise.evaluation.twin_makers import TwinMaker, made_twins, maker_of
 
 __all__ = [
     "CorrespondenceStudy",
@@ -131,7 +133,7 @@ class CorrespondenceStudy:
 def correspondence_study(
     model: Any,
     frame: Any,
-    edits: Edits,
+    edits: Edits | TwinMaker,
     *,
     encode: Callable[[Any], Any] | None = None,
     only: bool = False,
@@ -155,6 +157,9 @@ def correspondence_study(
         - ``[{"relationship": "Wife", "sex": "Female"}, {"relationship": "Husband", "sex": "Male"}]``: columns
           that change together, one dict per twin; ``{}`` is the person as they are.
         - a list of `Edit` and of such lists: all combinations of the parts.
+        - an `Edit` with consequences, or another `TwinMaker` of `likewise.twins`: everybody's twins as it makes
+          them, learned from these people unless it is fitted. A twin that it calls unusable counts as decided
+          like the person.
     encode : callable, optional
         Applied to every table of twins before the model sees it, such as ``domain.encode``.
     only : bool, default=False
@@ -184,8 +189,11 @@ def correspondence_study(
     owner = "correspondence_study"
     check_model(model, owner=owner)
     _check_options(owner, encode, tolerance, chunk_size)
+    maker = maker_of(edits, owner=owner)
+    if maker is not None:
+        return _study_of_made(model, frame, maker, encode, int(chunk_size), tolerance)
     table = Table.of(frame, owner=owner)
-    variants, attributes = resolve_edits(edits, table, owner=owner, allow_new=allow_new)
+    variants, attributes = resolve_edits(edits, table, owner=owner, allow_new=allow_new)  # type: ignore[arg-type]
     positions = _people(variants, attributes, table.n_rows, only, owner)
     chosen = table if len(positions) == table.n_rows else table.take(positions)
     # Entries are cut from the whole table: a value may occur outside the rows chosen.
@@ -206,6 +214,36 @@ def correspondence_study(
         positions=positions,
         variants=tuple(variants),
         frame=chosen.take(np.flatnonzero(flipped)).beside(beside),
+    )
+
+
+def _study_of_made(
+    model: Any,
+    frame: Any,
+    maker: TwinMaker,
+    encode: Callable[[Any], Any] | None,
+    chunk_size: int,
+    tolerance: float | None,
+) -> CorrespondenceStudy:
+    """The study of twins that a maker made; the model gets them in the library that the people came in."""
+    table = Table.of(frame, owner="correspondence_study")
+    made = made_twins(maker, frame)
+    decided = [
+        _decide_in_chunks(
+            model, Table(to_same_library(rows, frame)), {}, encode, chunk_size, tolerance is not None
+        )
+        for rows in made.tables
+    ]
+    names = [_label(dict(variant)) for variant in made.variants]
+    decisions = pd.DataFrame(dict(zip(names, decided, strict=True)), index=table.index)
+    flipped = _flipped(decided, tolerance)
+    beside = decisions.loc[flipped].rename(columns=lambda name: f"decision: {name}")
+    return CorrespondenceStudy(
+        decisions=decisions,
+        flipped=flipped,
+        positions=np.arange(table.n_rows),
+        variants=tuple(dict(variant) for variant in made.variants),
+        frame=table.take(np.flatnonzero(flipped)).beside(beside),
     )
 
 

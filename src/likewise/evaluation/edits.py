@@ -6,7 +6,7 @@ import difflib
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "Edit",
     "EditParts",
     "Edits",
+    "SettledConsequences",
     "Variant",
     "cells_of",
     "edited_columns",
@@ -40,6 +41,9 @@ class Edit:
         The column to edit; its position (an int) in a plain array.
     values : sequence, optional
         The values to try; all those seen in the column by default.
+    consequences : Consequences, optional
+        What changes along with the column: rules and a causal graph, see `likewise.twins.Consequences`. By default
+        nothing does.
 
     Examples
     --------
@@ -49,6 +53,18 @@ class Edit:
 
     column: Any
     values: Sequence[Any] | None = None
+    consequences: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class SettledConsequences:
+    """Consequences that are learned already: the fitted maker of twins that stands for them."""
+
+    made_by: Any
+
+    def maker(self, edit: Edit) -> Any:
+        """Return the fitted maker."""
+        return self.made_by
 
 
 Variant: TypeAlias = Mapping[str, Any]
@@ -158,6 +174,8 @@ def edited_columns(parts: EditParts, *, owner: str = "edits") -> list[Any]:
 def _parts(edits: Any, owner: str) -> list[Edit | tuple[Variant, ...]]:
     if isinstance(edits, Edit):
         return [edits]
+    if hasattr(edits, "make") and isinstance(getattr(edits, "edit", None), Edit):  # a maker of twins
+        return [replace(edits.edit, consequences=SettledConsequences(edits))]
     if isinstance(edits, Mapping):
         return [Edit(column, values) for column, values in edits.items()]
     if isinstance(edits, str) or not isinstance(edits, Iterable):

@@ -86,19 +86,19 @@ class GroupGaps:
 
     @property
     def per_class(self) -> pd.Series[float]:
-        """Gap_{A,c} of every class: signed for two groups, the largest size over pairs for more."""
+        """``Gap_{A,c}`` of every class: signed for two groups, the largest size over pairs for more."""
         pairs = self.pairs
         gaps = pairs.iloc[0] if len(pairs) == 1 else pairs.abs().max(skipna=False)
         return pd.Series(gaps.to_numpy(), index=self.counts.columns, name="gap")
 
     @property
     def rms(self) -> float:
-        """Gap_A^RMS = sqrt(mean over classes of Gap_{A,c}²); the largest over pairs of groups."""
+        """``Gap_A^RMS = sqrt(mean over classes of Gap_{A,c}²)``; the largest over pairs of groups."""
         return float(_summaries(self.tpr.to_numpy()[None])[0, 0])
 
     @property
     def max(self) -> float:
-        """Gap_A^max = max over classes of |Gap_{A,c}|; the largest over pairs of groups."""
+        """``Gap_A^max = max over classes of |Gap_{A,c}|``; the largest over pairs of groups."""
         return float(_summaries(self.tpr.to_numpy()[None])[0, 1])
 
     def measures(

@@ -45,6 +45,11 @@ class CategoryRate:
         where nobody is selected.
     excluded : bool
         Whether the category is too small to count.
+
+    Examples
+    --------
+    >>> CategoryRate("F", people=50, selected=10, rate=0.2, impact_ratio=0.5).impact_ratio
+    0.5
     """
 
     category: str

@@ -36,6 +36,12 @@ class SentimentGaps:
         names, and the first sentence (Italian food) minus the second (Mexican food). The paper's Table 1
         prints their sizes: see `absolute`. `cuisine` is NaN where no sentences were scored, and its interval
         is NaN for a single pair of sentences, which says nothing about others.
+
+    Examples
+    --------
+    >>> gaps = sentiment_gaps([3.0, 1.0, 0.0, 2.0], ["white", "white", "black", "black"], ["f", "m", "f", "m"])
+    >>> gaps.absolute["race gap"], gaps.absolute["gender gap"]
+    (1.0, 0.0)
     """
 
     race: Measure

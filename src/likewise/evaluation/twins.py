@@ -21,9 +21,18 @@ from likewise.core.frames import check_columns
 from likewise.evaluation.edits import MAX_VARIANTS, Edit, cells_of, read_edits, resolve_edits
 from likewise.evaluation.table_cells import Table
 
-__all__ = ["TwinFactor", "canonical_rows", "n_twins", "spelled_out_factors", "twin_factors", "twin_tables"]
+__all__ = [
+    "TwinFactor",
+    "canonical_rows",
+    "different_twins",
+    "n_twins",
+    "spelled_out_factors",
+    "twin_factors",
+    "twin_tables",
+]
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
+Places = np.ndarray[Any, np.dtype[np.intp]]
 
 
 @dataclass(frozen=True)
@@ -138,6 +147,42 @@ def twin_tables(frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner: st
     """
     check_columns(frame, [c for factor in factors for c in factor.columns], owner=owner, name="X")
     yield from _tables(frame, factors, [factor.members(frame) for factor in factors], owner)
+
+
+def different_twins(
+    frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner: str
+) -> Iterator[tuple[Places, pd.DataFrame]]:
+    """Yield, per combination of settings, whose twin is a new one, and these twins alone.
+
+    Whoever lacks a factor stays the same under all of its settings, and need not be looked at again.
+
+    Yields
+    ------
+    source : ndarray of int, shape (n,)
+        The number of the first combination that makes the same twin of a row: this one's own where it is new.
+    table : DataFrame
+        The twins of the rows whose twin is new, in the order of the rows.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"relationship": ["Wife", "Own-child", "Husband"]})
+    >>> spouse = twin_factors(None, {"relationship": ["Wife", "Husband"]}, people, owner="fit")
+    >>> [(s.tolist(), t["relationship"].tolist()) for s, t in different_twins(people, spouse, owner="fit")]
+    [([0, 0, 0], ['Wife', 'Own-child', 'Wife']), ([1, 0, 1], ['Husband', 'Husband'])]
+    """
+    check_columns(frame, [c for factor in factors for c in factor.columns], owner=owner, name="X")
+    members = [factor.members(frame) for factor in factors]
+    sizes = [len(factor.settings) for factor in factors]
+    strides = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+    places = itertools.product(*(range(size) for size in sizes))
+    for number, (numbers, table) in enumerate(
+        zip(places, _tables(frame, factors, members, owner), strict=True)
+    ):
+        source = np.zeros(len(frame), dtype=np.intp)
+        for k, chosen in enumerate(numbers):
+            source += strides[k] * chosen * members[k]
+        new = source == number
+        yield source, table if new.all() else table[new]
 
 
 def _tables(

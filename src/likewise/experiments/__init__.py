@@ -1,16 +1,23 @@
-"""The paper's tables and figures, ours beside them: one file per experiment, one runner for all."""
+"""The paper's tables and figures, ours beside them: one file per experiment, one runner for all.
+
+Examples
+--------
+>>> from likewise.experiments import AdultStudy
+>>> AdultStudy().methods[:2]
+('Baseline', 'Project')
+"""
 
 from likewise.core.lazy import lazy_names
 
 _HOMES = {
     "AdultStudy": "adult",
     "CellResult": "study",
-    "Measure": "study",
     "Published": "study",
     "SentencesStudy": "sentences",
     "SentimentStudy": "sentiment",
     "Store": "store",
     "Study": "study",
+    "StudyMeasure": "study",
     "ToyStudy": "toy",
     "plan_run": "runner",
     "run_plan": "runner",

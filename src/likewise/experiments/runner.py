@@ -173,6 +173,18 @@ def run_plan(
     -------
     tuple of Failure
         Cells that could not be computed; the others were.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from likewise.experiments import ToyStudy
+    >>> study = ToyStudy(quick=True)
+    >>> store = Store(Path(tempfile.mkdtemp()), study)
+    >>> run_plan(plan_run([(study, store)], seeds=1, methods=["baseline"]), jobs=0)
+    ()
+    >>> plan_run([(study, store)], seeds=1, methods=["baseline"]).tasks
+    ()
     """
     check_integer(jobs, owner="run_plan", name="jobs", low=0)
     progress = StudyProgress({task: task.study.cost(task.method) for task in plan.tasks})

@@ -68,7 +68,7 @@ class CellResult:
     Parameters
     ----------
     values : dict of str to float
-        One per `Measure.key` of the study. NaN where it cannot be told.
+        One per `StudyMeasure.key` of the study. NaN where it cannot be told.
     extras : dict of str to JSON values, optional
         What figures and readers need besides: scores of names, weights, findings of the training.
 
@@ -91,6 +91,13 @@ class Study(ABC):
 
     Subclasses are small frozen dataclasses of their options, such as ``AdultStudy(quick=False)``: they can be
     pickled and sent to a worker process, and `run` depends on nothing but the options, the method and the seed.
+
+    Examples
+    --------
+    >>> from likewise.experiments import ToyStudy
+    >>> study = ToyStudy()
+    >>> isinstance(study, Study), study.name, study.methods
+    (True, 'toy', ('Baseline', 'SenSR'))
     """
 
     @property

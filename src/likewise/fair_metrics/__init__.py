@@ -1,4 +1,16 @@
-"""Who is comparable with whom: the fair metric, and the ways to learn it."""
+"""Who is comparable with whom: the fair metric, and the ways to learn it.
+
+Examples
+--------
+>>> import pandas as pd
+>>> from likewise.fair_metrics import ExpertSubspace
+>>> people = pd.DataFrame({"age": [30, 50, 30], "sex": ["F", "M", "M"]})
+>>> metric = ExpertSubspace(["sex"]).fit(people).metric_
+>>> metric.pairwise(people).round(2)
+array([[0. , 4.5, 0. ],
+       [4.5, 0. , 4.5],
+       [0. , 4.5, 0. ]])
+"""
 
 from __future__ import annotations
 

@@ -46,9 +46,9 @@ class ComparableSubspace(SubspaceLearner):
     metric_ : FairMetric
     subspace_ : Subspace
     n_components_ : int
-    singular_values_ : ndarray of shape (n_components_,)
+    singular_values_ : ndarray of shape (n_components,)
         Of the stacked, centred rows.
-    explained_variance_ratio_ : ndarray of shape (n_components_,)
+    explained_variance_ratio_ : ndarray of shape (n_components,)
         Share of the within-group variance.
     encoder_, n_features_in_, feature_names_in_
         As in `ExpertSubspace`.

@@ -25,6 +25,7 @@ from likewise.fair_metrics.naming import ColumnPlaces
 from likewise.fair_metrics.stability import Stability, bootstrap_angles
 from likewise.fair_metrics.swallowed import MOST, share_swallowed
 from likewise.fair_metrics.uneven_columns import uneven_columns
+from likewise.texts import Said
 
 __all__ = ["diagnose"]
 
@@ -241,42 +242,31 @@ def _share(had: float, has: float) -> float:
 
 
 def _notes(metric: FairMetric, found: Attribute, before: FloatArray, after: FloatArray) -> list[str]:
-    notes = []
+    notes: list[str] = []
     if metric.subspace is None:
-        notes.append("The metric has no sensitive subspace, so nothing is projected off.")
+        notes.append(Said("diagnosis.no_subspace"))
     elif metric.weight is not None and metric.weight > 0:
-        notes.append(
-            f"The metric leaves a weight of {metric.weight:g} on its subspace; here it is projected off."
-        )
+        notes.append(Said("diagnosis.weight", weight=float(metric.weight)))
     if found.own:
         had, has = before[:, found.own].var(0).sum(), after[:, found.own].var(0).sum()
         left = 1.0 - _share(float(had), float(has))
         if left > 1e-6:
-            notes.append(
-                f"The metric still sees {found.name!r} itself: {left:.1%} of the variance of its own column(s) is "
-                "left, which the probes do not use."
-            )
+            notes.append(Said("diagnosis.still_seen", column=repr(found.name), share=float(left)))
     return notes
 
 
 def _notes_on_space(features: Features, metric: FairMetric, found: Attribute) -> list[str]:
     """What to know of the distances themselves: a metric that takes nearly everything, columns that mislead."""
-    notes = []
+    notes: list[str] = []
     share = share_swallowed(
         features.phi.astype(float), metric.null_space, _own_columns(metric, features, found)
     )
     if share > MOST:
-        notes.append(
-            f"{share:.0%} of the variance of the other columns costs nothing ({metric.null_space.dim} of "
-            f"{metric.n_features} directions): people who differ in nearly everything are comparable. Name fewer "
-            "attributes, or merge rare values of one."
-        )
+        free, directions = metric.null_space.dim, metric.n_features
+        whole = round(float(share), 2)
+        notes.append(Said("diagnosis.swallowed", share=whole, free=free, directions=directions))
     for name, why in uneven_columns(features.phi, features.where).items():
-        notes.append(
-            f"Distances in {name!r} mislead: {why}, so a standardised difference calls small amounts nothing. Give it a "
-            f"scale: TabularDomain.from_frame(people, scales={{{name!r}: 'signed log'}}), or 'rank', or 'value or not', "
-            "and learn the metric with that domain."
-        )
+        notes.append(Said("diagnosis.uneven", column=repr(name), why=why))
     return notes
 
 
@@ -286,14 +276,12 @@ def _own_columns(metric: FairMetric, features: Features, found: Attribute) -> li
 
 
 def _notes_on_scores(probes: tuple[ProbeScores, ...], shares: dict[str, float]) -> list[str]:
-    notes = []
+    notes: list[str] = []
     linear, boosted = probes
     if boosted.after.low > linear.after.high:
-        notes.append(
-            "The boosted probe finds more than the linear one: a projection removes linear traces only."
-        )
+        notes.append(Said("diagnosis.boosted"))
     if min(shares.values()) < -1e-3:
-        notes.append("Below zero: removing what columns share can leave one of them with more spread.")
+        notes.append(Said("diagnosis.below_zero"))
     return notes
 
 
@@ -306,13 +294,13 @@ def _resampling(
         return (
             rows,
             {},
-            "The stability of the subspace needs the learner: pass the fitted learner, not its metric.",
+            Said("diagnosis.needs_learner"),
         )
     if metric.subspace is None:
-        return rows, {}, "There is no subspace whose stability could be shown."
+        return rows, {}, Said("diagnosis.no_stability")
     if fit_params is not None or not get_tags(learner).target_tags.required:
         return rows, fit_params or {}, ""
     if isinstance(learner, AttributeSubspace) and learned_on is None and np.ndim(attribute):
         # An attribute that is no column of X is what the learner was fitted with.
         return rows, {"sensitive_features": attribute}, ""
-    return rows, {}, "The stability needs what the learner was fitted with: pass fit_params=."
+    return rows, {}, Said("diagnosis.needs_params")

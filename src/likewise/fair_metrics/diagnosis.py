@@ -22,6 +22,12 @@ class ProbeScores:
     name : {"linear", "boosted"}
     before, after : Measure
         Mean over the folds with its interval.
+
+    Examples
+    --------
+    >>> found = ProbeScores("linear", Measure("AUC", 0.93, 0.92, 0.95, "folds"), Measure("AUC", 0.63, 0.59, 0.66, "folds"))
+    >>> found.after.value < found.before.low
+    True
     """
 
     name: str
@@ -54,6 +60,16 @@ class Diagnosis:
         None where it could not be computed (the last of the notes says why) or was not asked for.
     notes : tuple of str
         What a reader should know about these numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from likewise.fair_metrics import AttributeSubspace, diagnose
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> learner = AttributeSubspace().fit(X, X[:, 0] > 0)
+    >>> found = diagnose(learner.metric_, X, X[:, 0] > 0, folds=2)
+    >>> found.score, found.dim, max(found.variance_removed.values()) > 0.9
+    ('AUC', 1, True)
     """
 
     attribute: str

@@ -36,6 +36,13 @@ class Stability:
         How many could not, for example because a rare category was not drawn.
     dims : tuple of (int, int)
         Fewest and most directions that a resample gave.
+
+    Examples
+    --------
+    >>> from likewise.evaluation import Measure
+    >>> found = Stability((Measure("angle", 0.1, 0.05, 0.2, "bootstrap"),), n_resamples=20, n_failed=0, dims=(1, 1))
+    >>> found.largest.value
+    0.1
     """
 
     angles: tuple[Measure, ...]

@@ -7,6 +7,7 @@ import numpy as np
 from likewise.core.arrays import FloatArray
 from likewise.fair_metrics.feature_maps import is_encoder
 from likewise.fair_metrics.naming import ColumnPlaces
+from likewise.texts import Said
 
 __all__ = ["uneven_columns", "why_uneven"]
 
@@ -37,11 +38,11 @@ def why_uneven(values: FloatArray) -> str | None:
         return None
     share = counts.max() / len(values)
     if share >= _MASS:
-        return f"{share:.0%} of the rows have one value"
+        return Said("diagnosis.one_value", share=round(float(share), 2))
     low, high = np.quantile(values, [0.25, 0.75])
     usual = _NORMAL * float(high - low)
     if usual > 0 and float(values.std()) > _HEAVY * usual:
-        return f"its standard deviation is {float(values.std()) / usual:.0f} times what its middle half would have"
+        return Said("diagnosis.heavy", times=float(values.std()) / usual)
     return None
 
 

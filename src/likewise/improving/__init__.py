@@ -1,4 +1,11 @@
-"""One call that chooses: train a small, sensible set of models, compare them fairly, take one by a stated rule."""
+"""One call that chooses: train a small, sensible set of models, compare them fairly, take one by a stated rule.
+
+Examples
+--------
+>>> from likewise.improving import Rule
+>>> Rule(within=0.02).within
+0.02
+"""
 
 from __future__ import annotations
 

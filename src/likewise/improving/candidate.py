@@ -15,6 +15,31 @@ class Candidate(ABC):
 
     Subclasses are small frozen dataclasses: they can be sent to a worker process, and `fit` depends on nothing but
     their fields, the people and the seed.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from likewise.improving import improve
+    >>> from dataclasses import dataclass
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> random = np.random.default_rng(0)
+    >>> people = pd.DataFrame(random.normal(size=(200, 2)), columns=["skill", "talk"])
+    >>> people["sex"] = random.choice(["F", "M"], 200)
+    >>> hired = (people["skill"] + (people["sex"] == "M") > 0.5).astype(int)
+    >>> @dataclass(frozen=True)
+    ... class SkillOnly(Candidate):
+    ...     name = "skill only"
+    ...     note = "Logistic regression of one column."
+    ...     def settings(self, ground):
+    ...         return {}
+    ...     def fit(self, ground, rows, *, seed):
+    ...         one = make_column_transformer(("passthrough", ["skill"]))
+    ...         return make_pipeline(one, LogisticRegression()).fit(ground.frame.iloc[rows], ground.labels[rows])
+    >>> result = improve(people, hired, sensitive=["sex"], candidates=[SkillOnly()], folds=2)
+    >>> result.chosen, result.frame["changed decisions"].item()
+    ('skill only', 0.0)
     """
 
     @property

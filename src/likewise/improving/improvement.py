@@ -32,6 +32,13 @@ class Alternative:
         Of all its folds.
     warnings : tuple of str
         What its training warned about.
+
+    Examples
+    --------
+    >>> from likewise.evaluation import Measure
+    >>> figures = (Measure("balanced accuracy", 0.8, 0.7, 0.9, "bootstrap"), Measure("pure gap", 0.02, 0.0, 0.04, "t"))
+    >>> Alternative("plain", "boosted trees", figures)["pure gap"]
+    0.02
     """
 
     name: str
@@ -59,6 +66,14 @@ class Unseen:
     announced : tuple of Measure
         What the cross-validation let expect of them, with prediction intervals that hold together; set down before
         these people were looked at.
+
+    Examples
+    --------
+    >>> from likewise.evaluation import Measure
+    >>> seen = (Measure("pure gap", 0.05, 0.03, 0.07, "t"),)
+    >>> announced = (Measure("pure gap", 0.02, 0.01, 0.04, "prediction"),)
+    >>> Unseen("plain", seen, announced).surprises
+    ('pure gap',)
     """
 
     name: str
@@ -102,6 +117,24 @@ class Improvement:
         What repeats all this.
     notes : tuple of str
         What the reader should know.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from likewise.improving import improve
+    >>> from likewise.improving.families.boosting import BoostingCandidate
+    >>> random = np.random.default_rng(0)
+    >>> people = pd.DataFrame(random.normal(size=(200, 2)), columns=["skill", "talk"])
+    >>> people["sex"] = random.choice(["F", "M"], 200)
+    >>> hired = (people["skill"] + (people["sex"] == "M") > 0.5).astype(int)
+    >>> few = {"n_estimators": 10, "max_depth": 2}
+    >>> plain = BoostingCandidate("plain", "", blind=False, choices=few)
+    >>> blind = BoostingCandidate("blind", "", choices=few)
+    >>> result = improve(people, hired, sensitive=["sex"], candidates=[plain, blind], folds=2)
+    >>> result.measures[:2], result.frame.shape
+    (('balanced accuracy', 'changed decisions'), (2, 4))
+    >>> result.frontier("changed decisions")[0]
+    'blind'
     """
 
     alternatives: tuple[Alternative, ...]

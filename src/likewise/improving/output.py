@@ -61,6 +61,23 @@ def write_improvement(
     -------
     tuple of Path
         What was written. A model that cannot be written without pickle is left out.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from likewise.improving import improve
+    >>> from likewise.improving.families.boosting import BoostingCandidate
+    >>> random = np.random.default_rng(0)
+    >>> people = pd.DataFrame(random.normal(size=(200, 2)), columns=["skill", "talk"])
+    >>> people["sex"] = random.choice(["F", "M"], 200)
+    >>> hired = (people["skill"] + (people["sex"] == "M") > 0.5).astype(int)
+    >>> few = {"n_estimators": 10, "max_depth": 2}
+    >>> plain = BoostingCandidate("plain", "", blind=False, choices=few)
+    >>> blind = BoostingCandidate("blind", "", choices=few)
+    >>> import tempfile
+    >>> result = improve(people, hired, sensitive=["sex"], candidates=[plain, blind], folds=2)
+    >>> [path.name for path in write_improvement(result, tempfile.mkdtemp())]
+    ['improvement.json', 'index.html', 'alternatives.csv', 'model.ubj']
     """
     where = Path(folder)
     check_improvement_folder(where)

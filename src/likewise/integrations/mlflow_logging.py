@@ -54,6 +54,15 @@ def log_audit(
     -------
     str
         The run's id.
+
+    Examples
+    --------
+    >>> from likewise.core.errors import InputError
+    >>> try:
+    ...     log_audit(None)
+    ... except InputError as error:
+    ...     print(error)
+    log_audit: no MLflow run is active. Call it within mlflow.start_run(), or pass run_id=…
     """
     mlflow = require("mlflow", extra="mlflow", why=_WHY)
     if run_id is None:
@@ -99,6 +108,13 @@ def impact_ratio_metric(people: pd.DataFrame, sensitive: Sequence[str], *, posit
     Returns
     -------
     mlflow.models.EvaluationMetric
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"sex": ["F", "F", "M", "M"]})
+    >>> metric = impact_ratio_metric(people, ["sex"])
+    >>> metric.eval_fn([1, 0, 1, 1]).aggregate_results
+    {'sex': 0.5}
     """
     models = require("mlflow.models", extra="mlflow", why="A metric for MLflow's evaluate")
     metrics = require("mlflow.metrics", extra="mlflow", why="A metric for MLflow's evaluate")

@@ -18,7 +18,17 @@ __all__ = ["PureGapScorer", "pure_gap_scorer"]
 
 @dataclass(frozen=True)
 class PureGapScorer:
-    """A scorer with scikit-learn's signature ``(estimator, X, y)``; see `pure_gap_scorer`."""
+    """A scorer with scikit-learn's signature ``(estimator, X, y)``; see `pure_gap_scorer`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.dummy import DummyClassifier
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> blind = DummyClassifier(strategy="prior").fit(people, [0, 1, 1, 1])
+    >>> PureGapScorer(("sex",), beside="accuracy")(blind, people, [0, 1, 1, 1])
+    0.75
+    """
 
     sensitive: tuple[str, ...]
     beside: Any = None

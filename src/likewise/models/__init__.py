@@ -3,6 +3,12 @@
 `as_model` turns what a user has into a `Model`: classes, predictions and one loss per row; a
 `DifferentiableModel` also has an `Oracle` for input gradients. Nothing of a third party is imported before a
 model of that library turns up.
+
+Examples
+--------
+>>> from likewise.models import as_model
+>>> as_model(lambda rows: [[0.2, 0.8]] * len(rows)).predict([[1.0], [2.0]])
+array([1, 1])
 """
 
 from __future__ import annotations

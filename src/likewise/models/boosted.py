@@ -43,6 +43,15 @@ class XGBoostModel(Model):
     -----
     Outputs are margins: XGBoost computes probabilities in float32, where one near 1 leaves nothing exact for the
     other class. A user's own loss gets these margins too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
+    >>> from xgboost import XGBClassifier
+    >>> model = XGBoostModel(XGBClassifier(n_estimators=3, min_child_weight=0).fit(X, y))
+    >>> model.predict(X).tolist(), model.output_kind
+    ([0, 0, 1, 1], 'scores')
     """
 
     def __init__(
@@ -96,6 +105,15 @@ class LightGBMModel(Model):
         Trained with a binary, cross-entropy or multiclass objective, or for regression.
     loss, classes, takes_frame, batch_rows
         As for `XGBoostModel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
+    >>> from lightgbm import LGBMClassifier
+    >>> trees = LGBMClassifier(n_estimators=3, min_child_samples=1, min_data_in_bin=1, verbose=-1).fit(X, y)
+    >>> LightGBMModel(trees).predict(X).tolist()
+    [0, 0, 1, 1]
     """
 
     def __init__(
@@ -143,6 +161,15 @@ class CatBoostModel(Model):
         Trained with Logloss, CrossEntropy or MultiClass, or for regression.
     loss, classes, takes_frame, batch_rows
         As for `XGBoostModel`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
+    >>> from catboost import CatBoostClassifier
+    >>> trees = CatBoostClassifier(iterations=3, verbose=False, allow_writing_files=False).fit(X, y)
+    >>> CatBoostModel(trees).predict(X).tolist()
+    [0, 0, 1, 1]
     """
 
     def __init__(

@@ -49,6 +49,21 @@ class Loss(ABC):
     -----
     In numpy (`table`, `losses`, `pairwise`) outputs are (n, C) class scores, or probabilities when
     ``probabilities=True``. In torch (`torch_losses`, `value_and_slope`) they are always scores.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Regret(Loss):
+    ...     name = "regret"
+    ...     wants = "probabilities"
+    ...     upper_bound = 1.0
+    ...     def table(self, outputs, *, probabilities=False):
+    ...         return 1 - outputs
+    ...     def torch_losses(self, scores, target):
+    ...         return 1 - scores.softmax(-1).gather(1, target[:, None])[:, 0]
+    >>> Regret().losses(np.array([[0.9, 0.1]]), [1], probabilities=True)
+    array([0.9])
     """
 
     name: ClassVar[str]

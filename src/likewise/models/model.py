@@ -64,6 +64,17 @@ class Model(ABC):
         What `outputs` returns.
     encoder : TabularDomain or None
         What the model itself encodes raw tables with; such a model takes raw tables and encoded rows alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from likewise.models.losses import CrossEntropy
+    >>> class Coin(Model):
+    ...     def _answer(self, rows):
+    ...         return np.full(len(rows), 0.5)
+    >>> coin = Coin(loss=CrossEntropy(), kind="probabilities", classes=["no", "yes"])
+    >>> coin.outputs(np.zeros((2, 1))).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
     """
 
     encoder: Any = None
@@ -326,7 +337,16 @@ class Model(ABC):
 
 
 class DifferentiableModel(Model):
-    """A model whose loss can be differentiated by its input."""
+    """A model whose loss can be differentiated by its input.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import likewise as lw
+    >>> net = torch.nn.Linear(1, 2)
+    >>> isinstance(lw.as_model(net), DifferentiableModel), isinstance(lw.as_model(lambda rows: 0.5), DifferentiableModel)
+    (True, False)
+    """
 
     @abstractmethod
     def gradient_oracle(self, dtype: Any = None) -> Oracle:

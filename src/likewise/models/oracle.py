@@ -35,6 +35,15 @@ class Oracle(ABC):
         What is differentiated. Cross-entropy is not clipped here.
     dtype : torch.dtype
         What x must have.
+
+    Examples
+    --------
+    >>> import likewise as lw
+    >>> net = torch.nn.Linear(2, 2)
+    >>> oracle = lw.as_model(net).gradient_oracle()
+    >>> loss, gradient = oracle(torch.zeros(3, 2), torch.tensor([0, 1, 1]))
+    >>> loss.shape, gradient.shape, gradient.requires_grad
+    (torch.Size([3]), torch.Size([3, 2]), False)
     """
 
     objective: Loss

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,16 @@ import pandas as pd
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
 from likewise.core.frames import is_frame, to_pandas
-from likewise.evaluation.twins import TwinFactor, canonical_rows, twin_tables
+from likewise.evaluation.twin_makers import TwinMaker
+from likewise.evaluation.twins import TwinFactor, canonical_rows, different_twins
 from likewise.models.model import Model
 from likewise.postprocessing.consensus import How, consensus
+from likewise.twins.orbits import circle_rows
 
 __all__ = ["ConsensusModel", "as_named_frame"]
+
+# Rows of one question to the inner model.
+_AT_ONCE = 2**17
 
 
 class ConsensusModel(Model):
@@ -30,6 +35,8 @@ class ConsensusModel(Model):
     how : {"mean", "margin", "median", "worst"}
     favourable : object, optional
         The class that is good to get, for "worst"; the last one by default.
+    maker : TwinMaker, optional
+        Makes the twins, in place of factors.
 
     Examples
     --------
@@ -42,7 +49,13 @@ class ConsensusModel(Model):
     """
 
     def __init__(
-        self, inner: Model, factors: Sequence[TwinFactor], how: How, *, favourable: Any = None
+        self,
+        inner: Model,
+        factors: Sequence[TwinFactor],
+        how: How,
+        *,
+        favourable: Any = None,
+        maker: TwinMaker | None = None,
     ) -> None:
         as_probabilities = inner.output_kind == "scores" and inner.loss.wants == "probabilities"
         super().__init__(
@@ -56,6 +69,7 @@ class ConsensusModel(Model):
             batch_rows=65536,
         )
         self.inner, self.factors, self.how, self.favourable = inner, tuple(factors), how, favourable
+        self.maker = maker
 
     def _rows(self, X: Any) -> Any:
         # Frames stay frames: the factors' columns have names, and the inner model picks and checks its own.
@@ -68,19 +82,42 @@ class ConsensusModel(Model):
 
     def _answer(self, rows: Any) -> FloatArray:
         frame = as_named_frame(rows, self.feature_names)
-        canonical = canonical_rows(frame, self.factors, owner="TwinConsensus")
-        same = [c for factor in self.factors if factor.everybody for c in factor.columns]
-        first, place = _distinct(canonical.drop(columns=same))
-        people = frame.iloc[first]
+        if self.maker is None:
+            canonical = canonical_rows(frame, self.factors, owner="TwinConsensus")
+            same = [c for factor in self.factors if factor.everybody for c in factor.columns]
+            first, place = _distinct(canonical.drop(columns=same))
+            people = frame.iloc[first]
+        else:
+            canonical = circle_rows(self.maker, frame.reset_index(drop=True))
+            first, place = _distinct(canonical)
+            people = canonical.iloc[first]
         plain = not isinstance(rows, pd.DataFrame)
-        asked = self.inner.predict_proba if self._softens else self.inner.outputs
-        twins = twin_tables(people, self.factors, owner="TwinConsensus")
-        outputs = np.stack([asked(table.to_numpy() if plain else table) for table in twins])
+        outputs = self._asked(people, plain)
         if self._classes is None:
             self._classes = self.inner.known_classes
         probabilities = self.output_kind == "probabilities"
         agreed = consensus(outputs, self.how, probabilities=probabilities, favourable=self._favourable())
         return np.asarray(agreed[place])
+
+    def _asked(self, people: pd.DataFrame, plain: bool) -> FloatArray:
+        """What the inner model says about all twins, (T, n, C); about each that is another row it is asked once."""
+        ask = self.inner.predict_proba if self._softens else self.inner.outputs
+        if self.maker is not None:
+            made = self.maker.make(people).tables
+            return np.stack([ask(table.to_numpy() if plain else table) for table in made])
+        twins = list(different_twins(people, self.factors, owner="TwinConsensus"))
+        answers: list[FloatArray] = []
+        for tables in _together([table for _, table in twins]):
+            asked = tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
+            found = ask(asked.to_numpy() if plain else asked)
+            answers += np.split(found, np.cumsum([len(table) for table in tables])[:-1])
+        outputs = np.empty((len(twins), *answers[0].shape))
+        everybody = np.arange(len(people))
+        for number, (source, _) in enumerate(twins):
+            outputs[number, source == number] = answers[number]
+            known = source != number
+            outputs[number, known] = outputs[source[known], everybody[known]]
+        return outputs
 
     @property
     def _softens(self) -> bool:
@@ -110,6 +147,19 @@ def as_named_frame(rows: Any, names: Sequence[str] | None) -> pd.DataFrame:
         return rows
     columns = [str(i) for i in range(rows.shape[1])] if names is None else list(names)
     return pd.DataFrame(rows, columns=columns, copy=False)
+
+
+def _together(tables: Sequence[pd.DataFrame]) -> Iterator[list[pd.DataFrame]]:
+    """Tables that make one question: asking costs some time whatever is asked, and rows some memory."""
+    group: list[pd.DataFrame] = []
+    for table in tables:
+        rows = sum(map(len, group))
+        # Columns of other types, as of a category that only one of them has, would become another type together.
+        if group and (rows + len(table) > _AT_ONCE or not table.dtypes.equals(group[0].dtypes)):
+            yield group
+            group = []
+        group.append(table)
+    yield group
 
 
 def _distinct(rows: pd.DataFrame) -> tuple[Any, Any]:

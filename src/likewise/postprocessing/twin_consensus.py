@@ -14,6 +14,7 @@ from likewise.core.checks import check_matrix
 from likewise.core.errors import InputError
 from likewise.core.frames import is_frame, to_pandas
 from likewise.evaluation.edits import Edits
+from likewise.evaluation.twin_makers import TwinMaker, maker_of, ready_maker
 from likewise.evaluation.twins import TwinFactor, n_twins, spelled_out_factors, twin_factors
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
@@ -42,7 +43,9 @@ class TwinConsensus(BaseEstimator):
         no column is looked for as 0/1 columns (``sex_Male``).
     edits : mapping, Edit or sequence, optional
         Further values that shall make no difference, as in `correspondence_study`, such as
-        ``Edit("relationship", ("Husband", "Wife"))``. They concern people who have one of these values.
+        ``Edit("relationship", ("Husband", "Wife"))``. They concern people who have one of these values. An `Edit`
+        with consequences, or another `TwinMaker`, stands alone: the twins are those it makes, learned from the people
+        of `fit` unless it is fitted, and every person, their twins and the twins' twins get one answer.
     how : {"mean", "margin", "median", "worst"}, default="mean"
         Mean of the probabilities; of their logarithms (for boosted trees, of the margins); median; or the answer
         to the twin who fares worst.
@@ -60,6 +63,8 @@ class TwinConsensus(BaseEstimator):
         Who is whose twin.
     n_twins_ : int
         How many times the model is asked about each person.
+    maker_ : TwinMaker or None
+        What makes the twins, where it is not factors.
 
     Notes
     -----
@@ -84,7 +89,7 @@ class TwinConsensus(BaseEstimator):
         model: Any,
         *,
         sensitive_features: Any = None,
-        edits: Edits | None = None,
+        edits: Edits | TwinMaker | None = None,
         how: How = "mean",
         favourable: Any = None,
         takes_frame: bool | None = None,
@@ -116,6 +121,10 @@ class TwinConsensus(BaseEstimator):
         text = any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
         self._raw = text and not hasattr(self.model, "predict")
         self.__dict__.pop("_adapter", None)
+        self.maker_ = ready_maker(self.edits, frame, owner="TwinConsensus")
+        if self.maker_ is not None:
+            self.factors_: tuple[TwinFactor, ...] = ()
+            return self
         self.factors_ = twin_factors(self.sensitive_features, self.edits, frame, owner="TwinConsensus")
         return self
 
@@ -138,7 +147,8 @@ class TwinConsensus(BaseEstimator):
     @property
     def n_twins_(self) -> int:
         """How many times the model is asked about each person."""
-        return n_twins(self._factors())
+        maker = self._maker()
+        return n_twins(self._factors()) if maker is None else maker.n_variants
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model in its own format and, beside it, what makes the consensus; see `load_model`.
@@ -154,6 +164,7 @@ class TwinConsensus(BaseEstimator):
         """
         from likewise.postprocessing.consensus_files import save_consensus
 
+        self._check_plain("save")
         save_consensus(self, path)
 
     def export(self, path: str | os.PathLike[str]) -> None:
@@ -167,6 +178,7 @@ class TwinConsensus(BaseEstimator):
         """
         from likewise.postprocessing.consensus_export import export_consensus
 
+        self._check_plain("export")
         export_consensus(self, path)
 
     @classmethod
@@ -200,7 +212,9 @@ class TwinConsensus(BaseEstimator):
     def _consensus(self, *, loss: LossLike | None = None, classes: Any = None) -> ConsensusModel:
         self._check()
         inner = self._inner(loss=loss, classes=classes)
-        return ConsensusModel(inner, self._factors(), self.how, favourable=self.favourable)
+        maker = self._maker()
+        factors = self._factors() if maker is None else ()
+        return ConsensusModel(inner, factors, self.how, favourable=self.favourable, maker=maker)
 
     def _inner(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
         chosen: LossLike = ("squared" if self._regression() else "cross_entropy") if loss is None else loss
@@ -229,6 +243,20 @@ class TwinConsensus(BaseEstimator):
         except (AttributeError, TypeError):  # no scikit-learn estimator
             return False
 
+    def _maker(self) -> TwinMaker | None:
+        found: TwinMaker | None = self.__dict__.get("maker_")
+        if found is None:
+            given = maker_of(self.edits, owner="TwinConsensus")
+            found = given if given is not None and given.fitted else None
+        return found
+
+    def _check_plain(self, verb: str) -> None:
+        if maker_of(self.edits, owner="TwinConsensus") is not None:
+            raise InputError(
+                f"TwinConsensus: cannot {verb} a consensus over twins with consequences: what makes them is learned. "
+                "Keep the people and the Consequences, and fit again where it is used."
+            )
+
     def _factors(self) -> tuple[TwinFactor, ...]:
         found = getattr(self, "factors_", None)
         found = self._spelled_out() if found is None else found
@@ -240,11 +268,19 @@ class TwinConsensus(BaseEstimator):
         return found
 
     def _spelled_out(self) -> tuple[TwinFactor, ...] | None:
+        maker = maker_of(self.edits, owner="TwinConsensus")
+        if maker is not None:
+            return () if maker.fitted else None
         return spelled_out_factors(self.sensitive_features, self.edits, owner="TwinConsensus")
 
     def _check(self) -> None:
         if self.sensitive_features is None and self.edits is None:
             raise InputError(
                 "TwinConsensus: nothing says who is whose twin. Pass sensitive_features=['sex'] or edits=..."
+            )
+        if self.sensitive_features is not None and maker_of(self.edits, owner="TwinConsensus") is not None:
+            raise InputError(
+                "TwinConsensus: twins with consequences stand alone. Leave sensitive_features out; the edit names the "
+                "attribute."
             )
         check_how(self.how, owner="TwinConsensus", regression=self._regression())

@@ -1,6 +1,12 @@
 """From a result to what people read: one page, a JSON document, a table in the terminal, plots.
 
 Every form is made of the same plain document, so they all say the same.
+
+Examples
+--------
+>>> from likewise.report import json_schema
+>>> json_schema("audit")["title"]
+'An audit by likewise'
 """
 
 from __future__ import annotations

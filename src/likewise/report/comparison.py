@@ -36,6 +36,18 @@ class ComparisonEntry:
         Accuracy, consistency and group gaps, from `likewise.evaluate`.
     audit : AuditResult
         From `likewise.audit`.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> entry = ComparisonEntry("score", None, result)
+    >>> round(entry.pure_gap.value, 3), list(entry.measures())
+    (0.243, ['gap at ε = 0'])
     """
 
     name: str
@@ -245,6 +257,19 @@ def comparison_document(
     -------
     dict
         Of kind ``"likewise.report.comparison"``.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> entry = ComparisonEntry("score", None, result)
+    >>> document = comparison_document(Comparison((entry,)))
+    >>> document["kind"], [one["name"] for one in document["entries"]]
+    ('likewise.report.comparison', ['score'])
     """
     best = {True: comparison.frontier(pure=True), False: comparison.frontier()}
     document = {

@@ -24,11 +24,13 @@ from likewise.report.first_words import summary_document
 from likewise.report.measured import diagnosis_document, evaluation_document
 from likewise.report.plain import plain, plain_number, rounded
 from likewise.report.provenance import Provenance
+from likewise.report.twin_documents import twins_document
 from likewise.report.unfair_map_values import MAX_PEOPLE, map_document
 from likewise.texts import collect_said
 
 if TYPE_CHECKING:
     from likewise.report.comparison import Comparison
+    from likewise.twins.twin_study import TwinStudy
 
 __all__ = ["SCHEMA_VERSION", "audit_document", "check_target", "document_of", "json_schema", "write_json"]
 
@@ -45,6 +47,7 @@ def audit_document(
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
     provenance: Provenance | None = None,
+    twins: Sequence[TwinStudy] = (),
 ) -> dict[str, Any]:
     """Return an audit as plain values that follow the published JSON Schema.
 
@@ -63,6 +66,8 @@ def audit_document(
         Names of the labels and decisions, such as ``{0: "refused", 1: "granted"}``.
     provenance : Provenance, optional
         When, of which files, by which command.
+    twins : sequence of TwinStudy, optional
+        Studies of three kinds of twins of the same people.
 
     Returns
     -------
@@ -94,7 +99,7 @@ def audit_document(
     if result.eps > 0:
         maps.append(("budget", result.eps, result.unfair_map))
     bound = result.certificate.bound
-    document = {
+    document: dict[str, Any] = {
         "kind": "likewise.report.audit",
         "schema_version": SCHEMA_VERSION,
         "summary": summary_document(result, labels),
@@ -134,6 +139,8 @@ def audit_document(
             "cpu_seconds": {str(part): float(seconds) for part, seconds in result.timing.items()},
         },
     }
+    if twins:
+        document["twins"] = [twins_document(study) for study in twins]
     return document | {"said": collect_said(document)}
 
 
@@ -145,13 +152,14 @@ def document_of(
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
     provenance: Provenance | None = None,
+    twins: Sequence[TwinStudy] = (),
 ) -> dict[str, Any]:
     """Return the document of an audit or of a comparison.
 
     Parameters
     ----------
     result : AuditResult or Comparison
-    evaluation, diagnoses, max_people, labels, provenance
+    evaluation, diagnoses, max_people, labels, provenance, twins
         As in `audit_document`; a comparison brings its own evaluations.
     """
     from likewise.report.comparison import Comparison, comparison_document
@@ -175,6 +183,7 @@ def document_of(
         max_people=max_people,
         labels=labels,
         provenance=provenance,
+        twins=twins,
     )
 
 
@@ -187,6 +196,7 @@ def write_json(
     max_people: int = MAX_PEOPLE,
     labels: Mapping[Any, str] | None = None,
     provenance: Provenance | None = None,
+    twins: Sequence[TwinStudy] = (),
     overwrite: bool = False,
 ) -> None:
     """Write an audit or a comparison as a JSON file, whole or not at all.
@@ -196,10 +206,24 @@ def write_json(
     result : AuditResult or Comparison
     path : path-like
         The file; its folder must exist.
-    evaluation, diagnoses, max_people, labels, provenance
+    evaluation, diagnoses, max_people, labels, provenance, twins
         As in `audit_document`.
     overwrite : bool, default=False
         Replace a file that exists.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> import json, pathlib, tempfile
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "audit.json"
+    >>> write_json(result, target)
+    >>> json.loads(target.read_text(encoding="utf-8"))["kind"]
+    'likewise.report.audit'
     """
     target = check_target(path, owner="write_json", overwrite=overwrite)
     document = document_of(
@@ -209,6 +233,7 @@ def write_json(
         max_people=max_people,
         labels=labels,
         provenance=provenance,
+        twins=twins,
     )
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
     with atomic_path(target) as temporary:

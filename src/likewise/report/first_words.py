@@ -74,8 +74,8 @@ def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) ->
     >>> result = lw.audit(score, people, [1, 0, 1, 0], metric=metric, eps=0.0)
     >>> print(*first_words(result, {0: "refused", 1: "granted"}), sep="\n")
     1 of 4 people gets another decision when only sex changes.
-    Most affected: 1 of 2 with sex F (50.0%), now “refused”.
-    Row 1 (skill −0.5, sex F) is “refused”; the same person with sex M is “granted”.
+    Most affected: 1 of 2 with sex F (50.0%), who get “refused” now.
+    Row 1 (skill −0.5, sex F) gets “refused”; the same person with sex M gets “granted”.
     """
     names = labels or {}
     only = result.sensitive

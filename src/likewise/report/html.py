@@ -23,6 +23,7 @@ from likewise.texts import Texts, check_language
 
 if TYPE_CHECKING:
     from likewise.report.comparison import Comparison
+    from likewise.twins.twin_study import TwinStudy
 
 __all__ = ["MAX_BYTES", "render_html", "write_html"]
 
@@ -48,6 +49,7 @@ def write_html(
     labels: Mapping[Any, str] | None = None,
     explore: Mapping[str, Any] | None = None,
     provenance: Provenance | None = None,
+    twins: Sequence[TwinStudy] = (),
     language: str = "en",
     overwrite: bool = False,
 ) -> None:
@@ -73,6 +75,8 @@ def write_html(
         sees what the model decides. Rows of people and the model itself are in the page then.
     provenance : Provenance, optional
         When, of which files, by which command; shown at the foot of the page.
+    twins : sequence of TwinStudy, optional
+        Studies of three kinds of twins, to be shown beside.
     language : {"en", "de"}, default="en"
         Of the page; columns and values stay as they are.
     overwrite : bool, default=False
@@ -103,6 +107,7 @@ def write_html(
             max_people=max_people,
             labels=labels,
             provenance=provenance,
+            twins=twins,
         )
         page = render_html(document, title=title, language=language, explore=explore).encode()
         if len(page) <= MAX_BYTES or max_people <= 10:
@@ -118,6 +123,7 @@ def render_html(
     title: str | None = None,
     language: str = "en",
     explore: Mapping[str, Any] | None = None,
+    links: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Return the page of a document that `audit_document` or `comparison_document` made.
 
@@ -131,11 +137,25 @@ def render_html(
         Of the page; columns and values stay as they are.
     explore : dict, optional
         As in `write_html`. With an ``endpoint`` in it the page asks that, and nothing else, about rows.
+    links : sequence of (str, str)
+        Words and addresses of pages beside it, where a server has some.
 
     Returns
     -------
     str
         The same document gives the same page, byte for byte.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> from likewise.report import audit_document
+    >>> "<h1>Hiring</h1>" in render_html(audit_document(result), title="Hiring")
+    True
     """
     jinja2 = require("jinja2", extra="report", why="Writing a page")
     markup = jinja2.utils.markupsafe.Markup
@@ -158,6 +178,7 @@ def render_html(
         document=document,
         title=heading,
         language=language,
+        links=links,
         version=__version__,
         policy=_policy(script, asks=explore is not None and explore.get("endpoint") is not None),
         css=markup(_asset("page.css") + ("" if explore is None else _asset("explore.css"))),

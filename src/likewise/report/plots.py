@@ -233,6 +233,19 @@ def plot_frontier(comparison: Comparison, *, pure: bool = False, ax: Axes | None
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 0, 1, 1], metric=metric, eps=0.0)
+    >>> from likewise.report import Comparison, ComparisonEntry
+    >>> entry = ComparisonEntry("score", lw.evaluate(lambda frame: score(frame) > 0.6, people, [0, 0, 1, 1]), result)
+    >>> plot_frontier(Comparison((entry,))).get_ylabel()
+    'balanced accuracy'
     """
     from likewise.report.comparison import ACCURACY
 

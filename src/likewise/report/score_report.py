@@ -86,7 +86,21 @@ def notes_of(result: ScoreAudits) -> list[str]:
 
 
 def write_scores_json(result: ScoreAudits, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write a paired audit as a JSON file, whole or not at all."""
+    """Write a paired audit as a JSON file, whole or not at all.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from likewise.text import audit_scores
+    >>> rows = [(text, variant, text % 2 + shift) for text in range(8)
+    ...         for variant, shift in [("baseline", 0), ("name_a", 0), ("name_b", -1), ("placebo_1", 0)]]
+    >>> result = audit_scores(pd.DataFrame(rows, columns=["text", "variant", "score"]), unit="text")
+    >>> import json, tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "scores.json"
+    >>> write_scores_json(result, target)
+    >>> sorted(json.loads(target.read_text(encoding="utf-8")))[:2]
+    ['kind', 'notes']
+    """
     target = check_target(path, owner="write_scores_json", overwrite=overwrite)
     with atomic_path(target) as temporary:
         temporary.write_text(scores_text(result) + "\n", encoding="utf-8")
@@ -109,6 +123,19 @@ def write_scores_html(
     title : str
     overwrite : bool, default=False
         Replace a file that exists.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from likewise.text import audit_scores
+    >>> rows = [(text, variant, text % 2 + shift) for text in range(8)
+    ...         for variant, shift in [("baseline", 0), ("name_a", 0), ("name_b", -1), ("placebo_1", 0)]]
+    >>> result = audit_scores(pd.DataFrame(rows, columns=["text", "variant", "score"]), unit="text")
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "scores.html"
+    >>> write_scores_html(result, target)
+    >>> target.read_text(encoding="utf-8").startswith("<!doctype html>")
+    True
     """
     target = check_target(path, owner="write_scores_html", overwrite=overwrite)
     css = (resources.files("likewise.report") / "assets" / "page.css").read_text(encoding="utf-8") + _CSS
@@ -146,7 +173,22 @@ _LEGEND = (
 
 
 def print_scores(result: ScoreAudits, console: Console | None = None) -> None:
-    """Print one row per part and family, then what it means."""
+    """Print one row per part and family, then what it means.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from likewise.text import audit_scores
+    >>> rows = [(text, variant, text % 2 + shift) for text in range(8)
+    ...         for variant, shift in [("baseline", 0), ("name_a", 0), ("name_b", -1), ("placebo_1", 0)]]
+    >>> result = audit_scores(pd.DataFrame(rows, columns=["text", "variant", "score"]), unit="text")
+    >>> import io
+    >>> from rich.console import Console
+    >>> page = io.StringIO()
+    >>> print_scores(result, Console(file=page, width=140))
+    >>> "shifted" in page.getvalue()
+    True
+    """
     from rich.text import Text
 
     from likewise.report.terminal import _console, _table

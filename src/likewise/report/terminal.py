@@ -18,10 +18,13 @@ from likewise.evaluation.measures import Measure
 from likewise.report.comparison import Comparison, comparison_summary
 from likewise.report.first_words import first_words, reach_words
 from likewise.report.plain import named
+from likewise.report.twin_documents import twins_table
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
+
+    from likewise.twins.twin_study import TwinStudy
 
 __all__ = ["print_audit", "print_comparison"]
 
@@ -42,6 +45,7 @@ def print_audit(
     console: Console | None = None,
     *,
     evaluation: Evaluation | None = None,
+    twins: Sequence[TwinStudy] = (),
     people: int = 5,
     labels: Mapping[Any, str] | None = None,
 ) -> None:
@@ -54,6 +58,8 @@ def print_audit(
         Where to print; standard output by default.
     evaluation : Evaluation, optional
         Accuracy, studies and group gaps to print below.
+    twins : sequence of TwinStudy, optional
+        Studies of three kinds of twins to print below.
     people : int, default=5
         How many people to show.
     labels : mapping, optional
@@ -98,6 +104,9 @@ def print_audit(
     if evaluation is not None:
         out.print()
         out.print(_evaluation(evaluation))
+    for study in twins:
+        out.print()
+        out.print(twins_table(study))
     for reason in (*result.reasons, *result.left_out):
         out.print(Text.assemble(("note: ", "yellow"), reason))
 
@@ -114,6 +123,22 @@ def print_comparison(
         Where to print; standard output by default. Measures become rows where it is too narrow for columns.
     labels : mapping, optional
         Names of the decisions.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> import io
+    >>> from rich.console import Console
+    >>> from likewise.report import Comparison, ComparisonEntry
+    >>> page = io.StringIO()
+    >>> print_comparison(Comparison((ComparisonEntry("score", None, result),)), Console(file=page, width=100))
+    >>> "gap at ε = 0" in page.getvalue()
+    True
     """
     from rich.text import Text
 

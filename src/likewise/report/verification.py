@@ -39,6 +39,18 @@ def flip_table(found: Verification, domain: Any, classes: Any = None) -> pd.Data
     -------
     DataFrame
         The domain's columns, ``pair`` and ``decision``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
+    >>> domain = lw.TabularDomain.from_frame(people)
+    >>> tree = DecisionTreeClassifier().fit(domain.encode(people), [0, 1, 0, 1])
+    >>> found = lw.verify(tree, domain, ["sex"], encoded=True)
+    >>> flip_table(found, domain, ["refused", "granted"]).iloc[:2][["sex", "decision"]].values.tolist()
+    [['f', 'refused'], ['m', 'granted']]
     """
     if not found.examples:
         return pd.DataFrame()
@@ -93,6 +105,21 @@ def write_verification(document: dict[str, Any], path: str | os.PathLike[str]) -
     ----------
     document : dict
     path : path-like
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
+    >>> domain = lw.TabularDomain.from_frame(people)
+    >>> tree = DecisionTreeClassifier().fit(domain.encode(people), [0, 1, 0, 1])
+    >>> found = lw.verify(tree, domain, ["sex"], encoded=True)
+    >>> import pathlib, tempfile
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "verified.json"
+    >>> write_verification(verification_document(found, domain, name="tree", sensitive=["sex"]), target)
+    >>> json.loads(target.read_text(encoding="utf-8"))["domain"]["flips"]
+    1.0
     """
     with atomic_path(path) as draft:
         draft.write_text(
@@ -108,6 +135,22 @@ def print_verification(document: dict[str, Any], console: Console | None = None)
     document : dict
     console : rich.console.Console, optional
         Where to print; standard output by default.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
+    >>> domain = lw.TabularDomain.from_frame(people)
+    >>> tree = DecisionTreeClassifier().fit(domain.encode(people), [0, 1, 0, 1])
+    >>> found = lw.verify(tree, domain, ["sex"], encoded=True)
+    >>> import io
+    >>> from rich.console import Console
+    >>> page = io.StringIO()
+    >>> print_verification(verification_document(found, domain, name="tree", sensitive=["sex"]), Console(file=page, width=80))
+    >>> "a different one, shown" in page.getvalue()
+    True
     """
     from rich.console import Console
     from rich.table import Table

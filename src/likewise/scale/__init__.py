@@ -1,4 +1,11 @@
-"""Past one machine: the same audit on Dask, the same training on torch.distributed."""
+"""Past one machine: the same audit on Dask, the same training on torch.distributed.
+
+Examples
+--------
+>>> from likewise.scale import LocalEngine
+>>> list(LocalEngine().map(lambda shared, item: shared + item, 10, [1, 2]))
+[11, 12]
+"""
 
 from __future__ import annotations
 
@@ -17,7 +24,7 @@ _HOMES = {"DaskEngine": "dask_engine"}
 
 def __getattr__(name: str) -> object:
     if name in ("Engine", "LocalEngine"):
-        from likewise.auditing import engine
+        from likewise.auditing.parts import engine
 
         return getattr(engine, name)
     return _lazy(name)

@@ -125,6 +125,13 @@ class ColumnLook:
         Of numbers.
     scale : str, optional
         A scale that suits a mass at zero or a heavy tail; it is advised, never taken without the user's word.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> look = look_at_column(pd.Series([31, 45, None, 31], name="age"))
+    >>> look.plan.kind, look.missing, look.rows, look.low, look.high
+    ('category', 1, 4, 31.0, 45.0)
     """
 
     name: str
@@ -139,7 +146,15 @@ class ColumnLook:
 
 
 def look_at_columns(frame: pd.DataFrame) -> tuple[ColumnLook, ...]:
-    """Look at every column of a table; see `look_at_column`."""
+    """Look at every column of a table; see `look_at_column`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [20.0, 31.5, 45.0], "sex": ["F", "M", "M"]})
+    >>> [(look.name, look.plan.kind, look.distinct) for look in look_at_columns(people)]
+    [('age', 'number', 3), ('sex', 'category', 2)]
+    """
     return tuple(look_at_column(column) for _, column in frame.items())
 
 

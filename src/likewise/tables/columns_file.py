@@ -70,7 +70,18 @@ def _scale(look: ColumnLook) -> list[str]:
 
 
 def write_columns(looks: Sequence[ColumnLook], path: Path, *, table: str) -> None:
-    """Write a columns file, whole or not at all."""
+    """Write a columns file, whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from likewise.tables.column_looks import look_at_columns
+    >>> path = Path(tempfile.mkdtemp()) / "columns.toml"
+    >>> write_columns(look_at_columns(pd.DataFrame({"age": [20, 31, 45]})), path, table="people.csv")
+    >>> path.read_text(encoding="utf-8").splitlines()[-1]
+    '# range = [20, 45]'
+    """
     with atomic_path(path) as temporary:
         temporary.write_text(columns_text(looks, table=table, file=path.name), encoding="utf-8")
 

@@ -98,6 +98,11 @@ def find_missing(frame: pd.DataFrame) -> MissingCells:
     ----------
     frame : DataFrame
         A column without any value gets 0, or the word for a missing category.
+
+    Examples
+    --------
+    >>> find_missing(pd.DataFrame({"age": [20.0, None, 40.0], "sex": ["F", "M", "M"]})).fills
+    {'age': 20.0}
     """
     taken = set(map(str, frame.columns))
     fills = {}

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from likewise.core.errors import FormatError, InputError
 
-__all__ = ["HEAD", "Kind", "OpenedFile", "open_file"]
+__all__ = ["HEAD", "Kind", "MemoryFile", "OpenedFile", "open_file"]
 
 Kind = Literal["Parquet", "Arrow", "CSV", "JSON lines", "JSON", "Excel"]
 
@@ -32,6 +32,29 @@ _OTHER = {
 }
 _WEB = (b"<!doctype", b"<html", b"<?xml", b"<!--", b"<head", b"<body", b"<script", b"<table")
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryFile:
+    r"""A file that came without a path, such as an upload: read where it is, never written.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    data : bytes
+    largest : int, default=2**30
+        Bytes that it may become when it is unpacked.
+
+    Examples
+    --------
+    >>> open_file(MemoryFile("people.txt", b"age,sex\n20,F\n")).kind
+    'CSV'
+    """
+
+    name: str
+    data: bytes
+    largest: int = LARGEST_UNPACKED
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +86,12 @@ class OpenedFile:
             return stream.read(size)
 
 
-def open_file(path: Path) -> OpenedFile:
+def open_file(path: Path | MemoryFile) -> OpenedFile:
     r"""Find out what a file is.
 
     Parameters
     ----------
-    path : Path
+    path : Path or MemoryFile
 
     Returns
     -------
@@ -89,27 +112,33 @@ def open_file(path: Path) -> OpenedFile:
     >>> open_file(path).kind
     'CSV'
     """
+    if isinstance(path, MemoryFile):
+        return _opened(path.name, path.data[:HEAD], path.data, path.largest)
     if not path.exists():
         raise InputError(f"There is no file {str(path)!r}. Check the path.")
     if not path.is_file():
         raise InputError(f"{str(path)!r} is a folder or a device. Pass one file.")
     with path.open("rb") as stream:
         head = stream.read(HEAD)
+    return _opened(path.name, head, path, LARGEST_UNPACKED)
+
+
+def _opened(name: str, head: bytes, source: Path | bytes, largest: int) -> OpenedFile:
     packing = next((how for mark, how in _PACKED.items() if head.startswith(mark)), None)
     if packing is None:
-        return OpenedFile(path.name, _kind(path.name, head, path), path)
-    data = _unpacked(path, packing)
-    return OpenedFile(path.name, _kind(path.name, data[:HEAD], data), data)
+        return OpenedFile(name, _kind(name, head, source, largest), source)
+    data = _unpacked(name, source, packing, largest)
+    return OpenedFile(name, _kind(name, data[:HEAD], data, largest), data)
 
 
-def _kind(name: str, head: bytes, source: Path | bytes) -> Kind:
+def _kind(name: str, head: bytes, source: Path | bytes, largest: int) -> Kind:
     if not head.strip():
         raise FormatError(f"{name} is empty. Pass a table with people in it.")
     for mark, kind in _MARKS:
         if head.startswith(mark):
             return kind  # type: ignore[return-value]
     if head.startswith(b"PK\x03\x04"):
-        return _excel(name, source)
+        return _excel(name, source, largest)
     for mark, said in _OTHER.items():
         if head.startswith(mark):
             raise FormatError(f"{name} is {said}, not a table that likewise reads. {_WRITE}")
@@ -125,7 +154,7 @@ def _kind(name: str, head: bytes, source: Path | bytes) -> Kind:
     return "CSV"
 
 
-def _excel(name: str, source: Path | bytes) -> Kind:
+def _excel(name: str, source: Path | bytes, largest: int) -> Kind:
     try:
         with zipfile.ZipFile(source if isinstance(source, Path) else io.BytesIO(source)) as archive:
             parts = archive.infolist()
@@ -133,21 +162,28 @@ def _excel(name: str, source: Path | bytes) -> Kind:
         raise FormatError(f"{name} is a damaged zip archive or workbook: {error}. {_WRITE}") from error
     if not any(part.filename.startswith("xl/") for part in parts):
         raise FormatError(f"{name} is a zip archive. Unpack it first, and pass one table.")
-    if sum(part.file_size for part in parts) > LARGEST_UNPACKED:
-        raise FormatError(f"{name} is a workbook of more than 1 GB when unpacked. Save it as Parquet or CSV.")
+    if sum(part.file_size for part in parts) > largest:
+        raise FormatError(
+            f"{name} is a workbook of more than {_size(largest)} when unpacked. Save it as Parquet or CSV."
+        )
     return "Excel"
 
 
-def _unpacked(path: Path, packing: str) -> bytes:
+def _unpacked(name: str, source: Path | bytes, packing: str, largest: int) -> bytes:
     import pyarrow as pa
 
+    packed = pa.OSFile(str(source), "rb") if isinstance(source, Path) else pa.BufferReader(source)
     try:
-        with pa.OSFile(str(path), "rb") as file, pa.CompressedInputStream(file, packing) as stream:
-            data: bytes = stream.read(LARGEST_UNPACKED + 1)
+        with packed as file, pa.CompressedInputStream(file, packing) as stream:
+            data: bytes = stream.read(largest + 1)
     except (OSError, ValueError) as error:
         raise FormatError(
-            f"{path.name} is a damaged {packing} file: {str(error).splitlines()[0]}. Pack the table again."
+            f"{name} is a damaged {packing} file: {str(error).splitlines()[0]}. Pack the table again."
         ) from error
-    if len(data) > LARGEST_UNPACKED:
-        raise FormatError(f"{path.name} holds more than 1 GB. Unpack it first, or save it as Parquet.")
+    if len(data) > largest:
+        raise FormatError(f"{name} holds more than {_size(largest)}. Unpack it first, or save it as Parquet.")
     return data
+
+
+def _size(size: int) -> str:
+    return f"{size / 2**30:.3g} GB" if size >= 2**30 else f"{size / 2**20:.3g} MB"

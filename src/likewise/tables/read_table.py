@@ -14,7 +14,7 @@ from likewise.core.extras import require
 from likewise.core.frames import check_columns
 from likewise.core.text import folded
 from likewise.tables.choices_of_reading import Reading
-from likewise.tables.opening import OpenedFile, open_file
+from likewise.tables.opening import MemoryFile, OpenedFile, open_file
 from likewise.tables.text_tables import read_text
 
 if TYPE_CHECKING:
@@ -33,18 +33,26 @@ class ReadTable:
         With unique column names.
     notes : tuple of str
         What was changed on the way, a line each.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> ReadTable(pd.DataFrame({"age": [20, 30]})).notes
+    ()
     """
 
     frame: pd.DataFrame
     notes: tuple[str, ...] = ()
 
 
-def read_table(path: Path, reading: Reading | None = None, *, ignore: Sequence[str] = ()) -> ReadTable:
+def read_table(
+    path: Path | MemoryFile, reading: Reading | None = None, *, ignore: Sequence[str] = ()
+) -> ReadTable:
     r"""Read a table of people.
 
     Parameters
     ----------
-    path : Path
+    path : Path or MemoryFile
         CSV with a header (separated by comma, semicolon, tab or bar), Parquet, Arrow (IPC file or Feather), JSON
         lines, JSON records or Excel; any of them compressed with gzip or zstd.
     reading : Reading, optional
@@ -93,7 +101,7 @@ def read_table(path: Path, reading: Reading | None = None, *, ignore: Sequence[s
     return ReadTable(frame.copy(), tuple(notes))
 
 
-def table_rows(path: Path) -> int | None:
+def table_rows(path: Path | MemoryFile) -> int | None:
     """Return the number of rows where the file says so without being read (Parquet), else None."""
     file = open_file(path)
     if file.kind != "Parquet":

@@ -1,4 +1,11 @@
-"""Scorers of text: edits that should not matter, placebos that cannot, and what moves above the noise."""
+"""Scorers of text: edits that should not matter, placebos that cannot, and what moves above the noise.
+
+Examples
+--------
+>>> from likewise.text import TermSwap
+>>> TermSwap("religion", {"church": "mosque"})("She sings in the church choir.").text
+'She sings in the mosque choir.'
+"""
 
 from __future__ import annotations
 

@@ -19,6 +19,12 @@ class Change:
         Where it begins in the text as it was.
     before, after : str
         What stood there, and what stands there now.
+
+    Examples
+    --------
+    >>> from likewise.text import NameSwap
+    >>> NameSwap(names=("Lakisha",))("Dear Emily").changes
+    (Change(start=5, before='Emily', after='Lakisha'),)
     """
 
     start: int
@@ -66,7 +72,14 @@ class Edited:
 
 @runtime_checkable
 class TextEdit(Protocol):
-    """Anything with a name that turns a text into an `Edited`."""
+    """Anything with a name that turns a text into an `Edited`.
+
+    Examples
+    --------
+    >>> from likewise.text import NameSwap
+    >>> isinstance(NameSwap(race="black"), TextEdit), NameSwap(race="black").name
+    (True, 'name_black')
+    """
 
     @property
     def name(self) -> str:

@@ -16,7 +16,17 @@ _TRY_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class BudgetError(NotConvergedError):
-    """The cap on calls was reached; what was paid for is kept."""
+    """The cap on calls was reached; what was paid for is kept.
+
+    Examples
+    --------
+    >>> from likewise.text import CallLimits, NameSwap, audit_texts
+    >>> try:
+    ...     audit_texts(len, ["Emily wrote it."], edits=[NameSwap(names=("Lakisha",))], limits=CallLimits(max_calls=1))
+    ... except BudgetError:
+    ...     print("stopped before the cap")
+    stopped before the cap
+    """
 
 
 @dataclass(frozen=True)

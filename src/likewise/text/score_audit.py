@@ -59,6 +59,15 @@ class EditEffect:
         ``"shifted"``, ``"equivalent"`` (smaller than the margin) or ``"undecided"``.
     worst : str
         The value that shifts most; the variant itself where it is one.
+
+    Examples
+    --------
+    >>> rows = [(text, variant, text % 2 + shift) for text in range(8)
+    ...         for variant, shift in [("baseline", 0), ("name_a", 0), ("name_b", -1), ("placebo_1", 0)]]
+    >>> result = audit_scores(pd.DataFrame(rows, columns=["text", "variant", "score"]), unit="text")
+    >>> effect = result.parts[0].families[0]
+    >>> effect.name, effect.worst, effect.change.value, effect.floor, effect.verdict
+    ('name', 'name_b', -1.0, 0.0, 'shifted')
     """
 
     name: str
@@ -92,6 +101,15 @@ class ScoreAudit:
     n_units, n_clusters, dropped : int
     level : float
     margin : float or None
+
+    Examples
+    --------
+    >>> rows = [(text, variant, text % 2 + shift) for text in range(8)
+    ...         for variant, shift in [("baseline", 0), ("name_a", 0), ("name_b", -1), ("placebo_1", 0)]]
+    >>> result = audit_scores(pd.DataFrame(rows, columns=["text", "variant", "score"]), unit="text")
+    >>> part = result.parts[0]
+    >>> [effect.name for effect in part.shifted], part.n_units, part.least_p_value
+    (['name'], 8, 0.0078125)
     """
 
     name: str
@@ -118,7 +136,16 @@ class ScoreAudit:
 
 @dataclass(frozen=True, eq=False)
 class ScoreAudits:
-    """One `ScoreAudit` per model or group; goes through them, and stops a build where one is unfair."""
+    """One `ScoreAudit` per model or group; goes through them, and stops a build where one is unfair.
+
+    Examples
+    --------
+    >>> rows = [(text, variant, text % 2 + shift) for text in range(8)
+    ...         for variant, shift in [("baseline", 0), ("name_a", 0), ("name_b", -1), ("placebo_1", 0)]]
+    >>> result = audit_scores(pd.DataFrame(rows, columns=["text", "variant", "score"]), unit="text")
+    >>> len(result), result.frame["verdict"].tolist()
+    (1, ['shifted'])
+    """
 
     parts: tuple[ScoreAudit, ...]
 

@@ -38,6 +38,14 @@ class TextAudit:
         What each edit changed in each text, and why nothing where it did not.
     calls, replayed : int
         Replies that the scorer was asked for now (retries included), and those that came from the cache.
+
+    Examples
+    --------
+    >>> from likewise.text import NameSwap
+    >>> texts = [f"Emily has {n} years of practice." for n in range(2, 10)]
+    >>> result = audit_texts(len, texts, edits=[NameSwap(names=("Lakisha",))])
+    >>> result.calls, result.replayed, result.edited["changes"].max().item()
+    (40, 0, 1)
     """
 
     audits: ScoreAudits

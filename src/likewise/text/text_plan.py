@@ -31,6 +31,13 @@ class TextPlan:
         For every text and edit: how many places changed, and why none where none did.
     edits, placebos : tuple of str
     repeats : int
+
+    Examples
+    --------
+    >>> from likewise.text import NameSwap
+    >>> plan = plan_texts(["Emily wrote it."], edits=[NameSwap(names=("Lakisha",))], placebos=[], repeats=3)
+    >>> [text for _, _, text in plan.cells], plan.n_calls
+    (['Emily wrote it.', 'Lakisha wrote it.'], 6)
     """
 
     cells: tuple[tuple[int, str, str], ...]

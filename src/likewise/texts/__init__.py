@@ -2,6 +2,12 @@
 
 A text has a key, places for values and, where it counts something, two forms. `Texts` writes it in a language;
 `Said` is the English sentence that remembers its key and values, so that it can be written in another language later.
+
+Examples
+--------
+>>> from likewise.texts import LANGUAGES
+>>> LANGUAGES
+('en', 'de')
 """
 
 from __future__ import annotations

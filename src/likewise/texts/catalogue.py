@@ -14,6 +14,7 @@ from likewise.core.errors import bad_parameter
 
 __all__ = ["LANGUAGES", "PLACE", "Forms", "catalogue", "check_language", "places"]
 
+#: Languages that there are texts in.
 LANGUAGES = ("en", "de")
 
 # One text, or its forms for one and for any other number `n`.

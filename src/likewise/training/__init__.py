@@ -2,6 +2,12 @@
 
 An objective is a frozen set of choices with ``init(net)`` and ``step(net, batch, state)``; the loop is `train`, or
 your own.
+
+Examples
+--------
+>>> from likewise.training import ERM, SEARCHES
+>>> sorted(SEARCHES), ERM().describe()["objective"]
+(['fast', 'paper'], 'ERM')
 """
 
 from __future__ import annotations

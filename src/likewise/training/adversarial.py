@@ -27,7 +27,7 @@ class AdversarialDebiasing(Objective):
 
     The network's update is ∇L − proj_{∇A} ∇L − α ∇A: its own gradient without the part that would help the
     adversary, minus α times the adversary's. The adversary is one softmax regression per attribute on the
-    sharpened probabilities s = softmax((1 + |c|) scores), and s times the label for equalised odds; it learns
+    sharpened probabilities s = ``softmax((1 + |c|) scores)``, and s times the label for equalised odds; it learns
     with its own Adam in the state.
 
     Parameters

@@ -99,6 +99,16 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     ------
     FormatError
         When the file is damaged, no checkpoint, or of a newer version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from likewise.training import mlp, train
+    >>> path = Path(tempfile.mkdtemp()) / "run.safetensors"
+    >>> X = torch.tensor([[-1.0], [-2.0], [1.0], [2.0]])
+    >>> _ = train(mlp(1, (), 2), (X, [0, 0, 1, 1]), steps=20, lr=0.1, checkpoint=path)
+    >>> read_checkpoint(path).step
+    20
     """
     try:
         metadata, tensors = read_tensors(path, "pt")

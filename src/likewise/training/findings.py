@@ -15,7 +15,17 @@ __all__ = ["Finding", "TrainingWarning", "diagnose_training", "warn_about"]
 
 
 class TrainingWarning(UserWarning):
-    """A training ended, but something about it needs a look."""
+    """A training ended, but something about it needs a look.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always", TrainingWarning)
+    ...     warnings.warn("the loss did not fall", TrainingWarning)
+    >>> [warning.category.__name__ for warning in told]
+    ['TrainingWarning']
+    """
 
 
 @dataclass(frozen=True)
@@ -24,11 +34,19 @@ class Finding:
 
     Attributes
     ----------
-    code : {"eps_never_binds", "search_failed", "search_found_nothing", "loss_flat"}
+    code : str
+        Of a training: "eps_never_binds", "search_failed", "search_found_nothing" or "loss_flat". Of an estimator also
+        "near_chance", "less_accurate", "cost_uncertain", "flips_not_down", "not_more_robust", "gap_not_halved" and
+        "subspace_swallows".
     message : str
         What was seen and what to do.
     share : float
         How much of the run it concerns, between 0 and 1.
+
+    Examples
+    --------
+    >>> Finding("loss_flat", "the loss did not fall: try a larger learning rate", share=1.0).code
+    'loss_flat'
     """
 
     code: str

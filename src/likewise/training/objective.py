@@ -130,6 +130,16 @@ class Objective(ABC):
         add up over rows goes through `weighted_mean` or `likewise.training.sharing.total`. Where it is not said,
         every rank gets the whole batch: always right, but no faster than one process. A subclass with a
         `step` of its own says it again.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from likewise.training import ERM, mlp
+    >>> net, objective = mlp(1, (), 2), ERM()
+    >>> state = objective.init(net)
+    >>> loss, state = objective.step(net, (torch.tensor([[0.0], [1.0]]), torch.tensor([0, 1])), state)
+    >>> loss.requires_grad, objective.sums_over_ranks
+    (True, True)
     """
 
     loss: LossLike = "cross_entropy"

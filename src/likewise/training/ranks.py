@@ -21,7 +21,13 @@ __all__ = ["ONE", "RankLostError", "Ranks", "alone", "current_ranks", "joined"]
 
 
 class RankLostError(errors.NotConvergedError):
-    """Another process of the training ended, or cannot be reached."""
+    """Another process of the training ended, or cannot be reached.
+
+    Examples
+    --------
+    >>> issubclass(RankLostError, errors.NotConvergedError)
+    True
+    """
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from likewise.auditing.search.gradient.gradient_search import GradientSearch
-from likewise.auditing.search.gradient.row_status import SearchResult
+from likewise.auditing.search.gradient.row_status import RowStatus, SearchResult
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.domains import Domain, TabularDomain, Unbounded
@@ -34,8 +34,9 @@ __all__ = ["SEARCHES", "RobustObjective", "SearchLike", "encoded_metric"]
 
 SearchLike: TypeAlias = "GradientSearch | Literal['fast', 'paper']"
 
-# "paper": Table 3, Adult: s = 10, se = 50, f = 1e-4, fe = 40.
-# "fast": a fifth of the subspace steps and no full phase, which at the paper's settings changes nothing.
+#: Named searches of a training step.
+#: "paper": Table 3, Adult: s = 10, se = 50, f = 1e-4, fe = 40.
+#: "fast": a fifth of the subspace steps and no full phase, which at the paper's settings changes nothing.
 SEARCHES: dict[str, GradientSearch] = {
     "paper": GradientSearch(
         method="adam", subspace_steps=50, subspace_step_size=10.0, full_steps=40, full_step_size=1e-4
@@ -99,6 +100,8 @@ class RobustObjective(Objective):
 
     def _find(self, oracle: Oracle, rows: Batch, y: torch.Tensor, state: State) -> SearchResult:
         """The worst case of each row at the λ of the state (Algorithm 2, line 3)."""
+        if math.isinf(state.lambda_) and not self.metric.null_space.dim:
+            return _unmoved(oracle, rows.x, y)
         own, other = self._starts(rows, state)
         # Every other time a row begins where somebody else of its class ended: its own last place is often a local
         # maximum, and is kept all the same where it turns out better.
@@ -206,6 +209,14 @@ class RobustObjective(Objective):
             warm = torch.cat([warm, warm.new_zeros(max(needed, 2 * len(warm)) - len(warm), warm.shape[1])])
         seen = {"last_index": rows.index, "last_y": rows.y}
         return {"warm": warm.index_copy_(0, rows.index, moved), "tensors": MappingProxyType(seen)}
+
+
+def _unmoved(oracle: Oracle, x: torch.Tensor, y: torch.Tensor) -> SearchResult:
+    """What a search finds where only free moves are made and none is free."""
+    loss = oracle.loss(x, y)
+    ended = torch.where(torch.isfinite(loss), RowStatus.CONVERGED.value, RowStatus.NON_FINITE.value)
+    none = torch.zeros(len(x), dtype=torch.int32, device=x.device)
+    return SearchResult(x, loss, torch.zeros_like(loss), ended.to(torch.int8), none)
 
 
 def _spent(rows: Batch, found: SearchResult) -> tuple[float, dict[str, int]]:

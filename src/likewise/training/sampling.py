@@ -22,7 +22,20 @@ Sampling: TypeAlias = Literal["balanced", "uniform", "weighted"]
 
 
 class BatchSource(ABC):
-    """Batches without end, and a position that can be saved."""
+    """Batches without end, and a position that can be saved.
+
+    Examples
+    --------
+    >>> class SameBatch(BatchSource):
+    ...     def next(self):
+    ...         return Batch(torch.zeros(2, 1), torch.tensor([0, 1]))
+    ...     def position(self):
+    ...         return {}
+    ...     def restore(self, position):
+    ...         pass
+    >>> SameBatch().next().y.tolist()
+    [0, 1]
+    """
 
     @abstractmethod
     def next(self) -> Batch:

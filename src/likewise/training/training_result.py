@@ -43,6 +43,15 @@ class TrainingResult:
         What a user should look at.
     seconds : float
         Wall time of the steps made here.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from likewise.training import mlp, train
+    >>> X = torch.tensor([[-1.0], [-2.0], [1.0], [2.0]])
+    >>> result = train(mlp(1, (), 2), (X, [0, 0, 1, 1]), steps=20, lr=0.1)
+    >>> result.status, result.steps, result.findings
+    ('finished', 20, ())
     """
 
     net: nn.Module

@@ -29,11 +29,14 @@ class RegionBudget:
         Of wall time, in all; None is no limit. The whole domain of every person is always looked at.
     stop : callable, optional
         Asked between rounds; True ends the work with the brackets so far.
+    tell : callable, optional
+        Called between rounds, for whoever looks on.
     """
 
     nodes: int = 10_000
     seconds: float | None = None
     stop: Callable[[], bool] | None = None
+    tell: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -144,6 +144,8 @@ class _Pace:
 
     def over(self) -> bool:
         """Whether the budget is spent."""
+        if self._limit.tell is not None:
+            self._limit.tell()
         if self._limit.stop is not None and self._limit.stop():
             return True
         return self._limit.seconds is not None and self._last - self._start >= self._limit.seconds

@@ -64,7 +64,7 @@ class BranchAndBoundSearch(Search):
             return place.losses_encoded(np.asarray(rows, dtype=np.float64), labels)
 
         def solve(lam: float, starts: FloatArray | None, seconds: float | None) -> Brackets:
-            limit = RegionBudget(nodes=self.nodes, seconds=seconds)
+            limit = RegionBudget(nodes=self.nodes, seconds=seconds, tell=budget.tell_time)
             people = problem.X, problem.target
             return maximise(family, place.metric, *people, lam, starts=starts, budget=limit, ask=ask)
 

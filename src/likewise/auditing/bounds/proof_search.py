@@ -88,7 +88,7 @@ class ProofSearch(Search):
             if budget.seconds is not None:
                 if budget.spent:
                     break
-                time = Budget(max(question.share * budget.left, 1e-3))
+                time = _part(budget, question.share, done, len(questions))
             known = Support.start(question.problem) if question.decisions else ended.support
             try:
                 found = self._answer(question.problem, known, question.eps, time)
@@ -154,6 +154,11 @@ class ProofSearch(Search):
                 status: Status = "not_converged" if proof.interrupted else "converged"
                 return Found(support, status, reasons, proof.bound, proof.population_bound)
         return self.exact.improve(problem, support, eps, budget)
+
+
+def _part(budget: Budget, share: float, done: int, questions: int) -> Budget:
+    """A share of the time that is left; whoever looks on hears how much of all questions is answered."""
+    return Budget(max(share * budget.left, 1e-3), watch=lambda part: budget.tell((done + part) / questions))
 
 
 def about_decisions(problem: AuditProblem) -> AuditProblem:

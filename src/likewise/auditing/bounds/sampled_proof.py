@@ -8,6 +8,7 @@ from theirs. What follows holds with the stated confidence, for the table and fo
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +94,7 @@ def prove_by_sample(
         None where the time is enough for everybody.
     """
     order = numpy_generator(problem.random_state).permutation(problem.n)
-    pilot = _Sample(problem, order[:_PILOT], nodes)
+    pilot = _Sample(problem, order[:_PILOT], nodes, budget.tell_time)
     clock = time.perf_counter()
     settled = bracket_value(pilot.solve, pilot.base, eps, seconds=0.2 * budget.left)
     if settled.interrupted:
@@ -109,7 +110,7 @@ def prove_by_sample(
     ceiling = _ceiling(problem, min(2.0, 0.05 * budget.left))
     # The number of people follows from the time that others took: who is drawn does not say when to stop.
     count = int(np.clip(0.7 * budget.left / each, _PILOT, problem.n - _PILOT))
-    drawn = _Sample(problem, order[_PILOT : _PILOT + count], nodes)
+    drawn = _Sample(problem, order[_PILOT : _PILOT + count], nodes, budget.tell_time)
     found = drawn.solve(lam, None, 0.9 * max(budget.left, 0.0))
     everybody = problem.n if table is None else table
     claims = _claims(problem, everybody, eps, lam, ceiling, (pilot, known), (drawn, found), confidence)
@@ -121,8 +122,8 @@ def prove_by_sample(
 class _Sample:
     """Some of the people, and how to bracket them."""
 
-    def __init__(self, problem: AuditProblem, at: Any, nodes: int) -> None:
-        self.problem, self.at, self.nodes = problem, np.asarray(at, dtype=np.int64), nodes
+    def __init__(self, problem: AuditProblem, at: Any, nodes: int, tell: Callable[[], None]) -> None:
+        self.problem, self.at, self.nodes, self.tell = problem, np.asarray(at, dtype=np.int64), nodes, tell
         self.base, self.X, self.target = problem.base_loss[at], problem.X[at], problem.target[at]
         self.family = family_in(problem.coordinates)
 
@@ -132,7 +133,7 @@ class _Sample:
         return place.losses_encoded(np.asarray(rows, dtype=np.float64), labels)
 
     def solve(self, lam: float, starts: FloatArray | None, seconds: float | None) -> Brackets:
-        limit = RegionBudget(nodes=self.nodes, seconds=seconds)
+        limit = RegionBudget(nodes=self.nodes, seconds=seconds, tell=self.tell)
         metric = self.problem.coordinates.metric
         people = self.X, self.target
         return maximise(self.family, metric, *people, lam, starts=starts, budget=limit, ask=self._ask)

@@ -20,7 +20,7 @@ from likewise.auditing.claims.intervals import frontier_gains
 from likewise.auditing.parts.memory_table import MemoryTable
 from likewise.auditing.parts.parquet_table import ParquetTable, Part
 from likewise.auditing.parts.part_sums import HARM_EDGES, Ending, FoundSums, SensitiveSums, SettledSums, Worst
-from likewise.auditing.parts.search_bar import search_bar
+from likewise.auditing.parts.search_bar import Heard, search_bar
 from likewise.auditing.people.sensitive_twins import sensitive_twins
 from likewise.auditing.problem.audit_problem import AuditProblem
 from likewise.auditing.search.choosing import search_words
@@ -68,8 +68,8 @@ class Job:
         Folder for frontiers.
     kept : dict
         The support of people who are in memory.
-    progress : bool
-        Show how far their searches are.
+    progress : bool or callable
+        Show how far their searches are, or whom to tell; see `search_bar`.
     """
 
     table: ParquetTable | MemoryTable
@@ -82,7 +82,7 @@ class Job:
     bits: int
     scratch: str
     kept: dict[int, Support] = field(default_factory=dict)
-    progress: bool = False
+    progress: bool | Heard = False
 
     def frontier_path(self, part: Part) -> Path:
         """Where the frontier of a part is kept."""

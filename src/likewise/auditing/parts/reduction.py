@@ -178,7 +178,11 @@ def _sensitive(sums: SensitiveSums | None, decides: bool, confidence: float) -> 
     n, free = sums.harm.n, float("inf")
     gap = gap_interval({free: sums.harm}, lambda_=free, eps=0.0, ceiling=sums.largest, confidence=confidence)
     share = share_interval(sums.changed, n, confidence=confidence) if decides else None
-    affected = most_affected(sums.groups, most=1)
+    # In an order that does not depend on which part was first to hold a value or a decision.
+    groups = tuple(
+        sorted(sums.groups, key=lambda g: (sums.columns.index(g.column), str(g.value), str(g.decision)))
+    )
+    affected = most_affected(groups, most=1)
     example = sums.examples.get((affected[0].column, affected[0].value)) if affected else None
     return SensitiveAnswer(
         columns=sums.columns,
@@ -186,6 +190,6 @@ def _sensitive(sums: SensitiveSums | None, decides: bool, confidence: float) -> 
         gap_interval=(gap.low, gap.high),
         changed=sums.changed / n if decides else None,
         changed_interval=None if share is None else (share.low, share.high),
-        groups=sums.groups,
+        groups=groups,
         example=example,
     )

@@ -169,6 +169,9 @@ def _examples(problem: AuditProblem, plan: Any, flips: list[_Flips]) -> dict[tup
     if not sum(len(part.number) for part in flips):
         return {}
     number, person, far, decision = (np.concatenate(columns) for columns in zip(*flips, strict=True))
+    far = np.round(
+        far, 9
+    )  # so that sums in another order, of other parts of the table, choose the same person
     target = plan.combinations[plan.edit[number] % len(plan.combinations)]
     own = np.stack([part.codes[person] for part in plan.fields], axis=1)
     moved = (target != own) & (target >= 0)
@@ -183,7 +186,8 @@ def _examples(problem: AuditProblem, plan: Any, flips: list[_Flips]) -> dict[tup
                 at = int(inside[np.lexsort(keys)[0]])
                 key = str(part.name), _cell(part.values[value])
                 best[key] = at
-                ranks[key] = (float(not moved[at, k]), float(many[at]), -float(far[at]), float(person[at]))
+                who = problem.first + int(person[at])
+                ranks[key] = (float(not moved[at, k]), float(many[at]), -float(far[at]), float(who))
     chosen = np.asarray(list(best.values()), dtype=np.int64)
     people = problem.coordinates.original(plan.take(person[chosen]))
     return {

@@ -21,7 +21,7 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
 from likewise.domains.encoding import Encoding
 
-__all__ = ["EditableRows", "Field", "editable_rows"]
+__all__ = ["EditableFrame", "EditableRows", "Field", "editable_rows"]
 
 # A numeric column with more values than this is not tried at all of them.
 MAX_VALUES = 20

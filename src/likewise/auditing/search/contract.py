@@ -44,7 +44,8 @@ class Budget:
     seconds : float, optional
         Of wall time, from when the budget was made; None for as long as it takes.
     watch : callable, optional
-        Hears how far a search is: the share of its work that is done.
+        Hears how far a search is: the share of its work that is done. Raising KeyboardInterrupt there ends the search
+        as Ctrl-C does.
 
     Examples
     --------
@@ -75,6 +76,10 @@ class Budget:
         if self.watch is not None:
             self.watch(min(max(share, 0.0), 1.0))
 
+    def tell_time(self) -> None:
+        """Say how much of the time is gone: for work that ends when it is, and else cannot say how far it is."""
+        self.tell(0.0 if self.seconds is None else 1.0 - self.left / self.seconds)
+
 
 @dataclass(frozen=True, eq=False)
 class Found:
@@ -94,6 +99,27 @@ class Found:
         From above, about the people they were drawn from.
     more : tuple of Bound
         Further bounds: at ε = 0 where the audit asks about another ε, and of the share of changed decisions.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> @dataclass(frozen=True)
+    ... class SwapSex(lw.Search):
+    ...     name = "swap sex"
+    ...     def improve(self, problem, support, eps, budget):
+    ...         swapped = people.assign(sex=["M", "F", "F", "M"])
+    ...         rows = problem.coordinates.domain.encode(swapped)
+    ...         found = support.with_rows(rows, np.arange(problem.n))
+    ...         return lw.Found(found, status="not_converged", reasons=("it looked at one twin only",))
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0, search=SwapSex())
+    >>> result.status, result.reasons
+    ('not_converged', ('it looked at one twin only',))
     """
 
     support: Support
@@ -118,6 +144,26 @@ class Search(ABC):
         Whether it is left out without an error where it cannot serve, even when searches were asked for by name.
     from_sample : bool
         Whether `prove_table` says something of a whole table, given people drawn at random from it, and time.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> @dataclass(frozen=True)
+    ... class SwapSex(lw.Search):
+    ...     name = "swap sex"
+    ...     def improve(self, problem, support, eps, budget):
+    ...         swapped = people.assign(sex=["M", "F", "F", "M"])
+    ...         rows = problem.coordinates.domain.encode(swapped)
+    ...         return lw.Found(support.with_rows(rows, np.arange(problem.n)))
+    >>> found = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0, search=SwapSex())
+    >>> round(found.pure_gap, 3), found.search
+    (0.243, 'swap sex')
     """
 
     name: ClassVar[str]

@@ -356,8 +356,8 @@ function badge(kind) {
 function twinBlock(twins, answers, before) {
   const { model, origin } = state;
   if (origin === null || !model.audit) return null;
-  const free = twins.find((twin) => twin.id === "free" && twin.changed);
-  const [kind, key] = free ? ["found", "explore.audit_found"] : model.settled ? ["proved", "explore.audit_proved"] : ["unknown", "explore.audit_unknown"];
+  const other = origin.found ? origin.found[model.index] : twins.some((twin) => twin.id === "free" && twin.changed);
+  const [kind, key] = other ? ["found", "explore.audit_found"] : model.settled ? ["proved", "explore.audit_proved"] : ["unknown", "explore.audit_unknown"];
   const items = twins.flatMap((twin, i) => (answers[i] === null ? [] : [make("tr", {},
     make("td", {}, twin.id === "free" ? t("explore.at_no_distance") : t("explore.within", { eps: twin.eps })),
     make("td", { className: "words" }, someChanges(origin.cells, twin.cells)),

@@ -104,6 +104,20 @@ def read_evidence(path: str | Path) -> Evidence:
     ------
     FormatError
         The file is no evidence, is damaged, or of a newer version.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> import tempfile
+    >>> from likewise.report import write_evidence
+    >>> folder = write_evidence(result, Path(tempfile.mkdtemp()) / "evidence", name="hiring")
+    >>> read_evidence(folder).name
+    'hiring'
     """
     file = Path(path)
     file = file / EVIDENCE if file.is_dir() else file

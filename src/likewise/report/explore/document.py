@@ -109,7 +109,14 @@ def explore_document(
         "kind": "likewise.report.explore",
         "version": 1,
         "columns": column_documents(domain, [n for n in sensitive if n not in unknown], gaps),
-        "people": people_documents(shown, y, numbers, columns=names, labels=labels or {}),
+        "people": people_documents(
+            shown,
+            y,
+            numbers,
+            columns=names,
+            labels=labels or {},
+            found=[_changed(found.get(n)) for n in adapters],
+        ),
         "total": len(people),
         "metric": _metric(domain, used, first, metric),
         "eps": None if result is None else plain_number(result.eps),
@@ -135,12 +142,24 @@ def _classes(model: Model, labels: Mapping[Any, str]) -> list[Any]:
     return [named(label, labels) for label in classes]
 
 
+def _changed(result: AuditResult | None) -> frozenset[int]:
+    """People whose worst twin at no fair distance is decided otherwise."""
+    if result is None:
+        return frozenset()
+    numbers = result.pure_map.outcomes["person"].to_numpy()[result.pure_map.flipped]
+    return frozenset(int(number) for number in numbers)
+
+
 def _settled(result: AuditResult | None) -> bool:
-    """Whether the audit proved that nobody but those listed has a free twin of another decision."""
+    """Whether the audit proved that nobody but those of its map has a free twin of another decision."""
     if result is None or result.flipped is None:
         return False
+    unfair = result.pure_map
     changed = [one for one in result.brackets if one.quantity == "changed" and one.eps == 0.0]
-    return any(one.upper is not None and one.upper <= one.lower + 1e-12 for one in changed)
+    exact = any(one.upper is not None and one.upper <= one.lower + 1e-12 for one in changed)
+    # The map has everybody's worst twin; somebody may have another one of another decision besides.
+    everybody = len(unfair.people) == unfair.total == result.n
+    return exact and everybody and int(unfair.flipped.sum()) == round(result.flipped * result.n)
 
 
 def _metric(

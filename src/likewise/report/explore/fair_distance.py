@@ -11,7 +11,7 @@ from likewise.report.explore.packing import pack
 __all__ = ["metric_document"]
 
 # Numbers of the basis that a page carries.
-_MOST = 50_000
+_MOST = 20_000
 
 
 def metric_document(metric: FairMetric, width: int) -> dict[str, Any] | None:

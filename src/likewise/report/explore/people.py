@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,8 +57,9 @@ def people_documents(
     *,
     columns: Sequence[str],
     labels: Mapping[Any, str],
+    found: Sequence[Collection[int]] = (),
 ) -> list[dict[str, Any]]:
-    """Return people as plain data: number, cells in the order of the columns, and label.
+    """Return people as plain data: number, cells in the order of the columns, label, and what was found about them.
 
     Parameters
     ----------
@@ -72,16 +73,23 @@ def people_documents(
         In the order of a row; one that the table lacks has no cells.
     labels : mapping
         Names of the labels.
+    found : sequence of collection of int
+        For each model the people of whom a free twin of another decision was found.
 
     Examples
     --------
     >>> people_documents(pd.DataFrame({"age": [20, 40]}), [0, 1], np.array([1]), columns=["age"], labels={1: "yes"})
-    [{'person': 1, 'cells': [40], 'label': 'yes'}]
+    [{'person': 1, 'cells': [40], 'label': 'yes', 'found': []}]
     """
     part = people.iloc[numbers]
     cells = [[exact_cell(v) for v in part[c]] if c in part else [None] * len(part) for c in columns]
     told = [None] * len(part) if y is None else [named(label, labels) for label in np.asarray(y)[numbers]]
     return [
-        {"person": int(number), "cells": [column[i] for column in cells], "label": told[i]}
+        {
+            "person": int(number),
+            "cells": [column[i] for column in cells],
+            "label": told[i],
+            "found": [int(number) in one for one in found],
+        }
         for i, number in enumerate(numbers)
     ]

@@ -47,7 +47,9 @@ class FeatureSource:
         values = np.asarray(values, dtype=np.float64) if self.curve is None else self.curve(values)
         if self.mean == 0.0 and self.scale == 1.0:
             return values
-        return np.asarray((values - self.mean) / self.scale)
+        # The largest numbers there are may become infinite here, which lies on the same side of every threshold.
+        with np.errstate(over="ignore"):
+            return np.asarray((values - self.mean) / self.scale)
 
 
 def encoded_sources(layout: TableLayout) -> tuple[FeatureSource, ...]:

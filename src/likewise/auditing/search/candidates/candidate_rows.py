@@ -8,16 +8,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from likewise.auditing.problem.editable_rows import EditableRows, Field
+from likewise.auditing.problem.editable_rows import EditableFrame, EditableRows, Field
 from likewise.auditing.search.candidates.proxy_columns import find_counterparts, given_counterparts
 from likewise.auditing.support.frontier import Ints
 from likewise.core.errors import InputError, bad_parameter
-from likewise.evaluation.edits import Edit, EditParts, edited_columns
+from likewise.evaluation.edits import Edit, EditParts, SettledConsequences, edited_columns
+from likewise.evaluation.twin_makers import TwinMaker, ready_maker
+from likewise.twins.row_writing import put_rows
 
 __all__ = ["Candidates", "Counterpart", "SettledProxy", "plan_candidates"]
 
@@ -85,7 +87,11 @@ class Candidates:
     source : int array of shape (m,)
         The row a candidate was made from.
     edit : int array of shape (m,)
-        -1 as it is; k the k-th combination; e + k the same with its proxies.
+        -1 as it is; k the k-th combination; e + k the same with its proxies; 2e + k the row in `made[k]`.
+    made : tuple of DataFrame
+        Twins that carry consequences, all sources' in each.
+    maker : TwinMaker, optional
+        What made them.
 
     Examples
     --------
@@ -106,6 +112,8 @@ class Candidates:
     counterparts: tuple[Counterpart, ...]
     source: Ints
     edit: Ints
+    made: tuple[Any, ...] = ()
+    maker: TwinMaker | None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -118,9 +126,14 @@ class Candidates:
     def settled_edits(self, edits: EditParts) -> EditParts:
         """Return the edits with the values that these rows gave them, so that other rows cannot change them."""
         values = {field.name: tuple(field.values) for field in self.fields}
-        return tuple(
-            Edit(part.column, values[part.column]) if isinstance(part, Edit) else part for part in edits
-        )
+        found: list[Any] = []
+        for part in edits:
+            if isinstance(part, Edit):
+                part = replace(part, values=values[part.column])
+                if part.consequences is not None and self.maker is not None:
+                    part = replace(part, consequences=SettledConsequences(self.maker))
+            found.append(part)
+        return tuple(found)
 
     def take(self, index: Any) -> Any:
         """Make some candidates, as the kind of table the audited rows are.
@@ -136,7 +149,13 @@ class Candidates:
         """
         chosen = np.asarray(index, dtype=np.int64)
         rows, edit = self.source[chosen], self.edit[chosen]
-        return self.people.rewrite(rows, self._changes(rows, edit) if self.fields else ())
+        first = 2 * len(self.combinations)
+        plain = np.where(edit >= first, -1, edit) if self.made else edit
+        table = self.people.rewrite(rows, self._changes(rows, plain) if self.fields else ())
+        for number, twins in enumerate(self.made):
+            at = np.flatnonzero(edit == first + number)
+            table = put_rows(table, twins.iloc[rows[at]], at)
+        return table
 
     def _changes(self, rows: Ints, edit: Ints) -> list[tuple[Field, Ints]]:
         e = len(self.combinations)
@@ -170,6 +189,7 @@ def plan_candidates(
     proxies: Any = "auto",
     fixed: Sequence[Hashable] = (),
     owner: str = "audit",
+    carry: bool = False,
 ) -> Candidates:
     """List the candidates that rows give rise to.
 
@@ -187,6 +207,8 @@ def plan_candidates(
         Columns that may not change.
     owner : str
         For the error message.
+    carry : bool, default=False
+        Whether twins that carry the consequences of an edit are candidates too.
 
     Returns
     -------
@@ -219,7 +241,38 @@ def plan_candidates(
         some = some[np.any(moves, axis=0)]
         source.append(some)
         edit.append(np.full(len(some), len(combinations) + k))
-    return Candidates(people, fields, combinations, parts, np.concatenate(source), np.concatenate(edit))
+    made: tuple[Any, ...] = ()
+    maker: TwinMaker | None = None
+    if carry and any(isinstance(part, Edit) and part.consequences is not None for part in edits):
+        made, maker, compared = _carried(people, edits, fixed, owner)
+        for k, some in enumerate(compared):
+            source.append(some)
+            edit.append(np.full(len(some), 2 * len(combinations) + k))
+    return Candidates(
+        people, fields, combinations, parts, np.concatenate(source), np.concatenate(edit), made, maker
+    )
+
+
+def _carried(
+    people: EditableRows, edits: EditParts, fixed: Sequence[Hashable], owner: str
+) -> tuple[tuple[Any, ...], TwinMaker, list[Ints]]:
+    """Twins with the consequences of the one edit that has some: tables, their maker, and whose are to be compared."""
+    if not isinstance(people, EditableFrame):
+        raise InputError(
+            f"{owner}: an Edit with consequences needs the people in their own columns. Pass the raw table as X, and a "
+            "model that takes it."
+        )
+    carrying = [part for part in edits if isinstance(part, Edit) and part.consequences is not None]
+    maker = ready_maker(carrying if len(carrying) > 1 else carrying[0], people.frame, owner=owner)
+    assert maker is not None
+    frozen = [name for name in getattr(maker, "moved_", ()) if name in fixed]
+    if frozen:
+        raise InputError(
+            f"{owner}: column {frozen[0]!r} follows from {carrying[0].column!r}, but the domain says that it may not "
+            "change. Leave it out of the graph, or out of the domain's 'immutable'."
+        )
+    made = maker.make(people.frame)
+    return made.tables, maker, [np.flatnonzero(mask) for mask in made.compared]
 
 
 def _values(edits: EditParts, name: Hashable) -> list[Any] | None:

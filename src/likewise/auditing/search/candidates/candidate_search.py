@@ -81,7 +81,8 @@ class CandidateSearch(Search):
     edits : mapping, Edit, or sequence, optional
         What twins exchange, in the language of `correspondence_study`: ``["sex", Edit("age", (25, 45, 65))]``. A
         column without values takes all combinations of those it has; a number with more than 20 values its
-        smallest, largest and quartiles. Default: what the audit's metric was told is sensitive, or makes free.
+        smallest, largest and quartiles. An `Edit` with consequences adds the twins that carry them, at their fair
+        distance. Default: what the audit's metric was told is sensitive, or makes free.
     proxies : "auto", None or mapping, default="auto"
         Whether columns that give a sensitive one away may go along (Husband becomes Wife with the sex). Such
         twins are extra candidates. See `proxy_columns` for the rule, and for the mapping
@@ -246,7 +247,12 @@ class CandidateSearch(Search):
             people = people.below(problem.editable(pool))
         fixed = problem.coordinates.fixed_names()
         return plan_candidates(
-            people, self._edits(problem), proxies=self.proxies, fixed=fixed, owner="CandidateSearch"
+            people,
+            self._edits(problem),
+            proxies=self.proxies,
+            fixed=fixed,
+            owner="CandidateSearch",
+            carry=True,
         )
 
     def _edits(self, problem: AuditProblem) -> EditParts:

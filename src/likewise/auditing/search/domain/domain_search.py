@@ -136,6 +136,7 @@ class DomainSearch(Search):
         for first in range(0, len(one), search.size):
             if time.time() >= until:
                 break
+            budget.tell(first / len(one))
             at = one[first : first + search.size]
             found.append(search.run(problem.X[at], problem.labels[at]))
         if found:

@@ -1,0 +1,223 @@
+"""`likewise serve`: the page of an audit with the model behind it, on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from likewise.cli.audit import AuditChoices, Trusted, check_choices, load, run_audit
+from likewise.cli.options import example, options
+from likewise.cli.stage_progress import Progress
+from likewise.cli.table_options import table_options
+from likewise.core.errors import InputError
+
+if TYPE_CHECKING:
+    from likewise.auditing.parts.search_bar import Heard
+    from likewise.models.model_files import LoadedModel
+    from likewise.serving.audited import Audited, Question
+    from likewise.tables import MemoryFile
+
+__all__ = ["command"]
+
+
+@click.command(
+    "serve",
+    epilog=example(
+        "likewise datasets german -o people.csv",
+        "likewise train people.csv --target target --sensitive sex -o model.safetensors",
+        "likewise serve model.safetensors people.csv --target target --sensitive sex",
+        after="The server listens on 127.0.0.1 alone and writes nothing. Exit codes: 0 ended by Ctrl-C, 2 bad input.",
+    ),
+)
+@click.argument("model")
+@click.argument("table", type=click.Path(path_type=Path), required=False)
+@options(
+    "target_left_out", "positive", "sensitive", "immutable", "edit", "eps", "delta", "confidence", "metric", "search",
+    "budget", "loss",
+)  # fmt: skip
+@table_options
+@click.option(
+    "--model-takes",
+    type=click.Choice(["auto", "table", "encoded"]),
+    default="auto",
+    show_default=True,
+    help="Whether the model takes the table itself or encoded numbers, where that cannot be seen.",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=0, help="Port of 127.0.0.1.  [default: a free one]"
+)
+@click.option("--open", "opens", is_flag=True, help="Open the link in the browser.")
+@click.option(
+    "--uploads/--no-uploads", default=True, help="Whether further tables can be audited in the browser."
+)
+@click.option(
+    "--max-upload",
+    type=click.IntRange(1, 1024),
+    default=64,
+    show_default=True,
+    metavar="MB",
+    help="Size of an uploaded table.",
+)
+@options("language", "seed", "sample", "allow_pickle", "trust", "trust_type", "quiet", "config")
+def command(
+    model: str,
+    table: Path | None,
+    port: int,
+    opens: bool,
+    uploads: bool,
+    max_upload: int,
+    allow_pickle: bool,
+    trust: bool,
+    trust_type: Sequence[str],
+    quiet: bool,
+    language: str,
+    target: str | None,
+    **given: Any,
+) -> None:
+    """Serve an audit's page with the model behind it: edit a person, see the decision; audit further tables.
+
+    MODEL and TABLE are as in `likewise audit`. The audit is made first; then a link is shown, which works in a browser on
+    this machine. Without TABLE it begins with the page on which a table is uploaded.
+    """
+    from likewise.core.extras import require
+
+    for module in ("starlette", "uvicorn", "jinja2"):
+        require(module, extra="serve", why="Serving a model")
+    choices = AuditChoices(target=target or "", tolerance=0.0, **given)
+    _check(choices, table, uploads)
+    from likewise.serving import Application, Limits
+    from likewise.serving.one_caller import one_caller
+    from likewise.serving.server import run_server
+
+    progress = Progress(quiet)
+    loaded = load(model, Trusted(allow_pickle, trust, tuple(trust_type)), progress)
+    loaded = replace(loaded, native=one_caller(loaded.native))
+    auditor = CommandAuditor(loaded, model, choices)
+    title = f"Audit of {Path(model).name}"
+    audited = None if table is None else auditor.audit(table, choices, progress, title)
+    limits = Limits(upload_bytes=max_upload * 2**20)
+    known = {"target": target, "positive": choices.positive, "sensitive": list(choices.sensitive)}
+
+    def say(link: str) -> None:
+        click.echo(f"Serving {model}: {link}\nThe link works on this machine alone. Ctrl-C ends the server.")
+        if opens:
+            import webbrowser
+
+            webbrowser.open(link)
+
+    run_server(
+        lambda secrets: Application(
+            secrets,
+            name=Path(model).name,
+            audited=audited,
+            auditor=auditor if uploads else None,
+            known=known,
+            limits=limits,
+            language=language,
+        ),
+        port=port,
+        say=say,
+    )
+    if not quiet:
+        click.echo("Ended.", err=True)
+
+
+@dataclass(frozen=True, eq=False)
+class CommandAuditor:
+    """Audits the model of the command line on a table; see `likewise.serving.audited.TableAuditor`.
+
+    Parameters
+    ----------
+    loaded : LoadedModel
+    name : str
+        Of the model.
+    choices : AuditChoices
+        Of the command line; what is asked about a table takes their place.
+    """
+
+    loaded: LoadedModel
+    name: str
+    choices: AuditChoices
+
+    def __call__(self, table: MemoryFile, question: Question, hear: Heard) -> Audited:
+        """Audit an uploaded table."""
+        choices = replace(
+            self.choices,
+            target=question.target,
+            positive=question.positive,
+            sensitive=question.sensitive,
+            budget=question.seconds,
+        )
+        check_choices(choices)
+        title = f"Audit of {Path(self.name).name} on {table.name}"
+        return self.audit(table, choices, HeardProgress(hear), title)
+
+    def audit(
+        self, table: Path | MemoryFile, choices: AuditChoices, progress: Progress, title: str
+    ) -> Audited:
+        """Audit a table, as `likewise audit` does."""
+        from likewise.report.provenance import Provenance
+        from likewise.serving.audited import Audited, hashed
+
+        found = run_audit(self.loaded, table, choices, progress)
+        case, matched = found.case, found.case.matched
+        if isinstance(case.frame, Path):
+            raise InputError(
+                f"{table.name} has more people than a page can be about. Take fewer: --sample 10000."
+            )
+        known = Provenance.now(models=[self.name], seed=choices.seed)
+        return Audited(
+            title,
+            found.result,
+            matched.model,
+            matched.domain,
+            case.metric,
+            case.frame[list(matched.columns)],
+            case.y,
+            tuple(name for name in case.sensitive if name in matched.columns),
+            found.extras["evaluation"],
+            notes=tuple(progress.notes) if isinstance(progress, HeardProgress) else (),
+            provenance=replace(known, tables=(hashed(table),)),
+        )
+
+
+class HeardProgress(Progress):
+    """Stages of an audit for a function that looks on; see `likewise.auditing.parts.search_bar.Heard`.
+
+    Parameters
+    ----------
+    hear : callable
+    """
+
+    def __init__(self, hear: Heard) -> None:
+        super().__init__(quiet=True)
+        self._hear = hear
+        self.notes: list[str] = []
+
+    @property
+    def searches(self) -> bool | Heard:
+        """Who hears of searches."""
+        return lambda search, share: self._hear(f"Searching ({search})", share)
+
+    def stage(self, title: str, *, spinner: bool = True) -> Any:
+        """Say that a stage begins."""
+        self._hear(title, None)
+        return super().stage(title, spinner=spinner)
+
+    def note(self, text: str) -> None:
+        """Keep what the user should know."""
+        self.notes.append(text)
+
+
+def _check(choices: AuditChoices, table: Path | None, uploads: bool) -> None:
+    if table is None:
+        if not uploads:
+            raise InputError("Without a table and without uploads there is nothing to serve. Name a TABLE.")
+        return
+    if not choices.target:
+        raise InputError("Which column does the model predict? Name it: --target COLUMN.")
+    check_choices(choices)

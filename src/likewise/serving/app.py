@@ -1,0 +1,226 @@
+"""The application behind the gate: pages, questions to the model, uploads and audits."""
+
+from __future__ import annotations
+
+import math
+import urllib.parse
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from likewise.core.errors import InputError, LikewiseError
+from likewise.core.extras import require
+from likewise.serving.audited import Audited, Question, TableAuditor
+from likewise.serving.bodies import TooLargeError, read_body, read_json
+from likewise.serving.desk import Desk
+from likewise.serving.gate import Gate, Secrets
+from likewise.serving.limits import Limits
+from likewise.serving.pages import kept_page, policy_of, tables_page
+from likewise.serving.turns import BusyError, Turns
+from likewise.texts import check_language
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["Application"]
+
+_LONGEST = 86_400.0
+
+
+class Application:
+    """An ASGI application for one model.
+
+    Parameters
+    ----------
+    secrets : Secrets
+    name : str
+        Of the model, for headings.
+    audited : Audited or None
+        The audit that the first page shows; None begins with an upload.
+    auditor : TableAuditor or None
+        Audits tables that are uploaded; None refuses them.
+    known : mapping
+        ``target``, ``positive`` and ``sensitive`` that are proposed for a table.
+    limits : Limits, optional
+    language : {"en", "de"}, default="en"
+        Of the pages.
+
+    Attributes
+    ----------
+    desk : Desk
+    """
+
+    def __init__(
+        self,
+        secrets: Secrets,
+        *,
+        name: str,
+        audited: Audited | None = None,
+        auditor: TableAuditor | None = None,
+        known: Mapping[str, Any] | None = None,
+        limits: Limits | None = None,
+        language: str = "en",
+    ) -> None:
+        if audited is None and auditor is None:
+            raise InputError("serve: there is neither an audit to show nor a way to make one.")
+        self.limits = limits or Limits()
+        self._secrets, self._name, self._known = secrets, name, dict(known or {})
+        self._language = check_language(language, owner="serve")
+        keep = partial(
+            kept_page,
+            token=secrets.token,
+            limits=self.limits,
+            tables=auditor is not None,
+            language=language,
+        )
+        self.desk = Desk(auditor, keep, self.limits)
+        if audited is not None:
+            self.desk.show(audited)
+        self._model = Turns("likewise model", self.limits.waiting)
+        self._reader = Turns("likewise tables", 1)
+        self._app = Gate(self._routes(), secrets, self.limits)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        await self._app(scope, receive, send)
+
+    def close(self) -> None:
+        """End an audit that runs, as soon as it gives a sign of life."""
+        if self.desk.job is not None:
+            self.desk.job.cancel()
+
+    def _routes(self) -> Any:
+        starlette = require("starlette.applications", extra="serve", why="Serving a model")
+        routing = require("starlette.routing", extra="serve", why="Serving a model")
+        route = routing.Route
+        return starlette.Starlette(
+            routes=[
+                route("/", self._home, methods=["GET"]),
+                route("/audits/{number:int}", self._audit, methods=["GET"]),
+                route("/tables", self._tables, methods=["GET"]),
+                route("/api/audits/{number:int}/score", _spoken(self._score), methods=["POST"]),
+                route("/api/tables", _spoken(self._upload), methods=["POST"]),
+                route("/api/jobs", _spoken(self._start), methods=["POST"]),
+                route("/api/jobs/current", _spoken(self._watch), methods=["GET"]),
+                route("/api/jobs/cancel", _spoken(self._cancel), methods=["POST"]),
+            ]
+        )
+
+    # ---- pages -----------------------------------------------------------------------------------------
+
+    async def _home(self, request: Request) -> Response:
+        if 0 in self.desk.results:
+            return _html(self.desk.results[0].page)
+        return await self._tables(request)
+
+    async def _audit(self, request: Request) -> Response:
+        kept = self.desk.results.get(request.path_params["number"])
+        return _missing("This audit is not here any more.") if kept is None else _html(kept.page)
+
+    async def _tables(self, request: Request) -> Response:
+        if self.desk.auditor is None:
+            return _missing("This server takes no tables.")
+        page = tables_page(
+            token=self._secrets.token,
+            limits=self.limits,
+            model=self._name,
+            home=0 in self.desk.results,
+            known=self._known,
+            kept=list(self.desk.results.values()),
+            language=self._language,
+        )
+        return _html(page)
+
+    # ---- questions -------------------------------------------------------------------------------------
+
+    async def _score(self, request: Request) -> dict[str, Any]:
+        kept = self.desk.results.get(request.path_params["number"])
+        if kept is None:
+            raise InputError("This audit is not here any more. Open its page again.")
+        said = await self._json(request)
+        rows = said.get("rows")
+        return {"probabilities": await self._model.run(lambda: kept.scores.score(rows))}
+
+    async def _upload(self, request: Request) -> dict[str, Any]:
+        if self.desk.auditor is None:
+            raise InputError("This server takes no tables.")
+        most = self.limits.upload_bytes
+        data = await read_body(request, most=most, seconds=self.limits.seconds)
+        name = urllib.parse.unquote(request.headers.get("x-file-name", ""), errors="replace")
+        found = await self._reader.run(lambda: self.desk.take(name, data))
+        return found.document()
+
+    async def _start(self, request: Request) -> dict[str, Any]:
+        said = await self._json(request)
+        job = self.desk.start(said.get("table"), _question(said))
+        return job.document()
+
+    async def _watch(self, request: Request) -> dict[str, Any]:
+        return {"state": "none"} if self.desk.job is None else self.desk.job.document()
+
+    async def _cancel(self, request: Request) -> dict[str, Any]:
+        self.close()
+        return await self._watch(request)
+
+    async def _json(self, request: Request) -> dict[str, Any]:
+        limits = self.limits
+        return await read_json(request, most=limits.body_bytes, depth=limits.depth, seconds=limits.seconds)
+
+
+def _question(said: Mapping[str, Any]) -> Question:
+    """What is asked about a table, of the right kinds; whether its columns exist is another matter."""
+    target, positive = said.get("target"), said.get("positive")
+    sensitive, seconds = said.get("sensitive"), said.get("seconds")
+    if not isinstance(target, str) or not target:
+        raise InputError("Choose the column that the model predicts.")
+    if not isinstance(sensitive, list) or not all(isinstance(name, str) for name in sensitive):
+        raise InputError("Choose the columns that should not decide.")
+    if positive is not None and not isinstance(positive, str):
+        raise InputError("The value that counts as 1 must be one of the target's.")
+    if seconds is not None:
+        number = not isinstance(seconds, bool) and isinstance(seconds, (int, float))
+        if not number or not math.isfinite(seconds) or not 1 <= seconds <= _LONGEST:
+            raise InputError("The time for the search must be between 1 s and a day.")
+        seconds = float(seconds)
+    return Question(target, tuple(dict.fromkeys(sensitive)), positive or None, seconds)
+
+
+def _spoken(
+    endpoint: Callable[[Request], Awaitable[dict[str, Any]]],
+) -> Callable[[Request], Awaitable[Response]]:
+    """Answer in JSON; what goes wrong becomes a sentence, and never a traceback."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return _json_response(await endpoint(request))
+        except TooLargeError as error:
+            return _json_response({"error": str(error)}, 413)
+        except BusyError as error:
+            return _json_response({"error": str(error)}, 409)
+        except LikewiseError as error:
+            return _json_response({"error": str(error)}, 422)
+        except Exception as error:
+            said = f"Something unforeseen happened ({type(error).__name__})."
+            return _json_response({"error": said}, 500)
+
+    return answer
+
+
+def _json_response(document: dict[str, Any], status: int = 200) -> Response:
+    from starlette.responses import JSONResponse
+
+    # What was refused may not have been read to its end, and must not be taken for the next request.
+    return JSONResponse(document, status, headers={} if status == 200 else {"connection": "close"})
+
+
+def _html(page: str) -> Response:
+    from starlette.responses import HTMLResponse
+
+    return HTMLResponse(page, headers={"content-security-policy": policy_of(page)})
+
+
+def _missing(sentence: str) -> Response:
+    from starlette.responses import PlainTextResponse
+
+    return PlainTextResponse(sentence, 404)

@@ -1,0 +1,146 @@
+"""The server itself: a socket on the loopback address, a link with a token, and an end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from likewise.core.errors import InputError
+from likewise.core.extras import require
+from likewise.serving.app import Application
+from likewise.serving.gate import Secrets
+
+__all__ = ["RunningServer", "run_server"]
+
+_HOST = "127.0.0.1"
+# Connections at once. A browser opens six.
+_CONNECTIONS = 64
+_HEADER_BYTES = 32_768
+_WAIT = 10.0
+
+
+def open_socket(port: int) -> socket.socket:
+    """Take a port of the loopback address; 0 takes a free one."""
+    # Said to be TCP, so that asyncio sends at once: else every answer waits 40 ms for an acknowledgement.
+    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((_HOST, port))
+        opened.listen(_CONNECTIONS)
+    except (OSError, OverflowError) as error:
+        opened.close()
+        raise InputError(
+            f"Port {port} cannot be used: {error}. Choose another, or leave --port out for a free one."
+        ) from error
+    return opened
+
+
+def _server(application: Application) -> Any:
+    uvicorn = require("uvicorn", extra="serve", why="Serving a model")
+    config = uvicorn.Config(
+        application,
+        loop="asyncio",
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_keep_alive=20,
+        timeout_graceful_shutdown=1,
+        h11_max_incomplete_event_size=_HEADER_BYTES,
+    )
+    return uvicorn.Server(config)
+
+
+class RunningServer:
+    """A server in a thread of its own, until it is closed.
+
+    Parameters
+    ----------
+    make : callable Secrets -> Application
+    port : int, default=0
+        0 takes a free one.
+
+    Attributes
+    ----------
+    secrets : Secrets
+    application : Application
+    """
+
+    def __init__(self, make: Callable[[Secrets], Application], port: int = 0) -> None:
+        self._socket = open_socket(port)
+        self.secrets = Secrets(secrets.token_urlsafe(32), self._socket.getsockname()[1])
+        try:
+            self.application = make(self.secrets)
+            self._server = _server(self.application)
+        except BaseException:
+            self._socket.close()
+            raise
+        self._thread = threading.Thread(target=self._run, name="likewise server", daemon=True)
+
+    @property
+    def link(self) -> str:
+        """What to open in a browser."""
+        return self.secrets.link
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        until = time.monotonic() + _WAIT
+        while not self._server.started and self._thread.is_alive() and time.monotonic() < until:
+            time.sleep(0.01)
+        if not self._server.started:
+            raise InputError("serve: the server did not start.")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def wait(self) -> None:
+        """Wait until somebody presses Ctrl-C, or the server ends by itself."""
+        with contextlib.suppress(KeyboardInterrupt):
+            while self._thread.is_alive():
+                self._thread.join(0.5)
+
+    def close(self) -> None:
+        """End the server, and an audit that runs."""
+        self.application.close()
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join(_WAIT)
+        self._socket.close()
+
+    def _run(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+
+def run_server(
+    make: Callable[[Secrets], Application], *, port: int = 0, say: Callable[[str], None] | None = None
+) -> None:
+    """Serve until Ctrl-C.
+
+    Parameters
+    ----------
+    make : callable Secrets -> Application
+    port : int, default=0
+        0 takes a free one.
+    say : callable, optional
+        Hears the link when the server is there.
+    """
+    with RunningServer(make, port) as running:
+        if say is not None:
+            say(running.link)
+        running.wait()

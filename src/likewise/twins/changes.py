@@ -1,0 +1,179 @@
+"""What a model says of made twins: who flips, how scores change, and how much of it hangs on what was learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.core.arrays import FloatArray
+from likewise.evaluation.measures import Measure
+from likewise.evaluation.twin_makers import MadeTwins
+from likewise.texts import Said
+from likewise.twins.answers import TwinAnswer
+from likewise.twins.asked_model import AskedModel
+from likewise.twins.plausibility import Plausibility, without_implausible
+
+__all__ = ["FoundChanges", "StudyChoices", "find_changes", "with_refits"]
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True)
+class StudyChoices:
+    """What is asked in all questions of a study.
+
+    Parameters
+    ----------
+    attribute : str
+    drop : bool
+        Whether implausible twins are not compared.
+    confidence : float
+    refits : int
+    themselves : bool
+        Whether twins are learned from the very people that are studied.
+    """
+
+    attribute: str
+    drop: bool
+    confidence: float
+    refits: int
+    themselves: bool
+
+
+@dataclass(frozen=True, eq=False)
+class FoundChanges:
+    """Person by person.
+
+    Parameters
+    ----------
+    values : tuple
+        Of the attribute.
+    flips, asked : bool arrays of shape (n,)
+        Of whom some twin is decided otherwise; who has a twin to compare with.
+    change : float array of shape (n,)
+        Mean score of the twins less the person's; NaN without twins.
+    effects : tuple of float arrays of shape (n,)
+        For each further value the score with it less that with the first; NaN where one of them is not known.
+    """
+
+    values: tuple[Any, ...]
+    flips: Mask
+    asked: Mask
+    change: FloatArray
+    effects: tuple[FloatArray, ...]
+
+
+def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attribute: str) -> FoundChanges:
+    """Ask a model about people and all their usable twins.
+
+    Examples
+    --------
+    >>> from likewise.twins.attribute_twins import AttributeTwins
+    >>> people = pd.DataFrame({"sex": ["F", "M", "M"], "pay": [1, 2, 9]})
+    >>> biased = AskedModel(lambda table: table["pay"] + (table["sex"] == "M") > 2)
+    >>> found = find_changes(biased, people, AttributeTwins({"sex": ["F", "M"]}).fit(people).make(people), "sex")
+    >>> found.flips.tolist(), found.effects[0].tolist()
+    ([False, True, False], [0.0, 1.0, 0.0])
+    """
+    own_decision, own_score = asked.about(frame)
+    n = len(frame)
+    flips, total, count = np.zeros(n, dtype=bool), np.zeros(n), np.zeros(n)
+    values = tuple(dict.fromkeys(variant[attribute] for variant in made.variants))
+    sums, seen = np.zeros((len(values), n)), np.zeros((len(values), n))
+    for number, (table, variant) in enumerate(zip(made.tables, made.variants, strict=True)):
+        at = values.index(variant[attribute])
+        own, some = made.own[number], np.flatnonzero(made.compared[number])
+        sums[at, own] += own_score[own]
+        seen[at, own] += 1
+        if not len(some):
+            continue
+        decision, score = asked.about(table.iloc[some])
+        flips[some] |= asked.differ(decision, own_decision[some])
+        total[some] += score - own_score[some]
+        count[some] += 1
+        sums[at, some] += score
+        seen[at, some] += 1
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = sums / seen
+        change = total / count
+    return FoundChanges(
+        values, flips, count > 0, change, tuple(mean[k] - mean[0] for k in range(1, len(values)))
+    )
+
+
+def with_refits(
+    answer: TwinAnswer,
+    asked: AskedModel,
+    frame: pd.DataFrame,
+    known: pd.DataFrame,
+    maker: Any,
+    looks: Plausibility,
+    choices: StudyChoices,
+    rng: np.random.Generator,
+) -> TwinAnswer:
+    """Return an answer with intervals from people drawn anew and consequences learned anew.
+
+    They are the estimate ± t times the standard deviation over the refits (a bootstrap).
+
+    Parameters
+    ----------
+    answer : TwinAnswer
+    asked : AskedModel
+    frame, known : DataFrame
+        The people studied, and those that twins are learned from.
+    maker : ConsequenceTwins
+    looks : Plausibility
+    choices : StudyChoices
+    rng : Generator
+    """
+    from scipy.special import stdtrit
+
+    draws: list[list[float]] = []
+    for _ in range(choices.refits):
+        rows = rng.integers(0, len(known), len(known))
+        drawn = known.iloc[rows].reset_index(drop=True)
+        person = rows if choices.themselves else None
+        people = drawn
+        if not choices.themselves:
+            people = frame.iloc[rng.integers(0, len(frame), len(frame))].reset_index(drop=True)
+        made = maker.anew().fit(drawn).make(people)
+        if choices.drop:
+            made = without_implausible(made, looks.of_twins(made, person))
+        found = find_changes(asked, people, made, choices.attribute)
+        groups = [np.asarray(people[choices.attribute] == g.group) & found.asked for g in answer.groups]
+        draws.append(
+            [
+                float(found.flips[found.asked].mean()),
+                *(float(np.nanmean(effect)) for effect in found.effects),
+                *(float(found.flips[mine].mean()) for mine in groups),
+                *(float(found.change[mine].mean()) for mine in groups),
+            ]
+        )
+    # Few refits know the deviation poorly: Student's t with one degree less than there are.
+    reach = float(stdtrit(choices.refits - 1, (1 + choices.confidence) / 2)) * np.std(draws, axis=0, ddof=1)
+    k, m = len(answer.effects), len(answer.groups)
+    groups_now = tuple(
+        replace(
+            g,
+            changed=_around(g.changed, reach[1 + k + i], True),
+            change=_around(g.change, reach[1 + k + m + i]),
+        )
+        for i, g in enumerate(answer.groups)
+    )
+    return replace(
+        answer,
+        changed=_around(answer.changed, reach[0], True),
+        effects=tuple(_around(e, reach[1 + i]) for i, e in enumerate(answer.effects)),
+        groups=groups_now,
+        interval=Said("twins.interval.refits", n=choices.refits),
+    )
+
+
+def _around(measure: Measure, reach: float, share: bool = False) -> Measure:
+    low, high = measure.value - reach, measure.value + reach
+    if share:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return Measure(measure.name, measure.value, float(low), float(high), "refits")

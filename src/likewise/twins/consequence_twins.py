@@ -1,0 +1,309 @@
+"""Twins that carry the consequences of an edit (*mutatis mutandis*): rules, and transport along a causal graph.
+
+Down the graph, every column that follows from the edited one keeps the person's conditional rank: the rank among
+people of the same causes and group becomes the same rank among people of the twin's causes and the other group.
+Categories keep what both worlds share and move as little as can be. This is quantile-preserving adaptation (D. Plečko
+and N. Meinshausen, Fair Data Adaptation with Quantile Preservation, JMLR 21, 2020), with boosted conditionals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from likewise.core.errors import InputError
+from likewise.core.frames import check_columns, check_no_missing, to_pandas
+from likewise.evaluation.edits import Edit
+from likewise.evaluation.twin_makers import MadeTwins
+from likewise.texts import Said
+from likewise.twins.attribute_twins import AttributeTwins
+from likewise.twins.boosted_conditionals import Boosting
+from likewise.twins.graphs import ColumnGraph, read_graph
+from likewise.twins.learned_rules import LearnedRules, learn_rules
+from likewise.twins.moved_columns import CauseCodes, MovedColumn, fit_column
+from likewise.twins.person_keys import fold_of, position_of, row_keys
+from likewise.twins.row_writing import put_rows
+from likewise.twins.rules import Rules, read_rules
+
+__all__ = ["ConsequenceTwins", "Consequences"]
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+BROKEN = Said("twins.unusable.rule")
+# So many people that what stays tells apart are enough to break ties by it.
+_MANY_KEYS = 200
+
+
+@dataclass(frozen=True)
+class Consequences:
+    """What changes along with an edited column.
+
+    Parameters
+    ----------
+    graph : mapping, networkx.DiGraph, str or path, optional
+        Which column is a cause of which: ``{"sex": ["occupation", "hours-per-week"]}`` (cause to effects), a directed
+        networkx graph, DOT text or a DOT file. Columns downstream of the edited one follow it.
+    rules : Rules, mapping, path or "learned", optional
+        Values that become others, implications and forbidden combinations; "learned" finds those that the people
+        show (`learn_rules`).
+    boosting : Boosting, optional
+        How the conditional distributions are learned.
+    random_state : int, default=0
+        Breaks ties; the same person moves alike every time.
+
+    Examples
+    --------
+    >>> from likewise.evaluation import Edit, correspondence_study
+    >>> people = pd.DataFrame({"sex": ["F", "M"] * 2, "role": ["Wife", "Husband", "Child", "Child"]})
+    >>> spouse = Consequences(rules={"map": [
+    ...     {"when": {"sex": "F"}, "column": "role", "values": {"Husband": "Wife"}},
+    ...     {"when": {"sex": "M"}, "column": "role", "values": {"Wife": "Husband"}}]})
+    >>> biased = lambda table: table["role"] == "Husband"
+    >>> correspondence_study(biased, people, Edit("sex")).consistency
+    1.0
+    >>> correspondence_study(biased, people, Edit("sex", consequences=spouse)).consistency
+    0.5
+    """
+
+    graph: Any = None
+    rules: Any = None
+    boosting: Boosting = field(default_factory=Boosting)
+    random_state: int = 0
+
+    def maker(self, edit: Edit) -> ConsequenceTwins:
+        """Return the maker of twins that an edit with these consequences stands for."""
+        return ConsequenceTwins(
+            Edit(edit.column, edit.values),
+            graph=self.graph,
+            rules=self.rules,
+            boosting=self.boosting,
+            random_state=self.random_state,
+        )
+
+
+class ConsequenceTwins:
+    """The attribute changes, and what follows from it.
+
+    Parameters
+    ----------
+    edit : Edit or str
+        One column, and the values its twins get.
+    graph, rules, boosting, random_state
+        As in `Consequences`.
+
+    Attributes
+    ----------
+    rules_ : Rules
+        The user's, or those learned.
+    learned_ : LearnedRules or None
+        What was learned, with its support.
+    graph_ : ColumnGraph
+    moved_ : tuple of str
+        Columns that are moved along the graph, causes first.
+    columns_ : dict of str to MovedColumn
+        Their conditional distributions.
+
+    Examples
+    --------
+    Men earn 2 more; the rank among the own sex stays:
+
+    >>> rng = np.random.default_rng(0)
+    >>> sex = np.array(["F", "M"] * 300)
+    >>> people = pd.DataFrame({"sex": sex, "pay": rng.normal(10, 1, 600) + 2 * (sex == "M")})
+    >>> twins = ConsequenceTwins("sex", graph={"sex": ["pay"]}).fit(people).make(people)
+    >>> gain = twins.tables[1]["pay"] - people["pay"]
+    >>> bool(abs(gain[sex == "F"].mean() - 2) < 0.2), float(gain[sex == "M"].abs().max())
+    (True, 0.0)
+    """
+
+    def __init__(
+        self,
+        edit: Edit | str,
+        *,
+        graph: Any = None,
+        rules: Any = None,
+        boosting: Boosting | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.edit = edit if isinstance(edit, Edit) else Edit(edit)
+        self.graph = graph
+        self.rules = rules
+        self.boosting = Boosting() if boosting is None else boosting
+        self.random_state = random_state
+
+    @property
+    def attribute(self) -> str:
+        """The edited column."""
+        return str(self.edit.column)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether `fit` was called."""
+        return hasattr(self, "columns_")
+
+    @property
+    def n_variants(self) -> int:
+        """How many variants everybody has."""
+        return len(self.values_)
+
+    def fit(self, people: Any) -> Self:
+        """Learn the conditional distributions of all columns that follow.
+
+        Parameters
+        ----------
+        people : table of n people
+            Without missing values in the edited column. Who lacks another value lacks it as a twin too.
+
+        Returns
+        -------
+        self
+        """
+        owner = type(self).__name__
+        frame = to_pandas(people, owner=owner, name="people")
+        check_columns(frame, [self.attribute], owner=owner, name="people")
+        self.plain_ = AttributeTwins(Edit(self.edit.column, self.edit.values)).fit(frame)
+        self.values_ = tuple(dict.fromkeys(variant[self.edit.column] for variant in self.plain_.variants_))
+        self.rules_, self.learned_ = self._rules(frame, owner)
+        self.graph_ = self._graph(frame, owner)
+        self.moved_ = self.graph_.downstream(self.attribute)
+        self._choose_keys(frame)
+        self.codes_ = CauseCodes.of(frame, self.attribute, self.values_)
+        group = self._groups(frame, owner)
+        known = np.flatnonzero(group >= 0)
+        some = frame.iloc[known]
+        fold = fold_of(row_keys(some, self.fold_key_), self.boosting.folds, self.random_state)
+        self.columns_: dict[str, MovedColumn] = {
+            name: fit_column(
+                name,
+                some,
+                self.codes_,
+                self.graph_.parents(name),
+                group[known],
+                fold,
+                boosting=self.boosting,
+                seed=self.random_state,
+            )
+            for name in self.moved_
+        }
+        return self
+
+    def anew(self) -> ConsequenceTwins:
+        """Return a maker with the same choices that has learned nothing."""
+        return ConsequenceTwins(
+            self.edit,
+            graph=self.graph,
+            rules=self.rules,
+            boosting=self.boosting,
+            random_state=self.random_state,
+        )
+
+    def make(self, people: Any) -> MadeTwins:
+        """Return everybody in every group; people of a group are themselves in it.
+
+        Parameters
+        ----------
+        people : table of people
+            The same or others, with the same columns.
+        """
+        owner = type(self).__name__
+        if not self.fitted:
+            raise InputError(f"{owner}: nothing is learned yet. Call fit(people) first.")
+        frame = to_pandas(people, owner=owner, name="people")
+        check_columns(frame, self._needed(), owner=owner, name="people")
+        plain = self.plain_.make(frame)
+        if not self.moved_ and not self.rules_.columns:
+            return plain
+        group = self._groups(frame, owner)
+        tables, broken = [], np.zeros_like(plain.own)
+        for number, (edited, variant) in enumerate(zip(plain.tables, plain.variants, strict=True)):
+            concerned = np.flatnonzero(~plain.own[number])
+            if len(concerned):
+                target = self.values_.index(variant[self.edit.column])
+                twins = self._twins(frame.iloc[concerned], edited.iloc[concerned], group[concerned], target)
+                wrong = self.rules_.broken(twins)
+                broken[number, concerned] = wrong
+                twins = _back(twins, frame.iloc[concerned], wrong)
+                edited = put_rows(frame, twins, concerned)
+            else:
+                edited = frame
+            tables.append(edited)
+        why: dict[str, Any] = {BROKEN: broken} if broken.any() else {}
+        return MadeTwins(tuple(tables), plain.variants, plain.own, ~broken, why)
+
+    def _twins(self, own: pd.DataFrame, edited: pd.DataFrame, group: Ints, target: int) -> pd.DataFrame:
+        """The twins of people of other groups in the target group: the rules' maps first, then down the graph."""
+        twins = self.rules_.repaired(edited)
+        position_keys = row_keys(own, self.position_key_)
+        fold = None
+        if self.crossed_:
+            fold = fold_of(row_keys(own, self.fold_key_), self.boosting.folds, self.random_state)
+        to = np.full(len(own), target, dtype=np.int64)
+        for name, column in self.columns_.items():
+            mapped = name in self.rules_.mapped
+            position = position_of(position_keys, name, self.random_state)
+            # A column with a map has followed the attribute already: what is left is to follow its other causes.
+            start = (
+                own.assign(**{self.attribute: edited[self.attribute], name: twins[name]}) if mapped else own
+            )
+            moved = column.move(start, twins, to if mapped else group, to, fold, position, self.codes_)
+            twins = twins.assign(**{name: moved})
+        return twins
+
+    def _rules(self, frame: pd.DataFrame, owner: str) -> tuple[Rules, LearnedRules | None]:
+        if isinstance(self.rules, str) and self.rules == "learned":
+            learned = learn_rules(frame, self.attribute)
+            return learned.rules, learned
+        rules = read_rules(self.rules, owner=owner)
+        rules.check(frame, owner=owner)
+        if self.attribute in rules.mapped:
+            raise InputError(
+                f"{owner}: a rule maps {self.attribute!r}, the column that is edited. Map the columns that follow it."
+            )
+        return rules, None
+
+    def _graph(self, frame: pd.DataFrame, owner: str) -> ColumnGraph:
+        if self.graph is None:
+            return ColumnGraph()
+        graph = read_graph(self.graph, [str(name) for name in frame.columns], owner=owner)
+        if graph.edges and not graph.downstream(self.attribute):
+            raise InputError(
+                f"{owner}: nothing in 'graph' follows from {self.attribute!r}: no arrow leaves it. Add its effects, or "
+                "leave the graph out to change the attribute alone."
+            )
+        return graph
+
+    def _choose_keys(self, frame: pd.DataFrame) -> None:
+        """Ties are broken by what stays; where that tells too few people apart, also by what moves in steps."""
+        moving = {self.attribute, *self.moved_, *self.rules_.mapped}
+        stays = tuple(str(name) for name in frame.columns if name not in moving)
+        n_keys = len(np.unique(row_keys(frame, stays))) if stays else 1
+        self.crossed_ = n_keys >= min(_MANY_KEYS, len(frame) / 10)
+        if self.crossed_:
+            self.fold_key_ = self.position_key_ = stays
+            return
+        from likewise.twins.column_kinds import column_kind
+
+        steps = tuple(c for c in (*self.moved_, *self.rules_.mapped) if column_kind(frame[c]) != "smooth")
+        self.position_key_ = (*stays, *dict.fromkeys(steps))
+        self.fold_key_ = tuple(str(name) for name in frame.columns)
+
+    def _groups(self, frame: pd.DataFrame, owner: str) -> Ints:
+        check_no_missing(frame[[self.attribute]], owner=owner, name="people")
+        place = {value: number for number, value in enumerate(self.values_)}
+        return np.array([place.get(value, -1) for value in frame[self.attribute]], dtype=np.int64)
+
+    def _needed(self) -> list[str]:
+        causes = [cause for name in self.moved_ for cause in self.graph_.parents(name)]
+        return list(
+            dict.fromkeys([self.attribute, *self.moved_, *causes, *self.rules_.columns, *self.position_key_])
+        )
+
+
+def _back(twins: pd.DataFrame, own: pd.DataFrame, wrong: Any) -> pd.DataFrame:
+    """Twins that are no people give way to the person, as a filler that nobody compares."""
+    if not wrong.any():
+        return twins
+    return put_rows(twins, own.iloc[np.flatnonzero(wrong)], np.flatnonzero(wrong))

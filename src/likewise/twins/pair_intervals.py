@@ -1,0 +1,71 @@
+"""Intervals of means over pairs of a person and a twin, whether or not twins are shared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from likewise.core.arrays import FloatArray
+from likewise.evaluation.measures import Interval, Measure
+from likewise.evaluation.proportions import proportion_interval
+
+__all__ = ["mean_measure", "share_measure"]
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def share_measure(name: str, flags: Any, confidence: float, clusters: Ints | None = None) -> Measure:
+    """Share of people, exact (Clopper and Pearson) where people are independent; else as `mean_measure`.
+
+    Examples
+    --------
+    >>> print(share_measure("changed", np.array([True, False, False, False]), 0.95))
+    changed 0.250 [0.006, 0.806]
+    """
+    flags = np.asarray(flags, dtype=bool)
+    if not len(flags):
+        return Measure(name, np.nan, np.nan, np.nan, "none")
+    if clusters is None:
+        exact = proportion_interval(int(flags.sum()), len(flags), confidence=confidence)
+        return Measure.of(name, float(flags.mean()), exact)
+    found = mean_measure(name, flags.astype(float), confidence, clusters)
+    return Measure(name, found.value, max(found.low, 0.0), min(found.high, 1.0), found.method)
+
+
+def mean_measure(name: str, values: FloatArray, confidence: float, clusters: Ints | None = None) -> Measure:
+    """Mean with a normal interval; people who share a comparator are no independent observations.
+
+    With clusters the variance is that of two-way clustering (Cameron, Gelbach and Miller 2011) by person and by
+    comparator; every person is one observation here, so that it comes down to the larger of the two.
+
+    Parameters
+    ----------
+    name : str
+    values : float array of shape (n,)
+    confidence : float
+    clusters : int array of shape (n,), optional
+        The comparator of each person.
+
+    Examples
+    --------
+    >>> print(mean_measure("change", np.array([1.0, 2.0, 3.0, 2.0]), 0.95))
+    change 2.000 [1.200, 2.800]
+    """
+    from scipy.special import ndtri
+
+    values = np.asarray(values, dtype=float)
+    n = len(values)
+    if n < 2:
+        return Measure(name, float(values.mean()) if n else np.nan, np.nan, np.nan, "normal")
+    mean = float(values.mean())
+    left = values - mean
+    variance = float((left**2).sum()) / (n * (n - 1))
+    method = "normal"
+    if clusters is not None:
+        _, number = np.unique(clusters, return_inverse=True)
+        sums = np.bincount(number.ravel(), weights=left)
+        variance = max(variance, float((sums**2).sum()) / n**2 * len(sums) / max(len(sums) - 1, 1))
+        method = "clustered by comparator"
+    reach = float(ndtri((1 + confidence) / 2)) * variance**0.5
+    return Measure.of(name, mean, Interval(mean - reach, mean + reach, confidence, method))

@@ -1,0 +1,270 @@
+"""Hard rules of twins: values that become others, what implies what, combinations that nobody has."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import check_columns
+
+__all__ = ["Forbidden", "Implication", "Rules", "ValueMap", "read_rules"]
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+Condition = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ValueMap:
+    """Values of a column that become others in a twin.
+
+    Parameters
+    ----------
+    when : mapping
+        What the twin must be: ``{"sex": "Female"}``. A list of values stands for any of them.
+    column : str
+    values : mapping
+        Old value to new: ``{"Husband": "Wife"}``. Other values stay.
+    """
+
+    when: Condition
+    column: str
+    values: Mapping[Any, Any]
+
+    def __str__(self) -> str:
+        became = ", ".join(f"{old} becomes {new}" for old, new in self.values.items())
+        return f"when {_said(self.when)}: {self.column} {became}"
+
+
+@dataclass(frozen=True)
+class Implication:
+    """If a row is so, then it must be so: ``Implication({"relationship": "Husband"}, {"sex": "Male"})``."""
+
+    when: Condition
+    then: Condition
+
+    def broken(self, table: pd.DataFrame) -> Mask:
+        """Whether each row breaks the rule."""
+        return _holds(self.when, table) & ~_holds(self.then, table)
+
+    def __str__(self) -> str:
+        return f"{_said(self.when)} implies {_said(self.then)}"
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """A combination of values that nobody has: ``Forbidden({"sex": "Female", "relationship": "Husband"})``."""
+
+    what: Condition
+
+    def broken(self, table: pd.DataFrame) -> Mask:
+        """Whether each row breaks the rule."""
+        return _holds(self.what, table)
+
+    def __str__(self) -> str:
+        return f"nobody has {_said(self.what)}"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules that twins must satisfy.
+
+    Parameters
+    ----------
+    maps : tuple of ValueMap
+        Applied to every twin whose edited column changed; a column with a map follows that map and nothing else.
+    implications : tuple of Implication
+    forbidden : tuple of Forbidden
+
+    Examples
+    --------
+    >>> rules = Rules(
+    ...     maps=(ValueMap({"sex": "Female"}, "role", {"Husband": "Wife"}),),
+    ...     implications=(Implication({"role": "Husband"}, {"sex": "Male"}),),
+    ... )
+    >>> women = pd.DataFrame({"sex": ["Female", "Female"], "role": ["Husband", "Child"]})
+    >>> rules.broken(women).tolist(), rules.repaired(women)["role"].tolist()
+    ([True, False], ['Wife', 'Child'])
+    """
+
+    maps: tuple[ValueMap, ...] = ()
+    implications: tuple[Implication, ...] = ()
+    forbidden: tuple[Forbidden, ...] = ()
+
+    def __or__(self, other: Rules) -> Rules:
+        return Rules(
+            (*self.maps, *(m for m in other.maps if m not in self.maps)),
+            (*self.implications, *(i for i in other.implications if i not in self.implications)),
+            (*self.forbidden, *(f for f in other.forbidden if f not in self.forbidden)),
+        )
+
+    @property
+    def mapped(self) -> tuple[str, ...]:
+        """Columns that follow a value map."""
+        return tuple(dict.fromkeys(rule.column for rule in self.maps))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that the rules speak of."""
+        named = [name for rule in self.maps for name in (*rule.when, rule.column)]
+        named += [name for rule in self.implications for name in (*rule.when, *rule.then)]
+        named += [name for rule in self.forbidden for name in rule.what]
+        return tuple(dict.fromkeys(named))
+
+    def repaired(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a table of twins with the value maps applied; every map sees the values before all maps."""
+        changed: dict[str, pd.Series[Any]] = {}
+        for rule in self.maps:
+            column = changed.get(rule.column, table[rule.column]).copy()
+            concerned = _holds(rule.when, table)
+            for old, new in rule.values.items():
+                some = concerned & np.asarray(table[rule.column] == old, dtype=bool)
+                if some.any():
+                    column = _written(column, some, new)
+            changed[rule.column] = column
+        return table.assign(**changed) if changed else table
+
+    def broken(self, table: pd.DataFrame) -> Mask:
+        """Whether each row breaks an implication or is forbidden, (n,)."""
+        found = np.zeros(len(table), dtype=bool)
+        checks: list[Implication | Forbidden] = [*self.implications, *self.forbidden]
+        for rule in checks:
+            found |= rule.broken(table)
+        return found
+
+    def check(self, table: pd.DataFrame, *, owner: str) -> None:
+        """Raise an error where the rules name a column, or a map makes a value, that the table does not have."""
+        check_columns(table, self.columns, owner=owner, name="people")
+        for rule in self.maps:
+            seen = set(table[rule.column].dropna().unique())
+            unknown = [value for pair in rule.values.items() for value in pair if value not in seen]
+            if unknown:
+                shown = ", ".join(repr(v) for v in sorted(seen, key=str)[:12])
+                raise InputError(
+                    f"{owner}: a rule maps {rule.column!r} with {unknown[0]!r}, which never occurs there. "
+                    f"Its values: {shown}."
+                )
+
+    def said(self) -> tuple[str, ...]:
+        """Return every rule in words."""
+        return tuple(str(rule) for rule in (*self.maps, *self.implications, *self.forbidden))
+
+
+def read_rules(rules: Any, *, owner: str) -> Rules:
+    """Read rules: a `Rules`, a mapping of the same shape as the TOML file, its path, or None for none.
+
+    Parameters
+    ----------
+    rules : Rules, mapping, path or None
+        ``{"map": [{"when": {...}, "column": ..., "values": {...}}], "implies": [{"if": {...}, "then": {...}}],
+        "forbid": [{...}]}``; each part may be left out.
+    owner : str
+        For error messages.
+
+    Examples
+    --------
+    >>> print(*read_rules({"forbid": [{"sex": "Female", "role": "Husband"}]}, owner="twins").said())
+    nobody has sex = Female and role = Husband
+    """
+    if rules is None:
+        return Rules()
+    if isinstance(rules, Rules):
+        return rules
+    if isinstance(rules, (str, Path)):
+        return read_rules(_from_file(Path(rules), owner), owner=owner)
+    if not isinstance(rules, Mapping):
+        raise bad_parameter(
+            owner, "rules", allowed="a Rules, a dict, or the path of a TOML file", got=type(rules).__name__
+        )
+    unknown = [key for key in rules if key not in ("map", "implies", "forbid")]
+    if unknown:
+        raise bad_parameter(
+            owner, "rules", allowed="the parts 'map', 'implies' and 'forbid'", got=repr(unknown[0])
+        )
+    return Rules(
+        tuple(_map(part, owner) for part in _list(rules, "map", owner)),
+        tuple(
+            Implication(_condition(part, "if", owner), _condition(part, "then", owner))
+            for part in _list(rules, "implies", owner)
+        ),
+        tuple(Forbidden(_checked_condition(part, "forbid", owner)) for part in _list(rules, "forbid", owner)),
+    )
+
+
+def _from_file(path: Path, owner: str) -> Mapping[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise InputError(
+            f"{owner}: cannot read the rules {str(path)!r}: {error.strerror or error}."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{owner}: the rules {str(path)!r} are no TOML: {error}.") from error
+
+
+def _list(rules: Mapping[str, Any], name: str, owner: str) -> Sequence[Mapping[str, Any]]:
+    found = rules.get(name, ())
+    if isinstance(found, (str, Mapping)) or not isinstance(found, Iterable):
+        raise bad_parameter(owner, "rules", allowed=f"a list of tables as {name!r} ([[{name}]])", got=found)
+    parts = list(found)
+    wrong = [part for part in parts if not isinstance(part, Mapping)]
+    if wrong:
+        raise bad_parameter(
+            owner, "rules", allowed=f"a list of tables as {name!r} ([[{name}]])", got=wrong[0]
+        )
+    return parts
+
+
+def _map(part: Mapping[str, Any], owner: str) -> ValueMap:
+    values, column = part.get("values"), part.get("column")
+    if not isinstance(values, Mapping) or not values or not isinstance(column, str):
+        raise bad_parameter(
+            owner,
+            "rules",
+            allowed="a map with 'when', 'column' and 'values'",
+            got=dict(part),
+            remedy='For example {when = {sex = "Female"}, column = "relationship", values = {Husband = "Wife"}}.',
+        )
+    return ValueMap(_condition(part, "when", owner), column, dict(values))
+
+
+def _condition(part: Mapping[str, Any], name: str, owner: str) -> dict[str, Any]:
+    if name not in part:
+        raise bad_parameter(owner, "rules", allowed=f"a table with {name!r}", got=dict(part))
+    return _checked_condition(part[name], name, owner)
+
+
+def _checked_condition(found: Any, name: str, owner: str) -> dict[str, Any]:
+    if not isinstance(found, Mapping) or not found:
+        raise bad_parameter(owner, "rules", allowed=f"columns with values as {name!r}", got=found)
+    return dict(found)
+
+
+def _holds(condition: Condition, table: pd.DataFrame) -> Mask:
+    found = np.ones(len(table), dtype=bool)
+    for column, value in condition.items():
+        allowed = list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
+        found &= np.asarray(table[column].isin(allowed), dtype=bool)
+    return found
+
+
+def _written(column: pd.Series[Any], some: Mask, value: Any) -> pd.Series[Any]:
+    """The column with a value written in some rows; its dtype stays."""
+    array = column.array.copy()
+    array[some] = value
+    return pd.Series(array, index=column.index, name=column.name)
+
+
+def _said(condition: Condition) -> str:
+    parts = []
+    for column, value in condition.items():
+        many = isinstance(value, (list, tuple, set, frozenset))
+        parts.append(f"{column} is one of {', '.join(map(str, value))}" if many else f"{column} = {value}")
+    return " and ".join(parts)

@@ -1,0 +1,46 @@
+"""`likewise audit --twins`: three kinds of twins on the page, in JSON and in the terminal; bad files in one message."""
+
+import json
+
+import jsonschema
+import pytest
+
+from likewise.report import json_schema
+from likewise.report.html import render_html
+
+ASKED = ("--target", "paid", "--sensitive", "sex", "--search", "candidates", "--eps", "0")
+
+
+def test_three_kinds_of_twins_stand_on_the_page_in_json_and_in_the_terminal(run, table, model, tmp_path):
+    (tmp_path / "graph.dot").write_text("digraph { sex -> hours; age -> hours }")
+    (tmp_path / "rules.toml").write_text('[[forbid]]\nsex = "Female"\njob = "cook"\n')
+    done = run("audit", model, table, *ASKED, "--twins", "all", "--graph", "graph.dot", "--rules", "rules.toml",
+               "--html", "page.html", "--json", "result.json")  # fmt: skip
+    assert done.code == 0, done.err
+    assert "Three kinds of twins by sex" in done.out
+    document = json.loads((tmp_path / "result.json").read_text())
+    jsonschema.validate(document, json_schema())
+    (study,) = document["twins"]
+    assert [answer["question"] for answer in study["answers"]] == ["attribute", "consequences", "matched"]
+    assert study["moved"] == ["hours"]
+    assert study["rules"] == ["nobody has sex = Female and job = cook"]
+    assert study["answers"][1]["dropped"][0]["why"] == "they break a rule"
+    assert 'id="a0-three"' in (tmp_path / "page.html").read_text()
+    german = render_html(document, language="de")
+    assert "sie verletzen eine Regel" in german
+    assert "Drei Arten von Zwillingen" in german
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--graph", "graph.dot"), "Add --twins all"),
+        (("--twins", "consequences"), "needs to know them"),
+        (("--twins", "all", "--graph", "nowhere.dot"), "cannot read the graph"),
+        (("--twins", "all", "--rules", "nowhere.toml"), "cannot read the rules"),
+    ],
+)
+def test_a_mistake_is_exit_code_two_with_one_message(run, table, model, options, words):
+    done = run("audit", model, table, *ASKED, "-q", *options)
+    assert done.code == 2
+    assert words in done.err

@@ -1,0 +1,96 @@
+"""The same twins as a promise: a consensus, or boosted trees, that decide about all of them alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import likewise as lw
+from likewise.evaluation import Edit, correspondence_study
+from likewise.twins import Boosting, Consequences, ConsequenceTwins, circle_rows
+
+GRAPH = {"sex": ["job", "pay"], "age": ["pay"], "job": ["pay"]}
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    n = 200
+    sex, age = rng.choice(["F", "M"], n), rng.uniform(20, 60, n)
+    job = np.where(rng.random(n) < np.where(sex == "M", 0.3, 0.5), "office", rng.choice(["field", "home"], n))
+    hours = np.where(rng.random(n) < 0.5, 40, rng.integers(10, 60, n)) + 2 * (sex == "M")
+    pay = 0.1 * age + 2.0 * (sex == "M") + (job == "office") + rng.normal(size=n)
+    return pd.DataFrame({"sex": sex, "age": age, "job": job, "hours": hours, "pay": pay})
+
+
+@pytest.fixture(scope="module")
+def maker(people):
+    return ConsequenceTwins("sex", graph=GRAPH, boosting=Boosting(n_iter=5)).fit(people)
+
+
+def biased(table):
+    return 1 / (1 + np.exp(-(table["pay"] + 0.05 * table["hours"] + (table["sex"] == "M") - 8.5)))
+
+
+def test_everybody_ends_in_the_circle_of_their_twins(people, maker):
+    own = circle_rows(maker, people)
+    made = maker.make(people)
+    for table in made.tables:
+        there = circle_rows(maker, table)
+        same = (own["job"] == there["job"]) & np.isclose(own["pay"], there["pay"])
+        assert same.mean() >= 0.99
+    assert set(own["sex"]) == {"F"}
+
+
+def test_a_consensus_over_consequence_twins_is_consistent_under_the_same_study(people, maker):
+    before = correspondence_study(lambda t: biased(t) > 0.5, people, maker)
+    fair = lw.TwinConsensus(biased, edits=maker).fit(people)
+    after = correspondence_study(fair, people, maker)
+    assert before.consistency < 0.9
+    assert after.consistency >= 0.99
+    assert fair.n_twins_ == 2
+    assert isinstance(lw.twins.TwinSubspace(maker).fit(people).metric_, lw.FairMetric)
+
+
+def test_a_consensus_learns_from_its_own_people_and_leaves_the_edit_as_it_was(people):
+    edit = Edit("sex", consequences=Consequences(graph={"sex": ["job"]}))
+    fair = lw.TwinConsensus(biased, edits=edit)
+    fitted = clone(fair).fit(people)
+    assert fitted.maker_.fitted
+    assert correspondence_study(fitted, people, fitted.maker_).consistency >= 0.99
+    unfitted = ConsequenceTwins("sex", graph={"sex": ["job"]})
+    lw.TwinConsensus(biased, edits=unfitted).fit(people)
+    assert not unfitted.fitted
+
+
+def test_boosted_trees_see_everybody_as_all_their_twins_are(people, maker):
+    y = (biased(people) > 0.5).to_numpy().astype(int)
+    trees = lw.FairBoostingClassifier("sex", edits=maker, n_estimators=10, random_state=0).fit(people, y)
+    assert correspondence_study(trees, people, maker).consistency >= 0.99
+
+
+def test_an_audit_takes_the_same_edit_and_finds_more(people):
+    y = (people["pay"] > 5).astype(int)
+    from likewise.models import as_model
+
+    model = as_model(lambda t: 1 / (1 + np.exp(-(t["pay"] - 6))), takes_frame=True)
+    metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    edit = Edit("sex", consequences=Consequences(graph={"sex": ["pay"]}))
+    plain, more = (
+        lw.audit(
+            model, people, y, metric=metric, eps=1.0, edits=edits, search=lw.CandidateSearch(use_rows=False)
+        )
+        for edits in (["sex"], [edit])
+    )
+    assert plain.gap == 0
+    assert more.gap > 0.01
+
+
+def test_what_cannot_be_done_with_learned_twins_says_why(people, maker, tmp_path):
+    fair = lw.TwinConsensus(biased, edits=maker).fit(people)
+    with pytest.raises(lw.InputError, match="cannot save"):
+        fair.save(tmp_path / "model.json")
+    with pytest.raises(lw.InputError, match="stand alone"):
+        lw.TwinConsensus(biased, edits=maker, sensitive_features=["sex"]).fit(people)
