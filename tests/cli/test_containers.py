@@ -16,7 +16,7 @@ from likewise.auditing import audit
 from likewise.datasets.adult import CATEGORIES, NUMBERS
 from likewise.estimators import MLPBaselineClassifier
 
-N_AUDITED = 300
+N_AUDITED = 1000
 OPTIONS = ["--target", "target", "--sensitive", "sex", "--sensitive", "race", "--search", "candidates"]
 
 
@@ -119,7 +119,7 @@ def test_five_containers_one_gap(adult, pipeline, folder, own, metric, run, monk
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_boosted_trees_from_their_files(library, adult, folder, metric, run):
-    rows = slice(2000)
+    rows = slice(4000)
     encoded = adult.X_train[rows].to_numpy()
     if library == "xgboost":
         import xgboost
