@@ -14,7 +14,10 @@ __all__ = ["file_digest", "plain_settings", "with_todays_names"]
 _LEFT_OUT = frozenset({"checkpoint", "resume", "progress", "device", "threads", "random_state"})
 _RENAMED = {"lam": "lambda_init"}
 # What an earlier version did where it had no such parameter yet.
-_SINCE = {name: {"blind_to": None, "baseline": False} for name in ("SenSRClassifier", "SenSeIClassifier")}
+_SINCE: dict[str, dict[str, Any]] = {
+    **{name: {"blind_to": None, "baseline": False} for name in ("SenSRClassifier", "SenSeIClassifier")},
+    "Edit": {"consequences": None},
+}
 
 
 def plain_settings(value: Any) -> Any:

@@ -84,11 +84,9 @@ class ProofSearch(Search):
         questions = list(self._questions(problem, eps))
         for done, question in enumerate(questions):
             budget.tell(done / len(questions))
-            time = budget
-            if budget.seconds is not None:
-                if budget.spent:
-                    break
-                time = _part(budget, question.share, done, len(questions))
+            if budget.spent:
+                break
+            time = _part(budget, question.share, done, len(questions))
             known = Support.start(question.problem) if question.decisions else ended.support
             try:
                 found = self._answer(question.problem, known, question.eps, time)
@@ -158,7 +156,8 @@ class ProofSearch(Search):
 
 def _part(budget: Budget, share: float, done: int, questions: int) -> Budget:
     """A share of the time that is left; whoever looks on hears how much of all questions is answered."""
-    return Budget(max(share * budget.left, 1e-3), watch=lambda part: budget.tell((done + part) / questions))
+    seconds = None if budget.seconds is None else max(share * budget.left, 1e-3)
+    return Budget(seconds, watch=lambda part: budget.tell((done + part) / questions))
 
 
 def about_decisions(problem: AuditProblem) -> AuditProblem:
