@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import os
 import tempfile
 from pathlib import Path
 
@@ -28,7 +29,9 @@ def loops_are_compiled_once():
                 return compile_here(self, signature)
             compiling.add(name)
             try:
-                with (Path(tempfile.gettempdir()) / f"likewise-compiling-{name}").open("w") as file:
+                with (Path(tempfile.gettempdir()) / f"likewise-compiling-{os.getuid()}-{name}").open(
+                    "w"
+                ) as file:
                     fcntl.flock(file, fcntl.LOCK_EX)
                     return compile_here(self, signature)
             finally:
