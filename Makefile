@@ -8,6 +8,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # Two test processes with one thread each: more torch threads than free cores is slower, not faster.
 export OMP_NUM_THREADS ?= 1
+# The tests start many processes: each would compile the package again where the system forbids to keep the result.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup test demo check docs browser dist release-check sbom clean
 

@@ -1,6 +1,45 @@
 """What several rooms of tests share."""
 
+import fcntl
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loops_are_compiled_once():
+    """Let a process that needs a loop which another one is compiling wait for it, and take it from numba's cache."""
+    try:
+        from numba.core.compiler_lock import global_compiler_lock
+        from numba.core.dispatcher import Dispatcher
+    except ImportError:
+        yield
+        return
+    compile_here, compiling = Dispatcher.compile, set()
+
+    def compile_once(self, signature):
+        code = self.py_func.__code__
+        name = hashlib.sha256(f"{code.co_filename}:{code.co_firstlineno}".encode()).hexdigest()[:16]
+        # One thread of a process at a time; and a function that calls itself already has its file.
+        with global_compiler_lock:
+            if name in compiling:
+                return compile_here(self, signature)
+            compiling.add(name)
+            try:
+                with (Path(tempfile.gettempdir()) / f"likewise-compiling-{os.getuid()}-{name}").open(
+                    "w"
+                ) as file:
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                    return compile_here(self, signature)
+            finally:
+                compiling.discard(name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dispatcher, "compile", compile_once)
+        yield
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """Parquet files of any size: the same numbers whatever the chunks, and the same people at the top."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,14 +17,24 @@ from likewise.auditing.parts.preparation import Asked, Sizes
 from likewise.auditing.search.candidates.candidate_search import CandidateSearch
 from likewise.core.errors import InputError
 
+N = 400
+
 
 @pytest.fixture(scope="module")
 def setting(tmp_path_factory):
-    data = lw.datasets.load_german()
+    german = lw.datasets.load_german()
+    data = dataclasses.replace(
+        german,
+        frame=german.frame[:N],
+        X=german.X[:N],
+        y=german.y[:N],
+        train_index=np.arange(N),
+        test_index=np.arange(N),
+    )
     folder = tmp_path_factory.mktemp("people")
     table = data.frame.assign(credit=np.where(data.y == 1, "good", "bad"))
-    table.iloc[:600].to_parquet(folder / "a.parquet", index=False)
-    table.iloc[600:].to_parquet(folder / "b.parquet", index=False, row_group_size=77)
+    table.iloc[:240].to_parquet(folder / "a.parquet", index=False)
+    table.iloc[240:].to_parquet(folder / "b.parquet", index=False, row_group_size=61)
     model = LogisticRegression(max_iter=3000).fit(data.X_train.to_numpy(), data.y_train)
     metric = lw.ExpertSubspace(["sex", "personal_status"], domain=data.domain).fit(data.frame).metric_
     return data, folder, model, metric
@@ -31,7 +43,7 @@ def setting(tmp_path_factory):
 def stream(
     setting,
     *,
-    pool_rows=300,
+    pool_rows=100,
     sensitive=("personal_status", "sex"),
     eps=0.05,
     engine=None,
@@ -53,7 +65,7 @@ def stream(
 
 
 def test_chunks_change_nothing(setting):
-    whole, parts, single = (stream(setting, part=rows, chunk=rows) for rows in (5000, 137, 999))
+    whole, parts, single = (stream(setting, part=rows, chunk=rows) for rows in (5000, 95, N - 1))
     for other in (parts, single):
         assert other.value == pytest.approx(whole.value, abs=1e-9)
         assert other.pure_gap == pytest.approx(whole.pure_gap, abs=1e-9)
@@ -63,7 +75,7 @@ def test_chunks_change_nothing(setting):
 
 def test_with_everybody_in_the_pool_it_is_the_audit_in_memory(setting):
     data, _, model, metric = setting
-    streamed = stream(setting, pool_rows=1000, chunk=400)
+    streamed = stream(setting, pool_rows=N, chunk=160)
     memory = audit(
         model, data.frame, data.y, metric=metric, domain=data.domain, eps=0.05, search="candidates"
     )
@@ -73,9 +85,9 @@ def test_with_everybody_in_the_pool_it_is_the_audit_in_memory(setting):
 
 def test_the_map_shows_the_most_harmed_and_says_of_how_many(setting):
     found = stream(setting, pool_rows=200, top=25)
-    everybody = stream(setting, pool_rows=200, top=1000)
+    everybody = stream(setting, pool_rows=200, top=N)
     assert len(found.unfair_map.outcomes) == 25
-    assert found.unfair_map.total == 1000
+    assert found.unfair_map.total == N
     assert sorted(found.unfair_map.harm)[::-1] == pytest.approx(sorted(everybody.unfair_map.harm)[::-1][:25])
     assert setting[0].domain.validate(found.unfair_map.twins) == ()
 
@@ -90,7 +102,7 @@ class AnyOrder(Engine):
 
 
 def test_where_and_how_often_parts_are_worked_on_changes_nothing(setting, tmp_path):
-    choices = {"part": 210, "chunk": 120, "exact": 10, "pool_rows": 60}
+    choices = {"part": 130, "chunk": 90, "exact": 10, "pool_rows": 60}
     one, other = (
         stream(setting, engine=engine, map_folder=tmp_path / name, **choices)
         for engine, name in ((None, "one"), (AnyOrder(), "other"))
@@ -106,7 +118,7 @@ def test_where_and_how_often_parts_are_worked_on_changes_nothing(setting, tmp_pa
 def test_bins_and_shards_give_the_exact_numbers(setting):
     exact, binned, sharded = (
         stream(setting, pool_rows=150, **sizes)
-        for sizes in ({}, {"exact": 10, "part": 500}, {"shard": 60, "chunk": 500, "part": 500})
+        for sizes in ({}, {"exact": 10, "part": 200}, {"shard": 60, "chunk": 200, "part": 200})
     )
     assert len(binned.curve.eps) < len(exact.curve.eps)
     for other in (binned, sharded):
@@ -117,14 +129,14 @@ def test_bins_and_shards_give_the_exact_numbers(setting):
 
 
 def test_the_map_of_everybody_is_written_as_files(setting, tmp_path):
-    found = stream(setting, part=170, chunk=100, pool_rows=60, shard=40, map_folder=tmp_path / "map")
+    found = stream(setting, part=130, chunk=90, pool_rows=60, shard=40, map_folder=tmp_path / "map")
     written = pd.read_parquet(tmp_path / "map")
-    assert written["person"].tolist() == list(range(1000))
-    assert len(list((tmp_path / "map").iterdir())) == found.settings["parts"] == 7
+    assert written["person"].tolist() == list(range(N))
+    assert len(list((tmp_path / "map").iterdir())) == found.settings["parts"] == 4
     shown = found.unfair_map.frame.sort_values("person", ignore_index=True)
     pd.testing.assert_frame_equal(written, shown, check_dtype=False)
     histogram = found.settings["harm_histogram"]
-    assert sum(histogram["people"]) == 1000
+    assert sum(histogram["people"]) == N
     assert histogram["people"][0] == int((written["harm"] < 0.01).sum())
     with pytest.raises(InputError, match="exists"):
         stream(setting, map_folder=tmp_path / "map")
@@ -189,7 +201,7 @@ def test_paths_through_the_verb_with_a_domain_of_its_own(setting):
     found = audit(
         score, str(folder / "*.parquet"), ("credit", "good"), metric=lw.ExpertSubspace(["sex"]), eps=0.0
     )
-    assert found.n == 1000
+    assert found.n == N
     assert found.settings["sensitive"] == ["sex"]
     direct = audit(score, data.frame, data.y, metric=lw.ExpertSubspace(["sex"]), eps=0.0, search="candidates")
     assert found.pure_gap == pytest.approx(direct.pure_gap, rel=1e-6)

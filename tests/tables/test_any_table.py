@@ -229,6 +229,7 @@ def test_targets_that_are_numbers_are_asked_about(trouble, run, target, more, sa
         assert said in err
 
 
+@pytest.mark.usefixtures("files_in_this_process")
 def test_a_regression_is_audited_with_a_tolerance(people, run, tmp_path):
     import json
 

@@ -13,6 +13,9 @@ from likewise.models.losses import as_loss
 from likewise.tables import find_missing
 from likewise.tables.missing_cells import drop_missing, own_category
 
+# The process of their own that model files get is tested in tests/models.
+pytestmark = pytest.mark.usefixtures("files_in_this_process")
+
 CELLS = {
     "age": st.one_of(st.none(), st.integers(0, 90)),
     "height": st.one_of(st.none(), st.floats(1, 2, allow_nan=False)),

@@ -14,7 +14,7 @@ from likewise.core.subspace import Subspace
 from likewise.fair_metrics import FairMetric
 from likewise.training import ERM, AdversarialDebiasing, Batch, SenSR, mlp, train
 
-STEPS = 120
+STEPS = 70
 
 
 def rows():

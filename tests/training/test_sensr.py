@@ -59,7 +59,7 @@ def two_paths(adult, search, dtype, *, steps, weight=0.0, together=False, **choi
     X, y, free = adult
     metric = FairMetric.from_subspace(free.subspace, weight=weight)
     source = ArrayBatches(
-        Batch.from_arrays(X, y, dtype=dtype), 500, generator=torch.Generator().manual_seed(0)
+        Batch.from_arrays(X, y, dtype=dtype), 150, generator=torch.Generator().manual_seed(0)
     )
     nets = [mlp(41, (100,), 2, generator=torch_generator(0), dtype=dtype) for _ in range(2)]
     objectives = [SenSR(metric, search=search, fast=fast, **choices) for fast in (True, False)]

@@ -30,7 +30,7 @@ __all__ = ["MAX_BYTES", "render_html", "write_html"]
 # A page above this loads slowly; fewer people are listed then, and the page says how many.
 MAX_BYTES = 1_900_000
 
-_SCRIPTS = ("texts.js", "charts.js", "people.js", "page.js")
+_SCRIPTS = ("texts.js", "elements.js", "charts.js", "people.js", "page.js")
 # Besides, where a reader may edit people and see what the models decide.
 _EXPLORE_SCRIPTS = ("evaluate.js", "remote.js", "rows.js", "explore.js")
 _TITLES = {"likewise.report.audit": "page.title.audit", "likewise.report.comparison": "page.title.comparison"}

@@ -155,7 +155,7 @@ def look_at_columns(frame: pd.DataFrame) -> tuple[ColumnLook, ...]:
     >>> [(look.name, look.plan.kind, look.distinct) for look in look_at_columns(people)]
     [('age', 'number', 3), ('sex', 'category', 2)]
     """
-    return tuple(look_at_column(frame[name]) for name in frame.columns)
+    return tuple(look_at_column(column) for _, column in frame.items())
 
 
 def look_at_column(series: pd.Series[Any]) -> ColumnLook:
@@ -205,8 +205,18 @@ def look_at_column(series: pd.Series[Any]) -> ColumnLook:
     return _words(name, known, series, distinct)
 
 
-def _made(name: str, kind: Any, why: str, series: pd.Series[Any], distinct: int, **more: Any) -> ColumnLook:
-    return ColumnLook(name, ColumnPlan(kind), why, int(series.isna().sum()), len(series), distinct, **more)
+def _made(
+    name: str,
+    kind: Any,
+    why: str,
+    series: pd.Series[Any],
+    distinct: int,
+    *,
+    known: int | None = None,
+    **more: Any,
+) -> ColumnLook:
+    missing = int(series.isna().sum()) if known is None else len(series) - known
+    return ColumnLook(name, ColumnPlan(kind), why, missing, len(series), distinct, **more)
 
 
 # ---------------------------------------------------------------------------------------------- numbers
@@ -215,12 +225,14 @@ def _made(name: str, kind: Any, why: str, series: pd.Series[Any], distinct: int,
 def _number(name: str, values: np.ndarray[Any, Any], series: pd.Series[Any]) -> ColumnLook:
     """Look at the values of a column of numbers, without its gaps."""
     distinct = len(np.unique(values))
+    # A table may have ten thousand columns: what is known of each is not counted again.
+    ends: dict[str, Any] = {"known": len(values)}
     if not distinct:
-        return _made(name, "left out", "empty", series, 0)
+        return _made(name, "left out", "empty", series, 0, **ends)
     finite = np.isfinite(values)
     if not finite.all():
-        return _made(name, "number", f"{int((~finite).sum()):,} infinite values", series, distinct)
-    ends = {"low": float(values.min()), "high": float(values.max())}
+        return _made(name, "number", f"{int((~finite).sum()):,} infinite values", series, distinct, **ends)
+    ends |= {"low": float(values.min()), "high": float(values.max())}
     whole = bool((values == np.rint(values)).all())
     if not whole:
         why, scale = _tail(values)
@@ -264,14 +276,18 @@ def _is_code(name: str, values: np.ndarray[Any, Any], distinct: int, low: float,
 
 def _tail(values: np.ndarray[Any, Any]) -> tuple[str, ScaleName | None]:
     """Words about a mass at zero or a heavy tail, where a standardised distance misleads, and a scale for it."""
-    zero = float((values == 0).mean())
-    spread = float(values.std()) if float(np.abs(values).max()) < 1e150 else 0.0
-    if zero > 0.5 and len(values) >= _FEW and float(np.abs(values).max()) > 20:
+    n = len(values)
+    if n < _FEW:
+        return "", None
+    zero, largest = np.count_nonzero(values == 0) / n, float(np.abs(values).max())
+    if zero > 0.5 and largest > 20:
         return f"{zero:.0%} are zero", "signed log"
-    if spread > 0 and len(values) >= _FEW:
-        skew = float((((values - values.mean()) / spread) ** 3).mean())
-        if abs(skew) > 3:
-            return "a heavy tail", "signed log"
+    if largest >= 1e150:
+        return "", None
+    away = values - values.sum() / n
+    spread = float(np.sqrt(away @ away / n))
+    if spread > 0 and abs(float(((away / spread) ** 3).sum() / n)) > 3:
+        return "a heavy tail", "signed log"
     return "", None
 
 

@@ -1,7 +1,7 @@
 // The panel in which a reader edits a person and sees what the models decide.
 "use strict";
 
-const { t, number, decide, distanceOf, encode, fault, localScorer, marked, remoteScorer, variants, Refusal } = window.likewise;
+const { make, t, number, decide, distanceOf, encode, fault, localScorer, marked, remoteScorer, variants, Refusal } = window.likewise;
 
 const MOST_VARIANTS = 200;
 // By whether there are several models, and whether the decision is another one.
@@ -28,16 +28,6 @@ const code = (row) => encode(columns, marked(columns, row));
 function auditOf(key) {
   if (key === null) return null;
   return audited.entries ? audited.entries[Number(key.slice(1))].audit : audited;
-}
-
-function make(tag, properties, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties || {})) {
-    if (name in node) node[name] = value;
-    else node.setAttribute(name, value);
-  }
-  node.append(...children.filter((child) => child !== null));
-  return node;
 }
 
 function shown(value) {

@@ -1,18 +1,8 @@
 // The table of people and their twins: searched, sorted and turned page by page.
 "use strict";
 
-const { t, number, written } = window.likewise;
+const { make, t, number, written } = window.likewise;
 const narrow = window.matchMedia("(max-width: 44rem)");
-
-function make(tag, properties, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties || {})) {
-    if (name in node) node[name] = value;
-    else node.setAttribute(name, value);
-  }
-  node.append(...children.filter((child) => child !== null));
-  return node;
-}
 
 function shown(value) {
   if (value === null) return t("script.missing");

@@ -1,0 +1,15 @@
+"""What collecting costs, for tests and doctests alike."""
+
+from pathlib import Path
+
+import pytest
+from _pytest.doctest import DoctestModule
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path):
+    """Look for doctests only in files that have one: looking imports the file, and every name a package offers."""
+    collectors = yield
+    if not collectors or ">>> " in file_path.read_text(encoding="utf-8"):
+        return collectors
+    return [found for found in collectors if not isinstance(found, DoctestModule)]
