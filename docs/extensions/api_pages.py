@@ -6,6 +6,8 @@ two places has one page, and every other way to write it (``likewise.auditing.au
 
 from __future__ import annotations
 
+import functools
+import importlib
 import inspect
 from pathlib import Path
 from typing import Any
@@ -102,10 +104,9 @@ def home_of(app: Sphinx, target: str) -> str | None:
     return None
 
 
+@functools.cache  # most words in backticks are no names, and an import that fails looks through every folder
 def _follow(path: str) -> Any:
     """What a dotted path leads to, or None."""
-    import importlib
-
     parts = path.split(".")
     for cut in range(len(parts), 0, -1):
         try:

@@ -27,27 +27,36 @@ PAGES = [
     *sorted((ROOT / "docs" / "coming_from").glob("*.md")),
 ]
 FEW = 24  # people that are audited
+TEST = 60  # people of a test part, about
+STEPS = 20  # of a training
 LANGUAGES = {"python", "console", "text", "toml", "yaml"}
 
-# Commands that are run here on the staged table and model; of the others every option is checked. Trainings (but a plain
-# one), proofs and studies take minutes, other engines start processes: tests/cli and tests/scale run those verbs.
+# Commands that are run here on the staged table and model. Of the others only the verb, its options and their values are
+# checked, as click reads them, because
+# - `train` (but a plain one), `verify`, `compare`, `improve`, `reproduce`, `audit-texts` and `demo` take long on any table,
+# - `serve` runs until Ctrl-C,
+# - `--engine` and `torchrun` start processes,
+# - a file that no command before made is somebody's own (their ONNX model, their table of another name).
+# tests/cli, tests/serving and tests/scale run those verbs on tables made for them.
 CHEAP_VERBS = {"datasets", "inspect", "audit", "audit-scores", "replay"}
 
 
 @pytest.fixture(scope="module")
 def adult():
-    """Adult with few people, some of every category."""
+    """Adult with few people: some of every category, and of every group and class in the test part."""
     data = lw.datasets.load_adult()
     words = data.frame.select_dtypes(exclude="number")
     one_of_each = [words[name].drop_duplicates().index for name in words]
-    rows = np.concatenate([*one_of_each, data.train_index[:1000], data.test_index[:150]])
+    groups = data.frame_test[["sex", "race"]].assign(y=data.y_test).reset_index(drop=True)
+    test = data.test_index[np.union1d(groups.drop_duplicates().index, np.arange(TEST))]
+    rows = np.concatenate([*one_of_each, data.train_index[:500], test])
     return replace(
         data,
         frame=data.frame.iloc[rows].reset_index(drop=True),
         X=data.X.iloc[rows].reset_index(drop=True),
         y=data.y[rows],
-        train_index=np.arange(len(rows) - 150),
-        test_index=np.arange(len(rows) - 150, len(rows)),
+        train_index=np.arange(len(rows) - len(test)),
+        test_index=np.arange(len(rows) - len(test), len(rows)),
     )
 
 
@@ -64,7 +73,7 @@ def staged(adult):
 
     metric = lw.AttributeSubspace(["sex", "race"], domain=adult.domain).fit(adult.frame_train).metric_
     linear = LogisticRegression(max_iter=1000).fit(adult.X_train.to_numpy(), adult.y_train)
-    network = lw.MLPBaselineClassifier(n_steps=20, domain=adult.domain, random_state=0)
+    network = lw.MLPBaselineClassifier(n_steps=STEPS, domain=adult.domain, random_state=0)
     network.fit(adult.frame_train, np.array(adult.target_names)[adult.y_train])
     return SimpleNamespace(
         model=lambda table: linear.predict_proba(adult.domain.encode(table).to_numpy()),
@@ -80,6 +89,7 @@ def stage(monkeypatch, tmp_path, adult, german, staged):
     monkeypatch.setattr(likewise.datasets, "load_adult", lambda: adult)
     monkeypatch.setattr(likewise.datasets, "load_german", lambda: german)
     monkeypatch.setattr(likewise.scale, "DaskEngine", lambda *a, **k: likewise.scale.LocalEngine())
+    Path("sex.dot").write_text('digraph { sex -> "hours-per-week" }', encoding="utf-8")
     few, labels = adult.frame_test.iloc[:FEW], adult.y_test[:FEW]
     few.assign(target=np.array(adult.target_names)[labels]).to_csv("people.csv", index=False)
     Path("people").mkdir()
@@ -101,12 +111,28 @@ def names(adult, staged, monkeypatch):
         BoostingCandidate("blind", "", choices=few),
     ]
     improve = functools.partial(lw.improve, candidates=two, folds=2)
-    preset = functools.partial(lw.SenSRClassifier.preset, n_steps=20)
+    preset = functools.partial(lw.SenSRClassifier.preset, n_steps=STEPS)
 
     def quickly():
         for name in ("MLPBaselineClassifier", "SenSRClassifier"):
-            monkeypatch.setattr(lw, name, functools.partial(getattr(lw, name), n_steps=20))
+            monkeypatch.setattr(lw, name, _few_steps(getattr(lw, name)))
         return {}
+
+    def serving():  # nobody presses Ctrl-C
+        from likewise.serving import RunningServer
+
+        monkeypatch.setattr(RunningServer, "wait", RunningServer.close)
+        return {"score": lambda table: staged.model(table)[:, 1]}
+
+    def twins():
+        import likewise.twins
+
+        def study(*args, refits, **choices):
+            return twin_study(*args, refits=min(refits, 2), **choices)
+
+        twin_study = likewise.twins.twin_study
+        monkeypatch.setattr(likewise.twins, "twin_study", study)
+        return {"people": adult.frame_test, "model": staged.network}
 
     def scale():
         table = pd.read_parquet("people/part.parquet").rename(columns={"target": "income"})
@@ -183,9 +209,14 @@ def names(adult, staged, monkeypatch):
 
     own = {
         "README": readme, "index": quickly, "proof": proof, "improving": improving, "text": text, "scale": scale, "searches": searches, "integrations": integrations, "page": page,
-        "scale_training": scale_training,
+        "scale_training": scale_training, "serving": serving, "twins": twins, "training": quickly, "infairness": quickly,
     }  # fmt: skip
     return lambda page: common | own.get(page, dict)() | {"__name__": "__main__"}
+
+
+def _few_steps(estimator):
+    """The same class, trained for a few steps whatever a page says."""
+    return lambda *args, n_steps=STEPS, **choices: estimator(*args, n_steps=min(n_steps, STEPS), **choices)
 
 
 def _small_tree(adult):
@@ -211,6 +242,9 @@ def pages_with(language):
 
 @pages_with("python")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:fairlearn")
+@pytest.mark.filterwarnings(  # what is found about a few steps on few people is not about the page's own training
+    "ignore::likewise.training.findings.TrainingWarning"
+)
 def test_python_of_a_page_runs(page, stage, names):
     namespace = names(page.stem)
     for block in blocks_of(page.read_text(encoding="utf-8")):
@@ -242,7 +276,7 @@ def check_command(words, capsys):
     if words[0] == "likewise" and "--engine" not in words and cheap and files_are_there(arguments):
         set_the_stage(arguments)
         with pytest.raises(SystemExit) as ended:
-            main(arguments)
+            main([*arguments, *(("--steps", str(STEPS)) if arguments[0] == "train" else ())])
         fine = (0, 1) if arguments[0].startswith("audit") else (0, None)  # 1: unfair, which some pages show
         assert ended.value.code in fine, (words, capsys.readouterr())
     else:

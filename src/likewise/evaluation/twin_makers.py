@@ -68,7 +68,23 @@ class MadeTwins:
 
 
 class TwinMaker(Protocol):
-    """What makes twins: `fit` looks at people, `make` gives the twins of the same or of other people."""
+    """What makes twins: `fit` looks at people, `make` gives the twins of the same or of other people.
+
+    Examples
+    --------
+    >>> class OneYearOlder:
+    ...     fitted, n_variants = True, 2
+    ...     def fit(self, people):
+    ...         return self
+    ...     def make(self, people):
+    ...         own = np.array([[True] * len(people), [False] * len(people)])
+    ...         tables = (people, people.assign(age=people["age"] + 1))
+    ...         return MadeTwins(tables, ({}, {"age": "one more"}), own, np.ones_like(own))
+    >>> from likewise.evaluation import correspondence_study
+    >>> people = pd.DataFrame({"age": [30, 49]})
+    >>> correspondence_study(lambda table: table["age"] < 50, people, OneYearOlder()).consistency
+    0.5
+    """
 
     @property
     def fitted(self) -> bool:

@@ -3,6 +3,12 @@
 `gate` says who may come in, `limits` how much may be asked, `bodies` and `uploads` read what a browser sends no further
 than that, `row_scores` asks the model, `turns` lets it answer one question at a time, `desk` runs the one audit of an
 upload and keeps results in memory, `pages` draws, `app` puts these behind addresses, and `server` listens.
+
+Examples
+--------
+>>> from likewise.serving import Limits, Secrets
+>>> Limits(people=500).people, Secrets("token", 8000).link
+(500, 'http://127.0.0.1:8000/?token=token')
 """
 
 from __future__ import annotations

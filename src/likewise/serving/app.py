@@ -49,6 +49,18 @@ class Application:
     Attributes
     ----------
     desk : Desk
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from likewise.fair_metrics import ExpertSubspace
+    >>> from likewise.serving import FrameAuditor, Secrets
+    >>> people = pd.DataFrame({"skill": [0.0, 1.0], "sex": ["F", "M"]})
+    >>> metric = ExpertSubspace(["sex"]).fit(people).metric_
+    >>> auditor = FrameAuditor(lambda table: table["skill"] / 2, "half the skill", metric)
+    >>> app = Application(Secrets("token", 8000), name="half the skill", auditor=auditor)
+    >>> len(app.desk.results)  # begins with an upload
+    0
     """
 
     def __init__(

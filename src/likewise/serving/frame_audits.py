@@ -50,6 +50,16 @@ class FrameAuditor:
         Columns that no twin may differ in.
     eps : float, default=0.1
     random_state : int, default=0
+
+    Examples
+    --------
+    >>> from likewise.fair_metrics import ExpertSubspace
+    >>> people = pd.DataFrame({"skill": np.arange(20) / 10, "sex": ["F", "M"] * 10})
+    >>> score = lambda table: 1 / (1 + np.exp(1 - table["skill"] - (table["sex"] == "M")))
+    >>> auditor = FrameAuditor(score, "a biased score", ExpertSubspace(["sex"]).fit(people).metric_, eps=0.0)
+    >>> audited = auditor.audit(people, [0, 1] * 10, ["sex"])
+    >>> audited.title, audited.result.gap > 0
+    ('Audit of a biased score', True)
     """
 
     model: Any

@@ -58,6 +58,14 @@ class Secrets:
     token : str
         From ``secrets.token_urlsafe``.
     port : int
+
+    Examples
+    --------
+    >>> known = Secrets("token", 8000)
+    >>> known.is_token("token"), known.is_token("guess")
+    (True, False)
+    >>> sorted(known.hosts)
+    ['127.0.0.1:8000', 'localhost:8000']
     """
 
     token: str

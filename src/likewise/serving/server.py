@@ -77,6 +77,14 @@ class RunningServer:
     ----------
     secrets : Secrets
     application : Application
+
+    Examples
+    --------
+    >>> from likewise.serving import FrameAuditor
+    >>> auditor = FrameAuditor(lambda table: table["skill"], "skill")
+    >>> with RunningServer(lambda secrets: Application(secrets, name="skill", auditor=auditor)) as server:
+    ...     server.link.partition("?")[0] == f"http://127.0.0.1:{server.secrets.port}/"
+    True
     """
 
     def __init__(self, make: Callable[[Secrets], Application], port: int = 0) -> None:

@@ -1,4 +1,14 @@
-"""Twins of people: only the attribute changed, its consequences as well, or comparable real people."""
+"""Twins of people: only the attribute changed, its consequences as well, or comparable real people.
+
+Examples
+--------
+>>> import pandas as pd
+>>> from likewise.twins import AttributeTwins, Implication
+>>> people = pd.DataFrame({"sex": ["F", "M"], "role": ["Wife", "Husband"]})
+>>> women, men = AttributeTwins({"sex": ["F", "M"]}).fit(people).make(people).tables
+>>> Implication({"role": "Husband"}, {"sex": "M"}).broken(women).tolist()
+[False, True]
+"""
 
 from __future__ import annotations
 

@@ -28,6 +28,12 @@ class GroupAnswer:
         Share of them whose decision changes.
     change : Measure
         Mean of the twin's score less the person's.
+
+    Examples
+    --------
+    >>> women = GroupAnswer("F", 50, Measure("changed", 0.4, 0.3, 0.5), Measure("change", 0.2, 0.1, 0.3))
+    >>> f"{women.changed.value:.0%} of {women.n} are decided otherwise"
+    '40% of 50 are decided otherwise'
     """
 
     group: Any
@@ -66,6 +72,18 @@ class TwinAnswer:
         Who was compared at all.
     interval : str
         How the intervals were made, and why so.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from likewise.twins import twin_study
+    >>> people = pd.DataFrame({"sex": ["F", "M"] * 10, "age": range(20)})
+    >>> paid = lambda table: (table["sex"] == "M") & (table["age"] < 10)
+    >>> answer = twin_study(paid, people, "sex", questions=["attribute"])["attribute"]
+    >>> answer.n, answer.changed.value, [(group.group, group.change.value) for group in answer.groups]
+    (20, 0.5, [('F', 0.5), ('M', -0.5)])
+    >>> np.flatnonzero(answer.flips).tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     """
 
     question: str

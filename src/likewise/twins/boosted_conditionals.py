@@ -35,6 +35,12 @@ class Boosting:
         People in a leaf at least.
     folds : int, default=2
         Parts of the people; each is predicted by trees grown on the others.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> Boosting(n_iter=10, folds=3).trees(HistGradientBoostingClassifier, [False], seed=0).max_iter
+    10
     """
 
     n_iter: int = 40

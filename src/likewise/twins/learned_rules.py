@@ -115,6 +115,14 @@ def learn_rules(
     Returns
     -------
     LearnedRules
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"sex": ["F"] * 50 + ["M"] * 50, "role": ["Wife"] * 50 + ["Husband"] * 50})
+    >>> for rule in learn_rules(people, "sex").rules.forbidden:
+    ...     print(rule)
+    nobody has sex = F and role = Husband
+    nobody has sex = M and role = Wife
     """
     owner = "learn_rules"
     frame = to_pandas(people, owner=owner, name="people")

@@ -61,7 +61,26 @@ def circle_rows(maker: TwinMaker, people: pd.DataFrame) -> pd.DataFrame:
 
 
 def circle_tables(maker: TwinMaker, people: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
-    """Return one table per group: the row of the circle, and its twins in the other groups."""
+    """Return one table per group: the row of the circle, and its twins in the other groups.
+
+    Parameters
+    ----------
+    maker, people
+        As in `circle_rows`.
+
+    Returns
+    -------
+    tuple of DataFrame of n rows
+        In the order of the maker's groups.
+
+    Examples
+    --------
+    >>> from likewise.twins.attribute_twins import AttributeTwins
+    >>> people = pd.DataFrame({"sex": ["M", "F"], "age": [30, 30]})
+    >>> women, men = circle_tables(AttributeTwins({"sex": ["F", "M"]}).fit(people), people)
+    >>> men.values.tolist()
+    [['M', 30], ['M', 30]]
+    """
     return maker.make(circle_rows(maker, people)).tables
 
 

@@ -46,6 +46,15 @@ class Plausibility:
         How rows become places.
     neighbours : NearestPlaces
         The real people.
+
+    Examples
+    --------
+    >>> roles, ages = ["Wife"] * 45 + ["Husband"] * 45, [*range(30, 75)] * 2
+    >>> people = pd.DataFrame({"sex": ["F"] * 45 + ["M"] * 45, "role": roles, "age": ages})
+    >>> known = learn_plausibility(people, "sex")
+    >>> women = people.iloc[45:48].assign(sex="F")  # called husband all the same
+    >>> known.plausible(women).tolist(), known.plausible(women.assign(role="Wife")).tolist()
+    ([False, False, False], [True, True, True])
     """
 
     level: float

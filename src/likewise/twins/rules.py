@@ -31,6 +31,11 @@ class ValueMap:
     column : str
     values : mapping
         Old value to new: ``{"Husband": "Wife"}``. Other values stay.
+
+    Examples
+    --------
+    >>> print(ValueMap({"sex": "Female"}, "role", {"Husband": "Wife"}))
+    when sex = Female: role Husband becomes Wife
     """
 
     when: Condition
@@ -44,7 +49,20 @@ class ValueMap:
 
 @dataclass(frozen=True)
 class Implication:
-    """If a row is so, then it must be so: ``Implication({"relationship": "Husband"}, {"sex": "Male"})``."""
+    """If a row is so, then it must be so.
+
+    Parameters
+    ----------
+    when, then : mapping
+        Column to value; a list of values stands for any of them.
+
+    Examples
+    --------
+    >>> rule = Implication({"relationship": "Husband"}, {"sex": "Male"})
+    >>> people = pd.DataFrame({"relationship": ["Husband", "Child"], "sex": ["Female", "Female"]})
+    >>> rule.broken(people).tolist()
+    [True, False]
+    """
 
     when: Condition
     then: Condition
@@ -59,7 +77,20 @@ class Implication:
 
 @dataclass(frozen=True)
 class Forbidden:
-    """A combination of values that nobody has: ``Forbidden({"sex": "Female", "relationship": "Husband"})``."""
+    """A combination of values that nobody has.
+
+    Parameters
+    ----------
+    what : mapping
+        Column to value; a list of values stands for any of them.
+
+    Examples
+    --------
+    >>> rule = Forbidden({"sex": "Female", "relationship": ["Husband", "Father"]})
+    >>> people = pd.DataFrame({"sex": ["Female", "Female", "Male"], "relationship": ["Father", "Child", "Father"]})
+    >>> rule.broken(people).tolist()
+    [True, False, False]
+    """
 
     what: Condition
 

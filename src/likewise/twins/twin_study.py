@@ -57,6 +57,13 @@ class TwinStudy:
     confidence : float
     only_under : mapping of str to int array
         For each question the positions of people whose decision changes under it and under no other.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"sex": ["F", "M"] * 10, "age": range(20)})
+    >>> study = twin_study(lambda table: table["sex"] == "M", people, "sex", questions=["attribute"])
+    >>> study.values, study["attribute"].changed.value, len(study.only_under["attribute"])
+    (('F', 'M'), 1.0, 20)
     """
 
     attribute: str
