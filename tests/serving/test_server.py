@@ -136,7 +136,13 @@ def test_the_command_serves_and_ctrl_c_ends_it(tmp_path):
     command = [sys.executable, "-B", "-m", "likewise", "serve", "box:score", "people.csv", "--target", "hired",
                "--sensitive", "sex", "--eps", "0", "--quiet"]  # fmt: skip
     started = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Where the tests run in the background of a shell, Ctrl-C is switched off for them; not for the command.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         line = started.stdout.readline()
