@@ -568,8 +568,10 @@ def test_gradients_are_those_of_the_losses(name, loss):
     assert isinstance(model, DifferentiableModel)
     oracle = model.gradient_oracle("float64")
     x, y = torch.tensor(np.asarray(case.X), dtype=torch.float64), torch.tensor(model.targets(case.y))
-    found, gradient = oracle(x, y)
-    np.testing.assert_allclose(found.numpy(), model.losses(case.X, case.y), atol=2e-6)
+    np.testing.assert_allclose(oracle(x, y)[0].numpy(), model.losses(case.X, case.y), atol=2e-6)
+    # Beside the rows themselves: training to the end can put a kink of a ReLU exactly on one, where no slope is.
+    x = x + 1e-3 * torch.randn(x.shape, dtype=x.dtype, generator=torch.Generator().manual_seed(0))
+    _, gradient = oracle(x, y)
     step = 1e-6 * torch.eye(4, dtype=torch.float64)
     for j in range(4):
         slope = (oracle.loss(x + step[j], y) - oracle.loss(x - step[j], y)) / 2e-6
