@@ -14,7 +14,7 @@ from sklearn.base import clone
 from likewise import estimators
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
-from likewise.estimators import MLPBaselineClassifier, SenSeIClassifier, SenSRClassifier
+from likewise.estimators import MLPBaselineClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
 from likewise.estimators.beside_baseline import BesideBaseline, balanced_loss, sayings
 from likewise.estimators.held_out import hold_out, other_folds
 from likewise.estimators.held_out_gap import held_out_gap
@@ -272,6 +272,10 @@ def test_no_run_ends_at_chance_silently_also_where_nothing_is_compared():
         SenSeIClassifier(ExpertSubspace([0]), rho=100.0, **ruinous, **QUICK).fit(X, y)
     with pytest.warns(TrainingWarning, match="near chance: .* on people held out"):
         SenSeIClassifier(ExpertSubspace([0]), rho=100.0, **{**ruinous, "validation": 0.2}, **QUICK).fit(X, y)
+    # The advice is about what the estimator has: there is no ε here.
+    linear = {**QUICK, "hidden_layer_sizes": ()}
+    with pytest.warns(TrainingWarning, match="projected off: add hidden layers, name fewer attributes"):
+        ProjectClassifier(ExpertSubspace([0, 1]), **linear).fit(X, y)
 
 
 def test_bad_choices_are_refused(people):

@@ -65,3 +65,6 @@ class AdversarialDebiasingClassifier(NetworkClassifier):
 
     def _beside(self, rows: TrainingRows) -> dict[str, Any]:
         return {"sensitive_features": self.attributes_.codes(rows, owner=type(self).__name__)}
+
+    def _why_at_chance(self) -> str:
+        return "the adversary is too strong: lower 'strength'"

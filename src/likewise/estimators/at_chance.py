@@ -22,7 +22,7 @@ _ABOVE = 0.03
 _MOST = 2000
 
 
-def at_chance(net: nn.Module, people: Batch, *, seen: bool, owner: str) -> tuple[Finding, ...]:
+def at_chance(net: nn.Module, people: Batch, *, seen: bool, owner: str, other: str) -> tuple[Finding, ...]:
     """Return a finding where a network decides no better than a guess.
 
     Parameters
@@ -34,13 +34,15 @@ def at_chance(net: nn.Module, people: Batch, *, seen: bool, owner: str) -> tuple
         Whether it was trained on them.
     owner : str
         For the message.
+    other : str
+        What it may be besides columns that do not tell y, and what to do then.
 
     Examples
     --------
     >>> people = Batch(torch.tensor([[-1.0], [1.0]]), torch.tensor([0, 1]))
     >>> net = nn.Linear(1, 2)
     >>> _ = nn.init.zeros_(net.weight)
-    >>> [finding.code for finding in at_chance(net, people, seen=True, owner="fit")]
+    >>> [finding.code for finding in at_chance(net, people, seen=True, owner="fit", other="too few steps")]
     ['near_chance']
     """
     some = np.unique(np.linspace(0, len(people) - 1, min(len(people), _MOST)).astype(np.int64))
@@ -57,8 +59,7 @@ def at_chance(net: nn.Module, people: Batch, *, seen: bool, owner: str) -> tuple
         Finding(
             "near_chance",
             f"{owner}: the network is near chance: balanced accuracy {right:.3f} on {whom}, guessing "
-            f"{1.0 / classes:.3f}. Either these columns do not tell y, or too much counts as comparable: lower 'eps', "
-            "bound the search (search_domain='data'), shorten its steps, or leave all of these at their defaults.",
+            f"{1.0 / classes:.3f}. Either these columns do not tell y, or {other}.",
             1.0,
         ),
     )

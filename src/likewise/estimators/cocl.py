@@ -56,3 +56,6 @@ class CoCLClassifier(NetworkClassifier):
 
     def _beside(self, rows: TrainingRows) -> dict[str, Any]:
         return {"proxy": self.proxy_.vectors(rows, owner=type(self).__name__)}
+
+    def _why_at_chance(self) -> str:
+        return "the penalty is too strong: lower 'strength'"

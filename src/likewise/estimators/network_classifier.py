@@ -159,7 +159,12 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         if result.steps < ENOUGH_STEPS or any(one.code == "loss_flat" for one in result.findings):
             return ()
         people = batch if held_out is None else held_out.people
-        return at_chance(self.module_, people, seen=held_out is None, owner=type(self).__name__)
+        owner, other = type(self).__name__, self._why_at_chance()
+        return at_chance(self.module_, people, seen=held_out is None, owner=owner, other=other)
+
+    def _why_at_chance(self) -> str:
+        """Return why a network may have learned nothing of columns that tell y, and what to do."""
+        return "it did not learn: try more 'n_steps', another 'lr' or other 'hidden_layer_sizes'"
 
     # ---- fit ------------------------------------------------------------------------------------------
 

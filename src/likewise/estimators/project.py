@@ -52,3 +52,10 @@ class ProjectClassifier(NetworkClassifier):
     def _learn(self, rows: TrainingRows) -> None:
         self.metric_ = trained_metric(self.metric, rows, owner=type(self).__name__)
         self.removed_ = projected_off(self.metric_, owner=type(self).__name__)
+
+    def _why_at_chance(self) -> str:
+        linear = "" if self.hidden_layer_sizes or self.module is not None else "add hidden layers, "
+        return (
+            f"what tells it was projected off: {linear}name fewer attributes, or project off just the sensitive columns "
+            "themselves: metric=ExpertSubspace([...])"
+        )

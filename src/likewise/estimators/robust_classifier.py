@@ -217,6 +217,12 @@ class RobustClassifier(NetworkClassifier):
         self.beside_baseline_ = seen
         return found + sayings(seen, owner=owner)
 
+    def _why_at_chance(self) -> str:
+        return (
+            "too much counts as comparable: lower 'eps', bound the search (search_domain='data'), shorten its steps, "
+            "or leave all of these at their defaults"
+        )
+
     def _climb(self, part: Batch, held_out: HeldOut, plain: Any, result: TrainingResult) -> Plan:
         """Raise the budget as long as it costs no accuracy; return the budgets and the steps that led there."""
         plan, people = [(float(self.eps_), result.best_step)], held_out.people

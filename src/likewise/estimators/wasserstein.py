@@ -69,3 +69,6 @@ class WassersteinRobustClassifier(NetworkClassifier):
             domain=self.search_domain,
             **chosen,
         )
+
+    def _why_at_chance(self) -> str:
+        return "the budget is too large: lower 'eps', or bound the search with a 'search_domain'"
