@@ -16,6 +16,7 @@ from likewise.improving import Rule, improve, write_improvement
 from likewise.improving.families.boosting import BoostingCandidate
 from likewise.improving.families.networks import NetworkCandidate
 from likewise.improving.measuring import tally_model
+from likewise.improving.page import render_improvement
 from likewise.improving.people import prepare_ground
 
 SMALL = {"n_estimators": 15, "max_depth": 2}
@@ -167,6 +168,17 @@ def test_names_from_data_are_escaped(hiring, tmp_path):
     assert "<b>" not in page
 
 
+def test_what_each_fold_warned_about_is_on_the_page_once(found):
+    lines = ("<b> lost 0.1 of 2", "<b> lost 0.25 of 3", "near chance")
+    first, *others = found.alternatives
+    page = render_improvement(
+        replace(found, alternatives=(replace(first, warnings=lines), *others)), language="de"
+    )
+    assert "2 Warnungen" in page
+    assert "&lt;b&gt; lost 0.1 of 2 (2×)" in page
+    assert "0.25 of 3" not in page
+
+
 def test_a_given_model_is_shown_as_it_is_and_mended(hiring, tmp_path):
     frame, y = hiring
     biased = lambda t: 1 / (1 + np.exp(-4 * (t["skill"] + 0.8 * (t["sex"] == "M") - 0.4)))  # noqa: E731
@@ -184,6 +196,7 @@ def test_a_given_model_is_shown_as_it_is_and_mended(hiring, tmp_path):
     assert (mine.name, mended.name) == ("Your model", "Your model, twin consensus")
     assert mine["changed decisions"] > 0.1
     assert mended["changed decisions"] == 0.0
+    assert not any("flattered" in str(note) for note in result.notes)
     assert result.reference.name == "Your model"
     assert result.model is not None
 
@@ -203,6 +216,8 @@ def test_a_given_model_of_a_library_is_written_in_its_format(hiring, tmp_path):
         numbers, labels, sensitive=["sex"], model=model, candidates=[poor], folds=2, rule=Rule(0.1)
     )
     assert result.chosen == "Your model, twin consensus"
+    # Nobody knows whether it has seen these people: what it keeps out is told.
+    assert any("without it the choice would be “poor”" in str(note) for note in result.notes)
     names = {path.name for path in write_improvement(result, tmp_path)}
     assert "model.ubj" in names
     loaded = lw.load_model(tmp_path / "model.ubj")

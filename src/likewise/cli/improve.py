@@ -107,25 +107,27 @@ def command(
     from likewise.improving.output import check_improvement_folder, write_improvement
 
     check_improvement_folder(out)
-    with ExitStack() as stack:
-        reporter: list[Reporter | None] = [None]
+    try:
+        with ExitStack() as stack:
+            reporter: list[Reporter | None] = [None]
 
-        def announce(plan: Plan) -> None:
-            _announce(plan, jobs, quiet)
-            reporter[0] = stack.enter_context(reporting(len(plan.tasks), quiet, unit="fold"))
+            def announce(plan: Plan) -> None:
+                stack.close()  # the bar of the cells before: two of them would write over each other
+                _announce(plan, jobs, quiet)
+                reporter[0] = stack.enter_context(reporting(len(plan.tasks), quiet, unit="fold"))
 
-        def report(progress: StudyProgress, task: CellTask, outcome: Cell | Failure) -> None:
-            if reporter[0] is not None:
-                reporter[0](progress, task, outcome)
+            def report(progress: StudyProgress, task: CellTask, outcome: Cell | Failure) -> None:
+                if reporter[0] is not None:
+                    reporter[0](progress, task, outcome)
 
-        try:
             found = _improved(
                 table, model, _rule(within, least), given, out, jobs, force, announce, report, quiet
             )
-        except KeyboardInterrupt:
-            if not quiet:
-                click.echo("What was finished is kept. Run the same command to go on.", err=True)
-            raise
+    except KeyboardInterrupt:
+        # Below the bar, not in it.
+        if not quiet:
+            click.echo("What was finished is kept. Run the same command to go on.", err=True)
+        raise
     found = replace(found, command=repeated_command(ctx))
     written = write_improvement(found, out, language=language)
     if not quiet:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TextIO
 
 import click
 
+from likewise.core.text import without_numbers
+
 __all__ = ["ShownWarnings"]
 
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning)
-_NUMBERS = re.compile(r"[-+]?\d[\d.,e+-]*")
 _REMEDIES = {
     "ConvergenceWarning": "Leave out columns with very many values or very large numbers (--ignore), or take more "
     "people; `likewise inspect` shows the columns.",
@@ -47,7 +47,7 @@ class ShownWarnings:
         """Show what the user should know in one line; what only developers care about not at all."""
         if issubclass(category, _HIDDEN):
             return
-        kind = _NUMBERS.sub("…", str(message))
+        kind = without_numbers(str(message))
         self._counts[kind] += 1
         if self._counts[kind] == 1:
             remedy = _REMEDIES.get(category.__name__, "")

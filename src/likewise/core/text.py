@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
-__all__ = ["folded", "join_words", "short_number", "text_table"]
+__all__ = ["folded", "join_words", "once_each", "short_number", "text_table", "without_numbers"]
+
+_NUMBERS = re.compile(r"[-+]?\d[\d.,e+-]*")
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)) -> str:
@@ -88,3 +91,28 @@ def folded(words: Sequence[str], most: int = 8) -> str:
     if len(words) <= most + 1:
         return join_words(words)
     return f"{', '.join(words[:most])} and {len(words) - most:,} more"
+
+
+def without_numbers(line: str) -> str:
+    """Return a line with dots for its numbers: lines that say the same of other figures are the same then.
+
+    Examples
+    --------
+    >>> without_numbers("loss 0.25 after 1,000 steps is large")
+    'loss … after … steps is large'
+    """
+    return _NUMBERS.sub("…", line)
+
+
+def once_each(lines: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """Return the first of all lines that differ only in numbers, and how many there are.
+
+    Examples
+    --------
+    >>> once_each(["loss 0.25 is large", "at chance", "loss 0.5 is large"])
+    (('loss 0.25 is large', 2), ('at chance', 1))
+    """
+    kinds: dict[str, list[str]] = {}
+    for line in lines:
+        kinds.setdefault(without_numbers(line), []).append(line)
+    return tuple((alike[0], len(alike)) for alike in kinds.values())

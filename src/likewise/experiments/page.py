@@ -10,6 +10,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from likewise._version import __version__
+from likewise.core.text import once_each
 from likewise.experiments.study_tables import Entry, Row, StudyTable
 
 if TYPE_CHECKING:
@@ -134,7 +135,10 @@ def _figures(drawings: Mapping[str, bytes]) -> str:
 def _methods(table: StudyTable) -> str:
     parts = []
     for row in table.rows:
-        told = "".join(f'<p class="muted small">Warned: {escape(line)}</p>' for line in row.warnings)
+        told = "".join(
+            f'<p class="muted small">Warned: {escape(line)}{f" ({count}×)" if count > 1 else ""}</p>'
+            for line, count in once_each(row.warnings)
+        )
         parts.append(f"<h3>{escape(row.method)}</h3><p>{escape(row.note)}</p>{told}")
     return "\n".join(parts)
 

@@ -19,7 +19,7 @@ from likewise.improving.candidate import Candidate
 from likewise.improving.cross_validation import CrossValidation
 from likewise.improving.families import trained_candidates
 from likewise.improving.families.given_model import given_candidates
-from likewise.improving.figures import expected_figures, rule_figures, seen_figures
+from likewise.improving.figures import ACCURACY, expected_figures, rule_figures, seen_figures
 from likewise.improving.improvement import Alternative, Improvement, Unseen
 from likewise.improving.measuring import tally_model
 from likewise.improving.people import Ground, prepare_ground
@@ -254,7 +254,7 @@ def _chosen(
         n_test=len(ground.test),
         folds=len(ground.folds),
         suffix=chosen.suffix,
-        notes=(*ground.notes, *_notes(unseen, chosen, ground)),
+        notes=(*ground.notes, *_notes(unseen, chosen, ground), *_flattered(candidates, values, rule)),
     )
 
 
@@ -272,6 +272,25 @@ def _on_unseen(
     tally = tally_model(model, ground, ground.test, seed=ground.seed)
     figures = seen_figures(tally, confidence=confidence, seed=ground.seed)
     return model, Unseen(candidate.name, figures, announced)
+
+
+def _flattered(
+    candidates: Sequence[Candidate], values: Mapping[str, Mapping[str, float]], rule: Rule
+) -> list[str]:
+    """Say where a given model, of which nobody knows whom it has seen, sets how accurate the others have to be."""
+    trained = {c.name: values[c.name] for c in candidates if c.trained and c.name in values}
+    best = max(values, key=lambda name: values[name][ACCURACY])
+    if best in trained or not trained or set(trained) & set(rule.allowed(values)):
+        return []
+    return [
+        Said(
+            "improve.note_flattered",
+            name=best,
+            accuracy=values[best][ACCURACY],
+            within=rule.within,
+            other=rule.choose(trained),
+        )
+    ]
 
 
 def _notes(unseen: Unseen, chosen: Candidate, ground: Ground) -> list[str]:

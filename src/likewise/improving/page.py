@@ -7,6 +7,7 @@ from html import escape
 from importlib import resources
 
 from likewise._version import __version__
+from likewise.core.text import once_each
 from likewise.evaluation.measures import Measure
 from likewise.improving.figures import ACCURACY, CHANGED, GAP, GROUP_GAP, PURE_GAP, group_gap
 from likewise.improving.frontier_chart import frontier_svg
@@ -34,7 +35,7 @@ _CSS = """
 .results { width: 100%; font-size: .9rem; }
 .results th, .results td { padding: .5rem .55rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; vertical-align: top; }
 .results th:first-child, .results td.words { text-align: left; } .results tbody th { white-space: normal; min-width: 12rem; font-weight: 500; }
-.results .small { display: block; font-weight: 400; color: var(--muted); }
+.results .small { display: block; font-weight: 400; color: var(--muted); } .results summary { cursor: pointer; }
 .results .chosen th, .results .chosen td { background: var(--faint); } .results .chosen th { font-weight: 700; }
 .tag { color: var(--ok); border: 1px solid currentColor; border-radius: 1rem; padding: 0 .55rem; font-size: .76rem; font-weight: 600; }
 .inside { color: var(--ok); } .outside { color: var(--harm); font-weight: 600; }
@@ -145,10 +146,7 @@ def _alternatives(improvement: Improvement, texts: Texts) -> str:
         chosen = one.name == improvement.chosen
         tag = f' <span class="tag">{escape(texts("improve.chosen"))}</span>' if chosen else ""
         cells = "".join(_cell(m, texts) for m in one.figures)
-        told = "".join(
-            f'<span class="small">{escape(texts("improve.warned", warning=line))}</span>'
-            for line in one.warnings
-        )
+        told = _warned(one.warnings, texts)
         enough = texts("setting_value.yes") if one.accurate_enough else texts("setting_value.no")
         rows.append(
             f'<tr{" class=chosen" if chosen else ""}><th scope="row">{number}. {escape(one.name)}{tag}'
@@ -170,6 +168,19 @@ def _alternatives(improvement: Improvement, texts: Texts) -> str:
         f"{_heads([texts('improve.model')])}{heads}{end}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>{failed}</section>"
     )
+
+
+def _warned(lines: Sequence[str], texts: Texts) -> str:
+    """What trainings warned about, each kind once: folds differ in the figures."""
+    kinds = once_each(lines)
+    if not kinds:
+        return ""
+    shown = "".join(
+        f'<span class="small">{escape(line)}{f" ({count}×)" if count > 1 else ""}</span>'
+        for line, count in kinds
+    )
+    summary = escape(texts("improve.warned", n=len(kinds)))
+    return f'<details class="small"><summary>{summary}</summary>{shown}</details>'
 
 
 def _unseen(improvement: Improvement, texts: Texts) -> str:
