@@ -94,6 +94,21 @@ def test_an_unforeseen_error_is_one_message_unless_asked_for_more(monkeypatch, c
         app.main(["version"])
 
 
+def test_advice_is_in_the_words_of_the_command_that_runs(capsys):
+    from likewise.cli.app import cli
+    from likewise.cli.warnings_shown import ShownWarnings
+
+    said = UserWarning("Lower 'eps', try more 'n_steps', or free the columns: metric=ExpertSubspace([...]).")
+    for verb, shown in (
+        ("train", "Lower --eps, try more --steps, or free the columns: --metric columns."),
+        ("datasets", str(said)),
+    ):
+        command = cli.get_command(click.Context(cli), verb)
+        with click.Context(command, info_name=verb):
+            ShownWarnings()(said, UserWarning, "a.py", 1)
+        assert capsys.readouterr().err == f"Warning: {shown}\n"
+
+
 def test_a_data_set_becomes_a_file_and_is_not_overwritten(tmp_path):
     target = tmp_path / "german.csv"
     done = likewise("datasets", "german", "-o", str(target))

@@ -16,6 +16,13 @@ _REMEDIES = {
     "ConvergenceWarning": "Leave out columns with very many values or very large numbers (--ignore), or take more "
     "people; `likewise inspect` shows the columns.",
 }
+# What stands in messages for those who write Python, and the option that does the same.
+_OPTIONS = {
+    "'eps'": "--eps",
+    "'n_steps'": "--steps",
+    "'hidden_layer_sizes'": "--hidden",
+    "metric=ExpertSubspace([...])": "--metric columns",
+}
 
 
 class ShownWarnings:
@@ -52,7 +59,7 @@ class ShownWarnings:
         if self._counts[kind] == 1:
             remedy = _REMEDIES.get(category.__name__, "")
             said = str(message) if not remedy else f"{str(message).split('. ')[0].rstrip('.')}. {remedy}"
-            click.echo(f"Warning: {said}", err=True)
+            click.echo(f"Warning: {_with_options(said)}", err=True)
 
     def repeated(self) -> tuple[str, ...]:
         """Return a line for each warning that came more than once."""
@@ -61,3 +68,13 @@ class ShownWarnings:
             for kind, count in self._counts.items()
             if count > 1
         )
+
+
+def _with_options(said: str) -> str:
+    """A message in words of the command that runs, as far as it has options for what it says."""
+    context = click.get_current_context(silent=True)
+    known = {name for option in context.command.params for name in option.opts} if context else set()
+    for words, option in _OPTIONS.items():
+        if option.split()[0] in known:
+            said = said.replace(words, option)
+    return said

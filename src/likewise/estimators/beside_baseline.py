@@ -195,8 +195,16 @@ def twin_flips(net: nn.Module, x: FloatArray, sensitive: list[int]) -> float:
     return float(changed.mean())
 
 
-def sayings(seen: BesideBaseline, *, owner: str) -> tuple[Finding, ...]:
+def sayings(seen: BesideBaseline, *, owner: str, eps: float = 0.0) -> tuple[Finding, ...]:
     """Return what a user should be told about the comparison; nothing where the method did what it is for.
+
+    Parameters
+    ----------
+    seen : BesideBaseline
+    owner : str
+        For the messages.
+    eps : float, default=0.0
+        The budget of the network, for them as well.
 
     Examples
     --------
@@ -204,7 +212,7 @@ def sayings(seen: BesideBaseline, *, owner: str) -> tuple[Finding, ...]:
     >>> [finding.code for finding in sayings(seen, owner="SenSRClassifier")]
     ['near_chance']
     """
-    said = (_about_accuracy(seen, owner), _about_flips(seen, owner), _about_robustness(seen, owner))
+    said = (_about_accuracy(seen, owner), _about_flips(seen, owner), _about_robustness(seen, owner, eps))
     return tuple(one for one in said if one is not None)
 
 
@@ -251,7 +259,7 @@ def _about_flips(seen: BesideBaseline, owner: str) -> Finding | None:
     )
 
 
-def _about_robustness(seen: BesideBaseline, owner: str) -> Finding | None:
+def _about_robustness(seen: BesideBaseline, owner: str, eps: float) -> Finding | None:
     if not seen.robust_loss < seen.baseline_robust_loss:
         return Finding(
             "not_more_robust",
@@ -267,7 +275,7 @@ def _about_robustness(seen: BesideBaseline, owner: str) -> Finding | None:
         "gap_not_halved",
         f"{owner}: the gap at a budget of {AUDITED_EPS} is about {seen.gap:.3f} on people held out, a plain network's "
         f"{seen.baseline_gap:.3f}: people a little apart are still treated differently, and more robustness "
-        "would have cost accuracy or was not asked for. Pass a larger 'eps' (now in 'eps_') to choose fairness.",
+        f"would have cost accuracy or was not asked for. To choose fairness, pass an 'eps' larger than {eps:.2g}.",
         seen.gap / seen.baseline_gap,
     )
 

@@ -215,7 +215,7 @@ class RobustClassifier(NetworkClassifier):
             self._fit_by(plan, batch)
         seen = look_at(nets, held_out.people, decisions, self._sensitive, losses=losses, gaps=gaps)
         self.beside_baseline_ = seen
-        return found + sayings(seen, owner=owner)
+        return found + sayings(seen, owner=owner, eps=float(self.eps_))
 
     def _why_at_chance(self) -> str:
         return (
