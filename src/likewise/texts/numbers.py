@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from likewise.core.text import join_words, short_number
+from likewise.texts.directions import contained
 
 __all__ = ["FORMATS", "STYLES", "NumberStyle", "written"]
 
@@ -108,7 +109,7 @@ def written(value: Any, form: str, language: str) -> str:
         words: Sequence[str] = [written(word, "", language) for word in value]
         return join_words(words, style.last if form == "list" else style.either)
     if isinstance(value, str) or (not form and not _is_number(value)):
-        return str(value)
+        return contained(str(value))
     text = FORMATS[form or "general"](value).replace("-", "−")
     if language == "en":
         return text

@@ -1,7 +1,7 @@
 // The panel in which a reader edits a person and sees what the models decide.
 "use strict";
 
-const { make, t, number, decide, distanceOf, encode, fault, localScorer, marked, remoteScorer, variants, Refusal } = window.likewise;
+const { make, t, number, contained, decide, distanceOf, encode, fault, localScorer, marked, remoteScorer, variants, Refusal } = window.likewise;
 
 const MOST_VARIANTS = 200;
 // By whether there are several models, and whether the decision is another one.
@@ -33,7 +33,7 @@ function auditOf(key) {
 function shown(value) {
   if (value === null) return t("explore.missing");
   if (typeof value === "number") return t("explore.value", { value });
-  return String(value);
+  return contained(String(value));
 }
 
 const percent = (value) => t("explore.percent", { value });
@@ -260,7 +260,7 @@ function showOutcomes(answers) {
   }));
   const label = state.origin !== null && state.origin.label !== null ? t("explore.label", { label: shown(state.origin.label) }) : "";
   said.textContent = [moved.length ? t("explore.edited", { who, changes: moved }) : `${who}.`, ...sentences, label].filter(Boolean).join(" ");
-  facts.textContent = shownColumns.map((j) => `${columns[j].name}: ${shown(state.row[j])}`).join(" · ");
+  facts.textContent = shownColumns.map((j) => `${contained(columns[j].name)}: ${shown(state.row[j])}`).join(" · ");
 }
 
 // ---- what else there is to know about the row -----------------------------------------------------------
@@ -441,7 +441,7 @@ function summary(person) {
   const first = rest.filter((j) => columns[j].kind !== "category").slice(0, 1);
   const words = rest.filter((j) => columns[j].kind === "category");
   const told = [...shownColumns.filter((j) => columns[j].sensitive), ...first, ...words].slice(0, 6);
-  const part = (j) => (columns[j].kind === "category" ? shown(person.cells[j]) : `${columns[j].name} ${shown(person.cells[j])}`);
+  const part = (j) => (columns[j].kind === "category" ? shown(person.cells[j]) : `${contained(columns[j].name)} ${shown(person.cells[j])}`);
   return `${t("explore.row", { person: person.person })}: ${told.map(part).join(", ")}`;
 }
 
@@ -496,11 +496,11 @@ function choose(model) {
   switchButtons.forEach((button, i) => button.setAttribute("aria-pressed", String(models[i] === model)));
 }
 
-// The most harmed person of the first audit, whose decision changes at no distance if anybody's does.
+// The person whom the first sentences name; else the most harmed, whose decision changes at no distance if anybody's does.
 function firstPerson() {
-  const maps = models[0].audit ? models[0].audit.maps : [];
-  const rows = maps.flatMap((map) => map.people.rows);
-  const row = rows.find((one) => one.decision !== one.twin_decision) || rows[0];
+  const { audit } = models[0];
+  const rows = audit ? audit.maps.flatMap((map) => map.people.rows) : [];
+  const row = (audit && audit.summary.example) || rows.find((one) => one.decision !== one.twin_decision) || rows[0];
   return (row && personOf(row.person)) || given.people[0];
 }
 

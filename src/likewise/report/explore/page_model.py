@@ -137,7 +137,9 @@ def _trees_or_layers(model: Any) -> TreeEnsemble | PlainLayers:
         try:
             return read_plain_layers(model)
         except InputError as error:
-            raise InputError(f"{no_trees} {error}") from error
+            # Each without the name of its reader; where both have the same reason it is said once.
+            reasons = dict.fromkeys(str(one).partition(": ")[2] or str(one) for one in (no_trees, error))
+            raise InputError(" ".join(reasons)) from error
 
 
 def _takes_missing(model: Model, read: TreeEnsemble | PlainLayers) -> bool:
