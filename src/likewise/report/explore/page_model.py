@@ -77,7 +77,9 @@ def page_model(
     ('layers', 2)
     """
     if model.loss.regression:
-        raise _stays("it predicts numbers, and a page shows decisions")
+        raise InputError(
+            "explore: this model predicts numbers, and the panel shows decisions. Leave --explore out."
+        )
     # Gaps were filled and marked for the audit; the page gives the inner model the gaps themselves.
     inner = model.inner if isinstance(model, MissingCellsModel) else model
     shown = model.missing.restored(people) if isinstance(model, MissingCellsModel) else people
