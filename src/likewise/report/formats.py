@@ -136,7 +136,7 @@ def _measure(texts: Texts, name: str) -> str:
 
 
 def _clock_part(texts: Texts, name: str) -> str:
-    return _from_list(texts, "clock", name) or name
+    return _from_list(texts, "clock", name) or _from_list(texts, "search", name) or name
 
 
 def _bracket_words(texts: Texts, document: dict[str, Any]) -> str:

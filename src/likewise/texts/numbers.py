@@ -51,7 +51,11 @@ def _whole(value: float) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "unknown" if value is None else f"{100 * value:,.1f}%"
+    if value is None:
+        return "unknown"
+    # A small share is not none: the end of an interval at 0.04% is not 0.0%.
+    small = 0.0 < value < 0.0005
+    return f"{max(100 * value, 0.001):.1g}%" if small else f"{100 * value:,.1f}%"
 
 
 def _percent0(value: float) -> str:

@@ -63,7 +63,7 @@ const chanceOf = (model, outcome) => outcome.probability[classShown(model, outco
 // ---- state ----------------------------------------------------------------------------------------------
 
 const people = new Map(given.people.map((person) => [person.person, person]));
-const state = { origin: null, row: null, draft: null, model: models[0], turn: 0, codes: new Map(), outcomes: new Map() };
+const state = { origin: null, row: null, draft: null, model: models[0], turn: 0, codes: new Map(), outcomes: new Map(), free: new Map() };
 
 function personOf(numberOf) {
   if (people.has(numberOf)) return people.get(numberOf);
@@ -272,15 +272,30 @@ async function showMore(turn, [now, before]) {
   const twinsAsked = twins.filter((twin) => twin.cells.every((cell, j) => columns[j].marks !== undefined || fault(columns[j], cell) === null));
   const answers = await ask(model, [...(listed.rows || []), ...twinsAsked.map((twin) => twin.cells)]);
   const near = distance === null ? [] : await nearest(model, row);
+  const free = await hasFreeTwin(model, state.origin);
   if (turn !== state.turn) return;
   const cut = (listed.rows || []).length;
   const parts = [
     sensitiveBlock(listed, answers.slice(0, cut), now),
-    twinBlock(twinsAsked, answers.slice(cut), before),
+    twinBlock(twinsAsked, answers.slice(cut), before, free),
     nearBlock(near, now),
   ].filter((part) => part !== null);
   more.replaceChildren(...parts);
   if (model.scorer.one) showBands(model, row, now);
+}
+
+// Whether other values of the sensitive columns alone, at no fair distance, get this person of the table another decision.
+// The worst twin by loss need not be among them.
+async function hasFreeTwin(model, person) {
+  if (person === null || !model.audit || distance === null) return false;
+  const key = `${model.index} ${person.person}`;
+  if (!state.free.has(key)) {
+    const at = code(person.cells);
+    const rows = (variants(columns, person.cells, MOST_VARIANTS).rows || []).filter((cells) => distance(at, code(cells)) < 1e-9);
+    const [own, ...others] = await ask(model, [person.cells, ...rows]);
+    state.free.set(key, own !== null && others.some((one) => one !== null && one.decision !== own.decision));
+  }
+  return state.free.get(key);
 }
 
 function tryButton(cells, name) {
@@ -343,10 +358,10 @@ function badge(kind) {
 }
 
 // What the audit knows about this person as they are in the table.
-function twinBlock(twins, answers, before) {
+function twinBlock(twins, answers, before, free) {
   const { model, origin } = state;
   if (origin === null || !model.audit) return null;
-  const other = origin.found ? origin.found[model.index] : twins.some((twin) => twin.id === "free" && twin.changed);
+  const other = free || (origin.found ? origin.found[model.index] : twins.some((twin) => twin.id === "free" && twin.changed));
   const [kind, key] = other ? ["found", "explore.audit_found"] : model.settled ? ["proved", "explore.audit_proved"] : ["unknown", "explore.audit_unknown"];
   const items = twins.flatMap((twin, i) => (answers[i] === null ? [] : [make("tr", {},
     make("td", {}, twin.id === "free" ? t("explore.at_no_distance") : t("explore.within", { eps: twin.eps })),

@@ -30,7 +30,11 @@ const formats = {
   number,
   whole: (value) => signs(Math.round(value).toLocaleString("en-US")),
   general: (value) => signs(String(Number(value.toPrecision(6)))),
-  percent: (value) => (value === null ? spoken.unknown : signs(`${(100 * value).toFixed(1)}%`)),
+  percent: (value) => {
+    if (value === null) return spoken.unknown;
+    const small = value > 0 && value < 0.0005;
+    return signs(`${small ? Number(Math.max(100 * value, 0.001).toPrecision(1)) : (100 * value).toFixed(1)}%`);
+  },
   percent0: (value) => signs(`${Number((100 * value).toPrecision(6))}%`),
   list: (words) => joined(words.map(contained), spoken.last),
   either: (words) => joined(words.map(contained), spoken.either),
