@@ -266,6 +266,24 @@ def test_the_nearest_people_are_the_nearest(panel, story):
     assert [int(text.split()[1]) for text in rows] == [n for _, n in sorted(order)[:6]]
 
 
+def test_the_panel_begins_with_the_person_of_the_first_sentences(panel, story):
+    example = story.results["plain"].sensitive.example
+    assert panel.one("#explore-person").get_attribute("value") == str(example.person)
+    # What the audit says of somebody whose twin is decided otherwise is "found", also where that twin's loss is lower.
+    changed = set()
+    for person in [one["person"] for one in story.explore("plain")["people"]]:
+        row = story.people.iloc[[person]]
+        both = story.chance("plain", pd.concat([row.assign(sex=sex) for sex in ("Female", "Male")])) > 0.5
+        if both[0] != both[1]:
+            changed.add(person)
+    lower = changed - set(np.flatnonzero(story.results["plain"].pure_map.flipped).tolist())
+    assert lower
+    for person in (example.person, *sorted(lower)[:2]):
+        panel.js("return window.likewise.explored.pick(arguments[0])", person)
+        panel.wait(lambda n=person: f"Row {n}" in shown(panel, ".explore-said"))
+        assert panel.text(".explore-block:nth-child(2) .mini-badge") == ["found"]
+
+
 def test_what_may_not_change_is_locked_and_free_for_somebody_typed(panel):
     field = panel.one("#explore-8")
     assert not field.is_enabled()

@@ -183,6 +183,26 @@ def test_markup_from_data_is_shown_as_text(browser, pages, samples):
     assert browser.js("return window.harmed === undefined")
 
 
+def test_words_from_the_right_turn_nothing_else_around(audit_page):
+    from likewise.texts.directions import contained
+
+    words = [
+        "sex",
+        "naïve",
+        "מין",
+        "a מין 3",
+        "\u202e68.5%",
+        "\u2069\u202eمين\u2068",
+        contained("מין") + " 3 → 4",
+        "🙂",
+    ]
+    assert audit_page.js("return arguments[0].map(window.likewise.contained)", words) == [
+        *map(contained, words)
+    ]
+    assert contained(contained("a מין 3")) == contained("a מין 3")
+    assert contained("\u202e68.5%") == "68.5%"
+
+
 def test_scripts_that_are_not_ours_do_not_run(audit_page):
     audit_page.js(
         "const s = document.createElement('script'); s.textContent = 'window.harmed = 1'; document.body.append(s)"
@@ -193,6 +213,8 @@ def test_scripts_that_are_not_ours_do_not_run(audit_page):
 
 @pytest.mark.parametrize("page", ["audit.html", "nasty.html", "comparison.html"])
 def test_400_pixels_need_no_sideways_scrolling(browser, pages, page, tmp_path):
+    browser.show(pages / page, width=1400, height=800)
+    assert browser.js("return document.documentElement.scrollWidth") <= 1400
     browser.show(pages / page, width=400, height=800)
     assert browser.js("return document.documentElement.scrollWidth") <= 400
     browser.one(f"{PEOPLE} .open").send_keys("\n")

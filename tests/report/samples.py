@@ -17,7 +17,7 @@ from likewise.report import Comparison
 SCRIPT = "<script>window.harmed = 1</script>"
 QUOTES = 'it\'s "quoted" & <b>bold</b>'
 CLOSER = "</script><img src=x onerror='window.harmed = 1'>"
-SNOW = "名前 ☃ \u2028 é"
+SNOW = "名前 ☃ \u2028 é" + " and so on" * 20
 
 
 def nasty_frame(n: int = 80) -> pd.DataFrame:

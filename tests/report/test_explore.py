@@ -86,6 +86,33 @@ def test_a_model_that_is_too_large_or_cannot_be_read_says_what_to_do(people):
         page_model(black_box, domain, frame)
 
 
+def test_codes_that_no_step_encodes_travel_as_numbers(people):
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    frame, y = people
+    frame = frame.assign(member=pd.Categorical((frame["pay"] > 20).astype(int)))
+    encoder = make_column_transformer(
+        (StandardScaler(), ["age", "member"]), (OneHotEncoder(), ["sex", "job"])
+    )
+    fitted = make_pipeline(encoder, LogisticRegression()).fit(frame, y)
+    domain = lw.TabularDomain.from_frame(frame)
+    document = page_model(as_model(fitted), domain, frame)
+    member = document["features"][1]
+    assert member["column"] == list(frame).index("member")
+    assert member["unseen"] == "refused"
+    assert len(member["answers"]) == 2
+
+
+def test_why_a_model_stays_is_said_once(people):
+    frame, _ = people
+    black_box = as_model(lambda table: (table["age"] > 40).astype(float), takes_frame=True)
+    with pytest.raises(InputError) as caught:
+        page_model(black_box, lw.TabularDomain.from_frame(frame), frame)
+    assert "read_" not in str(caught.value)
+
+
 def test_a_copy_that_does_not_answer_as_the_model_is_refused(people):
     frame, y = people
     domain = lw.TabularDomain.from_frame(frame)
@@ -172,6 +199,8 @@ def test_the_most_harmed_are_carried_and_the_rest_is_a_sample():
     class Result:
         pass
 
+    from likewise.auditing.audit_result import SensitiveAnswer
+    from likewise.auditing.people.sensitive_twins import ChangedPerson
     from likewise.auditing.people.unfair_map import make_unfair_map
 
     frame = pd.DataFrame({"a": np.arange(50)})
@@ -182,8 +211,11 @@ def test_the_most_harmed_are_carried_and_the_rest_is_a_sample():
     )  # fmt: skip
     result = Result()
     result.pure_map = result.unfair_map = unfair
+    # The first sentences name row 17, whose worst twin is not among the worst.
+    named = ChangedPerson(17, {"a": 17}, {}, 0, 1)
+    result.sensitive = SensitiveAnswer(("a",), 0.0, (0.0, 0.0), 0.1, (0.0, 0.2), example=named)
     chosen = choose_people(50, [result], max_people=10)
     assert len(chosen) == 10
-    assert {3, 49} <= set(chosen.tolist())
+    assert {3, 17, 49} <= set(chosen.tolist())
     assert chosen.tolist() == choose_people(50, [result], max_people=10).tolist()
     assert choose_people(5, [], max_people=10).tolist() == [0, 1, 2, 3, 4]

@@ -88,6 +88,33 @@ def plain(value):
     return value.item() if hasattr(value, "item") else value
 
 
+def test_every_value_of_the_sensitive_columns_is_counted_as_the_first_sentence_counts(result):
+    people = table(120)
+    _, changed = brute_force(people)
+    document = audit_document(result)
+    for column in ("sex", "race"):
+        groups = [g for g in document["numbers"]["sensitive_only"]["groups"] if g["column"] == column]
+        assert {g["value"] for g in groups} == set(people[column])
+        for group in groups:
+            inside = (people[column] == group["value"]).to_numpy()
+            assert (group["people"], group["changed"]) == (inside.sum(), changed[inside].sum())
+    page = render_html(document)
+    group = document["numbers"]["sensitive_only"]["groups"][0]
+    assert f"<td>{group['changed']} of {group['people']}</td>" in page
+
+
+def test_the_example_changes_no_more_than_it_must():
+    people = table(120)
+
+    def blind_to_race(frame):
+        return 1 / (1 + np.exp(-frame["skill"] - 1.0 * (frame["sex"] == "M")))
+
+    metric = lw.ExpertSubspace(["sex", "race"]).fit(people).metric_
+    y = (blind_to_race(people) > 0.5).astype(int)
+    found = lw.audit(blind_to_race, people, y, metric=metric, eps=0.0, search="candidates").sensitive
+    assert list(found.example.twin) == ["sex"]
+
+
 def test_parts_of_a_table_say_the_same(result, tmp_path):
     people = table(120)
     people.assign(y=(score(people) > 0.5).astype(int)).to_parquet(

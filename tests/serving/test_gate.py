@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
 import pytest
@@ -174,8 +175,12 @@ def test_a_form_of_a_foreign_page_is_no_question(client):
 
 def test_ten_thousand_quick_requests_are_bounded(client):
     assert [client.post(SCORE, ROWS)[0] for _ in range(20)] == [200] * 20
+    gc.collect()
+    kept = len(gc.get_objects())
     answers = [client.ask("GET", "/api/jobs/current")[0] for _ in range(9_980)]
     assert set(answers) == {200, 429}
+    gc.collect()
+    assert len(gc.get_objects()) - kept < 500  # nothing is kept of a request
     client.rest()
     assert is_alive(client)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,8 @@ def command(
         with progress.stage(f"Training {title}", spinner=False):
             estimator.fit(data.frame_train, data.y_train)
         entries[title] = _measure(title, estimator, data, metric, quick, progress, seed)
+    with as_file(files("likewise.datasets").joinpath("data", "adult.csv.gz")) as table:
+        provenance = Provenance.now(tables=[table], seed=seed, command=repeated_command(ctx))
     show_comparison(
         Comparison.of(entries),
         json_file,
@@ -92,7 +95,7 @@ def command(
         labels=dict(enumerate(data.target_names)),
         explore=_explore(models, data, metric, {title: result for title, (_, result) in entries.items()}),
         language=language,
-        provenance=Provenance.now(seed=seed, command=repeated_command(ctx)),
+        provenance=provenance,
     )
     if not quiet and json_file != "-":
         from likewise.estimators.presets import SENSR_PRESETS

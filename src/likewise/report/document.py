@@ -14,6 +14,7 @@ import numpy as np
 from likewise.auditing.audit_result import AuditResult
 from likewise.auditing.claims.bracket import Bracket
 from likewise.auditing.claims.certificate import Bound, Estimate
+from likewise.auditing.claims.most_affected import by_value
 from likewise.auditing.claims.verdict import give_verdict
 from likewise.auditing.support.dual_curve import DualCurve
 from likewise.core.checks import check_number
@@ -22,7 +23,7 @@ from likewise.core.files import atomic_path
 from likewise.evaluation import Evaluation
 from likewise.report.first_words import summary_document
 from likewise.report.measured import diagnosis_document, evaluation_document
-from likewise.report.plain import plain, plain_number, rounded
+from likewise.report.plain import plain, plain_cell, plain_number, rounded
 from likewise.report.provenance import Provenance
 from likewise.report.twin_documents import twins_document
 from likewise.report.unfair_map_values import MAX_PEOPLE, map_document
@@ -306,6 +307,15 @@ def _sensitive_only(result: AuditResult) -> dict[str, Any] | None:
         "columns": list(found.columns),
         "changed_decisions": changed,
         "gap": _estimate(found.gap, *found.gap_interval, confidence),
+        "groups": [
+            {
+                "column": group.column,
+                "value": plain_cell(group.value),
+                "people": group.people,
+                "changed": group.changed,
+            }
+            for group in by_value(found.groups)
+        ],
     }
 
 

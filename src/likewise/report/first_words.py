@@ -130,8 +130,8 @@ def _example_words(example: ChangedPerson, columns: Sequence[str], labels: Mappi
     return Said(
         "first.example",
         row=str(example.person),
-        cells=", ".join(f"{name} {_short(example.cells[name])}" for name in shown),
-        twin=[f"{name} {_short(value)}" for name, value in example.twin.items()],
+        cells=", ".join(f"{_short(name)} {_short(example.cells[name])}" for name in shown),
+        twin=[f"{_short(name)} {_short(value)}" for name, value in example.twin.items()],
         decision=_short(named(example.decision, labels)),
         twin_decision=_short(named(example.twin_decision, labels)),
     )

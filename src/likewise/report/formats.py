@@ -34,6 +34,14 @@ def _share(value: float | None, most: float) -> str:
     return f"{max(100 * min(value / most, 1.0), 0.4):.2f}%"
 
 
+def _share_changed(group: Mapping[str, Any]) -> float:
+    return float(group["changed"] / group["people"])
+
+
+def _cell(texts: Texts, value: Any) -> str:
+    return texts("script.missing") if value is None else texts.number(value, "")
+
+
 def _largest(values: Iterable[float | None]) -> float:
     known = [value for value in values if value is not None]
     return max(known, default=0.0) or 1.0
@@ -86,26 +94,31 @@ def compared_measures(texts: Texts, document: dict[str, Any]) -> list[dict[str, 
     Returns
     -------
     list of dict
-        ``name`` and ``cells``: per model a measure with ``best``, or None where it was not measured.
+        ``name``, ``form`` of its numbers and ``cells``: per model a measure with ``best``, or None where it was not
+        measured. Decisions first, which people feel; then the gaps.
     """
-    rows = []
+    changed = texts("page.compared.changed")
+    rows, first = [], {changed}
     for entry in document["entries"]:
         audit = entry["audit"]
-        found = {texts("page.gap_at", eps=0): audit["numbers"]["pure_gap"]}
+        only = audit["numbers"]["sensitive_only"]
+        found = {changed: only["changed_decisions"]} if only and only["changed_decisions"] else {}
+        found[texts("page.gap_at", eps=0)] = audit["numbers"]["pure_gap"]
         if document["eps"] > 0:
             found[texts("page.gap_at", eps=document["eps"])] = audit["numbers"]["gap"]
-        gaps = len(found)
+        first |= set(found)
         measured = audit["evaluation"]["measures"] if audit["evaluation"] else []
         rows.append(found | {measure["name"]: measure for measure in measured})
     names = dict.fromkeys(name for row in rows for name in row)
     return [
         {
-            "name": (name if i < gaps else _measure(texts, name)).replace(" = ", "\u00a0=\u00a0"),
+            "name": (name if name in first else _measure(texts, name)).replace(" = ", "\u00a0=\u00a0"),
+            "form": "percent" if name == changed else "number",
             "cells": _with_best(
-                [row.get(name) for row in rows], small=i < gaps or name.startswith(("Gap", "gap"))
+                [row.get(name) for row in rows], small=name in first or name.startswith(("Gap", "gap"))
             ),
         }
-        for i, name in enumerate(names)
+        for name in names
     ]
 
 
@@ -123,7 +136,7 @@ def _measure(texts: Texts, name: str) -> str:
 
 
 def _clock_part(texts: Texts, name: str) -> str:
-    return _from_list(texts, "clock", name) or name
+    return _from_list(texts, "clock", name) or _from_list(texts, "search", name) or name
 
 
 def _bracket_words(texts: Texts, document: dict[str, Any]) -> str:
@@ -154,6 +167,9 @@ def filters(texts: Texts, known: Mapping[str, Any]) -> dict[str, Callable[..., A
     """
     return {
         **{name: partial(texts.number, form=name) for name in _NUMBERS},
+        "written": texts.number,
+        "cell": partial(_cell, texts),
+        "share_changed": _share_changed,
         "place": _place,
         "rest": _rest,
         "share": _share,

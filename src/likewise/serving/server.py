@@ -97,6 +97,8 @@ class RunningServer:
             self._socket.close()
             raise
         self._thread = threading.Thread(target=self._run, name="likewise server", daemon=True)
+        # Not asked of the thread: one whose `join` Ctrl-C interrupts is taken for ended, though it runs (Python 3.11).
+        self._ended = threading.Event()
 
     @property
     def link(self) -> str:
@@ -106,7 +108,7 @@ class RunningServer:
     def __enter__(self) -> Self:
         self._thread.start()
         until = time.monotonic() + _WAIT
-        while not self._server.started and self._thread.is_alive() and time.monotonic() < until:
+        while not self._server.started and not self._ended.is_set() and time.monotonic() < until:
             time.sleep(0.01)
         if not self._server.started:
             raise InputError("serve: the server did not start.")
@@ -120,19 +122,22 @@ class RunningServer:
     def wait(self) -> None:
         """Wait until somebody presses Ctrl-C, or the server ends by itself."""
         with contextlib.suppress(KeyboardInterrupt):
-            while self._thread.is_alive():
-                self._thread.join(0.5)
+            while not self._ended.wait(0.5):
+                pass
 
     def close(self) -> None:
         """End the server, and an audit that runs."""
         self.application.close()
         self._server.should_exit = True
-        if self._thread.is_alive():
-            self._thread.join(_WAIT)
+        if self._thread.ident is not None:
+            self._ended.wait(_WAIT)
         self._socket.close()
 
     def _run(self) -> None:
-        self._server.run(sockets=[self._socket])
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._ended.set()
 
 
 def run_server(

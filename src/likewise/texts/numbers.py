@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from likewise.core.text import join_words, short_number
+from likewise.texts.directions import contained
 
 __all__ = ["FORMATS", "STYLES", "NumberStyle", "written"]
 
@@ -50,7 +51,11 @@ def _whole(value: float) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "unknown" if value is None else f"{100 * value:,.1f}%"
+    if value is None:
+        return "unknown"
+    # A small share is not none: the end of an interval at 0.04% is not 0.0%.
+    small = 0.0 < value < 0.0005
+    return f"{max(100 * value, 0.001):.1g}%" if small else f"{100 * value:,.1f}%"
 
 
 def _percent0(value: float) -> str:
@@ -108,7 +113,7 @@ def written(value: Any, form: str, language: str) -> str:
         words: Sequence[str] = [written(word, "", language) for word in value]
         return join_words(words, style.last if form == "list" else style.either)
     if isinstance(value, str) or (not form and not _is_number(value)):
-        return str(value)
+        return contained(str(value))
     text = FORMATS[form or "general"](value).replace("-", "−")
     if language == "en":
         return text

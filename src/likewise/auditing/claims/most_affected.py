@@ -9,7 +9,7 @@ from typing import Any
 from likewise.auditing.people.sensitive_twins import ChangedGroup
 from likewise.evaluation.proportions import proportion_interval
 
-__all__ = ["AffectedGroup", "most_affected"]
+__all__ = ["AffectedGroup", "by_value", "most_affected"]
 
 _CONFIDENCE = 0.95
 
@@ -28,7 +28,7 @@ class AffectedGroup:
     people, changed : int
         With that value, and those of them who get another decision.
     decision : object
-        What most of those who change get as they are.
+        What most of those who change get as they are, or most of the group where nobody does.
     of_decision : int
         How many of them do.
     """
@@ -71,17 +71,42 @@ def most_affected(groups: Iterable[ChangedGroup], *, most: int = 2) -> tuple[Aff
     >>> [(one.value, one.changed, one.people, one.decision, one.of_decision) for one in found]
     [('F', 21, 150, 0, 20), ('M', 3, 90, 0, 3)]
     """
-    inside: dict[tuple[str, Any], list[ChangedGroup]] = {}
-    for group in groups:
-        inside.setdefault((group.column, group.value), []).append(group)
-    found = []
-    for (column, value), parts in inside.items():
-        changed, main = sum(part.changed for part in parts), max(parts, key=lambda part: part.changed)
-        if changed:
-            people = sum(part.people for part in parts)
-            found.append(AffectedGroup(column, value, people, changed, main.decision, main.changed))
-    found.sort(key=_surely, reverse=True)
+    found = sorted((one for one in by_value(groups) if one.changed), key=_surely, reverse=True)
     return tuple(one for one in found if one.column == found[0].column)[:most]
+
+
+def by_value(groups: Iterable[ChangedGroup]) -> tuple[AffectedGroup, ...]:
+    """Count every value of each sensitive column, whatever is decided: those of one column together.
+
+    Parameters
+    ----------
+    groups : iterable of ChangedGroup
+
+    Returns
+    -------
+    tuple of AffectedGroup
+        Of each column the value with the largest share of people who change first.
+
+    Examples
+    --------
+    >>> found = by_value([
+    ...     ChangedGroup("sex", "M", 0, 90, 0), ChangedGroup("sex", "F", 0, 100, 20), ChangedGroup("sex", "F", 1, 50, 1),
+    ... ])
+    >>> [(one.value, one.changed, one.people) for one in found]
+    [('F', 21, 150), ('M', 0, 90)]
+    """
+    inside: dict[str, dict[Any, list[ChangedGroup]]] = {}
+    for group in groups:
+        inside.setdefault(group.column, {}).setdefault(group.value, []).append(group)
+    found: list[AffectedGroup] = []
+    for column, values in inside.items():
+        counted = []
+        for value, parts in values.items():
+            people, changed = sum(part.people for part in parts), sum(part.changed for part in parts)
+            main = max(parts, key=lambda part: (part.changed, part.people))
+            counted.append(AffectedGroup(column, value, people, changed, main.decision, main.changed))
+        found += sorted(counted, key=lambda one: -one.share)
+    return tuple(found)
 
 
 def _surely(group: AffectedGroup) -> float:

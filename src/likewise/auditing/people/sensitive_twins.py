@@ -165,7 +165,7 @@ def _groups(problem: AuditProblem, plan: Any, changed: Any) -> tuple[ChangedGrou
 
 
 def _examples(problem: AuditProblem, plan: Any, flips: list[_Flips]) -> dict[tuple[str, Any], ChangedPerson]:
-    """For each sensitive value the person whose twin says most: that column changed, few others, far in loss."""
+    """For each sensitive value the person whose twin says most: few columns changed, that one, far in loss."""
     if not sum(len(part.number) for part in flips):
         return {}
     number, person, far, decision = (np.concatenate(columns) for columns in zip(*flips, strict=True))
@@ -182,12 +182,12 @@ def _examples(problem: AuditProblem, plan: Any, flips: list[_Flips]) -> dict[tup
         for value in range(len(part.values)):
             inside = np.flatnonzero(own[:, k] == value)
             if len(inside):
-                keys = (person[inside], -far[inside], many[inside], ~moved[inside, k])
+                keys = (person[inside], -far[inside], ~moved[inside, k], many[inside])
                 at = int(inside[np.lexsort(keys)[0]])
                 key = str(part.name), _cell(part.values[value])
                 best[key] = at
                 who = problem.first + int(person[at])
-                ranks[key] = (float(not moved[at, k]), float(many[at]), -float(far[at]), float(who))
+                ranks[key] = (float(many[at]), float(not moved[at, k]), -float(far[at]), float(who))
     chosen = np.asarray(list(best.values()), dtype=np.int64)
     people = problem.coordinates.original(plan.take(person[chosen]))
     return {

@@ -1,7 +1,7 @@
 // The panel in which a reader edits a person and sees what the models decide.
 "use strict";
 
-const { make, t, number, decide, distanceOf, encode, fault, localScorer, marked, remoteScorer, variants, Refusal } = window.likewise;
+const { make, t, number, contained, decide, distanceOf, encode, fault, localScorer, marked, remoteScorer, variants, Refusal } = window.likewise;
 
 const MOST_VARIANTS = 200;
 // By whether there are several models, and whether the decision is another one.
@@ -33,7 +33,7 @@ function auditOf(key) {
 function shown(value) {
   if (value === null) return t("explore.missing");
   if (typeof value === "number") return t("explore.value", { value });
-  return String(value);
+  return contained(String(value));
 }
 
 const percent = (value) => t("explore.percent", { value });
@@ -63,7 +63,7 @@ const chanceOf = (model, outcome) => outcome.probability[classShown(model, outco
 // ---- state ----------------------------------------------------------------------------------------------
 
 const people = new Map(given.people.map((person) => [person.person, person]));
-const state = { origin: null, row: null, draft: null, model: models[0], turn: 0, codes: new Map(), outcomes: new Map() };
+const state = { origin: null, row: null, draft: null, model: models[0], turn: 0, codes: new Map(), outcomes: new Map(), free: new Map() };
 
 function personOf(numberOf) {
   if (people.has(numberOf)) return people.get(numberOf);
@@ -260,7 +260,7 @@ function showOutcomes(answers) {
   }));
   const label = state.origin !== null && state.origin.label !== null ? t("explore.label", { label: shown(state.origin.label) }) : "";
   said.textContent = [moved.length ? t("explore.edited", { who, changes: moved }) : `${who}.`, ...sentences, label].filter(Boolean).join(" ");
-  facts.textContent = shownColumns.map((j) => `${columns[j].name}: ${shown(state.row[j])}`).join(" · ");
+  facts.textContent = shownColumns.map((j) => `${contained(columns[j].name)}: ${shown(state.row[j])}`).join(" · ");
 }
 
 // ---- what else there is to know about the row -----------------------------------------------------------
@@ -272,15 +272,30 @@ async function showMore(turn, [now, before]) {
   const twinsAsked = twins.filter((twin) => twin.cells.every((cell, j) => columns[j].marks !== undefined || fault(columns[j], cell) === null));
   const answers = await ask(model, [...(listed.rows || []), ...twinsAsked.map((twin) => twin.cells)]);
   const near = distance === null ? [] : await nearest(model, row);
+  const free = await hasFreeTwin(model, state.origin);
   if (turn !== state.turn) return;
   const cut = (listed.rows || []).length;
   const parts = [
     sensitiveBlock(listed, answers.slice(0, cut), now),
-    twinBlock(twinsAsked, answers.slice(cut), before),
+    twinBlock(twinsAsked, answers.slice(cut), before, free),
     nearBlock(near, now),
   ].filter((part) => part !== null);
   more.replaceChildren(...parts);
   if (model.scorer.one) showBands(model, row, now);
+}
+
+// Whether other values of the sensitive columns alone, at no fair distance, get this person of the table another decision.
+// The worst twin by loss need not be among them.
+async function hasFreeTwin(model, person) {
+  if (person === null || !model.audit || distance === null) return false;
+  const key = `${model.index} ${person.person}`;
+  if (!state.free.has(key)) {
+    const at = code(person.cells);
+    const rows = (variants(columns, person.cells, MOST_VARIANTS).rows || []).filter((cells) => distance(at, code(cells)) < 1e-9);
+    const [own, ...others] = await ask(model, [person.cells, ...rows]);
+    state.free.set(key, own !== null && others.some((one) => one !== null && one.decision !== own.decision));
+  }
+  return state.free.get(key);
 }
 
 function tryButton(cells, name) {
@@ -343,10 +358,10 @@ function badge(kind) {
 }
 
 // What the audit knows about this person as they are in the table.
-function twinBlock(twins, answers, before) {
+function twinBlock(twins, answers, before, free) {
   const { model, origin } = state;
   if (origin === null || !model.audit) return null;
-  const other = origin.found ? origin.found[model.index] : twins.some((twin) => twin.id === "free" && twin.changed);
+  const other = free || (origin.found ? origin.found[model.index] : twins.some((twin) => twin.id === "free" && twin.changed));
   const [kind, key] = other ? ["found", "explore.audit_found"] : model.settled ? ["proved", "explore.audit_proved"] : ["unknown", "explore.audit_unknown"];
   const items = twins.flatMap((twin, i) => (answers[i] === null ? [] : [make("tr", {},
     make("td", {}, twin.id === "free" ? t("explore.at_no_distance") : t("explore.within", { eps: twin.eps })),
@@ -441,7 +456,7 @@ function summary(person) {
   const first = rest.filter((j) => columns[j].kind !== "category").slice(0, 1);
   const words = rest.filter((j) => columns[j].kind === "category");
   const told = [...shownColumns.filter((j) => columns[j].sensitive), ...first, ...words].slice(0, 6);
-  const part = (j) => (columns[j].kind === "category" ? shown(person.cells[j]) : `${columns[j].name} ${shown(person.cells[j])}`);
+  const part = (j) => (columns[j].kind === "category" ? shown(person.cells[j]) : `${contained(columns[j].name)} ${shown(person.cells[j])}`);
   return `${t("explore.row", { person: person.person })}: ${told.map(part).join(", ")}`;
 }
 
@@ -496,11 +511,11 @@ function choose(model) {
   switchButtons.forEach((button, i) => button.setAttribute("aria-pressed", String(models[i] === model)));
 }
 
-// The most harmed person of the first audit, whose decision changes at no distance if anybody's does.
+// The person whom the first sentences name; else the most harmed, whose decision changes at no distance if anybody's does.
 function firstPerson() {
-  const maps = models[0].audit ? models[0].audit.maps : [];
-  const rows = maps.flatMap((map) => map.people.rows);
-  const row = rows.find((one) => one.decision !== one.twin_decision) || rows[0];
+  const { audit } = models[0];
+  const rows = audit ? audit.maps.flatMap((map) => map.people.rows) : [];
+  const row = (audit && audit.summary.example) || rows.find((one) => one.decision !== one.twin_decision) || rows[0];
   return (row && personOf(row.person)) || given.people[0];
 }
 

@@ -30,15 +30,32 @@ const formats = {
   number,
   whole: (value) => signs(Math.round(value).toLocaleString("en-US")),
   general: (value) => signs(String(Number(value.toPrecision(6)))),
-  percent: (value) => (value === null ? spoken.unknown : signs(`${(100 * value).toFixed(1)}%`)),
+  percent: (value) => {
+    if (value === null) return spoken.unknown;
+    const small = value > 0 && value < 0.0005;
+    return signs(`${small ? Number(Math.max(100 * value, 0.001).toPrecision(1)) : (100 * value).toFixed(1)}%`);
+  },
   percent0: (value) => signs(`${Number((100 * value).toPrecision(6))}%`),
-  list: (words) => joined(words, spoken.last),
-  either: (words) => joined(words, spoken.either),
+  list: (words) => joined(words.map(contained), spoken.last),
+  either: (words) => joined(words.map(contained), spoken.either),
 };
+
+// As directions.py: words from the right are isolated, and signs that override the direction are left out.
+function contained(text) {
+  const plain = text.replace(/[\u202a-\u202e\u2066\u2067]/g, "");
+  let depth = 0, balanced = true, open = false;
+  for (const sign of plain) {
+    depth += (sign === "\u2068") - (sign === "\u2069");
+    balanced &&= depth >= 0;
+    open ||= depth <= 0 && /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u.test(sign);
+  }
+  if (depth || !balanced) return contained(plain.replace(/[\u2068\u2069]/g, ""));
+  return open ? `\u2068${plain}\u2069` : plain;
+}
 
 // A value in one of the formats; without one, text as it is and numbers in short.
 function written(value, form) {
-  if (typeof value === "string") return value;
+  if (typeof value === "string") return contained(value);
   if (form) return formats[form](value);
   return typeof value === "number" ? formats.general(value) : String(value);
 }
@@ -51,4 +68,4 @@ function t(key, values) {
   return text.replace(/\{(\w+)(?::(\w+))?\}/g, (_, name, form) => written(values[name], form));
 }
 
-window.likewise = { t, number, written };
+window.likewise = { t, number, written, contained };

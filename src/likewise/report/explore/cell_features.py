@@ -176,7 +176,8 @@ def pipeline_features(columns: Sequence[Column], features: Sequence[TableFeature
                 categories=known[one.column].categories,
                 answers=tuple(float(answer) for answer in one.answers),
                 missing=one.missing,
-                unseen=one.unseen,
+                # Codes that no step encodes: what the table never had is no code.
+                unseen=REFUSED if one.unseen is None else one.unseen,
             )
         )
     return tuple(found)

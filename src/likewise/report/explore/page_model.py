@@ -77,7 +77,9 @@ def page_model(
     ('layers', 2)
     """
     if model.loss.regression:
-        raise _stays("it predicts numbers, and a page shows decisions")
+        raise InputError(
+            "explore: this model predicts numbers, and the panel shows decisions. Leave --explore out."
+        )
     # Gaps were filled and marked for the audit; the page gives the inner model the gaps themselves.
     inner = model.inner if isinstance(model, MissingCellsModel) else model
     shown = model.missing.restored(people) if isinstance(model, MissingCellsModel) else people
@@ -137,7 +139,9 @@ def _trees_or_layers(model: Any) -> TreeEnsemble | PlainLayers:
         try:
             return read_plain_layers(model)
         except InputError as error:
-            raise InputError(f"{no_trees} {error}") from error
+            # Each without the name of its reader; where both have the same reason it is said once.
+            reasons = dict.fromkeys(str(one).partition(": ")[2] or str(one) for one in (no_trees, error))
+            raise InputError(" ".join(reasons)) from error
 
 
 def _takes_missing(model: Model, read: TreeEnsemble | PlainLayers) -> bool:

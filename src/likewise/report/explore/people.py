@@ -1,4 +1,4 @@
-"""The people that a page carries: those whom the audit found harmed most, and a sample of the others."""
+"""The people that a page carries: those whom the audit names or found harmed most, and a sample of the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def choose_people(
     n : int
         How many there are.
     results : sequence of AuditResult
-        Audits of them; of each the most harmed come first, those whose decision changes before the others.
+        Audits of them; of each the one whom its first sentences name and the most harmed come first, those whose
+        decision changes before the others.
     max_people : int
         Half of the places, at least, are for a sample of everybody.
     seed : int, default=0
@@ -36,7 +37,10 @@ def choose_people(
     >>> choose_people(4, [], max_people=10).tolist()
     [0, 1, 2, 3]
     """
-    harmed: list[int] = []
+    spoken = [
+        one.example.person for result in results if (one := result.sensitive) is not None and one.example
+    ]
+    harmed = [number for number in spoken if number < n]
     maps = [unfair for result in results for unfair in (result.pure_map, result.unfair_map)]
     for unfair in maps:
         order = np.lexsort((-unfair.harm, ~unfair.flipped))
