@@ -1,9 +1,24 @@
 """What collecting costs, for tests and doctests alike."""
 
+import gc
+import sys
 from pathlib import Path
 
 import pytest
 from _pytest.doctest import DoctestModule
+
+# With it jsonschema builds forty parsers when it is imported, for addresses that no schema here has.
+sys.modules.setdefault("rfc3987_syntax", None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect no garbage meanwhile: everything that is imported stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

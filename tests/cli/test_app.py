@@ -54,13 +54,13 @@ def test_help_lists_the_verbs_without_torch():
         assert any(line.strip().startswith(verb) for line in help_lines)
 
 
-def test_every_verb_shows_an_example():
+def test_every_verb_shows_an_example(run):
     from likewise.cli.app import VERBS
 
     for verb in VERBS:
-        done = likewise(verb, "--help")
-        assert done.returncode == 0, done.stderr
-        assert "Example" in done.stdout, verb
+        done = run(verb, "--help")
+        assert done.code == 0, done.err
+        assert "Example" in done.out, verb
 
 
 def test_every_example_has_arguments_that_its_verb_takes():

@@ -1,4 +1,4 @@
-"""`likewise audit`: exit codes through the real command, outputs, options, and bad input in one message."""
+"""`likewise audit`: exit codes, also through the real command, outputs, options, and bad input in one message."""
 
 import json
 import pickle
@@ -17,10 +17,8 @@ SEX = ("--target", "paid", "--sensitive", "sex", "--search", "candidates")
 # ------------------------------------------------------------------------- exit codes, as a person sees them
 
 
-def test_fair_and_unfair_through_the_real_command(command, table, model, tmp_path):
-    fair = command(
-        "audit", model, table, *SEX, "--delta", "5", "--html", "page.html", "--json", "result.json"
-    )
+def test_fair_and_unfair_through_the_real_command(run, command, table, model, tmp_path):
+    fair = run("audit", model, table, *SEX, "--delta", "5", "--html", "page.html", "--json", "result.json")
     assert fair.code == 0, fair.err
     assert fair.err == ""
     assert "pure unfairness" in fair.out
@@ -35,7 +33,7 @@ def test_fair_and_unfair_through_the_real_command(command, table, model, tmp_pat
     assert len(unfair.err.splitlines()) == 1
 
 
-def test_a_search_that_met_nonsense_is_exit_code_three(command, table, tmp_path):
+def test_a_search_that_met_nonsense_is_exit_code_three(run, table, tmp_path):
     # The network answers at people who exist and nowhere else, so the gradient search meets nothing but NaN.
     (tmp_path / "fragile.py").write_text(
         "import torch\n"
@@ -50,7 +48,7 @@ def test_a_search_that_met_nonsense_is_exit_code_three(command, table, tmp_path)
         "torch.manual_seed(0)\n"
         "model = Net()\n"
     )
-    done = command(
+    done = run(
         "audit", "fragile:model", table, "--target", "paid", "--positive", "yes", "--sensitive", "sex",
         "--search", "gradient", "--delta", "100", "--sample", "20",
     )  # fmt: skip
@@ -59,8 +57,8 @@ def test_a_search_that_met_nonsense_is_exit_code_three(command, table, tmp_path)
     assert "Traceback" not in done.err
 
 
-def test_a_mistake_is_exit_code_two_with_one_message(command, table, model, tmp_path):
-    done = command("audit", model, table, "--target", "paid", "--sensitive", "sexx", "--html", "page.html")
+def test_a_mistake_is_exit_code_two_with_one_message(run, table, model, tmp_path):
+    done = run("audit", model, table, "--target", "paid", "--sensitive", "sexx", "--html", "page.html")
     assert (done.code, done.out) == (2, "")
     assert done.err.strip().splitlines() == [
         "Error: people.csv: 'table' has no column 'sexx' (did you mean 'sex'?). "

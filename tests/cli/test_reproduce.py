@@ -10,6 +10,9 @@ import time
 import psutil
 import pytest
 
+from likewise.experiments import runner
+from likewise.experiments.workers import work
+
 TOY = ("reproduce", "toy", "--quick", "--seeds", "3")
 
 
@@ -40,10 +43,10 @@ def csv_files(folder):
     return [(folder / "toy-quick" / name).read_bytes() for name in ("table.csv", "cells.csv")]
 
 
-def test_everything_quick(tmp_path):
-    done = start(tmp_path, "reproduce", "all", "--quick")
-    out, err = done.communicate()
-    assert done.returncode == 0, err
+def test_everything_quick(run, tmp_path):
+    done = run("reproduce", "all", "--quick", "--jobs", "1", "--out", tmp_path)
+    out, err = done.out, done.err
+    assert done.code == 0, err
     for study, cells in (("toy-quick", 4), ("adult-quick", 24), ("sentiment-quick", 12)):
         folder = tmp_path / study
         assert len(list((folder / "cells").iterdir())) == cells
@@ -61,9 +64,8 @@ def test_everything_quick(tmp_path):
     assert "40 of 40" in err
 
 
-def test_a_stopped_and_a_killed_run_go_on_to_the_same_csv(tmp_path):
+def test_a_stopped_and_a_killed_run_go_on_to_the_same_csv(run, tmp_path, monkeypatch):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    uninterrupted = start(whole, *TOY, "--jobs", "2")
     stopped = start(broken, *TOY, "--jobs", "1")
     wait_for_cells(stopped, broken, 1)
     stopped.send_signal(signal.SIGINT)
@@ -85,24 +87,24 @@ def test_a_stopped_and_a_killed_run_go_on_to_the_same_csv(tmp_path):
     # The file of a cell that was being written when the machine went down.
     (broken / "toy-quick" / "cells" / "sensr-02.json").write_text('{"kind": "likewise.experiments.cell", "se')
 
-    resumed = start(broken, *TOY, "--jobs", "2")
-    _, err = resumed.communicate()
-    assert resumed.returncode == 0, err
-    assert "damaged" in err
-    _, err = uninterrupted.communicate()
-    assert uninterrupted.returncode == 0, err
+    resumed = run(*TOY, "--jobs", "1", "--out", broken)
+    assert resumed.code == 0, resumed.err
+    assert "damaged" in resumed.err
+    # Uninterrupted, and in this process: another one would import everything once more.
+    monkeypatch.setattr(runner, "work", lambda tasks, jobs: work(tasks, 0))
+    uninterrupted = run(*TOY, "--out", whole)
+    assert uninterrupted.code == 0, uninterrupted.err
     assert csv_files(broken) == csv_files(whole)
 
 
 def test_more_seeds_and_tables_of_what_is_there(run, tmp_path, monkeypatch):
-    from likewise.experiments import runner
     from likewise.experiments.store import Cell
     from likewise.experiments.study import CellResult
     from likewise.experiments.workers import Failure
 
     asked = []
 
-    def work(tasks, jobs):
+    def pretend(tasks, jobs):
         for task in tasks:
             asked.append((task.method, task.seed))
             values = {measure.key: task.seed + 1.0 for measure in task.study.measures}
@@ -114,7 +116,7 @@ def test_more_seeds_and_tables_of_what_is_there(run, tmp_path, monkeypatch):
                     Cell(task.method, task.seed, CellResult(values, {"weights": [0, 1], "bias": 0}), 1.0),
                 )
 
-    monkeypatch.setattr(runner, "work", work)
+    monkeypatch.setattr(runner, "work", pretend)
     done = run("reproduce", "toy", "--seeds", 3, "--method", "sensr")
     assert done.code == 0, done.err
     assert asked == [("SenSR", seed) for seed in range(3)]

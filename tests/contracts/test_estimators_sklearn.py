@@ -43,6 +43,7 @@ ESTIMATORS = [
     AdversarialDebiasingClassifier([0], strength=0.01, **LIGHT),
     CoCLClassifier([0], strength=0.1, **LIGHT),
 ]
+NEED_TRAINING = {"check_classifiers_train", "check_classifiers_classes"}
 each = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 
 
@@ -65,7 +66,8 @@ def exemptions(estimator):
 @pytest.mark.filterwarnings("ignore:SenSeI. the search found nothing")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=exemptions)
 def test_scikit_learn_contract(estimator, check):
-    check(estimator)
+    # Most checks ask what is accepted, kept and returned; few whether anything was learned, or differs by weights.
+    check(estimator if check.func.__name__ in NEED_TRAINING else clone(estimator).set_params(n_steps=3))
 
 
 def test_every_estimator_is_tried():

@@ -197,9 +197,10 @@ def names(adult, staged, monkeypatch):
         return {"people": adult.frame.iloc[:400], "y": adult.y[:400], "current": None}
 
     def text():
-        import time
+        from likewise.text import text_auditor
 
-        monkeypatch.setattr(time, "sleep", lambda seconds: None)
+        unhurried = functools.partial(text_auditor.CarefulCaller, sleep=lambda seconds: None)
+        monkeypatch.setattr(text_auditor, "CarefulCaller", unhurried)
         letters = [f"Emily has been to church for {n} years." for n in range(2, 10)]
         return {"score": len, "letters": letters, "jobs": list(range(8))}
 

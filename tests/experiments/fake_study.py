@@ -48,7 +48,7 @@ def main(folder):
 
     study = FakeStudy()
     told = []
-    plan = plan_run([(study, Store(Path(folder), study))], seeds=3)
+    plan = plan_run([(study, Store(Path(folder), study))], seeds=2)
     failures = run_plan(plan, jobs=2, report=lambda progress, task, outcome: told.append(progress.done))
     threads = {name: value for name, value in os.environ.items() if name == "OMP_NUM_THREADS"}
     failed = sorted([f.task.method, f.task.seed, f.reason] for f in failures)

@@ -208,6 +208,21 @@ def table(folder, name="people.csv"):
     return folder / name
 
 
+TRAIN = (
+    "train",
+    "--target",
+    "paid",
+    "--sensitive",
+    "sex",
+    "--method",
+    "sensei",
+    "--steps",
+    "40",
+    "--hidden",
+    "8",
+)
+
+
 def command(*words):
     """Exit code of the command line, and what this process printed."""
     out, err = io.StringIO(), io.StringIO()
@@ -235,6 +250,7 @@ def commands(folder, rank):
         ),
         "usage": command("train", people, "--nonsense"),
         "listed": command("datasets"),
+        "trained": command(*TRAIN, people, "-o", folder / "trained.safetensors"),
     }
 
 

@@ -189,17 +189,19 @@ def test_the_command_line_says_it_once_and_all_exit_alike(ran):
     assert two["listed"][1:] == ["", ""]
 
 
-def test_torchrun_likewise_train(tmp_path):
-    people = HERE["table"](tmp_path)
-    choices = "--target paid --sensitive sex --method sensei --steps 40 --hidden 8 -o"
-    words = ("train", people, *choices.split())
-    done = torchrun("-m", "likewise", *words, tmp_path / "two.safetensors", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    code, out, _ = HERE["command"](*words, tmp_path / "one.safetensors")
+def test_likewise_train_on_two_ranks(ran, tmp_path):
+    found, folder, _ = ran
+    one, two = (ended["commands"]["trained"] for ended in found)
+    assert one[0] == two[0] == 0, one
+    people = folder / "people.csv"
+    code, out, _ = HERE["command"](*HERE["TRAIN"], people, "-o", tmp_path / "alone.safetensors")
     assert code == 0
     # One line from one rank, and the accuracy in it is one process's.
-    assert done.stdout == out.replace("one.safetensors", "two.safetensors")
-    one, two = (load_model(tmp_path / f"{name}.safetensors") for name in ("one", "two"))
+    assert one[1] == out.replace(str(tmp_path), str(folder)).replace(
+        "alone.safetensors", "trained.safetensors"
+    )
+    assert two[1] == ""
+    one, two = (load_model(path) for path in (tmp_path / "alone.safetensors", folder / "trained.safetensors"))
     frame = pd.read_csv(people).drop(columns="paid")
     np.testing.assert_allclose(two.outputs(frame), one.outputs(frame), rtol=1e-3, atol=1e-4)
 

@@ -239,6 +239,13 @@ def _choose(low, high, allowed, origin, metric, shape, price, slope, x, inside, 
 
 
 @compiled
+def _copy(source, target):  # type: ignore[no-untyped-def]
+    """Fill target; a row that is assigned would compile, for seconds, the words of an error that cannot happen."""
+    for j in range(len(source)):
+        target[j] = source[j]
+
+
+@compiled
 def least_cost(lower, upper, low, high, allowed, origin, warm, metric, blocks, shape, price, slope, out):  # type: ignore[no-untyped-def]
     """Fill bound (n,), point (n, d) and values (n, P)."""
     bound, point, rows = out
@@ -252,7 +259,7 @@ def least_cost(lower, upper, low, high, allowed, origin, warm, metric, blocks, s
         value, best = tangent(
             lower[i], upper[i], origin[i], metric, blocks, in_block, price[i], slope[i], x, inside
         )
-        point[i] = x
+        _copy(x, point[i])
         for number in range(_SWEEPS):
             if value - best <= _CLOSE * (1.0 + abs(value)):
                 break
@@ -269,5 +276,5 @@ def least_cost(lower, upper, low, high, allowed, origin, warm, metric, blocks, s
             if moved < 1e-12:
                 break
         bound[i] = best
-        point[i] = x
+        _copy(x, point[i])
         _choose(low[i], high[i], allowed[i], origin[i], metric, shape, price[i], slope[i], x, inside, rows[i])

@@ -20,6 +20,13 @@ _within = numba.njit(fastmath=_MATHS, error_model="numpy", inline="always")
 
 
 @_within
+def _copy(source, target):  # type: ignore[no-untyped-def]
+    """Fill target; a slice that is assigned would compile, for seconds, the words of an error that cannot happen."""
+    for i in range(len(source)):
+        target[i] = source[i]
+
+
+@_within
 def _look(before, directions, weighted, head, offset, leak, v, u, slopes):  # type: ignore[no-untyped-def]
     """Fill u with what enters the hidden units at v, and slopes with the gradient of the margin; return the margin."""
     width, hidden = directions.shape
@@ -61,7 +68,7 @@ def _watch(u, lengths, within, watched):  # type: ignore[no-untyped-def]
 def _turned(u, units, head, leak, watched, count, moved, slopes, now):  # type: ignore[no-untyped-def]
     """Fill `now` with the slopes where watched units have changed their sign; return what that adds to the margin."""
     added = u.dtype.type(0.0)
-    now[:] = slopes
+    _copy(slopes, now)
     for c in range(count):
         j = watched[c]
         at = u[j]
@@ -80,7 +87,7 @@ def _penalty(v, scale, basis, costs, product):  # type: ignore[no-untyped-def]
     """Fill product with Σv and return vᵀΣv, Σ = scale·I + Q diag(costs − scale) Qᵀ."""
     rank, width = basis.shape
     total, outside = v.dtype.type(0.0), v.dtype.type(0.0)
-    product[:] = v
+    _copy(v, product)
     # What lies inside the basis is taken out first, so that no digits are lost.
     for k in range(rank):
         inside = v.dtype.type(0.0)
@@ -148,11 +155,11 @@ def _row(before, network, sign, lam, metric, steps, size, near, v, best, found, 
             at = margin + rise + _turned(u, units, head, leak, watched, count, moved, slopes, now)
         else:
             at = _look(before, directions, weighted, head, offset, leak, v, u, slopes)
-            now[:] = slopes
+            _copy(slopes, now)
             if near:
                 margin = at
                 count, reach = _watch(u, lengths, within, watched)
-                centre[:] = v
+                _copy(v, centre)
         t = sign * at
         small, one = math.exp(-abs(t)), real(1.0)
         loss = max(-t, real(0.0)) + math.log1p(small)
@@ -162,11 +169,11 @@ def _row(before, network, sign, lam, metric, steps, size, near, v, best, found, 
         value = loss - lam * squared
         if k == 1:
             found[0], found[1], found[2] = loss, value, value
-            best[:] = v
+            _copy(v, best)
             sound = abs(value) < np.inf
         elif abs(value) < np.inf and value > found[1]:
             found[0], found[1] = loss, value
-            best[:] = v
+            _copy(v, best)
         if k > steps:
             sound = sound and abs(loss) < np.inf
             break
