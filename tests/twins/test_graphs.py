@@ -70,6 +70,7 @@ def test_dot_is_read_as_graphviz_reads_it(text, edges):
         ("digraph { sex -> job } }", "where it should end"),
         ("digraph { sex -> job } digraph { age -> job }", "where it should end"),
         ("digraph { sex -> job [color=red; }", "do not match"),
+        ("digraph { sex -> job } /* never closed", "comment"),
         ("digraph { sex -> job, pay }", "Write a -> {b c}"),
         ("digraph { sex -> " + "{" * 10_000, "in each other"),
         (

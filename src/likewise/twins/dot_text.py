@@ -22,7 +22,7 @@ _TOKEN = re.compile(
     r"(?P<gap>\s+|//[^\n]*|(?<!\S)\#[^\n]*|/\*.*?\*/)"
     rf"|(?P<quoted>{_QUOTED}(?:\s*\+\s*{_QUOTED})*)"
     r"|(?P<arrow>->|--)"
-    r"|(?P<mark>[{}\[\];=,:<])"
+    r"|(?P<mark>[{}\[\];=,:<]|/\*)"
     r'|(?P<word>(?:[^\s"{}\[\];=,:<>\-]|-(?![->]))+)',
     re.DOTALL,
 )
@@ -80,6 +80,8 @@ def _tokens(text: str, owner: str) -> list[_Token]:
         at = found.end()
         if word == "--":
             raise InputError(f"{owner}: the DOT text has an undirected edge (--). Write cause -> effect.")
+        if word == "/*":
+            raise InputError(f"{owner}: the DOT text has a comment that is never closed. Write /* ... */.")
         if word == "<":
             at = _after_html(text, at, owner)
             tokens.append(_Token("html", ""))

@@ -47,16 +47,24 @@ class ColumnGraph:
 
     def order(self) -> tuple[str, ...]:
         """All columns of the graph, every cause before its effects; an error names a cycle."""
-        causes = self._causes()
-        waiting = list(dict.fromkeys(name for edge in self.edges for name in edge))
-        placed: dict[str, None] = {}
-        while waiting:
-            free = [name for name in waiting if all(cause in placed for cause in causes.get(name, ()))]
-            if not free:
-                cycle = " -> ".join(self._cycle(waiting))
-                raise InputError(f"graph: has a cycle: {cycle}. Remove one of its arrows.")
-            placed |= dict.fromkeys(free)
-            waiting = [name for name in waiting if name not in placed]
+        place = {name: at for at, name in enumerate(dict.fromkeys(n for edge in self.edges for n in edge))}
+        missing, effects = dict.fromkeys(place, 0), {name: list[str]() for name in place}
+        for cause, effect in self.edges:
+            missing[effect] += 1
+            effects[cause].append(effect)
+        placed: list[str] = []
+        free = [name for name in place if not missing[name]]
+        while free:
+            placed += free
+            for effect in (effect for cause in free for effect in effects[cause]):
+                missing[effect] -= 1
+            # In rounds, and in each as they were named.
+            after = {effect for cause in free for effect in effects[cause] if not missing[effect]}
+            free = sorted(after, key=place.__getitem__)
+        if len(placed) < len(place):
+            left = [name for name in place if missing[name]]
+            cycle = " -> ".join(self._cycle(left))
+            raise InputError(f"graph: has a cycle: {cycle}. Remove one of its arrows.")
         return tuple(placed)
 
     def _causes(self) -> dict[str, list[str]]:
