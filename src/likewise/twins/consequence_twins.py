@@ -256,7 +256,7 @@ class ConsequenceTwins:
         if isinstance(self.rules, str) and self.rules == "learned":
             learned = learn_rules(frame, self.attribute)
             return learned.rules, learned
-        rules = read_rules(self.rules, owner=owner)
+        rules = read_rules(self.rules, owner=owner).matched_to(frame)
         rules.check(frame, owner=owner)
         if self.attribute in rules.mapped:
             raise InputError(
