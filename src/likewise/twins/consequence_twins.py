@@ -33,6 +33,7 @@ __all__ = ["ConsequenceTwins", "Consequences"]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 BROKEN = Said("twins.unusable.rule")
+NO_GROUP = Said("twins.unusable.group")
 # So many people that what stays tells apart are enough to break ties by it.
 _MANY_KEYS = 200
 
@@ -134,6 +135,8 @@ class ConsequenceTwins:
         self.boosting = Boosting() if boosting is None else boosting
         self.random_state = random_state
 
+    checked_rules_: Rules
+
     @property
     def attribute(self) -> str:
         """The edited column."""
@@ -191,14 +194,29 @@ class ConsequenceTwins:
         return self
 
     def anew(self) -> ConsequenceTwins:
-        """Return a maker with the same choices that has learned nothing."""
-        return ConsequenceTwins(
+        """Return a maker with the same choices that has learned nothing.
+
+        Rules that were checked once are not checked again: people drawn anew may lack a value that a rule speaks of.
+        """
+        fresh = ConsequenceTwins(
             self.edit,
             graph=self.graph,
             rules=self.rules,
             boosting=self.boosting,
             random_state=self.random_state,
         )
+        if self.fitted and self.learned_ is None:
+            fresh.checked_rules_ = self.rules_
+        return fresh
+
+    def check(self, people: Any) -> Self:
+        """Read rules and graph and raise where they do not fit a table, before anything is learned."""
+        owner = type(self).__name__
+        frame = to_pandas(people, owner=owner, name="people")
+        check_columns(frame, [self.attribute], owner=owner, name="people")
+        self._rules(frame, owner)
+        self._graph(frame, owner)
+        return self
 
     def make(self, people: Any) -> MadeTwins:
         """Return everybody in every group; people of a group are themselves in it.
@@ -225,13 +243,21 @@ class ConsequenceTwins:
                 twins = self._twins(frame.iloc[concerned], edited.iloc[concerned], group[concerned], target)
                 wrong = self.rules_.broken(twins)
                 broken[number, concerned] = wrong
-                twins = _back(twins, frame.iloc[concerned], wrong)
+                unknown = (group[concerned] < 0) & bool(self.moved_)
+                twins = _back(twins, frame.iloc[concerned], wrong | unknown)
                 edited = put_rows(frame, twins, concerned)
             else:
                 edited = frame
             tables.append(edited)
-        why: dict[str, Any] = {BROKEN: broken} if broken.any() else {}
-        return MadeTwins(tuple(tables), plain.variants, plain.own, ~broken, why)
+        # What follows from the attribute is known between the groups; of others there is no rank to keep.
+        outside = np.zeros_like(broken)
+        if self.moved_:
+            outside[:, group < 0] = True
+        broken &= ~outside
+        why: dict[str, Any] = {
+            words: mask for words, mask in ((BROKEN, broken), (NO_GROUP, outside)) if mask.any()
+        }
+        return MadeTwins(tuple(tables), plain.variants, plain.own, ~broken & ~outside, why)
 
     def _twins(self, own: pd.DataFrame, edited: pd.DataFrame, group: Ints, target: int) -> pd.DataFrame:
         """The twins of people of other groups in the target group: the rules' maps first, then down the graph."""
@@ -253,6 +279,8 @@ class ConsequenceTwins:
         return twins
 
     def _rules(self, frame: pd.DataFrame, owner: str) -> tuple[Rules, LearnedRules | None]:
+        if hasattr(self, "checked_rules_"):
+            return self.checked_rules_, None
         if isinstance(self.rules, str) and self.rules == "learned":
             learned = learn_rules(frame, self.attribute)
             return learned.rules, learned
