@@ -146,3 +146,15 @@ def test_ordered_classes_keep_the_rank_and_the_way_back(p, q, code, position):
     assert q[: new[0]].sum() + q[new[0]] * inside[0] == pytest.approx(rank, abs=1e-9)
     back, again = couple_ordered(q[None], p[None], new, inside)
     assert p[: back[0]].sum() + p[back[0]] * again[0] == pytest.approx(rank, abs=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "Float64", "int16", "Int64", "uint8"])
+def test_a_column_stays_of_its_own_kind(planted, dtype):
+    people, _ = planted(120, 3, linear=True)
+    people["pay"] = (
+        people["pay"].round().astype(int).astype(dtype) if "nt" in dtype else people["pay"].astype(dtype)
+    )
+    maker = ConsequenceTwins("sex", graph={"sex": ["pay"], "age": ["pay"]}, boosting=Boosting(n_iter=5))
+    made = maker.fit(people.astype({"pay": float})).make(people)
+    assert all(table["pay"].dtype == dtype for table in made.tables)
+    assert (made.tables[0]["pay"] != people["pay"]).any()

@@ -9,7 +9,9 @@ from sklearn.base import clone
 
 import likewise as lw
 from likewise.evaluation import Edit, correspondence_study
+from likewise.fair_metrics.fitted_metric import ready_metric
 from likewise.twins import Boosting, Consequences, ConsequenceTwins, circle_rows
+from likewise.twins.orbits import _keys
 
 GRAPH = {"sex": ["job", "pay"], "age": ["pay"], "job": ["pay"]}
 
@@ -44,6 +46,14 @@ def test_everybody_ends_in_the_circle_of_their_twins(people, maker):
     assert set(own["sex"]) == {"F"}
 
 
+def test_what_a_row_is_known_by_hangs_on_nobody_else():
+    rows = pd.DataFrame({"pay": [0.2, 0.4, 0.2 + 1e-12], "job": ["a", "a", "a"]})
+    one, other, again = _keys(rows)
+    assert one == again != other
+    beside = _keys(pd.concat([rows, pd.DataFrame({"pay": [1e15, np.nan], "job": ["a", "a"]})]))
+    assert beside[:3].tolist() == [one, other, again]
+
+
 def test_a_consensus_over_consequence_twins_is_consistent_under_the_same_study(people, maker):
     before = correspondence_study(lambda t: biased(t) > 0.5, people, maker)
     fair = lw.TwinConsensus(biased, edits=maker).fit(people)
@@ -51,7 +61,6 @@ def test_a_consensus_over_consequence_twins_is_consistent_under_the_same_study(p
     assert before.consistency < 0.9
     assert after.consistency >= 0.99
     assert fair.n_twins_ == 2
-    assert isinstance(lw.twins.TwinSubspace(maker).fit(people).metric_, lw.FairMetric)
 
 
 def test_a_consensus_learns_from_its_own_people_and_leaves_the_edit_as_it_was(people):
@@ -86,6 +95,18 @@ def test_an_audit_takes_the_same_edit_and_finds_more(people):
     )
     assert plain.gap == 0
     assert more.gap > 0.01
+
+
+def test_the_edit_stands_wherever_a_metric_can(people, maker):
+    edit = Edit("sex", consequences=Consequences(graph=GRAPH, boosting=Boosting(n_iter=5)))
+    learned = lw.twins.TwinSubspace(maker).fit(people).metric_
+    assert learned.sensitive_features == ("sex",)
+    y = (biased(people) > 0.5).to_numpy().astype(int)
+    for given in (edit, maker):
+        found = ready_metric(given, people, owner="x", encoder=lw.TabularDomain.from_frame(people))
+        np.testing.assert_allclose(found.sigma(), learned.sigma(), atol=1e-8)
+    with pytest.raises(lw.InputError, match=r"only with consequences.*AttributeSubspace"):
+        lw.SenSRClassifier(metric=Edit("sex")).fit(people, y)
 
 
 def test_what_cannot_be_done_with_learned_twins_says_why(people, maker, tmp_path):

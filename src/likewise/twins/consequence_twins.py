@@ -84,6 +84,10 @@ class Consequences:
             random_state=self.random_state,
         )
 
+    def metric_learner(self, edit: Edit) -> Any:
+        """Return the learner of a fair metric from the twins that an edit with these consequences makes."""
+        return self.maker(edit).metric_learner(owner="Edit")
+
 
 class ConsequenceTwins:
     """The attribute changes, and what follows from it.
@@ -208,6 +212,12 @@ class ConsequenceTwins:
         if self.fitted and self.learned_ is None:
             fresh.checked_rules_ = self.rules_
         return fresh
+
+    def metric_learner(self, *, owner: str) -> Any:
+        """Return `TwinSubspace` of these twins, for whatever takes a metric."""
+        from likewise.twins.twin_subspace import TwinSubspace
+
+        return TwinSubspace(self)
 
     def check(self, people: Any) -> Self:
         """Read rules and graph and raise where they do not fit a table, before anything is learned."""
