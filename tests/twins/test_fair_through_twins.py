@@ -8,8 +8,10 @@ import pytest
 from sklearn.base import clone
 
 import likewise as lw
+from likewise.estimators.boosting_files import load_boosting
 from likewise.evaluation import Edit, correspondence_study
 from likewise.fair_metrics.fitted_metric import ready_metric
+from likewise.postprocessing.consensus_files import load_consensus
 from likewise.twins import Boosting, Consequences, ConsequenceTwins, circle_rows
 from likewise.twins.orbits import _keys
 
@@ -109,9 +111,37 @@ def test_the_edit_stands_wherever_a_metric_can(people, maker):
         lw.SenSRClassifier(metric=Edit("sex")).fit(people, y)
 
 
+@pytest.fixture(scope="module")
+def by_rules():
+    return Edit("sex", consequences=Consequences(rules={
+        "map": [{"when": {"sex": "F"}, "column": "job", "values": {"field": "home"}},
+                {"when": {"sex": "M"}, "column": "job", "values": {"home": "field"}}],
+        "forbid": [{"sex": "F", "job": "field", "hours": [40, 42]}],
+    }))  # fmt: skip
+
+
+def test_models_over_twins_by_rules_are_saved_and_decide_the_same(people, by_rules, tmp_path):
+    y = (biased(people) > 0.5).to_numpy().astype(int)
+    trees = lw.FairBoostingClassifier("sex", edits=by_rules, n_estimators=5, random_state=0).fit(people, y)
+    trees.save(tmp_path / "trees.ubj")
+    inner = lw.FairBoostingClassifier(n_estimators=5, random_state=0).fit(people, y)
+    consensus = lw.TwinConsensus(inner, edits=by_rules).fit(people)
+    consensus.save(tmp_path / "fair.ubj")
+    asked = people.astype({"job": "category"})
+    for name, one, load in (("trees.ubj", trees, load_boosting), ("fair.ubj", consensus, load_consensus)):
+        again = load(tmp_path / name, trust=True)  # without a process of its own, which other tests have
+        np.testing.assert_array_equal(again.predict_proba(asked), one.predict_proba(asked))
+        made = again.edits.make(asked)
+        assert all(table["job"].dtype == "category" for table in made.tables)
+        assert correspondence_study(again, people, by_rules).consistency == 1
+    assert correspondence_study(inner, people, by_rules).consistency < 1
+
+
 def test_what_cannot_be_done_with_learned_twins_says_why(people, maker, tmp_path):
     fair = lw.TwinConsensus(biased, edits=maker).fit(people)
-    with pytest.raises(lw.InputError, match="cannot save"):
+    with pytest.raises(lw.InputError, match="along the graph is learned"):
         fair.save(tmp_path / "model.json")
+    with pytest.raises(lw.InputError, match="cannot export"):
+        fair.export(tmp_path / "model.json")
     with pytest.raises(lw.InputError, match="stand alone"):
         lw.TwinConsensus(biased, edits=maker, sensitive_features=["sex"]).fit(people)

@@ -197,6 +197,29 @@ class ConsequenceTwins:
         }
         return self
 
+    @classmethod
+    def by_rules(cls, edit: Edit, rules: Rules, cells: tuple[dict[str, Any], ...]) -> ConsequenceTwins:
+        """Return a fitted maker whose twins follow rules alone: there is nothing to learn from people.
+
+        Parameters
+        ----------
+        edit : Edit
+            With its values listed.
+        rules : Rules
+        cells : tuple of dict
+            For each value what it writes in which column.
+        """
+        made = cls(edit, rules=rules)
+        values = tuple(edit.values or ())
+        made.plain_ = AttributeTwins(edit)
+        made.plain_.variants_ = tuple({edit.column: value} for value in values)
+        made.plain_.cells_ = cells
+        made.values_, made.rules_, made.checked_rules_, made.learned_ = values, rules, rules, None
+        made.graph_, made.moved_, made.columns_ = ColumnGraph(), (), {}
+        made.codes_ = CauseCodes(made.attribute, values, {})
+        made.crossed_, made.fold_key_, made.position_key_ = True, (), ()
+        return made
+
     def anew(self) -> ConsequenceTwins:
         """Return a maker with the same choices that has learned nothing.
 
