@@ -44,3 +44,21 @@ def test_a_mistake_is_exit_code_two_with_one_message(run, table, model, options,
     done = run("audit", model, table, *ASKED, "-q", *options)
     assert done.code == 2
     assert words in done.err
+
+
+def test_a_graph_may_speak_of_one_of_several_sensitive_columns_and_is_read_before_the_audit(
+    run, table, model, tmp_path
+):
+    (tmp_path / "graph.dot").write_text("digraph { sex -> hours }")
+    done = run("audit", model, table, *ASKED, "--sensitive", "hours", "--twins", "consequences", "--graph", "graph.dot",
+               "--json", "result.json")  # fmt: skip
+    assert done.code == 0, done.err
+    (by_sex,) = json.loads((tmp_path / "result.json").read_text())["twins"]
+    assert by_sex["moved"] == ["hours"]
+    assert "consequences of hours are n/a" in done.err
+    assert "columns that follow along the graph: hours." in done.out
+    (tmp_path / "graph.dot").write_text("digraph { sex -> hour }")
+    done = run("audit", model, table, *ASKED, "--twins", "all", "--graph", "graph.dot")
+    assert done.code == 2
+    assert "did you mean 'hours'" in done.err
+    assert "Auditing" not in done.err

@@ -132,7 +132,8 @@ def names(adult, staged, monkeypatch):
 
         twin_study = likewise.twins.twin_study
         monkeypatch.setattr(likewise.twins, "twin_study", study)
-        return {"people": adult.frame_test, "model": staged.network}
+        quickly()
+        return {"people": adult.frame_test, "y": adult.y_test, "model": staged.network}
 
     def scale():
         table = pd.read_parquet("people/part.parquet").rename(columns={"target": "income"})

@@ -146,3 +146,43 @@ def test_ordered_classes_keep_the_rank_and_the_way_back(p, q, code, position):
     assert q[: new[0]].sum() + q[new[0]] * inside[0] == pytest.approx(rank, abs=1e-9)
     back, again = couple_ordered(q[None], p[None], new, inside)
     assert p[: back[0]].sum() + p[back[0]] * again[0] == pytest.approx(rank, abs=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "Float64", "int16", "Int64", "uint8"])
+def test_a_column_stays_of_its_own_kind(planted, dtype):
+    people, _ = planted(120, 3, linear=True)
+    people["pay"] = (
+        people["pay"].round().astype(int).astype(dtype) if "nt" in dtype else people["pay"].astype(dtype)
+    )
+    maker = ConsequenceTwins("sex", graph={"sex": ["pay"], "age": ["pay"]}, boosting=Boosting(n_iter=5))
+    made = maker.fit(people.astype({"pay": float})).make(people)
+    assert all(table["pay"].dtype == dtype for table in made.tables)
+    assert (made.tables[0]["pay"] != people["pay"]).any()
+
+
+def test_groups_that_vary_more_are_carried_over_by_their_own_scale(planted):
+    rng = np.random.default_rng(0)
+    n = 2000
+    sex, age, u = rng.integers(0, 2, n), rng.normal(size=n), rng.normal(size=n)
+    world = lambda s: 1.5 * s + age + (1 + s) * u  # noqa: E731
+    people = pd.DataFrame({"sex": np.where(sex == 1, "M", "F"), "age": age, "x": world(sex)})
+    made = ConsequenceTwins("sex", graph={"sex": ["x"], "age": ["x"]}).fit(people).make(people)
+    away = np.where(sex == 1, made.tables[0]["x"], made.tables[1]["x"]) - world(1 - sex)
+    assert np.sqrt(np.mean(away**2)) < 0.2  # 0.1 of what men vary by
+
+
+def test_a_group_of_a_handful_is_carried_over_by_what_everybody_shows():
+    rng = np.random.default_rng(0)
+    n = 400
+    people = pd.DataFrame(
+        {"sex": ["F"] * 4 + ["M"] * (n - 4), "job": rng.choice(["a", "b"], n)}
+        | {f"x{i}": rng.normal(size=n) for i in range(4)}
+    )
+    people["pay"] = people[["x0", "x1", "x2", "x3"]].sum(axis=1) + rng.normal(size=n)
+    people.loc[:3, "job"] = "a"
+    causes = {f"x{i}": ["pay"] for i in range(4)}
+    made = ConsequenceTwins("sex", graph={"sex": ["job", "pay"]} | causes).fit(people).make(people)
+    women = made.tables[0].iloc[4:]
+    # Four people have no slopes of their own in four columns, and do not say that all women have job a.
+    assert np.corrcoef(women["pay"], people["pay"].iloc[4:])[0, 1] > 0.9
+    assert (women["job"] == "b").mean() > 0.3

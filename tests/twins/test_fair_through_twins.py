@@ -8,8 +8,12 @@ import pytest
 from sklearn.base import clone
 
 import likewise as lw
+from likewise.estimators.boosting_files import load_boosting
 from likewise.evaluation import Edit, correspondence_study
+from likewise.fair_metrics.fitted_metric import ready_metric
+from likewise.postprocessing.consensus_files import load_consensus
 from likewise.twins import Boosting, Consequences, ConsequenceTwins, circle_rows
+from likewise.twins.orbits import _keys
 
 GRAPH = {"sex": ["job", "pay"], "age": ["pay"], "job": ["pay"]}
 
@@ -44,6 +48,14 @@ def test_everybody_ends_in_the_circle_of_their_twins(people, maker):
     assert set(own["sex"]) == {"F"}
 
 
+def test_what_a_row_is_known_by_hangs_on_nobody_else():
+    rows = pd.DataFrame({"pay": [0.2, 0.4, 0.2 + 1e-12], "job": ["a", "a", "a"]})
+    one, other, again = _keys(rows)
+    assert one == again != other
+    beside = _keys(pd.concat([rows, pd.DataFrame({"pay": [1e15, np.nan], "job": ["a", "a"]})]))
+    assert beside[:3].tolist() == [one, other, again]
+
+
 def test_a_consensus_over_consequence_twins_is_consistent_under_the_same_study(people, maker):
     before = correspondence_study(lambda t: biased(t) > 0.5, people, maker)
     fair = lw.TwinConsensus(biased, edits=maker).fit(people)
@@ -51,7 +63,6 @@ def test_a_consensus_over_consequence_twins_is_consistent_under_the_same_study(p
     assert before.consistency < 0.9
     assert after.consistency >= 0.99
     assert fair.n_twins_ == 2
-    assert isinstance(lw.twins.TwinSubspace(maker).fit(people).metric_, lw.FairMetric)
 
 
 def test_a_consensus_learns_from_its_own_people_and_leaves_the_edit_as_it_was(people):
@@ -88,9 +99,49 @@ def test_an_audit_takes_the_same_edit_and_finds_more(people):
     assert more.gap > 0.01
 
 
+def test_the_edit_stands_wherever_a_metric_can(people, maker):
+    edit = Edit("sex", consequences=Consequences(graph=GRAPH, boosting=Boosting(n_iter=5)))
+    learned = lw.twins.TwinSubspace(maker).fit(people).metric_
+    assert learned.sensitive_features == ("sex",)
+    y = (biased(people) > 0.5).to_numpy().astype(int)
+    for given in (edit, maker):
+        found = ready_metric(given, people, owner="x", encoder=lw.TabularDomain.from_frame(people))
+        np.testing.assert_allclose(found.sigma(), learned.sigma(), atol=1e-8)
+    with pytest.raises(lw.InputError, match=r"only with consequences.*AttributeSubspace"):
+        lw.SenSRClassifier(metric=Edit("sex")).fit(people, y)
+
+
+@pytest.fixture(scope="module")
+def by_rules():
+    return Edit("sex", consequences=Consequences(rules={
+        "map": [{"when": {"sex": "F"}, "column": "job", "values": {"field": "home"}},
+                {"when": {"sex": "M"}, "column": "job", "values": {"home": "field"}}],
+        "forbid": [{"sex": "F", "job": "field", "hours": [40, 42]}],
+    }))  # fmt: skip
+
+
+def test_models_over_twins_by_rules_are_saved_and_decide_the_same(people, by_rules, tmp_path):
+    y = (biased(people) > 0.5).to_numpy().astype(int)
+    trees = lw.FairBoostingClassifier("sex", edits=by_rules, n_estimators=5, random_state=0).fit(people, y)
+    trees.save(tmp_path / "trees.ubj")
+    inner = lw.FairBoostingClassifier(n_estimators=5, random_state=0).fit(people, y)
+    consensus = lw.TwinConsensus(inner, edits=by_rules).fit(people)
+    consensus.save(tmp_path / "fair.ubj")
+    asked = people.astype({"job": "category"})
+    for name, one, load in (("trees.ubj", trees, load_boosting), ("fair.ubj", consensus, load_consensus)):
+        again = load(tmp_path / name, trust=True)  # without a process of its own, which other tests have
+        np.testing.assert_array_equal(again.predict_proba(asked), one.predict_proba(asked))
+        made = again.edits.make(asked)
+        assert all(table["job"].dtype == "category" for table in made.tables)
+        assert correspondence_study(again, people, by_rules).consistency == 1
+    assert correspondence_study(inner, people, by_rules).consistency < 1
+
+
 def test_what_cannot_be_done_with_learned_twins_says_why(people, maker, tmp_path):
     fair = lw.TwinConsensus(biased, edits=maker).fit(people)
-    with pytest.raises(lw.InputError, match="cannot save"):
+    with pytest.raises(lw.InputError, match="along the graph is learned"):
         fair.save(tmp_path / "model.json")
+    with pytest.raises(lw.InputError, match="cannot export"):
+        fair.export(tmp_path / "model.json")
     with pytest.raises(lw.InputError, match="stand alone"):
         lw.TwinConsensus(biased, edits=maker, sensitive_features=["sex"]).fit(people)

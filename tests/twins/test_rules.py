@@ -104,6 +104,11 @@ def test_the_file_and_the_dict_say_the_same(tmp_path):
         ({"map": [{"when": {"sex": "F"}, "column": "job"}]}, "'when', 'column' and 'values'"),
         ({"implies": [{"if": {"sex": "F"}}]}, "with 'then'"),
         ({"forbid": [{}]}, "columns with values"),
+        (
+            {"map": [{"when": {"sex": "F"}, "column": "job", "values": {"a": "b"}, "unless": 1}]},
+            "got 'unless'",
+        ),
+        ({"implies": [{"if": {"sex": "F"}, "thn": {"job": "a"}}]}, "Did you mean 'then'"),
         ("nowhere.toml", "cannot read the rules"),
         (7, "got int"),
     ],
@@ -121,6 +126,30 @@ def test_rules_that_cannot_be_read_say_why(rules, words):
             "'Husbnd', which never occurs",
         ),
         (Rules(implications=(Implication({"nowhere": 1}, {"sex": "Male"}),)), "nowhere"),
+        (
+            Rules(maps=(ValueMap({"sex": "Femal"}, "relationship", {"Husband": "Wife"}),)),
+            "speaks of 'sex' with 'Femal'.*did you mean 'Female'",
+        ),
+        (Rules(implications=(Implication({"relationship": "Husband"}, {"sex": "Mle"}),)), "'Mle'"),
+        (Rules(forbidden=(Forbidden({"sex": "Male", "relationship": ["Wif"]}),)), "'Wif'"),
+        (
+            Rules(
+                maps=(
+                    ValueMap({"sex": "Female"}, "relationship", {"Husband": "Wife"}),
+                    ValueMap({"sex": ["Female"]}, "relationship", {"Husband": "Unmarried"}),
+                )
+            ),
+            "contradict each other",
+        ),
+        (
+            Rules(
+                implications=(
+                    Implication({"relationship": "Wife"}, {"sex": "Female"}),
+                    Implication({"relationship": "Wife"}, {"sex": "Male"}),
+                )
+            ),
+            "contradict each other",
+        ),
         (Rules(maps=(ValueMap({"race": "White"}, "sex", {"Male": "Female"}),)), "the column that is edited"),
     ],
 )
@@ -147,3 +176,11 @@ def test_what_chance_explains_is_no_rule():
     rng = np.random.default_rng(0)
     people = pd.DataFrame({"sex": rng.choice(["F", "M"], 400), "job": rng.choice(list("abcdefgh"), 400)})
     assert learn_rules(people, "sex").found == ()
+
+
+def test_maps_of_numbers_come_from_a_file_and_pass_over_missing_cells(tmp_path):
+    (tmp_path / "rules.toml").write_text('[[map]]\nwhen = {sex = "F"}\ncolumn = "code"\nvalues = {3 = 1}\n')
+    people = pd.DataFrame({"sex": ["F", "M", "M", "M"], "code": pd.array([1, 3, 2, None], dtype="Int64")})
+    (women, _) = ConsequenceTwins("sex", rules=tmp_path / "rules.toml").fit(people).make(people).tables
+    assert women["code"].tolist()[:3] == [1, 1, 2]
+    assert women["code"].isna().tolist() == [False, False, False, True]

@@ -8,9 +8,18 @@ import pandas as pd
 import pytest
 
 import likewise as lw
+from likewise.evaluation import Edit
 from likewise.report import json_schema
 from likewise.report.twin_documents import twins_document, twins_table
-from likewise.twins import Boosting, Consequences, MatchedTwins, learn_plausibility, twin_study
+from likewise.twins import (
+    AttributeTwins,
+    Boosting,
+    Consequences,
+    MatchedTwins,
+    learn_plausibility,
+    twin_study,
+)
+from likewise.twins.pair_intervals import mean_measure
 
 
 def lends(table):
@@ -104,6 +113,11 @@ def test_a_study_is_a_document_a_table_and_words(study):
         ({"implausible": "hide"}, "'keep' or 'drop'"),
         ({"refits": 1}, "2 and more"),
         ({"level": 1.5}, "level"),
+        ({"questions": ["matched"], "matched": MatchedTwins("job")}, "differ in job, not in 'sex'"),
+        (
+            {"questions": ["consequences"], "consequences": AttributeTwins({"sex": ["F", "M"]}), "refits": 2},
+            "no method anew",
+        ),
     ],
 )
 def test_what_cannot_be_studied_says_why(people, choices, words):
@@ -133,3 +147,57 @@ def test_comparators_shared_by_many_make_intervals_wider(people):
     assert shared.changed.method == "clustered by comparator"
     assert alone["matched"].changed.method == "exact"
     assert alone["matched"].dropped
+
+
+def test_people_that_cannot_be_studied_say_why(people):
+    with pytest.raises(lw.InputError, match="cannot be learned from 1 of them"):
+        twin_study(lends, people.iloc[:1], Edit("sex", ["F", "M"]), questions=["attribute"])
+    with pytest.raises(lw.InputError, match="twin_study: 'people' has missing values: 'age'"):
+        twin_study(lends, people.assign(age=np.nan), "sex", questions=["attribute"])
+    with pytest.raises(lw.InputError, match="twin_study: 'people' has no column 'sexx'"):
+        twin_study(lends, people, "sexx", questions=["attribute"])
+
+
+def test_refits_keep_every_group_and_groups_of_a_few_are_named(people):
+    some = pd.concat([people[people["sex"] == "M"].iloc[:40], people[people["sex"] == "F"].iloc[:2]])
+    given = Consequences(graph={"sex": ["pay"]}, boosting=Boosting(n_iter=5))
+    found = twin_study(
+        lends, some, "sex", consequences=given, refits=8, questions=["attribute", "consequences"]
+    )
+    assert found["consequences"].n == len(some)  # two women of 42 are missing in one draw of eight
+    assert "only 2 people have sex = F" in str(found)
+    assert found["attribute"].notes == ()
+
+
+def test_whose_group_is_none_of_those_compared_has_no_consequences(people):
+    rng = np.random.default_rng(0)
+    coded = people.assign(group=rng.choice([1, 2, 3], len(people)))
+    given = Consequences(graph={"group": ["pay"]}, boosting=Boosting(n_iter=5))
+    answer = twin_study(lends, coded, Edit("group", [1, 2]), consequences=given, questions=["consequences"])[
+        "consequences"
+    ]
+    third = int((coded["group"] == 3).sum())
+    assert answer.n == len(people) - third
+    assert answer.dropped == {"their own group is none of those compared": 2 * third}
+
+
+def test_shares_on_which_all_agree_have_an_interval_all_the_same(people):
+    always = lambda table: np.ones(len(table), dtype=bool)  # noqa: E731
+    matched = twin_study(always, people, "sex", questions=["matched"])["matched"]
+    assert matched.changed.value == matched.changed.low == 0
+    assert 0 < matched.changed.high < 0.05
+
+
+def test_comparators_in_several_groups_all_count_in_the_interval():
+    # Everybody's second comparator is one and the same person: their mistakes are all one.
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=200)
+    clusters = np.stack([np.arange(200), np.full(200, 999)])
+    values[:100] += 1
+    alone = mean_measure("x", values, 0.95, np.arange(200))
+    shared = mean_measure("x", values - values.mean(), 0.95, clusters[:, :])
+    assert alone.high - alone.low == pytest.approx(2 * 1.96 * values.std(ddof=1) / 200**0.5, rel=0.01)
+    # The sum over everybody of what is left is nothing, so that one cluster of all adds nothing by itself.
+    assert shared.high - shared.low == pytest.approx(alone.high - alone.low, rel=0.01)
+    half = np.stack([np.arange(200), np.where(np.arange(200) < 100, 998, 999)])
+    assert mean_measure("x", values, 0.95, half).high > alone.high

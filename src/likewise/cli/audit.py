@@ -208,11 +208,13 @@ def run_audit(
     from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
     from likewise.cli.exploring import check_explorable
     from likewise.cli.gaps_of_people import with_gaps
+    from likewise.cli.twins_of_case import check_twins, twins_of_case
 
     with progress.stage(f"Reading {table.name}"):
         case, people, labels = make_case(loaded, table, choices, progress, engine)
         if explore:
             check_explorable(case, people)
+        without = {} if choices.twins is None else check_twins(case, people, choices)
     with progress.stage("Auditing", spinner=False):
         result = solve_case(case, progress=progress.searches, engine=engine, map_folder=map_folder)
     with progress.stage("Evaluating"):
@@ -237,10 +239,8 @@ def run_audit(
         )
     extras: dict[str, Any] = {"evaluation": evaluation, "diagnoses": found}
     if choices.twins is not None:
-        from likewise.cli.twins_of_case import twins_of_case
-
         with progress.stage("Comparing kinds of twins"):
-            extras["twins"], unknown = twins_of_case(case, people, choices)
+            extras["twins"], unknown = twins_of_case(case, people, choices, without)
         for why in unknown:
             progress.note(why)
     return Audited(result, extras, case, people)

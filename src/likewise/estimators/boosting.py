@@ -398,15 +398,14 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         ----------
         path : path-like
             Such as ``model.ubj`` or ``model.json`` (XGBoost), ``model.txt`` (LightGBM). Move both files together.
+
+        Notes
+        -----
+        Twins with consequences are written where they follow rules alone; what is learned along a graph is not.
         """
         from likewise.estimators.boosting_files import save_boosting
 
         check_is_fitted(self)
-        if self.columns_.maker is not None:
-            raise InputError(
-                f"{type(self).__name__}: cannot save trees over twins with consequences: what makes the twins is "
-                "learned. Keep the people and the Consequences, and fit again where it is used."
-            )
         save_boosting(self, path)
 
     @classmethod

@@ -18,6 +18,7 @@ from likewise.evaluation.edits import Edit
 from likewise.models.model_files import read_model, read_tried
 from likewise.models.sidecars import damage_named, find_sidecar, plain_value, sidecar_path, write_with_sidecar
 from likewise.postprocessing.consensus_files import FACTORS, described_factors, read_factors
+from likewise.postprocessing.twin_files import TWINS, described_maker, read_maker
 
 __all__ = ["load_boosting", "save_boosting"]
 
@@ -31,7 +32,8 @@ _FORM = Fields(
         "classes": ListOf(object),
         "class_type": str,
         "columns": Fields(
-            {"names": ListOf(str), "categories": ListOf(Maybe(ListOf(object))), "factors": FACTORS}
+            {"names": ListOf(str), "categories": ListOf(Maybe(ListOf(object))), "factors": FACTORS},
+            {"twins": Maybe(TWINS)},
         ),
         "sensitive_columns": ListOf(str),
         "n_features_in": Whole(1),
@@ -64,6 +66,7 @@ def save_boosting(estimator: Any, path: str | os.PathLike[str]) -> None:
                 for n, values in zip(columns.names, columns.categories, strict=True)
             ],
             "factors": described_factors(columns.factors, owner=owner),
+            "twins": None if columns.maker is None else described_maker(columns.maker, owner=owner),
         },
         "sensitive_columns": list(estimator._left_out),
         "n_features_in": int(estimator.n_features_in_),
@@ -108,10 +111,15 @@ def load_boosting(
         check_form(about, _FORM, "it")
         estimator = FairBoostingClassifier(**_read_parameters(about["parameters"]))
         columns = about["columns"]
+        twins = columns.get("twins")
+        maker = None if twins is None else read_maker(twins)
+        if maker is not None:
+            estimator.edits = maker
         estimator.columns_ = TreeColumns(
             tuple(columns["names"]),
             tuple(None if values is None else tuple(values) for values in columns["categories"]),
             read_factors(columns["factors"]),
+            maker,
         )
         estimator._left_out = tuple(about["sensitive_columns"])
         estimator.classes_ = np.array(list(about["classes"]), dtype=plain_dtype(about["class_type"]))
@@ -151,6 +159,8 @@ def _parameters(estimator: Any) -> tuple[dict[str, Any], list[str]]:
     """Parameters as JSON holds them, and the names of those that it cannot hold."""
     stored, left_out = {}, []
     for name, value in estimator.get_params(deep=False).items():
+        if name == "edits" and estimator.columns_.maker is not None:
+            continue  # they are what makes the twins, which stands with the columns
         arrays: Arrays = {}
         try:
             item = encode(_plain_edits(value) if name == "edits" else value, arrays)

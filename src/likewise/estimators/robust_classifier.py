@@ -64,7 +64,8 @@ class RobustClassifier(NetworkClassifier):
     ----------
     metric : FairMetric, learner or list of them, optional
         Who is comparable: a metric on the encoded rows; a learner such as ``AttributeSubspace(["sex"])``,
-        cloned and fitted inside `fit`; several mean the union. Default: ``AttributeSubspace()`` on the
+        cloned and fitted inside `fit`; an ``Edit("sex", consequences=...)``, whose twins are comparable then
+        (`likewise.twins.TwinSubspace`); several mean the union. Default: ``AttributeSubspace()`` on the
         `sensitive_features` given to `fit`.
     eps : float or "auto", default="auto"
         The budget ε of mean squared fair distance, in the units of `likewise.audit`. A larger one gives a fairer and

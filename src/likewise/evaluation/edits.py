@@ -55,6 +55,19 @@ class Edit:
     values: Sequence[Any] | None = None
     consequences: Any = field(default=None, repr=False)
 
+    def metric_learner(self, *, owner: str) -> Any:
+        """Return the learner of a fair metric under which people and their twins are comparable.
+
+        So an edit with consequences can stand wherever a metric can: ``SenSRClassifier(metric=Edit(...))``.
+        """
+        if not hasattr(self.consequences, "metric_learner"):
+            raise InputError(
+                f"{owner}: an Edit is a metric only with consequences, which say what else twins differ in. Pass "
+                f"Edit({self.column!r}, consequences=Consequences(...)), or for the column and what goes with it "
+                f"AttributeSubspace([{self.column!r}])."
+            )
+        return self.consequences.metric_learner(self)
+
 
 @dataclass(frozen=True, eq=False)
 class SettledConsequences:
@@ -65,6 +78,10 @@ class SettledConsequences:
     def maker(self, edit: Edit) -> Any:
         """Return the fitted maker."""
         return self.made_by
+
+    def metric_learner(self, edit: Edit) -> Any:
+        """Return the learner of a fair metric from the twins of the fitted maker."""
+        return self.made_by.metric_learner(owner="Edit")
 
 
 Variant: TypeAlias = Mapping[str, Any]

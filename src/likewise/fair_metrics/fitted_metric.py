@@ -22,9 +22,9 @@ def ready_metric(
 
     Parameters
     ----------
-    metric : FairMetric, Subspace, learner, or list of them
-        A learner (`AttributeSubspace(["sex"])`) is cloned and fitted on X; a subspace is ignored by the metric;
-        a list means the union.
+    metric : FairMetric, Subspace, learner, Edit with consequences, or list of them
+        A learner (`AttributeSubspace(["sex"])`) is cloned and fitted on X; a subspace is ignored by the metric; an edit
+        stands for the learner that its twins make (`likewise.twins.TwinSubspace`); a list means the union.
     X : array or frame of shape (n, p)
         What learners are fitted on.
     owner : str
@@ -60,13 +60,16 @@ def ready_metric(
         return union
     if isinstance(metric, FairMetric):
         return metric
+    if hasattr(metric, "metric_learner"):  # an edit with consequences knows who is comparable
+        metric = metric.metric_learner(owner=owner)
     if isinstance(metric, Subspace):
         return FairMetric.from_subspace(metric, feature_map=encoder)
     if isinstance(metric, type) or not hasattr(metric, "fit") or not hasattr(metric, "get_params"):
         raise bad_parameter(
             owner,
             "metric",
-            allowed="a FairMetric, or a learner such as AttributeSubspace(['sex']), or a list of them",
+            allowed="a FairMetric, a learner such as AttributeSubspace(['sex']), an Edit with consequences, or a list of "
+            "them",
             got=f"the class {metric.__name__}" if isinstance(metric, type) else type(metric).__name__,
         )
     return _learn(metric, X, owner=owner, sensitive_features=sensitive_features, encoder=encoder)

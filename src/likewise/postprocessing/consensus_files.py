@@ -12,6 +12,7 @@ import numpy as np
 from likewise.core.plain_forms import Fields, ListOf, MapOf, Maybe, check_form
 from likewise.evaluation.twins import TwinFactor
 from likewise.models.sidecars import damage_named, find_sidecar, plain_value, sidecar_path, write_with_sidecar
+from likewise.postprocessing.twin_files import TWINS, described_maker, read_maker
 from likewise.postprocessing.wrapped_models import model_bytes, read_wrapped
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _FORM = Fields(
         "takes_frame": Maybe(bool),
         "classes": Maybe(ListOf(object)),
     },
+    {"twins": Maybe(TWINS)},
     more=True,
 )
 _OWNER = "TwinConsensus.save"
@@ -40,8 +42,10 @@ def save_consensus(consensus: TwinConsensus, path: str | os.PathLike[str]) -> No
     labels = None
     if classes is not None:
         labels = [plain_value(label, owner=_OWNER, what="a class label") for label in classes.tolist()]
+    maker = consensus._maker()
     about = {
-        "factors": described_factors(consensus._factors(), owner=_OWNER),
+        "factors": [] if maker is not None else described_factors(consensus._factors(), owner=_OWNER),
+        "twins": None if maker is None else described_maker(maker, owner=_OWNER),
         "how": consensus.how,
         "favourable": plain_value(consensus.favourable, owner=_OWNER, what="'favourable'"),
         "takes_frame": consensus.takes_frame,
@@ -84,6 +88,8 @@ def load_consensus(
     with damage_named(sidecar_path(where)):
         check_form(about, _FORM, "it")
         factors = read_factors(about["factors"])
+        twins = about.get("twins")
+        maker = None if twins is None else read_maker(twins)
         loaded = TwinConsensus(
             native,
             sensitive_features={
@@ -92,13 +98,14 @@ def load_consensus(
                 if f.everybody and len(f.columns) == 1
             }
             or None,
-            edits=[list(f.settings) for f in factors if not f.everybody] or None,
+            edits=maker or [list(f.settings) for f in factors if not f.everybody] or None,
             how=about["how"],
             favourable=about["favourable"],
             takes_frame=about["takes_frame"],
         )
         labels = None if about["classes"] is None else np.asarray(list(about["classes"]))
     loaded.factors_ = factors
+    loaded.maker_ = maker
     loaded._labels = labels
     return loaded
 

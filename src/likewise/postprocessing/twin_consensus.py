@@ -160,11 +160,11 @@ class TwinConsensus(BaseEstimator):
 
         Notes
         -----
-        For models of XGBoost, LightGBM, CatBoost and ONNX, the package's own, and scikit-learn's (as skops).
+        For models of XGBoost, LightGBM, CatBoost and ONNX, the package's own, and scikit-learn's (as skops). Twins with
+        consequences are written where they follow rules alone; what is learned along a graph is not.
         """
         from likewise.postprocessing.consensus_files import save_consensus
 
-        self._check_plain("save")
         save_consensus(self, path)
 
     def export(self, path: str | os.PathLike[str]) -> None:
@@ -178,7 +178,11 @@ class TwinConsensus(BaseEstimator):
         """
         from likewise.postprocessing.consensus_export import export_consensus
 
-        self._check_plain("export")
+        if maker_of(self.edits, owner="TwinConsensus") is not None:
+            raise InputError(
+                "TwinConsensus: cannot export a consensus over twins with consequences as a model of another library, "
+                "which has no rules. Where they follow rules alone, save(path) writes it."
+            )
         export_consensus(self, path)
 
     @classmethod
@@ -249,13 +253,6 @@ class TwinConsensus(BaseEstimator):
             given = maker_of(self.edits, owner="TwinConsensus")
             found = given if given is not None and given.fitted else None
         return found
-
-    def _check_plain(self, verb: str) -> None:
-        if maker_of(self.edits, owner="TwinConsensus") is not None:
-            raise InputError(
-                f"TwinConsensus: cannot {verb} a consensus over twins with consequences: what makes them is learned. "
-                "Keep the people and the Consequences, and fit again where it is used."
-            )
 
     def _factors(self) -> tuple[TwinFactor, ...]:
         found = getattr(self, "factors_", None)

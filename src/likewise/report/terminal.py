@@ -18,7 +18,7 @@ from likewise.evaluation.measures import Measure
 from likewise.report.comparison import Comparison, comparison_summary
 from likewise.report.first_words import first_words, reach_words
 from likewise.report.plain import named
-from likewise.report.twin_documents import twins_table
+from likewise.report.twin_documents import twins_table, twins_words
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -107,6 +107,8 @@ def print_audit(
     for study in twins:
         out.print()
         out.print(twins_table(study))
+        for words in twins_words(study):
+            out.print(Text(f"  {words}.", style="dim"))
     for reason in (*result.reasons, *result.left_out):
         out.print(Text.assemble(("note: ", "yellow"), reason))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from likewise.report.plain import plain, plain_number
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from likewise.twins.answers import TwinAnswer
     from likewise.twins.twin_study import TwinStudy
 
-__all__ = ["twins_document", "twins_table"]
+__all__ = ["twins_document", "twins_table", "twins_words"]
+
+_MOST_RULES = 6
 
 
 def twins_document(study: TwinStudy) -> dict[str, Any]:
@@ -39,6 +42,7 @@ def twins_document(study: TwinStudy) -> dict[str, Any]:
         "people": study.n_people,
         "confidence": study.confidence,
         "rules": list(study.rules),
+        "score": study.score,
         "moved": list(study.moved),
         "answers": [_answer(answer, len(study.only_under[answer.question])) for answer in study.answers],
     }
@@ -67,6 +71,7 @@ def _answer(answer: TwinAnswer, only: int) -> dict[str, Any]:
         "dropped": [{"why": why, "twins": count} for why, count in answer.dropped.items()],
         "interval": answer.interval,
         "only_here": only,
+        "notes": list(answer.notes),
     }
 
 
@@ -103,10 +108,12 @@ def twins_table(study: TwinStudy) -> Table:
             Text(str(QUESTIONS[answer.question])),
             f"{answer.n:,}",
             _share(answer.changed),
-            "; ".join(_change(effect) for effect in answer.effects),
-            f"{answer.validity.value:.1%}",
+            _change(answer.effects[0]) if len(answer.effects) == 1 else "",
+            f"{answer.validity.value:.1%}" if answer.n_twins else "n/a",
             f"{len(study.only_under[answer.question]):,}",
         )
+        for effect in answer.effects if len(answer.effects) > 1 else ():
+            table.add_row(Text(f"  {effect.name}", style="dim"), "", "", _change(effect), "", "")
         for group in answer.groups:
             table.add_row(
                 Text(f"  of {study.attribute} = {group.group}", style="dim"),
@@ -119,9 +126,36 @@ def twins_table(study: TwinStudy) -> Table:
     return table
 
 
+def twins_words(study: TwinStudy) -> list[str]:
+    """Return what to know of a study's table in the terminal: what was measured, the rules, who was not compared."""
+    first, rest = study.values[0], ", ".join(str(value) for value in study.values[1:])
+    words = [
+        f"change of score: the mean with {rest} less that with {first}; by group, the twins' less the people's own "
+        f"(score: {study.score})",
+    ]
+    if study.moved:
+        words.append(f"columns that follow along the graph: {', '.join(study.moved)}")
+    if study.rules:
+        more = f"; and {len(study.rules) - _MOST_RULES} more" if len(study.rules) > _MOST_RULES else ""
+        words.append(f"rules that twins keep to: {'; '.join(study.rules[:_MOST_RULES])}{more}")
+    for answer in study.answers:
+        about = [f"{count:,} twins not compared: {why}" for why, count in answer.dropped.items()]
+        about += [*map(str, answer.notes), f"intervals {answer.interval}"]
+        words.append(f"{QUESTIONS[answer.question]}: {'; '.join(about)}")
+    return words
+
+
 def _share(measure: Measure) -> str:
-    return f"{measure.value:.1%} [{measure.low:.1%}, {measure.high:.1%}]".replace("[", "\\[")
+    return _said(measure, ".1%")
 
 
 def _change(measure: Measure) -> str:
-    return f"{measure.value:+.3f} [{measure.low:+.3f}, {measure.high:+.3f}]".replace("[", "\\[")
+    return _said(measure, "+.3f")
+
+
+def _said(measure: Measure, form: str) -> str:
+    if math.isnan(measure.value):
+        return "n/a"
+    if math.isnan(measure.low):
+        return f"{measure.value:{form}}"
+    return f"{measure.value:{form}} [{measure.low:{form}}, {measure.high:{form}}]".replace("[", "\\[")

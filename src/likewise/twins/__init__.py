@@ -17,7 +17,8 @@ from likewise.twins.answers import GroupAnswer, TwinAnswer
 from likewise.twins.attribute_twins import AttributeTwins
 from likewise.twins.boosted_conditionals import Boosting
 from likewise.twins.consequence_twins import Consequences, ConsequenceTwins
-from likewise.twins.graphs import ColumnGraph, parse_dot, read_graph
+from likewise.twins.dot_text import parse_dot
+from likewise.twins.graphs import ColumnGraph, read_graph
 from likewise.twins.learned_rules import LearnedRules, learn_rules
 from likewise.twins.matched_twins import MatchedTwins
 from likewise.twins.orbits import circle_rows, circle_tables

@@ -72,6 +72,8 @@ class TwinAnswer:
         Who was compared at all.
     interval : str
         How the intervals were made, and why so.
+    notes : tuple of str
+        What else to know, such as groups of very few people.
 
     Examples
     --------

@@ -10,6 +10,7 @@ import numpy as np
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.errors import ModelError, bad_parameter
 from likewise.evaluation.decisions import decide
+from likewise.texts import Said
 
 __all__ = ["AskedModel"]
 
@@ -49,6 +50,18 @@ class AskedModel:
         if shares.ndim != 2 or len(shares) != len(table):
             raise ModelError(f"{_OWNER}: predict_proba gave shape {shares.shape} for {len(table)} rows.")
         return decision, shares[:, self._column()]
+
+    @property
+    def score(self) -> Said:
+        """What the score is, in words."""
+        classes = getattr(self.model, "classes_", None)
+        if hasattr(self.model, "predict_proba") and self.tolerance is None:
+            if classes is None:
+                return Said("twins.score.last")
+            return Said("twins.score.probability", label=str(classes[self._column()]))
+        if self.favourable is not None:
+            return Said("twins.score.whether", label=str(self.favourable))
+        return Said("twins.score.decision")
 
     def differ(self, one: Any, other: Any) -> Any:
         """Whether two decisions about each row are different."""

@@ -52,7 +52,6 @@ class AttributeTwins:
         variants, attributes = resolve_edits(self.edits, table, owner=owner)
         cells = [cells_of(variant, attributes) for variant in variants]
         self.variants_ = tuple(variants)
-        self.entries_ = tuple({c: table.entry(c, v, owner=owner) for c, v in cell.items()} for cell in cells)
         self.cells_ = tuple(cells)
         return self
 
@@ -69,7 +68,10 @@ class AttributeTwins:
             )
             for cell in self.cells_
         ]
-        tables = tuple(table.replace(entries) for entries in self.entries_)
+        tables = tuple(
+            table.replace({c: table.entry(c, v, owner=owner) for c, v in cell.items()})
+            for cell in self.cells_
+        )
         return MadeTwins(
             tables, self.variants_, np.stack(own), np.ones((len(tables), table.n_rows), dtype=bool)
         )

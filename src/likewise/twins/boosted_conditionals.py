@@ -19,6 +19,9 @@ __all__ = ["Boosting", "ClassModel", "NumberModel", "fit_classes", "fit_numbers"
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 _LEAST = 1e-9  # probability of a class
+_ENOUGH = (
+    20  # people of a group, for quantiles of their own; and for each number that a line of theirs follows
+)
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,8 @@ def fit_classes(
     raw = plain._raw(causes, fold)
     factors = np.ones((n_groups, n_classes))
     for g in range(n_groups):
-        mine = group == g
+        # Of a handful nothing can be learned that everybody does not show better.
+        mine = group == g if _many(group, g) else np.ones(len(group), dtype=bool)
         share = np.bincount(codes[mine], minlength=n_classes) / max(int(mine.sum()), 1)
         for _ in range(8):
             predicted = _normalised(raw[mine] * factors[g]).mean(axis=0)
@@ -165,8 +169,8 @@ class NumberModel:
         Quantiles of z at the same levels in each group.
     design : LineDesign
         Turns causes into the columns of the line.
-    spread : float
-        Logarithm of the usual size of what is left.
+    spread : float array of shape (groups,)
+        Logarithm of the usual size of what is left in each group.
     """
 
     line: tuple[FloatArray, ...]
@@ -175,11 +179,11 @@ class NumberModel:
     weights: tuple[float, float]
     knots: FloatArray
     design: LineDesign
-    spread: float
+    spread: FloatArray
 
     def place(self, causes: FloatArray, fold: Ints) -> tuple[FloatArray, FloatArray]:
         """Return location and scale of each row, (n,) each."""
-        mu, size = np.zeros(len(causes)), np.full(len(causes), self.spread)
+        mu, size = np.zeros(len(causes)), self.spread[causes[:, 0].astype(np.int64)]
         rows = self.design.columns(causes)
         for number in range(len(self.line)):
             some = np.flatnonzero(fold == number)
@@ -193,7 +197,7 @@ class NumberModel:
         return mu, np.exp(size)
 
     def across(self, z: FloatArray, own: Ints, other: Ints) -> FloatArray:
-        """Carry what is left from one group's quantiles to another's; beyond the ends it keeps its distance."""
+        """Carry what is left from one group's quantiles to another's; beyond the ends in proportion."""
         out = np.empty(len(z))
         for a in range(len(self.knots)):
             for b in range(len(self.knots)):
@@ -207,6 +211,8 @@ class NumberModel:
 class LineDesign:
     """Columns of the linear start: one line per group in the numbers, one step per category.
 
+    A group of too few people for a line has its own height and the slope of the largest group.
+
     Parameters
     ----------
     n_groups : int
@@ -215,6 +221,8 @@ class LineDesign:
         How many categories each cause has; 0 for numbers.
     centre, width : float arrays of shape (p,)
         Of the numbers.
+    slope : int array of shape (groups,)
+        Which slope each group has.
     """
 
     n_groups: int
@@ -222,11 +230,13 @@ class LineDesign:
     levels: tuple[int, ...]
     centre: FloatArray
     width: FloatArray
+    slope: Ints
 
     def columns(self, causes: FloatArray) -> FloatArray:
         """Return the design of rows of causes; the first cause is the group."""
-        group = np.eye(self.n_groups)[causes[:, 0].astype(np.int64)]
-        parts = [group]
+        group = causes[:, 0].astype(np.int64)
+        slopes = np.eye(int(self.slope.max()) + 1)[self.slope[group]]
+        parts = [np.eye(self.n_groups)[group]]
         for j in range(1, causes.shape[1]):
             column = causes[:, j]
             if self.categorical[j]:
@@ -235,7 +245,7 @@ class LineDesign:
                 parts.append((codes[:, None] == np.arange(1, self.levels[j])).astype(float))
             else:
                 scaled = np.nan_to_num((column - self.centre[j]) / self.width[j])
-                parts.append(group * scaled[:, None])
+                parts.append(slopes * scaled[:, None])
         return np.hstack(parts)
 
 
@@ -279,17 +289,21 @@ def fit_numbers(
     spread = max(float(np.sqrt(np.mean(left**2))), 1e-12)
     # The logarithm of |z| has a heavy left tail; people exactly on the line must not rule it.
     size = np.log(np.maximum(np.abs(left), 1e-2 * spread))
-    usual = float(size.mean())
+    # Each group has its own size; trees say what is left of it given the other causes.
+    usual = np.array(
+        [float(size[group == g].mean() if _many(group, g) else size.mean()) for g in range(n_groups)]
+    )
     few = Boosting(
         max(10, boosting.n_iter // 2), boosting.learning_rate, 6, 3 * boosting.min_leaf, boosting.folds
     )
     scale, sure, _ = _grown(
-        causes, [size - usual] * boosting.folds, size - usual, fold, categorical, few, seed
+        causes, [size - usual[group]] * boosting.folds, size - usual[group], fold, categorical, few, seed
     )
     parts = (tuple(line), tuple(location), tuple(scale), (worth, sure))
     mu, sigma = NumberModel(*parts, np.zeros((n_groups, 2)), design, usual).place(causes, fold)
     z = (numbers - mu) / sigma
-    knots = np.stack([_quantiles(z[group == g], z) for g in range(n_groups)])
+    levels = _levels(min([int((group == g).sum()) for g in range(n_groups) if _many(group, g)] or [len(z)]))
+    knots = np.stack([_quantiles(z[group == g] if _many(group, g) else z, levels) for g in range(n_groups)])
     return NumberModel(*parts, knots, design, usual)
 
 
@@ -324,7 +338,11 @@ def _design(causes: FloatArray, n_groups: int, categorical: Any) -> LineDesign:
     levels = [int(np.nanmax(c, initial=-1)) + 1 if categorical[j] else 0 for j, c in enumerate(causes.T)]
     centre = np.array([0.0 if categorical[j] else float(np.nanmean(c)) for j, c in enumerate(causes.T)])
     width = np.array([1.0 if categorical[j] else float(np.nanstd(c)) or 1.0 for j, c in enumerate(causes.T)])
-    return LineDesign(n_groups, tuple(categorical), tuple(levels), centre, width)
+    people = np.bincount(causes[:, 0].astype(np.int64), minlength=n_groups)
+    enough = people >= _ENOUGH * max(int(np.sum(~np.asarray(categorical))) - 1, 1)
+    enough[np.argmax(people)] = True
+    slope = np.where(enough, np.cumsum(enough) - 1, (np.cumsum(enough) - 1)[np.argmax(people)])
+    return LineDesign(n_groups, tuple(categorical), tuple(levels), centre, width, slope)
 
 
 def _ridge(rows: FloatArray, numbers: FloatArray) -> FloatArray:
@@ -334,9 +352,18 @@ def _ridge(rows: FloatArray, numbers: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.solve(gram, rows.T @ numbers))
 
 
-def _quantiles(mine: FloatArray, everybody: FloatArray) -> FloatArray:
-    some = mine if len(mine) >= 20 else everybody
+def _many(group: Ints, g: int) -> bool:
+    return int((group == g).sum()) >= _ENOUGH
+
+
+def _levels(n: int) -> FloatArray:
+    """Levels of the quantiles that are known of n people: 200, and finer towards both ends where people are many."""
     levels = (np.arange(200) + 0.5) / 200
+    ends = np.geomspace(2.5 / n, levels[0], 9)[:-1] if n > 1000 else np.zeros(0)
+    return np.concatenate([ends, levels, 1.0 - ends[::-1]])
+
+
+def _quantiles(some: FloatArray, levels: FloatArray) -> FloatArray:
     knots = np.quantile(some, levels)
     # Strictly rising, so that the way back is the way there.
     step = 1e-9 * max(float(knots[-1] - knots[0]), 1e-12)
@@ -345,8 +372,10 @@ def _quantiles(mine: FloatArray, everybody: FloatArray) -> FloatArray:
 
 def _along(z: FloatArray, start: FloatArray, end: FloatArray) -> FloatArray:
     inside = np.interp(z, start, end)
-    low, high = z < start[0], z > start[-1]
-    return np.where(low, z + end[0] - start[0], np.where(high, z + end[-1] - start[-1], inside))
+    # Beyond the ends all that is known is how wide the groups are.
+    slope = (end[-1] - end[0]) / (start[-1] - start[0])
+    below, above = end[0] + slope * (z - start[0]), end[-1] + slope * (z - start[-1])
+    return np.where(z < start[0], below, np.where(z > start[-1], above, inside))
 
 
 def _normalised(weights: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.arrays import FloatArray
+from likewise.core.errors import InputError
 from likewise.evaluation.measures import Measure
 from likewise.evaluation.twin_makers import MadeTwins
 from likewise.texts import Said
@@ -19,6 +21,8 @@ from likewise.twins.plausibility import Plausibility, without_implausible
 __all__ = ["FoundChanges", "StudyChoices", "find_changes", "with_refits"]
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+_TRIES = 100
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,7 @@ def with_refits(
     maker: Any,
     looks: Plausibility,
     choices: StudyChoices,
+    values: Sequence[Any],
     rng: np.random.Generator,
 ) -> TwinAnswer:
     """Return an answer with intervals from people drawn anew and consequences learned anew.
@@ -127,18 +132,26 @@ def with_refits(
     maker : ConsequenceTwins
     looks : Plausibility
     choices : StudyChoices
+    values : sequence
+        Of the attribute: people of every one are drawn each time.
     rng : Generator
     """
     from scipy.special import stdtrit
 
+    if not hasattr(maker, "anew"):
+        raise InputError(
+            f"twin_study: refits need a maker of twins that can be learned anew, and {type(maker).__name__} has no "
+            "method anew(). Pass a Consequences, or refits=0."
+        )
     draws: list[list[float]] = []
     for _ in range(choices.refits):
-        rows = rng.integers(0, len(known), len(known))
+        rows = _drawn(known[choices.attribute], values, rng)
         drawn = known.iloc[rows].reset_index(drop=True)
         person = rows if choices.themselves else None
         people = drawn
         if not choices.themselves:
-            people = frame.iloc[rng.integers(0, len(frame), len(frame))].reset_index(drop=True)
+            drawn_rows = _drawn(frame[choices.attribute], [g.group for g in answer.groups], rng)
+            people = frame.iloc[drawn_rows].reset_index(drop=True)
         made = maker.anew().fit(drawn).make(people)
         if choices.drop:
             made = without_implausible(made, looks.of_twins(made, person))
@@ -146,10 +159,10 @@ def with_refits(
         groups = [np.asarray(people[choices.attribute] == g.group) & found.asked for g in answer.groups]
         draws.append(
             [
-                float(found.flips[found.asked].mean()),
-                *(float(np.nanmean(effect)) for effect in found.effects),
-                *(float(found.flips[mine].mean()) for mine in groups),
-                *(float(found.change[mine].mean()) for mine in groups),
+                _mean(found.flips[found.asked]),
+                *(_mean(effect[~np.isnan(effect)]) for effect in found.effects),
+                *(_mean(found.flips[mine]) for mine in groups),
+                *(_mean(found.change[mine]) for mine in groups),
             ]
         )
     # Few refits know the deviation poorly: Student's t with one degree less than there are.
@@ -172,7 +185,27 @@ def with_refits(
     )
 
 
+def _drawn(column: pd.Series[Any], values: Sequence[Any], rng: np.random.Generator) -> Any:
+    """Positions drawn with replacement, again until every group is among them."""
+    cells = column.to_numpy()
+    for _ in range(_TRIES):
+        rows = rng.integers(0, len(cells), len(cells))
+        if all((cells[rows] == value).any() for value in values):
+            return rows
+    rare = min(values, key=lambda value: int((cells == value).sum()))
+    raise InputError(
+        f"twin_study: {int((cells == rare).sum())} of {len(cells)} people have {column.name} = {rare!r}, too few to be "
+        "drawn anew. Leave this value out of the edit, or pass refits=0."
+    )
+
+
+def _mean(values: Any) -> float:
+    return float(np.mean(values)) if len(values) else np.nan
+
+
 def _around(measure: Measure, reach: float, share: bool = False) -> Measure:
+    if share and reach == 0:
+        return measure  # no refit changed anything: what stays is what so many people can show
     low, high = measure.value - reach, measure.value + reach
     if share:
         low, high = max(low, 0.0), min(high, 1.0)

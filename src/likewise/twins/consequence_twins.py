@@ -33,6 +33,7 @@ __all__ = ["ConsequenceTwins", "Consequences"]
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 BROKEN = Said("twins.unusable.rule")
+NO_GROUP = Said("twins.unusable.group")
 # So many people that what stays tells apart are enough to break ties by it.
 _MANY_KEYS = 200
 
@@ -82,6 +83,10 @@ class Consequences:
             boosting=self.boosting,
             random_state=self.random_state,
         )
+
+    def metric_learner(self, edit: Edit) -> Any:
+        """Return the learner of a fair metric from the twins that an edit with these consequences makes."""
+        return self.maker(edit).metric_learner(owner="Edit")
 
 
 class ConsequenceTwins:
@@ -133,6 +138,8 @@ class ConsequenceTwins:
         self.rules = rules
         self.boosting = Boosting() if boosting is None else boosting
         self.random_state = random_state
+
+    checked_rules_: Rules
 
     @property
     def attribute(self) -> str:
@@ -190,15 +197,59 @@ class ConsequenceTwins:
         }
         return self
 
+    @classmethod
+    def by_rules(cls, edit: Edit, rules: Rules, cells: tuple[dict[str, Any], ...]) -> ConsequenceTwins:
+        """Return a fitted maker whose twins follow rules alone: there is nothing to learn from people.
+
+        Parameters
+        ----------
+        edit : Edit
+            With its values listed.
+        rules : Rules
+        cells : tuple of dict
+            For each value what it writes in which column.
+        """
+        made = cls(edit, rules=rules)
+        values = tuple(edit.values or ())
+        made.plain_ = AttributeTwins(edit)
+        made.plain_.variants_ = tuple({edit.column: value} for value in values)
+        made.plain_.cells_ = cells
+        made.values_, made.rules_, made.checked_rules_, made.learned_ = values, rules, rules, None
+        made.graph_, made.moved_, made.columns_ = ColumnGraph(), (), {}
+        made.codes_ = CauseCodes(made.attribute, values, {})
+        made.crossed_, made.fold_key_, made.position_key_ = True, (), ()
+        return made
+
     def anew(self) -> ConsequenceTwins:
-        """Return a maker with the same choices that has learned nothing."""
-        return ConsequenceTwins(
+        """Return a maker with the same choices that has learned nothing.
+
+        Rules that were checked once are not checked again: people drawn anew may lack a value that a rule speaks of.
+        """
+        fresh = ConsequenceTwins(
             self.edit,
             graph=self.graph,
             rules=self.rules,
             boosting=self.boosting,
             random_state=self.random_state,
         )
+        if self.fitted and self.learned_ is None:
+            fresh.checked_rules_ = self.rules_
+        return fresh
+
+    def metric_learner(self, *, owner: str) -> Any:
+        """Return `TwinSubspace` of these twins, for whatever takes a metric."""
+        from likewise.twins.twin_subspace import TwinSubspace
+
+        return TwinSubspace(self)
+
+    def check(self, people: Any) -> Self:
+        """Read rules and graph and raise where they do not fit a table, before anything is learned."""
+        owner = type(self).__name__
+        frame = to_pandas(people, owner=owner, name="people")
+        check_columns(frame, [self.attribute], owner=owner, name="people")
+        self._rules(frame, owner)
+        self._graph(frame, owner)
+        return self
 
     def make(self, people: Any) -> MadeTwins:
         """Return everybody in every group; people of a group are themselves in it.
@@ -225,13 +276,21 @@ class ConsequenceTwins:
                 twins = self._twins(frame.iloc[concerned], edited.iloc[concerned], group[concerned], target)
                 wrong = self.rules_.broken(twins)
                 broken[number, concerned] = wrong
-                twins = _back(twins, frame.iloc[concerned], wrong)
+                unknown = (group[concerned] < 0) & bool(self.moved_)
+                twins = _back(twins, frame.iloc[concerned], wrong | unknown)
                 edited = put_rows(frame, twins, concerned)
             else:
                 edited = frame
             tables.append(edited)
-        why: dict[str, Any] = {BROKEN: broken} if broken.any() else {}
-        return MadeTwins(tuple(tables), plain.variants, plain.own, ~broken, why)
+        # What follows from the attribute is known between the groups; of others there is no rank to keep.
+        outside = np.zeros_like(broken)
+        if self.moved_:
+            outside[:, group < 0] = True
+        broken &= ~outside
+        why: dict[str, Any] = {
+            words: mask for words, mask in ((BROKEN, broken), (NO_GROUP, outside)) if mask.any()
+        }
+        return MadeTwins(tuple(tables), plain.variants, plain.own, ~broken & ~outside, why)
 
     def _twins(self, own: pd.DataFrame, edited: pd.DataFrame, group: Ints, target: int) -> pd.DataFrame:
         """The twins of people of other groups in the target group: the rules' maps first, then down the graph."""
@@ -253,10 +312,12 @@ class ConsequenceTwins:
         return twins
 
     def _rules(self, frame: pd.DataFrame, owner: str) -> tuple[Rules, LearnedRules | None]:
+        if hasattr(self, "checked_rules_"):
+            return self.checked_rules_, None
         if isinstance(self.rules, str) and self.rules == "learned":
             learned = learn_rules(frame, self.attribute)
             return learned.rules, learned
-        rules = read_rules(self.rules, owner=owner)
+        rules = read_rules(self.rules, owner=owner).matched_to(frame)
         rules.check(frame, owner=owner)
         if self.attribute in rules.mapped:
             raise InputError(

@@ -242,5 +242,6 @@ def fit_column(
 
 
 def _as_dtype(numbers: FloatArray, dtype: Any, whole: bool) -> Any:
-    values = np.rint(numbers) if whole else numbers
-    return pd.array(values).astype(dtype) if getattr(dtype, "kind", "f") in "iu" else values
+    """Numbers as a column holds them: whole in a column of whole numbers, single precision in one of that."""
+    values = np.rint(numbers) if whole or dtype.kind in "iu" else numbers
+    return pd.array(values).astype(dtype)

@@ -110,14 +110,20 @@ def _least_of_circles(maker: TwinMaker, now: pd.DataFrame, waiting: Ints, keys: 
 
 
 def _keys(rows: pd.DataFrame) -> Keys:
-    """One number per row; numbers count to a few digits less than they have, since a way back is rounded."""
+    """One number per row, whoever else is asked about; numbers count to fewer digits than they have.
+
+    A way back is rounded. What is rounded here depends on the number alone.
+    """
     columns: dict[Any, Any] = {}
     for name in rows.columns:
         column = rows[name]
         if getattr(column.dtype, "kind", "O") == "f":
-            size = np.abs(column.to_numpy()).max(initial=0.0)
-            unit = 10.0 ** (np.ceil(np.log10(size)) - _DIGITS) if np.isfinite(size) and size > 0 else 1.0
-            columns[name] = np.rint(column.to_numpy() / unit) + 0.0
+            values = column.to_numpy(dtype=float, na_value=np.nan)
+            known = np.isfinite(values) & (values != 0)
+            size = np.ceil(np.log10(np.abs(np.where(known, values, 1.0))))
+            digits = min(_DIGITS, np.finfo(getattr(column.dtype, "numpy_dtype", column.dtype)).precision - 1)
+            unit = 10.0 ** (size - digits)
+            columns[name] = np.where(known, np.rint(values / unit) * unit, values + 0.0)
         else:
             columns[name] = column.astype(object).astype(str).to_numpy()
     hashed = pd.util.hash_pandas_object(pd.DataFrame(columns), index=False).to_numpy()

@@ -18,10 +18,15 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 def share_measure(name: str, flags: Any, confidence: float, clusters: Ints | None = None) -> Measure:
     """Share of people, exact (Clopper and Pearson) where people are independent; else as `mean_measure`.
 
+    Where people share comparators and all agree there is no variance to be seen: the interval is then the exact one of as
+    many independent people as there are comparators (as in Korn and Graubard 1998).
+
     Examples
     --------
     >>> print(share_measure("changed", np.array([True, False, False, False]), 0.95))
     changed 0.250 [0.006, 0.806]
+    >>> print(share_measure("changed", np.zeros(40, dtype=bool), 0.95, clusters=np.arange(40) // 10))
+    changed 0.000 [0.000, 0.602]
     """
     flags = np.asarray(flags, dtype=bool)
     if not len(flags):
@@ -29,6 +34,10 @@ def share_measure(name: str, flags: Any, confidence: float, clusters: Ints | Non
     if clusters is None:
         exact = proportion_interval(int(flags.sum()), len(flags), confidence=confidence)
         return Measure.of(name, float(flags.mean()), exact)
+    if flags.all() or not flags.any():
+        number = max(len(np.unique(clusters[clusters >= 0])), 1)
+        exact = proportion_interval(number if flags.all() else 0, number, confidence=confidence)
+        return Measure.of(name, float(flags[0]), exact)
     found = mean_measure(name, flags.astype(float), confidence, clusters)
     return Measure(name, found.value, max(found.low, 0.0), min(found.high, 1.0), found.method)
 
@@ -36,16 +45,16 @@ def share_measure(name: str, flags: Any, confidence: float, clusters: Ints | Non
 def mean_measure(name: str, values: FloatArray, confidence: float, clusters: Ints | None = None) -> Measure:
     """Mean with a normal interval; people who share a comparator are no independent observations.
 
-    With clusters the variance is that of two-way clustering (Cameron, Gelbach and Miller 2011) by person and by
-    comparator; every person is one observation here, so that it comes down to the larger of the two.
+    With clusters the variance sums over all pairs of people who share a comparator, and is at least that of independent
+    people (Cameron, Gelbach and Miller 2011; a pair that shares several counts for each).
 
     Parameters
     ----------
     name : str
     values : float array of shape (n,)
     confidence : float
-    clusters : int array of shape (n,), optional
-        The comparator of each person.
+    clusters : int array of shape (n,) or (variants, n), optional
+        The comparators of each person; -1 for none.
 
     Examples
     --------
@@ -63,9 +72,19 @@ def mean_measure(name: str, values: FloatArray, confidence: float, clusters: Int
     variance = float((left**2).sum()) / (n * (n - 1))
     method = "normal"
     if clusters is not None:
-        _, number = np.unique(clusters, return_inverse=True)
-        sums = np.bincount(number.ravel(), weights=left)
-        variance = max(variance, float((sums**2).sum()) / n**2 * len(sums) / max(len(sums) - 1, 1))
+        variance = max(variance, _shared_variance(left, np.atleast_2d(clusters)))
         method = "clustered by comparator"
     reach = float(ndtri((1 + confidence) / 2)) * variance**0.5
     return Measure.of(name, mean, Interval(mean - reach, mean + reach, confidence, method))
+
+
+def _shared_variance(left: FloatArray, clusters: Ints) -> float:
+    variant, person = np.nonzero(clusters >= 0)
+    if not len(person):
+        return 0.0
+    _, number = np.unique(clusters[variant, person], return_inverse=True)
+    sums = np.bincount(number.ravel(), weights=left[person])
+    # Everybody is a pair with themselves once, however many comparators they have.
+    again = np.maximum((clusters >= 0).sum(axis=0) - 1, 0)
+    total = float((sums**2).sum() - (again * left**2).sum())
+    return total / len(left) ** 2 * len(sums) / max(len(sums) - 1, 1)

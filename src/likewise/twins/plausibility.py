@@ -15,6 +15,7 @@ import pandas as pd
 
 from likewise.core.arrays import FloatArray
 from likewise.core.checks import check_number
+from likewise.core.errors import InputError
 from likewise.core.frames import to_pandas
 from likewise.domains import TabularDomain
 from likewise.evaluation.twin_makers import MadeTwins
@@ -126,6 +127,11 @@ def learn_plausibility(people: Any, attribute: str, *, level: float = 0.95) -> P
     owner = "learn_plausibility"
     frame = to_pandas(people, owner=owner, name="people")
     check_number(level, owner=owner, name="level", low=0, high=1, open_low=True, open_high=True)
+    if len(frame) < 2:
+        raise InputError(
+            f"{owner}: what real people look like cannot be learned from {len(frame)} of them. Pass more people; in a "
+            "study of few, those to learn from as reference=."
+        )
     domain = TabularDomain.from_frame(frame)
     places = domain.encode_array(frame)
     neighbours = NearestPlaces(places)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +111,8 @@ class Rules:
     Parameters
     ----------
     maps : tuple of ValueMap
-        Applied to every twin whose edited column changed; a column with a map follows that map and nothing else.
+        Applied to every twin whose edited column changed, before the graph; a column with a map follows that map
+        instead of the edited column, and its other causes in the graph.
     implications : tuple of Implication
     forbidden : tuple of Forbidden
 
@@ -155,7 +158,7 @@ class Rules:
             column = changed.get(rule.column, table[rule.column]).copy()
             concerned = _holds(rule.when, table)
             for old, new in rule.values.items():
-                some = concerned & np.asarray(table[rule.column] == old, dtype=bool)
+                some = concerned & np.asarray(table[rule.column].isin([old]), dtype=bool)
                 if some.any():
                     column = _written(column, some, new)
             changed[rule.column] = column
@@ -170,17 +173,37 @@ class Rules:
         return found
 
     def check(self, table: pd.DataFrame, *, owner: str) -> None:
-        """Raise an error where the rules name a column, or a map makes a value, that the table does not have."""
+        """Raise an error where the rules do not fit the table, or contradict each other.
+
+        They may name no column that the table lacks, map no value that its column lacks, ask for nothing that no row of
+        it can be, and map one value to two.
+        """
         check_columns(table, self.columns, owner=owner, name="people")
         for rule in self.maps:
-            seen = set(table[rule.column].dropna().unique())
-            unknown = [value for pair in rule.values.items() for value in pair if value not in seen]
-            if unknown:
-                shown = ", ".join(repr(v) for v in sorted(seen, key=str)[:12])
-                raise InputError(
-                    f"{owner}: a rule maps {rule.column!r} with {unknown[0]!r}, which never occurs there. "
-                    f"Its values: {shown}."
-                )
+            _check_values(table[rule.column], [*rule.values, *rule.values.values()], "maps", owner)
+        conditions = [rule.when for rule in self.maps]
+        conditions += [part for rule in self.implications for part in (rule.when, rule.then)]
+        conditions += [rule.what for rule in self.forbidden]
+        for condition in conditions:
+            for column, value in condition.items():
+                allowed = _allowed(value)
+                if not table[column].isin(allowed).any():
+                    _check_values(table[column], allowed, "speaks of", owner)
+        for one, other in itertools.combinations(self.maps, 2):
+            _check_agree(one, other, owner)
+        for first, second in itertools.combinations(self.implications, 2):
+            if first.when == second.when and _apart(first.then, second.then):
+                raise InputError(f"{owner}: two rules contradict each other: {first}; {second}.")
+
+    def matched_to(self, table: pd.DataFrame) -> Rules:
+        """Return the rules with words for numbers read as numbers where a column has numbers: keys of TOML are words."""
+        return replace(
+            self,
+            maps=tuple(
+                replace(rule, values={_as_in(table.get(rule.column), k): v for k, v in rule.values.items()})
+                for rule in self.maps
+            ),
+        )
 
     def said(self) -> tuple[str, ...]:
         """Return every rule in words."""
@@ -218,6 +241,9 @@ def read_rules(rules: Any, *, owner: str) -> Rules:
         raise bad_parameter(
             owner, "rules", allowed="the parts 'map', 'implies' and 'forbid'", got=repr(unknown[0])
         )
+    for name, keys in (("map", ("when", "column", "values")), ("implies", ("if", "then"))):
+        for part in _list(rules, name, owner):
+            _check_keys(part, name, keys, owner)
     return Rules(
         tuple(_map(part, owner) for part in _list(rules, "map", owner)),
         tuple(
@@ -253,6 +279,17 @@ def _list(rules: Mapping[str, Any], name: str, owner: str) -> Sequence[Mapping[s
     return parts
 
 
+def _check_keys(part: Mapping[str, Any], name: str, keys: Sequence[str], owner: str) -> None:
+    unknown = [key for key in part if key not in keys]
+    if unknown:
+        close = difflib.get_close_matches(str(unknown[0]), keys, n=1)
+        meant = f"Did you mean {close[0]!r}?" if close else ""
+        words = ", ".join(map(repr, keys))
+        raise bad_parameter(
+            owner, "rules", allowed=f"{words} in a {name!r}", got=repr(unknown[0]), remedy=meant
+        )
+
+
 def _map(part: Mapping[str, Any], owner: str) -> ValueMap:
     values, column = part.get("values"), part.get("column")
     if not isinstance(values, Mapping) or not values or not isinstance(column, str):
@@ -278,11 +315,55 @@ def _checked_condition(found: Any, name: str, owner: str) -> dict[str, Any]:
     return dict(found)
 
 
+def _check_values(column: pd.Series[Any], values: Iterable[Any], verb: str, owner: str) -> None:
+    seen = list(column.dropna().unique())
+    unknown = [value for value in values if not column.isin([value]).any()]
+    if unknown:
+        words = sorted(map(str, seen))
+        close = difflib.get_close_matches(str(unknown[0]), words, n=1)
+        meant = f" (did you mean {close[0]!r}?)" if close else ""
+        raise InputError(
+            f"{owner}: a rule {verb} {column.name!r} with {unknown[0]!r}, which never occurs there{meant}. "
+            f"Its values: {', '.join(words[:12])}{', …' if len(words) > 12 else ''}."
+        )
+
+
+def _check_agree(one: ValueMap, other: ValueMap, owner: str) -> None:
+    """Two maps of a column that may hold together must map a value alike."""
+    if one.column != other.column or _apart(one.when, other.when):
+        return
+    for value in one.values:
+        if value in other.values and one.values[value] != other.values[value]:
+            raise InputError(
+                f"{owner}: two rules contradict each other: {one}; {other}. Let {value!r} become one value."
+            )
+
+
+def _apart(one: Condition, other: Condition) -> bool:
+    """Whether two conditions can never hold together."""
+    return any(not set(_allowed(one[c])) & set(_allowed(other[c])) for c in one if c in other)
+
+
+def _as_in(column: pd.Series[Any] | None, value: Any) -> Any:
+    if column is None or not isinstance(value, str) or not pd.api.types.is_numeric_dtype(column.dtype):
+        return value
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return {"true": True, "false": False}.get(value.lower(), value)
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return int(number) if number.is_integer() else number
+
+
+def _allowed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
+
+
 def _holds(condition: Condition, table: pd.DataFrame) -> Mask:
     found = np.ones(len(table), dtype=bool)
     for column, value in condition.items():
-        allowed = list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
-        found &= np.asarray(table[column].isin(allowed), dtype=bool)
+        found &= np.asarray(table[column].isin(_allowed(value)), dtype=bool)
     return found
 
 

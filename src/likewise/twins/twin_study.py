@@ -11,7 +11,7 @@ import pandas as pd
 
 from likewise.core.checks import check_integer, check_number
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import to_pandas
+from likewise.core.frames import check_columns, check_no_missing, to_pandas
 from likewise.core.randomness import numpy_generator
 from likewise.core.text import text_table
 from likewise.evaluation.decisions import check_model
@@ -31,6 +31,8 @@ from likewise.twins.plausibility import Plausibility, learn_plausibility, withou
 __all__ = ["QUESTIONS", "TwinStudy", "twin_study"]
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+_FEW = 20  # people of a group that say little about what follows from being of it
 
 QUESTIONS = {
     "attribute": Said("twins.question.attribute"),
@@ -57,6 +59,8 @@ class TwinStudy:
     confidence : float
     only_under : mapping of str to int array
         For each question the positions of people whose decision changes under it and under no other.
+    score : str
+        What the score is whose change is told.
 
     Examples
     --------
@@ -74,6 +78,7 @@ class TwinStudy:
     n_people: int
     confidence: float
     only_under: Mapping[str, Any]
+    score: str = ""
 
     def __getitem__(self, question: str) -> TwinAnswer:
         for answer in self.answers:
@@ -92,7 +97,7 @@ class TwinStudy:
                     f"{answer.n:,}",
                     _share(answer.changed),
                     "; ".join(_number(effect) for effect in answer.effects),
-                    f"{answer.validity.value:.1%}",
+                    f"{answer.validity.value:.1%}" if answer.n_twins else "n/a",
                     only,
                 ]
             )
@@ -110,7 +115,8 @@ class TwinStudy:
         first, rest = self.values[0], ", ".join(str(v) for v in self.values[1:])
         words = [
             text_table(header, rows),
-            f"effect: mean score with {self.attribute} = {rest} less that with {first}; by group, twin less person.",
+            f"effect: mean score with {self.attribute} = {rest} less that with {first}; by group, twin less person; "
+            f"score: {self.score}.",
         ]
         for answer in self.answers:
             dropped = "".join(f"; {n:,} not compared: {why}" for why, n in answer.dropped.items())
@@ -118,6 +124,7 @@ class TwinStudy:
                 f"{answer.question}: {answer.n_implausible:,} of {answer.n_twins:,} twins could be nobody{dropped}; "
                 f"intervals: {answer.interval}."
             )
+            words += [f"{answer.question}: {note}." for note in answer.notes]
         return "\n".join(words)
 
 
@@ -201,9 +208,12 @@ def twin_study(
         else to_pandas(reference, owner=owner, name="reference").reset_index(drop=True)
     )
     edit = attribute if isinstance(attribute, Edit) else Edit(attribute)
+    column = str(edit.column)
+    for table, name in ((frame, "people"), (known, "reference")):
+        check_columns(table, [column], owner=owner, name=name)
+        check_no_missing(table, owner=owner, name=name)
     makers = _makers(edit, questions, consequences, matched, owner)
     asked = AskedModel(model, favourable=favourable, tolerance=tolerance)
-    column = str(edit.column)
     looks = learn_plausibility(known, column, level=level)
     choices = StudyChoices(column, implausible == "drop", confidence, refits, reference is None)
     answers = []
@@ -212,7 +222,8 @@ def twin_study(
         answer = _answer(question, asked, frame, known, fitted, looks, choices)
         if refits and question == "consequences":
             rng = numpy_generator(random_state)
-            answer = with_refits(answer, asked, frame, known, maker, looks, choices, rng)
+            values = _values(fitted, edit)
+            answer = with_refits(answer, asked, frame, known, maker, looks, choices, values, rng)
         answers.append(answer)
     carrying = makers.get("consequences")
     rules = getattr(carrying, "rules_", None)
@@ -225,6 +236,7 @@ def twin_study(
         len(frame),
         confidence,
         _only_under(answers),
+        asked.score,
     )
 
 
@@ -267,6 +279,11 @@ def _answer(
     choices: StudyChoices,
 ) -> TwinAnswer:
     made = maker.make(frame)
+    if not all(choices.attribute in variant for variant in made.variants):
+        raise InputError(
+            f"twin_study: the twins of the question {question!r} differ in "
+            f"{', '.join(map(str, made.variants[0]))}, not in {choices.attribute!r}. Make them of the column studied."
+        )
     person: Any = np.arange(len(frame)) if choices.themselves else None
     if isinstance(maker, MatchedTwins):
         # A comparator is a real person and nobody's making: they themselves are left out.
@@ -279,7 +296,7 @@ def _answer(
     cluster = _comparators(maker, question)
     found = find_changes(asked, frame, made, choices.attribute)
     keep = np.flatnonzero(found.asked)
-    shared = None if cluster is None else cluster[keep]
+    shared = None if cluster is None else cluster[:, keep]
     confidence = choices.confidence
     column = frame[choices.attribute]
     groups = [_group(value, found, column, cluster, confidence) for value in found.values]
@@ -289,7 +306,7 @@ def _answer(
         share_measure("changed", found.flips[keep], confidence, shared),
         tuple(
             mean_measure(f"{value} less {found.values[0]}", effect[~np.isnan(effect)], confidence,
-                         None if cluster is None else cluster[~np.isnan(effect)])
+                         None if cluster is None else cluster[:, ~np.isnan(effect)])
             for value, effect in zip(found.values[1:], found.effects, strict=True)
         ),
         tuple(group for group in groups if group.n),
@@ -301,12 +318,13 @@ def _answer(
         found.flips,
         found.asked,
         _why(question, cluster),
+        () if question == "attribute" else _few(known[choices.attribute], found.values, choices.attribute),
     )  # fmt: skip
 
 
 def _group(value: Any, found: FoundChanges, column: Any, cluster: Any, confidence: float) -> GroupAnswer:
     mine = np.flatnonzero(np.asarray(column == value) & found.asked)
-    shared = None if cluster is None else cluster[mine]
+    shared = None if cluster is None else cluster[:, mine]
     return GroupAnswer(
         value,
         len(mine),
@@ -316,10 +334,20 @@ def _group(value: Any, found: FoundChanges, column: Any, cluster: Any, confidenc
 
 
 def _comparators(maker: TwinMaker, question: str) -> Any:
-    """Whom each person shares a comparator with; None where everybody has their own."""
+    """The comparators of each person, (variants, n); None where everybody has their own."""
     if question != "matched" or not isinstance(maker, MatchedTwins) or not maker.replace:
         return None
-    return maker.matched_.max(axis=0)
+    return maker.matched_
+
+
+def _few(column: Any, values: Sequence[Any], attribute: str) -> tuple[str, ...]:
+    """What to know of groups that hardly anything can be learned of."""
+    counts = {value: int((column == value).sum()) for value in values}
+    return tuple(
+        Said("twins.note.few", n=n, attribute=attribute, value=str(value))
+        for value, n in counts.items()
+        if n < _FEW
+    )
 
 
 def _why(question: str, cluster: Any) -> Said:
@@ -345,8 +373,16 @@ def _only_under(answers: Sequence[TwinAnswer]) -> dict[str, Any]:
 
 
 def _share(measure: Measure) -> str:
-    return f"{measure.value:.1%} [{measure.low:.1%}, {measure.high:.1%}]"
+    return _said(measure, ".1%")
 
 
 def _number(measure: Measure) -> str:
-    return f"{measure.value:+.3f} [{measure.low:+.3f}, {measure.high:+.3f}]"
+    return _said(measure, "+.3f")
+
+
+def _said(measure: Measure, form: str) -> str:
+    if np.isnan(measure.value):
+        return "n/a"
+    if np.isnan(measure.low):
+        return f"{measure.value:{form}}"
+    return f"{measure.value:{form}} [{measure.low:{form}}, {measure.high:{form}}]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +21,8 @@ __all__ = ["TwinSubspace"]
 class TwinSubspace(BaseEstimator):
     """Learner of a fair metric: people and their twins are comparable groups (`ComparableSubspace`).
 
-    What SenSR, SenSeI, FairBoosting or an audit take as ``metric=`` to treat twins with consequences alike.
+    What SenSR, SenSeI, FairBoosting or an audit take as ``metric=`` to treat twins with consequences alike. An
+    ``Edit("sex", consequences=...)`` as ``metric=`` stands for it.
 
     Parameters
     ----------
@@ -81,5 +83,7 @@ class TwinSubspace(BaseEstimator):
         everybody = pd.concat(rows, ignore_index=True)
         encoder = TabularDomain.from_frame(everybody) if self.feature_map is None else self.feature_map
         learner = ComparableSubspace(n_components=self.n_components, feature_map=encoder)
-        self.metric_ = learner.fit(everybody, groups=np.concatenate(groups)).metric_
+        learned = learner.fit(everybody, groups=np.concatenate(groups)).metric_
+        told = getattr(maker, "attribute", None)
+        self.metric_ = learned if told is None else replace(learned, sensitive_features=(told,))
         return self
