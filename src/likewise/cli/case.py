@@ -37,6 +37,7 @@ __all__ = [
     "read_metric",
     "solve_case",
     "studies_of",
+    "unbroken",
 ]
 
 # A sensitive column with more values than this has no groups to compare.
@@ -223,6 +224,18 @@ def solve_case(
         map_folder=map_folder,
         progress=progress,
     )
+
+
+def unbroken(result: AuditResult) -> AuditResult:
+    """Return a result, or stop where Ctrl-C broke its search off: beside others, half an audit looks fairer than it is.
+
+    Raises
+    ------
+    KeyboardInterrupt
+    """
+    if any(getattr(reason, "key", None) == "reason.broken_off" for reason in result.reasons):
+        raise KeyboardInterrupt
+    return result
 
 
 def evaluate_case(
