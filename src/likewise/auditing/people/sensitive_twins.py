@@ -105,7 +105,7 @@ def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
     Returns
     -------
     SensitiveTwins or None
-        None where nothing is said to be sensitive.
+        None where nothing is said to be sensitive, or nobody has a twin: what is sensitive has one value only.
     """
     from likewise.auditing.search.candidates.candidate_rows import plan_candidates
 
@@ -113,6 +113,8 @@ def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
     if not edits:
         return None
     plan = plan_candidates(problem.editable(), edits, proxies=None, fixed=place.fixed_names(), owner="audit")
+    if len(plan) == problem.n:
+        return None
     harm, changed = np.zeros(problem.n), np.zeros(problem.n, dtype=bool)
     flips: list[_Flips] = []
     for start in range(problem.n, len(plan), _BATCH):
