@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import likewise as lw
 from likewise.auditing.problem.editable_rows import Field, editable_rows
 from likewise.auditing.search.candidates.candidate_rows import plan_candidates
 from likewise.auditing.search.candidates.proxy_columns import find_counterparts
@@ -163,3 +164,19 @@ def test_users_own_counterparts():
     with pytest.raises(InputError, match="may not change"):
         plan_of(raw(frame), ["sex"], proxies={"sex": {"role": {}}}, fixed=["role"])
     assert plan_of(raw(frame), ["sex"], fixed=["role"]).counterparts == ()
+
+
+def test_only_the_sensitive_columns_means_those_that_were_named():
+    """Broke once: on a narrow table the learned metric made every column free, and all counted as sensitive."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"sex": np.repeat(["f", "m"], 20), "skill": rng.normal(size=40)})
+    with pytest.warns(UserWarning, match="everybody is comparable"):
+        metric = lw.AttributeSubspace(["sex"]).fit(people).metric_
+
+    def by_skill(frame):
+        return 1 / (1 + np.exp(-4 * frame["skill"].to_numpy()))
+
+    found = lw.audit(by_skill, people, (people["skill"] > 0).astype(int), metric=metric, eps=0.0)
+    assert found.settings["sensitive"] == ["sex"]
+    assert (found.sensitive.columns, found.sensitive.changed) == (("sex",), 0.0)
+    assert found.flipped == 1.0  # everything is free, and everybody finds somebody decided differently

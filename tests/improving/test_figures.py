@@ -92,3 +92,12 @@ def test_trainings_that_differ_widen_what_is_announced():
     assert steady.high - steady.low < 1e-6
     assert shaky.low < 0.1
     assert shaky.high > 0.5
+
+
+def test_no_share_above_one_is_announced():
+    """Broke once: 54% to 119% of the decisions were said to change."""
+    folds = [
+        Tally(np.array([[5, 95], [5, 95]]), {}, np.array(twins), Spread(200, 0, 0), Spread(200, 0, 0))
+        for twins in ([60, 140], [2, 198], [20, 180])
+    ]
+    assert expected_figures(folds, n_people=100, n_audited=100)[1].high == 1.0

@@ -43,3 +43,15 @@ def test_between_equals_the_more_accurate_is_taken():
 def test_bad_rules_are_refused(choices, message):
     with pytest.raises(InputError, match=message):
         Rule(**choices)
+
+
+def test_it_says_what_less_accuracy_would_buy():
+    """A rule that leaves everybody unequal names the model that does not, and its price."""
+    found = figures(
+        plain=(0.69, 0.9, 1, 1.6, 0.2), consensus=(0.642, 0, 0, 0.3, 0.1), useless=(0.5, 0, 0, 0, 0)
+    )
+    name, wider = Rule().looser(found)
+    assert (name, wider.within) == ("consensus", 0.05)
+    assert wider.choose(found) == "consensus"
+    assert wider.looser(found) is None  # nothing is left to be halved
+    assert Rule().looser({"plain": found["plain"]}) is None

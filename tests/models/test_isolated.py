@@ -1,11 +1,13 @@
 """Model files in a process of their own: the same answers, and nothing that a file does reaches this process."""
 
 import copy
+import functools
 import io
 import json
 import os
 import pickle
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -239,6 +241,41 @@ def test_a_process_that_dies_says_so_each_time(fuzz, sound, tmp_path):
             ModelError, match=r"m\.txt is a damaged LightGBM model: it crashed .*SIGSEGV.*--trust"
         ):
             model.outputs(table(fuzz))
+
+
+def test_ctrl_c_is_heard_when_the_answer_is_in_and_the_model_goes_on(fuzz, sound, tmp_path, monkeypatch):
+    """Broke once: who pressed Ctrl-C was told that the model file is damaged."""
+    model = load_model(written(sound["lightgbm"], tmp_path))
+    people, sent = table(fuzz), process.send
+    wanted = model.outputs(people)
+
+    def pressed(stream, text, arrays, *, times):
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+        sent(stream, text, arrays)
+
+    monkeypatch.setattr(process, "send", functools.partial(pressed, times=1))
+    with pytest.raises(KeyboardInterrupt):
+        model.outputs(people)
+    monkeypatch.setattr(process, "send", sent)
+    assert model.outputs(people).tobytes() == wanted.tobytes()
+    monkeypatch.setattr(process, "send", functools.partial(pressed, times=2))
+    with pytest.raises(KeyboardInterrupt):
+        model.outputs(people)
+    with pytest.raises(ModelError, match=r"m\.txt was stopped in the middle of an answer\. Load it again"):
+        model.outputs(people)
+
+
+def test_ctrl_c_in_the_terminal_does_not_reach_the_process_of_a_model():
+    words = [sys.executable, "-P", confined.__file__, json.dumps({"memory": 2**31})]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ) as started:
+        send(started.stdin, {"ask": "nothing", "seconds": 60.0})
+        receive(started.stdout, most=0)  # it is up
+        started.send_signal(signal.SIGINT)
+        send(started.stdin, {"ask": "nothing", "seconds": 60.0})
+        assert receive(started.stdout, most=0)
+        started.stdin.close()
+    assert started.returncode == 0
 
 
 def test_what_the_model_raises_there_is_raised_here(fuzz, sound, tmp_path):

@@ -354,3 +354,36 @@ def test_twins_are_shown_in_the_precision_of_their_columns():
     assert words == ["ugpa: 3.5 → 3.14, male: 0 → 1", "age: 40 → 41"]
     many = {f"c{i}": 0 for i in range(13)}
     assert differences_in_words(many, dict.fromkeys(many, 1)).endswith("and 7 more")
+
+
+def test_nobody_has_a_twin_where_a_sensitive_column_has_one_value(run, people, tmp_path):
+    """Broke once: "none of the people gets another decision when only sex changes", of people who are all women."""
+    people(40).assign(SEX=1).to_csv(tmp_path / "women.csv", index=False)
+    rule = "def model(frame):\n    return (frame['age'] > 40).astype(float)\n"
+    (tmp_path / "asked_of_women.py").write_text(rule)
+    for words in (
+        ("train", "women.csv", *TRAIN, "-o", "model.safetensors"),
+        (
+            "audit",
+            "asked_of_women:model",
+            "women.csv",
+            *TRAIN[:4],
+            "--positive",
+            "yes",
+            "--metric",
+            "columns",
+        ),
+    ):
+        code, _, err = run(*words)
+        assert (code, "'SEX' has one value only (1)" in err) == (2, True), err
+
+
+def test_infinite_numbers_say_what_to_do(run, people, tmp_path):
+    frame = people(40)
+    frame.assign(ratio=np.where(np.arange(40) == 3, np.inf, 1.5)).to_csv(
+        tmp_path / "infinite.csv", index=False
+    )
+    code, _, err = run("train", "infinite.csv", *TRAIN, "-o", "model.safetensors")
+    assert code == 2
+    assert "'ratio' has 1 infinite values, the first in row 3" in err
+    assert "--ignore ratio" in err

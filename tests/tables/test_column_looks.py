@@ -55,6 +55,18 @@ def test_thousands_of_values_and_nothing_at_all(trouble):
     assert 0 < looks["age"].missing < looks["age"].rows
 
 
+def test_what_stands_for_missing_and_what_never_changes_is_said():
+    debts, waits = [0, 5, 900, -999, -999], [0.5, 5, 9, -99, -99]
+    frame = pd.DataFrame(
+        {"debt": debts, "wait": waits, "below": [-5, 5, 9, -99, -99], "one": ["x"] * 5, "two": 7}
+    )
+    said = {look.name: look.why for look in look_at_columns(frame)}
+    assert "40.0% are -999" in said["debt"]
+    assert "40.0% are -99:" in said["wait"]
+    assert said["below"] == ""  # numbers below zero are nothing special there
+    assert said["one"] == said["two"] == "the same for everybody"
+
+
 @pytest.mark.parametrize(
     ("name", "values", "kind"),
     [

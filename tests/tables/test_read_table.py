@@ -98,6 +98,19 @@ def test_commas_that_group_thousands_and_commas_in_words(tmp_path):
     assert found["town"].tolist() == ["Paris, France", "x, y"]
 
 
+def test_numbers_with_a_unit_and_words_that_have_one(tmp_path):
+    """Broke once: dollars were left out as ids, and percents were categories."""
+    path = tmp_path / "a.csv"
+    path.write_text('fee,rate,euro,kind,mixed\n"$1,250",12.5%,3 €,$a,$3\n$8,,1.5 €,$b,4%\n')
+    found = read_table(path)
+    assert found.frame["fee"].tolist() == [1250.0, 8.0]
+    assert found.frame["rate"].tolist()[:1] == [12.5]
+    assert found.frame["euro"].tolist() == [3.0, 1.5]
+    assert found.frame["kind"].tolist() == ["$a", "$b"]
+    assert found.frame["mixed"].tolist() == ["$3", "4%"]
+    assert "'fee', 'rate' and 'euro'" in found.notes[0]
+
+
 @pytest.mark.parametrize("pack", [None, "gzip", "zstd"])
 @pytest.mark.parametrize("form", ["csv", "parquet", "feather", "jsonl", "json"])
 def test_every_format_packed_or_not(tmp_path, people, form, pack):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Case",
     "call_classes",
+    "check_varied",
     "diagnose_metric",
     "evaluate_case",
     "fit_metric",
@@ -37,6 +38,7 @@ __all__ = [
     "read_metric",
     "solve_case",
     "studies_of",
+    "unbroken",
 ]
 
 # A sensitive column with more values than this has no groups to compare.
@@ -145,6 +147,18 @@ def plans_of(encoder: Any) -> dict[str, Any]:
     return found
 
 
+def check_varied(frame: pd.DataFrame, sensitive: Sequence[str]) -> None:
+    """Refuse a sensitive column with one value: nobody has a twin with another, and "nobody changes" would say nothing."""
+    for name in sensitive:
+        values = frame[name].dropna().unique()
+        if len(values) < 2:
+            said = f"one value only ({values[0]})" if len(values) else "no value"
+            raise InputError(
+                f"The sensitive column {name!r} has {said}, so nobody has a twin with another. Name another --sensitive, "
+                "or pass a table with people of other values."
+            )
+
+
 def fit_metric(
     frame: pd.DataFrame,
     sensitive: Sequence[str],
@@ -184,6 +198,7 @@ def fit_metric(
             )
         return ExpertSubspace(list(sensitive), domain=domain).fit(frame[known])
     values = frame if told is None else told
+    check_varied(values, sensitive)
     apart = [name for name in sensitive if name in outside or values[name].isna().any()]
     learner = AttributeSubspace(list(sensitive), domain=domain)
     return learner.fit(frame[known], sensitive_features=values[apart] if apart else None)
@@ -202,6 +217,9 @@ def solve_case(
 
     matched, metric = case.matched, case.metric
     known = {column.name for column in matched.domain.columns_ if not column.immutable}
+    single = {column.name for column in matched.domain.columns_ if len(column.categories) <= 1}
+    if not isinstance(case.frame, Path):
+        check_varied(case.frame, [name for name in case.sensitive if name in single])
     budget = parse_budget(case.eps)
     return audit(
         matched.model,
@@ -223,6 +241,18 @@ def solve_case(
         map_folder=map_folder,
         progress=progress,
     )
+
+
+def unbroken(result: AuditResult) -> AuditResult:
+    """Return a result, or stop where Ctrl-C broke its search off: beside others, half an audit looks fairer than it is.
+
+    Raises
+    ------
+    KeyboardInterrupt
+    """
+    if any(getattr(reason, "key", None) == "reason.broken_off" for reason in result.reasons):
+        raise KeyboardInterrupt
+    return result
 
 
 def evaluate_case(

@@ -274,7 +274,7 @@ def _searched_alike(setting: Setting, compared: Mapping[str, Matched], progress:
 
 
 def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) -> tuple[Any, Any]:
-    from likewise.cli.case import Case, evaluate_case, solve_case
+    from likewise.cli.case import Case, evaluate_case, solve_case, unbroken
 
     people = setting.test
     with progress.stage(f"Auditing {name}"):
@@ -291,7 +291,7 @@ def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) 
             setting.search,
             setting.seed,
         )
-        result = solve_case(case)
+        result = unbroken(solve_case(case))
         evaluation, unknown = evaluate_case(
             matched,
             people.frame,

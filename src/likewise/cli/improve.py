@@ -152,7 +152,7 @@ def _improved(
     report: Any,
     quiet: bool,
 ) -> Improvement:
-    from likewise.cli.case import metric_columns, plans_of, read_metric
+    from likewise.cli.case import check_varied, metric_columns, plans_of, read_metric
     from likewise.cli.people_of_table import as_column_values, read_people
     from likewise.cli.stage_progress import Progress
     from likewise.cli.table_columns import WIDEST_AUDIT, Asked
@@ -187,6 +187,7 @@ def _improved(
         assert people.labels is not None  # a target was named
         labels = binary_labels(people.labels, given["positive"])
         check_classes(labels, given["target"], accepted=given["classes"])
+        check_varied(people.frame, given["sensitive"])
         values = as_column_values(people.frame, words)
     for note in people.notes:
         progress.note(note)

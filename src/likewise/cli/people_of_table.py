@@ -120,6 +120,7 @@ def read_people(path: Path | MemoryFile, asked: Asked, *, keeps_missing: bool = 
             )
     features = frame if target is None else frame.drop(columns=[target])
     features, kinds = choose_columns(features, asked, path.name, notes)
+    _check_finite(features, path.name)
     features, missing = _without_gaps(features, choices.policy, keeps_missing, path.name, notes)
     if asked.sample is not None and asked.sample < len(features):
         rng = np.random.default_rng(asked.seed)
@@ -146,6 +147,17 @@ def _check_names(
     for option, names in choices.named.items():
         if option != "--ignore":
             check_columns(frame, names, owner=option, name="table")
+
+
+def _check_finite(frame: pd.DataFrame, owner: str) -> None:
+    for name in frame.columns:
+        column = frame[name]
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and np.isinf(column).any():
+            count, row = int(np.isinf(column).sum()), int(np.argmax(np.isinf(column)))
+            raise InputError(
+                f"{owner}: column {name!r} has {count:,} infinite values, the first in row {row}. Leave the column out "
+                f"(--ignore {name}), or empty these cells, so that --missing applies to them."
+            )
 
 
 def _without_gaps(

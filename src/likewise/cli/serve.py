@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.audit import AuditChoices, Trusted, check_choices, load, run_audit
+from likewise.cli.case import unbroken
 from likewise.cli.options import example, options
 from likewise.cli.stage_progress import Progress
 from likewise.cli.table_options import table_options
@@ -99,6 +100,8 @@ def command(
     auditor = CommandAuditor(loaded, model, choices)
     title = f"Audit of {Path(model).name}"
     audited = None if table is None else auditor.audit(table, choices, progress, title)
+    if audited is not None:
+        unbroken(audited.result)
     limits = Limits(upload_bytes=max_upload * 2**20)
     known = {"target": target, "positive": choices.positive, "sensitive": list(choices.sensitive)}
 

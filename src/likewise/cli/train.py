@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from likewise.cli.case import check_varied
 from likewise.cli.launching import agreeing, grouped
 from likewise.cli.methods import METHODS
 from likewise.cli.options import example, options
@@ -96,6 +97,7 @@ def command(
                 trained = people.take((~reported).nonzero()[0])
             for note in people.notes:
                 progress.note(note)
+            check_varied(trained.frame, sensitive)
             with progress.stage("Learning who is comparable"):
                 domain, found = _comparable(people, trained, given, metric, sensitive, METHODS[method].needs)
         with progress.stage(f"Training {METHODS[method].title}", spinner=False):

@@ -254,8 +254,32 @@ def _chosen(
         n_test=len(ground.test),
         folds=len(ground.folds),
         suffix=chosen.suffix,
-        notes=(*ground.notes, *_notes(unseen, chosen, ground), *_flattered(candidates, values, rule)),
+        notes=(
+            *ground.notes,
+            *_price(rule, values),
+            *_notes(unseen, chosen, ground),
+            *_flattered(candidates, values, rule),
+        ),
     )
+
+
+def _price(rule: Rule, values: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """What more accuracy given up would buy, where the rule takes a model that leaves much unfairness."""
+    found = rule.looser(values)
+    if found is None:
+        return []
+    name, wider = found
+    own, first = rule.choose(values), rule.least[0]
+    return [
+        Said(
+            "improve.note_price",
+            name=name,
+            figure=rule.words_of(first),
+            value=values[name][first],
+            own=values[own][first],
+            within=wider.within,
+        )
+    ]
 
 
 def _on_unseen(

@@ -165,7 +165,8 @@ def _between(
         between = max(float(np.var(folds, ddof=1)) - noise, 0.0)
         draws = draws + math.sqrt(between * (1 + 1 / k)) * random.normal(size=len(draws))
     low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return Measure(name, value, max(float(low), 0.0), float(high), "predictive")
+    top = math.inf if name in (PURE_GAP, GAP) else 1.0  # all others are shares, or differences of shares
+    return Measure(name, value, max(float(low), 0.0), min(float(high), top), "predictive")
 
 
 def _predicted(

@@ -188,7 +188,8 @@ def _split(labels: Any, share: float, seed: int) -> tuple[Any, Any]:
     for value, count in zip(values, counts, strict=True):
         if count < 20:
             raise InputError(
-                f"improve: {count} people have the label {value!r}; to choose and to check the choice takes 20 of each."
+                f"improve: {count} people have the label {value}; to choose and to check the choice takes 20 of each. "
+                "Pass more people."
             )
         test[random.permutation(np.flatnonzero(labels == value))[: max(1, round(share * count))]] = True
     return np.flatnonzero(~test), np.flatnonzero(test)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -87,8 +87,41 @@ class Rule:
 
         return min(self.allowed(figures), key=rank)
 
+    def looser(self, figures: Mapping[str, Mapping[str, float]]) -> tuple[str, Rule] | None:
+        """Return the model that halves what is to be least, with the rule that gives up just enough accuracy to take it.
+
+        None where no model does, or where the one that this rule takes leaves nothing to be halved.
+
+        Parameters
+        ----------
+        figures : mapping of str to mapping
+            As in `choose`.
+
+        Examples
+        --------
+        >>> figures = {
+        ...     "plain": {"balanced accuracy": 0.80, "changed decisions": 0.1},
+        ...     "blind": {"balanced accuracy": 0.768, "changed decisions": 0.0},
+        ... }
+        >>> Rule(least=("changed decisions",)).looser(figures)
+        ('blind', Rule(within=0.04, least=('changed decisions',), alike=0.005))
+        """
+        first, best = self.least[0], max(values[ACCURACY] for values in figures.values())
+        own = self._coarse(figures[self.choose(figures)][first])
+        for lost in sorted(best - values[ACCURACY] for values in figures.values()):
+            wider = replace(self, within=max(self.within, float(np.ceil(round(100 * lost, 6)) / 100)))
+            name = wider.choose(figures)
+            if 2 * self._coarse(figures[name][first]) <= own and own > 0:
+                return name, wider
+        return None
+
     def _coarse(self, value: float) -> float:
         return float(np.round(value / self.alike)) if self.alike > 0 else value
+
+    @staticmethod
+    def words_of(figure: str) -> Said:
+        """Return a figure's name in words that can be said in another language."""
+        return Said(_WORDS[figure])
 
     def words(self) -> Said:
         """Return the rule in words that can be said in another language."""

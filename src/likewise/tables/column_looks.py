@@ -29,6 +29,9 @@ MOST_CODES = 7
 LARGEST_CODE = 12
 # Whole numbers beyond this lose their last digit when they are standardised.
 LARGEST_WHOLE = 2.0**48
+# What stands for "nothing here" in columns of numbers that have none below zero.
+_MISSING_CODES = frozenset(-(10.0**digits - 1) for digits in range(2, 7))
+_CONSTANT = "the same for everybody"
 _FEW = 30
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _ID_WORDS = frozenset(
@@ -235,7 +238,7 @@ def _number(name: str, values: np.ndarray[Any, Any], series: pd.Series[Any]) -> 
     ends |= {"low": float(values.min()), "high": float(values.max())}
     whole = bool((values == np.rint(values)).all())
     if not whole:
-        why, scale = _tail(values)
+        why, scale = (_missing_code(values), None) if _missing_code(values) else _tail(values)
         return _made(name, "number", why, series, distinct, scale=scale, **ends)
     if max(abs(ends["low"]), abs(ends["high"])) > LARGEST_WHOLE:
         kind = "left out" if series.dtype.kind in "iu" else "number"
@@ -251,12 +254,15 @@ def _number(name: str, values: np.ndarray[Any, Any], series: pd.Series[Any]) -> 
         return _made(
             name, "left out", "looks like an id: every row has its own number", series, distinct, **ends
         )
+    code = _missing_code(values)
+    if code:
+        return _made(name, "integer", code, series, distinct, **ends)
     if distinct == 2:
         shown = " and ".join(f"{value:g}" for value in sorted(set(values.tolist())))
         return _made(name, "category", f"two values: {shown}", series, distinct, **ends)
     if distinct > 2 and _is_code(name, values, distinct, ends["low"], ends["high"]):
         return _made(name, "category", f"a code: {distinct} whole numbers", series, distinct, **ends)
-    why, scale = _tail(values)
+    why, scale = (_CONSTANT, None) if distinct == 1 else _tail(values)
     return _made(name, "integer", why, series, distinct, scale=scale, **ends)
 
 
@@ -272,6 +278,16 @@ def _counts_rows(name: str, values: np.ndarray[Any, Any], distinct: int) -> bool
 def _is_code(name: str, values: np.ndarray[Any, Any], distinct: int, low: float, high: float) -> bool:
     small = distinct <= MOST_CODES and low >= -1 and high <= LARGEST_CODE
     return small and len(values) >= 5 * distinct and not _has(name, _ORDERED_WORDS)
+
+
+def _missing_code(values: np.ndarray[Any, Any]) -> str:
+    """Words about one far value such as -999 among others that are none below zero: it may stand for a missing one."""
+    low = float(values.min())
+    at_low = values == low
+    count = int(at_low.sum())
+    if low not in _MISSING_CODES or count < 2 or count == len(values) or float(values[~at_low].min()) < 0:
+        return ""
+    return f"{count / len(values):.1%} are {low:.0f}: if that means missing, empty these cells"
 
 
 def _tail(values: np.ndarray[Any, Any]) -> tuple[str, ScaleName | None]:
@@ -304,7 +320,7 @@ def _words(name: str, known: pd.Series[Any], series: pd.Series[Any], distinct: i
     if distinct > 2 and sum(bool(_DATE.fullmatch(value.strip())) for value in sample) >= 0.9 * len(sample):
         return _made(name, "left out", "dates", series, distinct)
     if distinct <= 2:
-        return _made(name, "category", "", series, distinct)
+        return _made(name, "category", _CONSTANT if distinct == 1 else "", series, distinct)
     length = float(np.mean([len(value) for value in sample]))
     gaps = float(np.mean([value.count(" ") for value in sample]))
     if distinct > 20 and distinct > 0.5 * n:

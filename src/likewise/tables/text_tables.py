@@ -15,7 +15,7 @@ from likewise.tables.opening import HEAD, OpenedFile
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "numbers_but_for_marks", "numbers_with_commas", "read_text"]
+__all__ = ["MISSING", "numbers_but_for_marks", "numbers_with_commas", "numbers_with_unit", "read_text"]
 
 # An empty cell and the common words for "nothing here". "None" is not among them: it is a category in many tables.
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>"]
@@ -28,6 +28,8 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (code
 # 1.234,5 and 12,5 as most of Europe writes them; 1,234.5 and 1,234 as English does.
 _COMMA_DECIMALS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?|[+-]?,\d+")
 _COMMA_THOUSANDS = re.compile(r"[+-]?(\d{1,3}(,\d{3})+(\.\d+)?|\d+(\.\d+)?)")
+# Before or behind every number of a column.
+_UNITS = ("$", "€", "£", "¥", "%")
 
 
 def read_text(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
@@ -140,11 +142,12 @@ def _not_text(name: str, encoding: str, error: UnicodeError) -> FormatError:
 
 
 def _numbers(frame: pd.DataFrame, decimal: str | None, separator: str, notes: list[str]) -> pd.DataFrame:
-    """Turn columns of numbers with commas, or with a word for a missing one, into numbers."""
+    """Turn columns of numbers with commas, with a unit or with a word for a missing one into numbers."""
     import pandas as pd
 
     commas: dict[int, pd.Series[Any]] = {}
     marked: dict[int, pd.Series[Any]] = {}
+    units: dict[int, pd.Series[Any]] = {}
     for at in range(frame.shape[1]):
         column = frame.iloc[:, at]
         if column.dtype.kind in "biuf":
@@ -152,19 +155,25 @@ def _numbers(frame: pd.DataFrame, decimal: str | None, separator: str, notes: li
         numbers = numbers_but_for_marks(column)
         if numbers is not None:
             marked[at] = numbers
-        elif decimal != ".":
-            numbers = numbers_with_commas(column, decimals=separator != "," or decimal == ",")
-            if numbers is not None:
-                commas[at] = numbers
+            continue
+        decimals = None if decimal == "." else separator != "," or decimal == ","
+        numbers = None if decimals is None else numbers_with_commas(column, decimals=decimals)
+        if numbers is not None:
+            commas[at] = numbers
+            continue
+        numbers = numbers_with_unit(column, decimals=decimals)
+        if numbers is not None:
+            units[at] = numbers
     for found, said in (
         (commas, "read commas as part of numbers in"),
+        (units, "read a sign such as '$' or '%' as the unit of the numbers in"),
         (marked, "read words such as '?' as missing numbers in"),
     ):
         if found:
             notes.append(f"{said} {_listed([repr(str(frame.columns[at])) for at in found])}.")
-    if not commas and not marked:
+    changed = commas | marked | units
+    if not changed:
         return frame
-    changed = commas | marked
     whole = pd.concat([changed.get(at, frame.iloc[:, at]) for at in range(frame.shape[1])], axis=1)
     whole.columns = frame.columns
     return whole
@@ -224,6 +233,42 @@ def numbers_with_commas(column: pd.Series[Any], *, decimals: bool) -> pd.Series[
         return None
     plain = words.str.replace(".", "").str.replace(",", ".") if decimals else words.str.replace(",", "")
     return pd.to_numeric(plain, errors="coerce").reindex(column.index)
+
+
+def numbers_with_unit(column: pd.Series[Any], *, decimals: bool | None) -> pd.Series[Any] | None:
+    """Return a column of text as numbers where every cell is a number with the same sign of a unit, else None.
+
+    Parameters
+    ----------
+    column : Series
+        Of text; missing cells stay missing.
+    decimals : bool or None
+        Whether a comma stands before decimals; None where no comma is part of a number.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> numbers_with_unit(pd.Series(["$1,250", None, "$3"]), decimals=False).tolist()
+    [1250.0, nan, 3.0]
+    >>> numbers_with_unit(pd.Series(["12.5%", "3 €"]), decimals=False) is None
+    True
+    """
+    import pandas as pd
+
+    cells = column.dropna()
+    first = str(cells.iloc[0]).strip() if len(cells) else ""
+    unit = next((sign for sign in _UNITS if first.startswith(sign) or first.endswith(sign)), None)
+    if unit is None or not all(isinstance(value, str) and unit in value for value in cells.head(200)):
+        return None
+    words = cells.astype(str).str.strip()
+    bare = words.str.removeprefix(unit) if first.startswith(unit) else words.str.removesuffix(unit)
+    if not (bare.str.len() < words.str.len()).all():
+        return None
+    bare = bare.str.strip()
+    found = None if decimals is None else numbers_with_commas(bare, decimals=decimals)
+    if found is None and bare.map(is_number).all():
+        found = pd.to_numeric(bare, errors="coerce")
+    return None if found is None or found.isna().any() else found.reindex(column.index)
 
 
 def _some(names: Sequence[str]) -> str:

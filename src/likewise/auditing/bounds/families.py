@@ -104,7 +104,13 @@ def family_of(
         return NetworkFamily(_network(inner, adapter, layout, encoded, own), layout, objective)
     except InputError as error:
         reasons.append(str(error))
-    raise InputError("family_of: no upper bound is known for this model. " + " ".join(reasons))
+    raise InputError("no upper bound is known for this model. " + " ".join(map(_without_owner, reasons)))
+
+
+def _without_owner(sentence: str) -> str:
+    """Return an error's sentence without the name of the function that raised it."""
+    owner, colon, rest = sentence.partition(": ")
+    return rest if colon and owner.isidentifier() else sentence
 
 
 def family_in(place: Coordinates, domain: Any = None) -> TreeFamily | NetworkFamily:

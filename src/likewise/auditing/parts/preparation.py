@@ -267,7 +267,7 @@ def _settings(asked: Asked, problem: AuditProblem) -> dict[str, Any]:
         "metric": repr(asked.metric if not hasattr(asked.metric, "metric_") else asked.metric.metric_),
         "loss": place.model.loss.name,
         "model": place.model.adapter,
-        "sensitive": [str(name) for name in edited_columns(problem.edits)],
+        "sensitive": [str(name) for name in edited_columns(problem.sensitive_edits)],
         "seed": asked.random_state,
     }
     if place.encoding is not None and place.metric.feature_map is None:

@@ -96,7 +96,7 @@ class SensitiveTwins:
 
 
 def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
-    """Ask the model about every twin of everybody that differs in the edited columns only.
+    """Ask the model about every twin of everybody that differs in the columns called sensitive only.
 
     Parameters
     ----------
@@ -105,16 +105,16 @@ def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
     Returns
     -------
     SensitiveTwins or None
-        None where nothing is said to be sensitive.
+        None where nothing is said to be sensitive, or nobody has a twin: what is sensitive has one value only.
     """
     from likewise.auditing.search.candidates.candidate_rows import plan_candidates
 
-    if not problem.edits:
+    edits, place = problem.sensitive_edits, problem.coordinates
+    if not edits:
         return None
-    place = problem.coordinates
-    plan = plan_candidates(
-        problem.editable(), problem.edits, proxies=None, fixed=place.fixed_names(), owner="audit"
-    )
+    plan = plan_candidates(problem.editable(), edits, proxies=None, fixed=place.fixed_names(), owner="audit")
+    if len(plan) == problem.n:
+        return None
     harm, changed = np.zeros(problem.n), np.zeros(problem.n, dtype=bool)
     flips: list[_Flips] = []
     for start in range(problem.n, len(plan), _BATCH):
@@ -131,7 +131,7 @@ def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
             at = possible[(decided != problem.decisions[person])[possible]]
             changed[person[at]] = True
             flips.append(_Flips(number[at], person[at], np.abs(worse[at]), np.asarray(decided)[at]))
-    names = tuple(str(name) for name in edited_columns(problem.edits))
+    names = tuple(str(name) for name in edited_columns(edits))
     largest = max(problem.largest_loss, float((problem.base_loss + harm).max()))
     groups = _groups(problem, plan, changed) if problem.decides else ()
     return SensitiveTwins(names, harm, largest, changed, groups, _examples(problem, plan, flips))

@@ -40,6 +40,8 @@ class AuditProblem:
         Their labels.
     edits : tuple
         What twins exchange, as `read_edits` returns it.
+    unnamed : tuple of str
+        Columns among these that nobody called sensitive: the metric makes them free, beside others that were named.
     assumptions : tuple of str
         What was filled in for the user, for a page that people read.
     random_state : int, default=0
@@ -55,6 +57,7 @@ class AuditProblem:
     rows: Any
     y: np.ndarray[Any, Any]
     edits: EditParts = ()
+    unnamed: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     random_state: int = 0
     first: int = 0
@@ -96,7 +99,15 @@ class AuditProblem:
             random_state=random_state,
         )
         made.check()
-        return replace(made, edits=_all_edits(made, edits, ready))
+        exchanged, unnamed = _all_edits(made, edits, ready)
+        return replace(made, edits=exchanged, unnamed=unnamed)
+
+    @property
+    def sensitive_edits(self) -> EditParts:
+        """What twins exchange of the columns that were called sensitive; rests on no learned metric."""
+        return tuple(
+            part for part in self.edits if not (isinstance(part, Edit) and part.column in self.unnamed)
+        )
 
     def of(self, X: Any, y: Any, *, first: int = 0, pool: Any = None) -> AuditProblem:
         """Return the same problem of other people.
@@ -245,8 +256,11 @@ def _ready_domain(
     return BoxDomain.from_data(matrix), (Said("assumption.domain_of_numbers"),)
 
 
-def _all_edits(problem: AuditProblem, edits: Any, metric: FairMetric) -> EditParts:
-    """What twins exchange: what was asked for, what the metric was told is sensitive, and what it makes free."""
+def _all_edits(problem: AuditProblem, edits: Any, metric: FairMetric) -> tuple[EditParts, tuple[str, ...]]:
+    """What twins exchange: what was asked for, what the metric was told is sensitive, and what it makes free.
+
+    The second are those that are free only, where others are named.
+    """
     asked = () if edits is None else read_edits(edits, owner="audit")
     place = problem.coordinates
     known = () if place.encoding is None else place.encoding.names
@@ -260,4 +274,5 @@ def _all_edits(problem: AuditProblem, edits: Any, metric: FairMetric) -> EditPar
             f"audit: 'edits' names column {unknown[0]!r}, which the table does not have. "
             f"Its columns: {', '.join(known[:30])}."
         )
-    return (*(Edit(name) for name in more), *asked)
+    unnamed = tuple(name for name in more if name not in told) if told or named else ()
+    return (*(Edit(name) for name in more), *asked), unnamed

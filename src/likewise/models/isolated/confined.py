@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -97,6 +98,8 @@ def _be_killed_first() -> None:
 
 def main() -> None:
     """Confine this process, then answer questions until nobody asks any more."""
+    # Ctrl-C is for whoever asks, who ends this process too.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     held = confine(json.loads(sys.argv[1]))
     questions, answers = os.dup(0), os.dup(1)
     # Libraries print; what they print must not get among the answers.

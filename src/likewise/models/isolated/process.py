@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, MissingExtraError, ModelError
+from likewise.models.isolated.held_interrupts import held_interrupts
 from likewise.models.isolated.limits import MEMORY, SECONDS, Limits
 from likewise.models.isolated.messages import Array, receive, send
 
@@ -137,7 +138,8 @@ class Child:
         LikewiseError
             What went wrong there, as it would have been raised here.
         """
-        with self._lock:
+        # Ctrl-C is heard between two questions: who keeps what was found before it goes on asking.
+        with self._lock, held_interrupts():
             if self.over is not None:
                 raise ModelError(self.over)
             late = threading.Event()
@@ -151,8 +153,9 @@ class Child:
                 watch.cancel()
                 raise ModelError(self._give_up(late, error)) from error
             except BaseException:
-                # Half a question was asked (Ctrl-C, no memory): nobody could tell the answers apart any more.
-                self._give_up(late, EOFError())
+                # Half a question was asked (Ctrl-C twice, no memory): nobody could tell the answers apart any more.
+                self._end()
+                self.over = f"{self.name} was stopped in the middle of an answer. Load it again."
                 raise
             finally:
                 watch.cancel()
