@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from likewise.evaluation import balanced_accuracy, group_gaps
 from likewise.improving.figures import expected_figures, seen_figures
@@ -101,3 +102,20 @@ def test_no_share_above_one_is_announced():
         for twins in ([60, 140], [2, 198], [20, 180])
     ]
     assert expected_figures(folds, n_people=100, n_audited=100)[1].high == 1.0
+
+
+def test_what_is_announced_of_one_of_many_is_wider_by_bonferroni():
+    tally = Tally(
+        np.array([[5, 95], [5, 95]]), {}, np.array([200, 0]), Spread(200, 0, 0), Spread(200, 60, 40)
+    )
+    halves = []
+    for among in (1, 10):
+        gap = expected_figures([tally, tally], n_people=50, n_audited=50, among=among)[3]
+        level = 1 - 0.05 / (4 * among)
+        # What Student's t says of the mean of 50 others, with the mean and variance of all 400.
+        half = stats.t.ppf((1 + level) / 2, 399) * np.sqrt(
+            pooled([tally, tally]).gap.variance * (1 / 400 + 1 / 50)
+        )
+        assert (gap.high - gap.low) / 2 == pytest.approx(half, rel=0.05)
+        halves.append(half)
+    assert halves[1] > 1.25 * halves[0]

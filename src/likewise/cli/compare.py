@@ -159,7 +159,7 @@ def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
     from likewise.cli.case import fit_metric, is_plain, metric_columns, plans_of, read_metric
     from likewise.cli.people_of_table import as_column_values, read_people
     from likewise.cli.table_columns import WIDEST_AUDIT, Asked
-    from likewise.cli.target_values import binary_labels, check_classes
+    from likewise.cli.target_values import binary_labels, check_classes, told_by_columns
 
     edits = parse_edits(given["edit"])
     metric = read_metric(given["metric"])
@@ -177,7 +177,10 @@ def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
         progress.note(note)
     assert people.labels is not None
     people = replace(people, labels=binary_labels(people.labels, given["positive"]))
-    check_classes(np.asarray(people.labels), given["target"], accepted=given["classes"])
+    labels = np.asarray(people.labels)
+    check_classes(labels, given["target"], accepted=given["classes"])
+    for note in told_by_columns(people.frame, labels, given["target"]):
+        progress.note(note)
     train, test = _split(people, given["seed"])
     # Of all people, so that nobody in the test part has a category never seen; no label is used.
     domain: Any = people.domain(immutable=given["immutable"])

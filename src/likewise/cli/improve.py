@@ -156,7 +156,13 @@ def _improved(
     from likewise.cli.people_of_table import as_column_values, read_people
     from likewise.cli.stage_progress import Progress
     from likewise.cli.table_columns import WIDEST_AUDIT, Asked
-    from likewise.cli.target_values import binary_labels, check_classes, find_value, unique_values
+    from likewise.cli.target_values import (
+        binary_labels,
+        check_classes,
+        find_value,
+        told_by_columns,
+        unique_values,
+    )
     from likewise.evaluation import Edit
     from likewise.improving import improve
     from likewise.models.model_files import read_model
@@ -189,7 +195,7 @@ def _improved(
         check_classes(labels, given["target"], accepted=given["classes"])
         check_varied(people.frame, given["sensitive"])
         values = as_column_values(people.frame, words)
-    for note in people.notes:
+    for note in (*people.notes, *told_by_columns(people.frame, labels, given["target"])):
         progress.note(note)
     positive = given["positive"]
     if positive is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from likewise.core.errors import InputError
 from likewise.core.text import folded
 
-__all__ = ["binary_labels", "check_classes", "find_value", "unique_values"]
+__all__ = ["binary_labels", "check_classes", "find_value", "told_by_columns", "unique_values"]
 
 # Whole numbers with more values than this, or any broken number, are asked about before they become classes.
 MOST_CLASSES = 10
@@ -138,3 +139,36 @@ def _written(value: Any) -> str:
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     return str(value)
+
+
+def told_by_columns(frame: Any, labels: np.ndarray[Any, Any], target: str) -> tuple[str, ...]:
+    """Return a note where a column alone tells the target: a model that leans on it looks better than it is.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Features.
+    labels : array of shape (n,)
+    target : str
+        For the note.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> y = np.arange(200) % 2
+    >>> print(*told_by_columns(pd.DataFrame({"closed": y}), y, "paid"))
+    'closed' alone tells 'paid' of nearly everybody (balanced accuracy 1.00). If it is known only afterwards, leave it out: --ignore closed
+    """
+    from likewise.tables.telling_columns import telling_columns
+
+    told = telling_columns(frame, labels)
+    if not told:
+        return ()
+    names = sorted(told, key=lambda name: -told[name])
+    shown = folded([repr(name) for name in names])
+    alone = f"{shown} alone tells" if len(names) == 1 else f"each of {shown} alone tells"
+    ignored = " ".join(f"--ignore {shlex.quote(name)}" for name in names)
+    return (
+        f"{alone} {target!r} of nearly everybody (balanced accuracy {told[names[0]]:.2f}). If it is known only "
+        f"afterwards, leave it out: {ignored}",
+    )

@@ -84,7 +84,7 @@ def command(
             _check(method, sensitive, metric, eps)
             from likewise.cli.methods import train_method
             from likewise.cli.stage_progress import Progress
-            from likewise.cli.target_values import binary_labels, check_classes
+            from likewise.cli.target_values import binary_labels, check_classes, told_by_columns
 
             progress = Progress(quiet)
             with progress.stage(f"Reading {table.name}"):
@@ -95,7 +95,7 @@ def command(
                 check_classes(y, target, accepted=classes)
                 reported = _reported(y, held_out, seed)
                 trained = people.take((~reported).nonzero()[0])
-            for note in people.notes:
+            for note in (*people.notes, *told_by_columns(people.frame, y, target)):
                 progress.note(note)
             check_varied(trained.frame, sensitive)
             with progress.stage("Learning who is comparable"):

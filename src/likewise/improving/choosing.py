@@ -236,7 +236,7 @@ def _chosen(
     )
     chosen = next(candidate for candidate in candidates if candidate.name == name)
     reference = next(candidate for candidate in candidates if candidate.name in tallies)
-    model, unseen = _on_unseen(chosen, ground, folds[name], confidence)
+    model, unseen = _on_unseen(chosen, ground, folds[name], confidence, among=len(folds))
     before = (
         unseen if reference is chosen else _on_unseen(reference, ground, folds[reference.name], confidence)[1]
     )
@@ -283,12 +283,13 @@ def _price(rule: Rule, values: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def _on_unseen(
-    candidate: Candidate, ground: Ground, folds: Sequence[Tally], confidence: float
+    candidate: Candidate, ground: Ground, folds: Sequence[Tally], confidence: float, *, among: int = 1
 ) -> tuple[Any, Unseen]:
     announced = expected_figures(
         folds,
         n_people=len(ground.test),
         n_audited=ground.n_audited,
+        among=among,
         confidence=confidence,
         seed=ground.seed,
     )

@@ -92,14 +92,21 @@ def rule_figures(tally: Tally) -> dict[str, float]:
 
 
 def expected_figures(
-    folds: Sequence[Tally], *, n_people: int, n_audited: int, confidence: float = 0.95, seed: int = 0
+    folds: Sequence[Tally],
+    *,
+    n_people: int,
+    n_audited: int,
+    among: int = 1,
+    confidence: float = 0.95,
+    seed: int = 0,
 ) -> tuple[Measure, ...]:
     """Return what the same figures of other people are expected to be: prediction intervals that hold together.
 
     A figure of people not seen yet varies by who was seen, by who will be, and by the training: no two trainings give
     the same model. The first two come from the counts (Dirichlet-multinomial with Jeffreys' prior) and, for gaps, from
-    the variance s²(1/n + 1/m); the third is by how much the k folds differ beyond that, τ²(1 + 1/k). With q figures
-    each interval has the level 1 − (1 − confidence)/q, so that all of them hold with `confidence` (Bonferroni).
+    the variance s²(1/n + 1/m); the third is by how much the k folds differ beyond that, τ²(1 + 1/k). With q figures of a
+    models each interval has the level 1 − (1 − confidence)/(q·a), so that all of them hold with `confidence`, whichever of
+    the models is chosen by these very figures (Bonferroni).
 
     Parameters
     ----------
@@ -109,6 +116,8 @@ def expected_figures(
         People not seen yet.
     n_audited : int
         How many of them the gaps and changed decisions will be of.
+    among : int, default=1
+        Models that the choice was among: the best of many was lucky in part.
     confidence : float, default=0.95
     seed : int, default=0
 
@@ -124,13 +133,15 @@ def expected_figures(
     ['balanced accuracy', 'gap at ε']
     """
     whole = pooled(folds)
-    level = 1 - (1 - confidence) / (4 + _n_groups(whole))
+    level = 1 - (1 - confidence) / ((4 + _n_groups(whole)) * among)
+    # The further out a quantile, the more draws it takes to know it.
+    count = N_DRAWS * among
     random = np.random.default_rng(seed)
     found = []
     parts = [list(_counted(tally)) for tally in folds]
     for number, (name, cells, statistic) in enumerate(_counted(whole)):
         size = n_audited if name == CHANGED else n_people
-        draws = _predicted(cells, statistic, size, random)
+        draws = _predicted(cells, statistic, size, random, count)
         values = [_value(part[number][1], statistic) for part in parts]
         within = [
             _predicted(part[number][1], statistic, int(part[number][1].sum()), random) for part in parts
@@ -143,7 +154,7 @@ def expected_figures(
         (GAP, whole.gap, [tally.gap for tally in folds]),
     ):
         half = math.sqrt(spread.variance * (1 / spread.n + 1 / n_audited)) if spread.n > 1 else 0.0
-        draws = spread.mean + half * random.standard_t(max(spread.n - 1, 1), size=N_DRAWS)
+        draws = spread.mean + half * random.standard_t(max(spread.n - 1, 1), size=count)
         noise = float(np.mean([s.variance / s.n if s.n > 1 else 0.0 for s in own]))
         measure = _between(name, spread.mean, draws, [s.mean for s in own], noise, level, random)
         found.insert(-_n_groups(whole) or len(found), measure)
@@ -170,10 +181,10 @@ def _between(
 
 
 def _predicted(
-    cells: FloatArray, statistic: CountStatistic, size: int, random: np.random.Generator
+    cells: FloatArray, statistic: CountStatistic, size: int, random: np.random.Generator, count: int = N_DRAWS
 ) -> FloatArray:
     """Draws of a figure of other people."""
-    shares = random.dirichlet(cells + _PRIOR, size=N_DRAWS)
+    shares = random.dirichlet(cells + _PRIOR, size=count)
     return np.asarray(statistic(random.multinomial(size, shares).astype(float))[:, 0])
 
 
