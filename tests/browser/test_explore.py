@@ -270,12 +270,9 @@ def test_the_panel_begins_with_the_person_of_the_first_sentences(panel, story):
     example = story.results["plain"].sensitive.example
     assert panel.one("#explore-person").get_attribute("value") == str(example.person)
     # What the audit says of somebody whose twin is decided otherwise is "found", also where that twin's loss is lower.
-    changed = set()
-    for person in [one["person"] for one in story.explore("plain")["people"]]:
-        row = story.people.iloc[[person]]
-        both = story.chance("plain", pd.concat([row.assign(sex=sex) for sex in ("Female", "Male")])) > 0.5
-        if both[0] != both[1]:
-            changed.add(person)
+    decided = [story.chance("plain", story.people.assign(sex=sex)) > 0.5 for sex in ("Female", "Male")]
+    changed = set(np.flatnonzero(decided[0] != decided[1]).tolist())
+    changed &= {one["person"] for one in story.explore("plain")["people"]}
     lower = changed - set(np.flatnonzero(story.results["plain"].pure_map.flipped).tolist())
     assert lower
     for person in (example.person, *sorted(lower)[:2]):
@@ -292,6 +289,31 @@ def test_what_may_not_change_is_locked_and_free_for_somebody_typed(panel):
     panel.wait(lambda: panel.one("#explore-8").is_enabled())
     assert "Somebody typed here" in shown(panel, ".explore-said")
     assert not panel.all(".outcome.is-flipped")
+
+
+def test_of_a_wide_table_the_rest_is_folded_and_opens_where_something_is_wrong(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(rng.normal(size=(40, 60)).round(2)).rename(columns=lambda i: f"c{i}")
+    people["sex"] = rng.choice(["F", "M"], 40)
+    y = (people["c0"] > 0).to_numpy().astype(int)
+    domain = lw.TabularDomain.from_frame(people)
+    metric = lw.ExpertSubspace(["sex"], domain=domain).fit(people).metric_
+    from sklearn.linear_model import LogisticRegression
+
+    model = as_model(LogisticRegression().fit(domain.encode_array(people), y))
+    result = audit(model, people, y, metric=metric, domain=domain, eps=0.0, search="candidates")
+    explored = explore_document(
+        domain, people, models={"m": model}, metric=metric, sensitive=["sex"], results={"m": result}
+    )
+    write_html(result, tmp_path / "wide.html", explore=explored)
+    browser.show(tmp_path / "wide.html", width=400, height=800)
+    browser.wait(lambda: browser.all(".outcome"))
+    assert browser.js("return document.documentElement.scrollWidth") <= 400
+    assert browser.one(".explore-form summary").text == "37 more columns"
+    assert not browser.one("#explore-50").is_displayed()
+    browser.js(OLD.replace("explore-0", "explore-50"))
+    assert browser.one("#explore-50").is_displayed()
+    assert "c50 cannot be above" in shown(browser, ".explore-refused")
 
 
 def test_several_models_side_by_side(browser, pages, story):

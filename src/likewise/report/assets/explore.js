@@ -9,6 +9,7 @@ const SAID = [["explore.said_same", "explore.said_flipped"], ["explore.said_mode
 const BADGES = { proved: "explore.proved", found: "explore.found", unknown: "explore.unknown" };
 const BAND_POINTS = 60;
 const NEAREST = 6;
+const MOST_FIELDS = 24;
 
 const given = JSON.parse(document.getElementById("explore-data").textContent);
 const audited = JSON.parse(document.getElementById("data").textContent);
@@ -173,6 +174,8 @@ function describe(j, found) {
   parts.root.classList.toggle("is-wrong", found !== null);
   parts.input.setAttribute("aria-invalid", String(found !== null));
   parts.wrong.hidden = found === null;
+  const folded = parts.root.closest("details");
+  if (folded && (found !== null || changed)) folded.open = true;
   parts.wrong.textContent = found === null ? "" : t(found.key, found.values);
 }
 
@@ -468,7 +471,11 @@ function build() {
   });
   picker.append(make("option", { value: "" }, t("explore.somebody_new")), ...groups.filter((group) => group !== null));
   const order = shownColumns.filter((j) => columns[j].sensitive).concat(shownColumns.filter((j) => !columns[j].sensitive));
-  form.append(...order.map(field));
+  // Of a wide table the rest is a click away, so that what the model decides stays near.
+  const first = order.length > MOST_FIELDS + 6 ? order.slice(0, MOST_FIELDS) : order;
+  const rest = order.slice(first.length);
+  form.append(...first.map(field));
+  if (rest.length) form.append(make("details", {}, make("summary", {}, t("explore.more_columns", { n: rest.length })), make("div", { className: "explore-form" }, ...rest.map(field))));
   place.append(
     make("div", { className: "explore-top" }, make("label", { htmlFor: "explore-person" }, t("explore.person"), picker), back, fresh, modelSwitch()),
     make("div", { className: "explore-grid" }, form, make("div", { className: "explore-side" }, refused, outcomes, said, facts)), more);
