@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+FUZZ = Path(__file__).parents[1] / "benchmarks" / "fuzz"
+
 
 @pytest.fixture(scope="session", autouse=True)
 def loops_are_compiled_once():
@@ -40,6 +42,22 @@ def loops_are_compiled_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Dispatcher, "compile", compile_once)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fuzz():
+    """The benchmark of broken files, whose way to make processes is used: a process of a model file that is started
+    takes seconds, one that is forked from a process with the libraries loaded does not. tests/models starts one."""
+    from likewise.models.isolated import process
+
+    started = process.starter[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FUZZ)
+        import fuzz_models
+
+        fuzz_models.fork_instead()
+        yield fuzz_models
+        process.starter[0] = started
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import time
 import psutil
 import pytest
 
-from likewise.experiments import runner
+from likewise.experiments import SentimentStudy, runner
 from likewise.experiments.workers import work
 
 TOY = ("reproduce", "toy", "--quick", "--seeds", "3")
@@ -44,10 +44,15 @@ def csv_files(folder):
 
 
 def test_everything_quick(run, tmp_path):
-    done = run("reproduce", "all", "--quick", "--jobs", "1", "--out", tmp_path)
+    # Five steps of the sentiment study: tests/experiments has its quick form.
+    done = run("reproduce", "all", "--quick", "--steps", "5", "--jobs", "1", "--out", tmp_path)
     out, err = done.out, done.err
     assert done.code == 0, err
-    for study, cells in (("toy-quick", 4), ("adult-quick", 24), ("sentiment-quick", 12)):
+    for study, cells in (
+        ("toy-quick", 4),
+        ("adult-quick", 24),
+        (SentimentStudy(quick=True, n_steps=5).name, 12),
+    ):
         folder = tmp_path / study
         assert len(list((folder / "cells").iterdir())) == cells
         results = json.loads((folder / "results.json").read_text())
