@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -180,3 +182,19 @@ def test_only_the_sensitive_columns_means_those_that_were_named():
     assert found.settings["sensitive"] == ["sex"]
     assert (found.sensitive.columns, found.sensitive.changed) == (("sex",), 0.0)
     assert found.flipped == 1.0  # everything is free, and everybody finds somebody decided differently
+
+
+def test_free_columns_that_nobody_named_do_not_stop_an_audit_by_their_combinations():
+    """Broke once, on COMPAS: race and sex made age and priors free, with 5,280 combinations to exchange."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({name: rng.choice(list("abcdefghijkl"), 60) for name in ("town", "job", "club")})
+    people = people.assign(sex=["f", "m"] * 30, age=rng.normal(size=60))
+    told = lw.ExpertSubspace(["sex", "town", "job", "club"]).fit(people).metric_
+    metric = replace(told, sensitive_features=("sex",))  # as a learned one that takes everything
+
+    def by_town(frame):
+        return np.where(frame["town"] < "e", 0.3, 0.8)
+
+    found = lw.audit(by_town, people, np.arange(60) % 2, metric=metric, eps=0.0, search="candidates")
+    assert found.sensitive.columns == ("sex",)
+    assert any("town, job and club free" in line for line in found.assumptions)

@@ -387,3 +387,8 @@ def test_infinite_numbers_say_what_to_do(run, people, tmp_path):
     assert code == 2
     assert "'ratio' has 1 infinite values, the first in row 3" in err
     assert "--ignore ratio" in err
+    few = ("--only", "age", "--only", "SEX")
+    assert run("train", "infinite.csv", *TRAIN, *few, "-o", "model.safetensors")[0] == 0
+    plain = ("--metric", "columns", "--eps", "0", "--search", "candidates")
+    code, out, err = run("audit", "model.safetensors", "infinite.csv", *TRAIN[:4], *plain)
+    assert (code, "when only SEX changes" in out) == (0, True), err  # the model does not see that column

@@ -153,7 +153,7 @@ def _improved(
     quiet: bool,
 ) -> Improvement:
     from likewise.cli.case import check_varied, metric_columns, plans_of, read_metric
-    from likewise.cli.people_of_table import as_column_values, read_people
+    from likewise.cli.people_of_table import as_column_values, check_finite, read_people
     from likewise.cli.stage_progress import Progress
     from likewise.cli.table_columns import WIDEST_AUDIT, Asked
     from likewise.cli.target_values import (
@@ -194,6 +194,7 @@ def _improved(
         labels = binary_labels(people.labels, given["positive"])
         check_classes(labels, given["target"], accepted=given["classes"])
         check_varied(people.frame, given["sensitive"])
+        check_finite(people.frame)
         values = as_column_values(people.frame, words)
     for note in (*people.notes, *told_by_columns(people.frame, labels, given["target"])):
         progress.note(note)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from likewise.domains.column_plan import ColumnPlan
     from likewise.tables import MemoryFile, MissingCells
 
-__all__ = ["People", "as_column_values", "chosen_by_class", "read_people"]
+__all__ = ["People", "as_column_values", "check_finite", "chosen_by_class", "read_people"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,20 @@ def planned_domain(
 
     names = list(frame.columns) if columns is None else list(columns)
     known = {name: plans[name] for name in names if name in plans}
+    check_finite(frame[names])
     return TabularDomain.from_frame(frame[names], immutable=tuple(immutable), columns=known)
+
+
+def check_finite(frame: pd.DataFrame) -> None:
+    """Refuse infinite numbers, with what to do on the command line."""
+    for name in frame.columns:
+        column = frame[name]
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and np.isinf(column).any():
+            count, row = int(np.isinf(column).sum()), int(np.argmax(np.isinf(column)))
+            raise InputError(
+                f"Column {name!r} has {count:,} infinite values, the first in row {row}. Leave the column out (--ignore "
+                f"{name}), or empty these cells, so that --missing applies to them."
+            )
 
 
 def chosen_by_class(labels: Any, share: float, seed: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -120,7 +133,6 @@ def read_people(path: Path | MemoryFile, asked: Asked, *, keeps_missing: bool = 
             )
     features = frame if target is None else frame.drop(columns=[target])
     features, kinds = choose_columns(features, asked, path.name, notes)
-    _check_finite(features, path.name)
     features, missing = _without_gaps(features, choices.policy, keeps_missing, path.name, notes)
     if asked.sample is not None and asked.sample < len(features):
         rng = np.random.default_rng(asked.seed)
@@ -147,17 +159,6 @@ def _check_names(
     for option, names in choices.named.items():
         if option != "--ignore":
             check_columns(frame, names, owner=option, name="table")
-
-
-def _check_finite(frame: pd.DataFrame, owner: str) -> None:
-    for name in frame.columns:
-        column = frame[name]
-        if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and np.isinf(column).any():
-            count, row = int(np.isinf(column).sum()), int(np.argmax(np.isinf(column)))
-            raise InputError(
-                f"{owner}: column {name!r} has {count:,} infinite values, the first in row {row}. Leave the column out "
-                f"(--ignore {name}), or empty these cells, so that --missing applies to them."
-            )
 
 
 def _without_gaps(

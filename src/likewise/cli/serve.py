@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.audit import AuditChoices, Trusted, check_choices, load, run_audit
-from likewise.cli.case import unbroken
 from likewise.cli.options import example, options
 from likewise.cli.stage_progress import Progress
 from likewise.cli.table_options import table_options
@@ -90,6 +89,7 @@ def command(
         require(module, extra="serve", why="Serving a model")
     choices = AuditChoices(target=target or "", tolerance=0.0, **given)
     _check(choices, table, uploads)
+    from likewise.cli.case import unbroken
     from likewise.serving import Application, Limits
     from likewise.serving.one_caller import one_caller
     from likewise.serving.server import run_server

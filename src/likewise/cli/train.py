@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.case import check_varied
 from likewise.cli.launching import agreeing, grouped
 from likewise.cli.methods import METHODS
 from likewise.cli.options import example, options
@@ -82,6 +81,7 @@ def command(
                 check_outputs([out], force=force, suffixes=[".safetensors"], option="-o")
             layers = parse_layers(hidden)
             _check(method, sensitive, metric, eps)
+            from likewise.cli.case import check_varied
             from likewise.cli.methods import train_method
             from likewise.cli.stage_progress import Progress
             from likewise.cli.target_values import binary_labels, check_classes, told_by_columns

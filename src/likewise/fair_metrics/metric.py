@@ -431,11 +431,17 @@ class FairMetric:
         >>> metric = FairMetric(1.0, np.zeros((2, 0)), np.zeros(0), feature_names=("age", "sex"))
         >>> metric.budget(age=2)
         4.0
+
+        What is free costs exactly nothing, and no rounding:
+
+        >>> free = FairMetric.from_subspace(Subspace.from_directions([[1.0, 3.0]]), feature_names=("age", "pay"))
+        >>> free.budget(age=1, pay=3)
+        0.0
         """
         from likewise.fair_metrics.naming import displacement
 
-        delta = displacement(self, {**(units or {}), **more})
-        return float(self.squared_norm(delta[None, :])[0])
+        delta = displacement(self, {**(units or {}), **more})[None, :]
+        return 0.0 if self.costs_nothing(delta)[0] else float(self.squared_norm(delta)[0])
 
     def save(self, path: str | os.PathLike[str], *, feature_map: bool = True) -> None:
         """Write the metric to one safetensors file, whole or not at all.

@@ -14,6 +14,7 @@ from scipy.special import softmax
 from likewise.core.arrays import FloatArray, to_numpy
 from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, LikewiseError, ModelError, bad_parameter
+from likewise.core.frames import is_frame
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model_rows import table_or_matrix
 
@@ -276,9 +277,10 @@ class Model(ABC):
         except LikewiseError:
             raise
         except Exception as error:
+            wide = "" if is_frame(batch) or batch.ndim != 2 else f" of {batch.shape[1]} numbers"
             raise ModelError(
                 f"{type(self).__name__}: the model raised {type(error).__name__} on rows "
-                f"{start} to {start + len(batch) - 1}: {error}"
+                f"{start} to {start + len(batch) - 1}{wide}: {error}"
             ) from error
 
     def _canonical(self, answer: np.ndarray[Any, Any], *, n: int, start: int) -> FloatArray:
@@ -425,7 +427,8 @@ def _class_indices(
         row = int((index < 0).argmax())
         raise InputError(
             f"{owner}: 'y' has a label that the model does not know: {labels.tolist()[row]!r} "
-            f"(first at row {row}). Its classes: {_shown(classes)}."
+            f"(first at row {row}). Its classes: {_shown(classes)}. Map the labels to these, or say what the model's "
+            "outputs stand for: as_model(model, classes=[...])."
         )
     return np.asarray(index, dtype=np.int64)
 

@@ -308,7 +308,9 @@ def _skops(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
     if unknown:
         raise InputError(
             f"{path.name} contains types that skops does not know to be harmless: {', '.join(unknown)}. "
-            "Nothing was loaded. If you know them, name each: trusted=[...] (--trust-type TYPE)."
+            "Nothing was loaded. If you know them, name each: trusted=[...] ("
+            + " ".join(f"--trust-type {name}" for name in unknown)
+            + ")."
         )
     try:
         return io.loads(data, trusted=[name for name in found if name in trusted or name in _HARMLESS])

@@ -86,7 +86,7 @@ class Asked:
 
     def problem(self, X: Any, y: Any, domain: Any) -> AuditProblem:
         """Sort it out for some people."""
-        return AuditProblem.build(
+        made = AuditProblem.build(
             self.model,
             X,
             y,
@@ -97,6 +97,25 @@ class Asked:
             encoded=self.encoded,
             random_state=self.random_state,
         )
+        return _that_fits(made)
+
+
+def _that_fits(problem: AuditProblem) -> AuditProblem:
+    """Leave columns that are free, but that nobody named, to other searches where they have too many combinations."""
+    if not problem.unnamed:
+        return problem
+    try:
+        fixed = problem.coordinates.fixed_names()
+        plan_candidates(problem.editable(), problem.edits, proxies=None, fixed=fixed, owner="audit")
+    except InputError:
+        said = Said("assumption.free_too_many", columns=list(problem.unnamed))
+        return replace(
+            problem,
+            edits=problem.sensitive_edits,
+            unnamed=(),
+            assumptions=(*problem.assumptions, said),
+        )
+    return problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,8 +40,6 @@ class AuditProblem:
         Their labels.
     edits : tuple
         What twins exchange, as `read_edits` returns it.
-    unnamed : tuple of str
-        Columns among these that nobody called sensitive: the metric makes them free, beside others that were named.
     assumptions : tuple of str
         What was filled in for the user, for a page that people read.
     random_state : int, default=0
@@ -51,18 +49,20 @@ class AuditProblem:
         People whom everybody is compared with, where that is not everybody.
     total : int, optional
         People of the whole table, where these are a part of it.
+    unnamed : tuple of str
+        Edited columns that nobody called sensitive: the metric makes them free, beside others that were named.
     """
 
     coordinates: Coordinates
     rows: Any
     y: np.ndarray[Any, Any]
     edits: EditParts = ()
-    unnamed: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     random_state: int = 0
     first: int = 0
     pool: Any = None
     total: int | None = None
+    unnamed: tuple[str, ...] = ()
 
     @classmethod
     def build(
