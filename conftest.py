@@ -1,6 +1,7 @@
-"""What collecting costs, for tests and doctests alike."""
+"""What concerns tests and doctests alike: what collecting costs, and that Ctrl-C is heard."""
 
 import gc
+import signal
 import sys
 from pathlib import Path
 
@@ -28,3 +29,9 @@ def pytest_collect_file(file_path: Path):
     if not collectors or ">>> " in file_path.read_text(encoding="utf-8"):
         return collectors
     return [found for found in collectors if not isinstance(found, DoctestModule)]
+
+
+def pytest_configure():
+    """Hear Ctrl-C also where the tests run in the background of a shell, which switches it off for them."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

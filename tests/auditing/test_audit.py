@@ -208,7 +208,7 @@ def test_a_model_that_answers_in_the_wrong_shape(data, metric):
     [
         ({"eps": -1}, "'eps' must be a finite number >= 0"),
         ({"search": "magic"}, "one of auto, candidates, gradient, domain, exact"),
-        ({"metric": 3}, "FairMetric, or a learner"),
+        ({"metric": 3}, "FairMetric, a learner"),
         ({"delta": "big"}, "'delta'"),
         ({"edits": ["gender"]}, "gender"),
         ({"confidence": 1}, "'confidence'"),

@@ -99,7 +99,7 @@ def test_bad_metrics(data):
     X, y = data
     with pytest.raises(InputError, match="nothing says who is comparable"):
         SenSRClassifier(**FEW).fit(X, y)
-    with pytest.raises(InputError, match="'metric' must be a FairMetric, or a learner"):
+    with pytest.raises(InputError, match="'metric' must be a FairMetric, a learner"):
         SenSRClassifier("sex", **FEW).fit(X, y)
     with pytest.raises(InputError, match="nothing to project off"):
         ProjectClassifier(euclidean(4), **FEW).fit(X, y)

@@ -115,7 +115,7 @@ def test_set_output_is_honoured():
         (euclidean(3), "nothing to project off"),
         (ExpertSubspace([0, 1, 2]), "whole space"),
         (ExpertSubspace([0]).fit(np.ones((2, 5))).metric_, "of 5 columns, the encoded rows have 3"),
-        ("sex", "must be a FairMetric, or a learner"),
+        ("sex", "must be a FairMetric, a learner"),
         (ExpertSubspace, "got the class ExpertSubspace"),
         ([], "at least one metric"),
     ],

@@ -141,8 +141,6 @@ def test_the_command_serves_and_ctrl_c_ends_it(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Where the tests run in the background of a shell, Ctrl-C is switched off for them; not for the command.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         line = started.stdout.readline()
