@@ -19,9 +19,8 @@ __all__ = ["Boosting", "ClassModel", "NumberModel", "fit_classes", "fit_numbers"
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 _LEAST = 1e-9  # probability of a class
-_ENOUGH = (
-    20  # people of a group, for quantiles of their own; and for each number that a line of theirs follows
-)
+# People of a group, for quantiles of their own; and for each number that a line of theirs follows.
+_ENOUGH = 20
 
 
 @dataclass(frozen=True)
