@@ -195,6 +195,9 @@ def test_every_way_not_to_help_is_said():
     assert codes(balanced_accuracy=0.66) == ["less_accurate"]
     assert codes(lost_error=0.02) == ["cost_uncertain"]
     assert codes(lost_error=0.01) == []
+    # All 500 were held out in turn, so that 125 would be put aside; or a fifth of 2,500 was, beside 625.
+    assert codes(lost_error=0.013, n_people=500) == ["few_people"]
+    assert codes(lost_error=0.013, n_people=2500) == []
     assert codes(twin_flips=0.15) == ["flips_not_down"]
     assert codes(gap=0.3, baseline_gap=0.5) == ["gap_not_halved"]
     assert codes(gap=0.2, baseline_gap=0.5) == codes(gap=0.045, baseline_gap=0.05) == []

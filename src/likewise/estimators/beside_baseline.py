@@ -25,6 +25,8 @@ _FLIPS = 0.01
 _GAP, _SMALL_GAP = 0.5, 0.05
 # Standard errors: nine times out of ten the truth is not beyond.
 _DOUBT = 1.28
+# People put aside for a check, as a share of those trained on: a fifth of a table beside the other four.
+_PUT_ASIDE = 0.25
 # Combinations of sensitive values that people are given in turn, the commonest first.
 _MOST_TWINS = 16
 
@@ -48,6 +50,8 @@ class BesideBaseline:
         Standard error of the difference of the balanced accuracies.
     gap, baseline_gap : float or None
         At the budget that `likewise.audit` has by default, over those held out and their twins.
+    n_people : int, default=0
+        All who were passed to `fit`; 0 where that is not known.
     """
 
     n: int
@@ -61,11 +65,30 @@ class BesideBaseline:
     lost_error: float = 0.0
     gap: float | None = None
     baseline_gap: float | None = None
+    n_people: int = 0
 
     @property
     def lost(self) -> float:
         """What the method costs in balanced accuracy."""
         return self.baseline_balanced_accuracy - self.balanced_accuracy
+
+    @property
+    def n_put_aside(self) -> int:
+        """People of the usual check: a fifth of a table, where the others were trained on."""
+        return round(_PUT_ASIDE * self.n_people)
+
+    @property
+    def chance_error(self) -> float:
+        """Standard error of what a check on the usual number of people will show; 0 where that is not known.
+
+        Examples
+        --------
+        >>> figures = {"twin_flips": 0.0, "baseline_twin_flips": 0.2, "robust_loss": 0.5, "baseline_robust_loss": 0.7}
+        >>> seen = BesideBaseline(800, 0.70, 0.70, 0.5, lost_error=0.014, n_people=800, **figures)
+        >>> seen.n_put_aside, seen.chance_error
+        (200, 0.028)
+        """
+        return self.lost_error * float(np.sqrt(self.n / self.n_put_aside)) if self.n_put_aside else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +164,7 @@ def look_at(
     *,
     losses: tuple[float, float],
     gaps: tuple[float, float],
+    n_people: int,
 ) -> BesideBaseline:
     """Gather the figures of both networks.
 
@@ -156,6 +180,8 @@ def look_at(
         Coordinates of the sensitive columns.
     losses, gaps : (float, float)
         Robust losses and gaps of both.
+    n_people : int
+        All who were passed to `fit`.
     """
     x = np.asarray(to_numpy(people.x), dtype=float)
     y = decisions.y
@@ -172,6 +198,7 @@ def look_at(
         lost_error=balanced_loss(y, decisions.own, decisions.plain)[1],
         gap=gaps[0],
         baseline_gap=gaps[1],
+        n_people=n_people,
     )
 
 
@@ -242,6 +269,16 @@ def _about_accuracy(seen: BesideBaseline, owner: str) -> Finding | None:
             f"balanced accuracy here: {shown}, a difference of {-lost:+.3f} ± {_DOUBT * seen.lost_error:.3f}. Collect "
             "more people (of the rarer class above all), or compare over several seeds before you rely on it.",
             most,
+        )
+    by_chance = _DOUBT * seen.chance_error
+    if by_chance > _ACCURACY:
+        return Finding(
+            "few_people",
+            f"{owner}: {seen.n_people} people are too few to judge by one split: on {seen.n_put_aside} people put aside, the "
+            f"usual fifth, balanced accuracy differs from a plain network's by {-lost:+.3f} ± {by_chance:.3f} by chance "
+            f"alone, and fairness should cost no more than {_ACCURACY:.2f}. Compare over several splits (`likewise improve` "
+            "cross-validates), or collect more people (of the rarer class above all).",
+            by_chance,
         )
     return None
 

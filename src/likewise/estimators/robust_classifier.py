@@ -214,7 +214,9 @@ class RobustClassifier(NetworkClassifier):
         if self.validation == "auto" and self.checkpoint is None and few_people(len(batch)):
             decisions, plan = self._cross_fit(batch, held_out, decisions, plan)
             self._fit_by(plan, batch)
-        seen = look_at(nets, held_out.people, decisions, self._sensitive, losses=losses, gaps=gaps)
+        seen = look_at(
+            nets, held_out.people, decisions, self._sensitive, losses=losses, gaps=gaps, n_people=len(batch)
+        )
         self.beside_baseline_ = seen
         return found + sayings(seen, owner=owner, eps=float(self.eps_))
 
