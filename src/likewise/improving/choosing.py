@@ -20,6 +20,7 @@ from likewise.improving.cross_validation import CrossValidation
 from likewise.improving.families import trained_candidates
 from likewise.improving.families.given_model import given_candidates
 from likewise.improving.figures import ACCURACY, expected_figures, rule_figures, seen_figures
+from likewise.improving.flattery import flattery
 from likewise.improving.improvement import Alternative, Improvement, Unseen
 from likewise.improving.measuring import tally_model
 from likewise.improving.people import Ground, prepare_ground
@@ -87,7 +88,7 @@ def improve(
     test_share : float in (0, 1), default=0.2
         Of the people that nothing sees before the choice.
     folds : int, optional
-        By default 3 from 10,000 training people on, and 5 below.
+        By default 3 from 100,000 training people on, and 5 below.
     confidence : float, default=0.95
         Of the intervals.
     n_jobs : int, default=0
@@ -236,7 +237,7 @@ def _chosen(
     )
     chosen = next(candidate for candidate in candidates if candidate.name == name)
     reference = next(candidate for candidate in candidates if candidate.name in tallies)
-    model, unseen = _on_unseen(chosen, ground, folds[name], confidence, among=len(folds))
+    model, unseen = _on_unseen(chosen, ground, folds[name], confidence, flattered=flattery(folds, rule))
     before = (
         unseen if reference is chosen else _on_unseen(reference, ground, folds[reference.name], confidence)[1]
     )
@@ -283,13 +284,18 @@ def _price(rule: Rule, values: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def _on_unseen(
-    candidate: Candidate, ground: Ground, folds: Sequence[Tally], confidence: float, *, among: int = 1
+    candidate: Candidate,
+    ground: Ground,
+    folds: Sequence[Tally],
+    confidence: float,
+    *,
+    flattered: Mapping[str, float] | None = None,
 ) -> tuple[Any, Unseen]:
     announced = expected_figures(
         folds,
         n_people=len(ground.test),
         n_audited=ground.n_audited,
-        among=among,
+        flattery=flattered,
         confidence=confidence,
         seed=ground.seed,
     )

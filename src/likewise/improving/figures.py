@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from scipy import stats
@@ -12,6 +12,7 @@ from likewise.core.arrays import FloatArray
 from likewise.evaluation.bootstrap import bootstrap_counts
 from likewise.evaluation.measures import Interval, Measure
 from likewise.evaluation.proportions import proportion_interval
+from likewise.improving.between_trainings import between_variance
 from likewise.improving.tally import Spread, Tally, pooled
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "GROUP_GAP",
     "PURE_GAP",
     "expected_figures",
+    "figure_values",
     "group_gap",
     "rule_figures",
     "seen_figures",
@@ -30,6 +32,11 @@ ACCURACY, CHANGED = "balanced accuracy", "changed decisions"
 PURE_GAP, GAP, GROUP_GAP = "pure gap", "gap at ε", "group gap"
 
 N_DRAWS = 2000
+# The further out a quantile, the more draws it takes to know it.
+_N_PREDICTED = 20_000
+# A gap below it is none.
+_ROUNDING = 1e-9
+_MOST_LOG = 50.0
 # Jeffreys' prior of a share: nothing is taken for impossible because it was not seen.
 _PRIOR = 0.5
 
@@ -72,8 +79,22 @@ def seen_figures(tally: Tally, *, confidence: float = 0.95, seed: int = 0) -> tu
     return tuple(found)
 
 
+def figure_values(tally: Tally) -> dict[str, float]:
+    """Return the figures by their names, without intervals.
+
+    Examples
+    --------
+    >>> tally = Tally(np.array([[10, 30], [20, 60]]), {}, np.array([90, 30]), Spread(120, 0, 0), Spread(120, 12, 3))
+    >>> figure_values(tally)
+    {'balanced accuracy': 0.75, 'changed decisions': 0.25, 'pure gap': 0.0, 'gap at ε': 0.1}
+    """
+    counted = {name: _value(cells, statistic) for name, cells, statistic in _counted(tally)}
+    first = {name: counted.pop(name) for name in (ACCURACY, CHANGED)}
+    return {**first, PURE_GAP: tally.pure_gap.mean, GAP: tally.gap.mean, **counted}
+
+
 def rule_figures(tally: Tally) -> dict[str, float]:
-    """Return what a rule looks at, without intervals: name to value.
+    """Return what a rule looks at: the figures, of the groups' gaps the largest.
 
     Examples
     --------
@@ -81,14 +102,9 @@ def rule_figures(tally: Tally) -> dict[str, float]:
     >>> rule_figures(tally)
     {'balanced accuracy': 0.75, 'changed decisions': 0.25, 'pure gap': 0.0, 'gap at ε': 0.1, 'group gap': 0}
     """
-    values = {name: _value(cells, f) for name, cells, f in _counted(tally)}
-    return {
-        ACCURACY: values.pop(ACCURACY),
-        CHANGED: values.pop(CHANGED),
-        PURE_GAP: tally.pure_gap.mean,
-        GAP: tally.gap.mean,
-        GROUP_GAP: max(values.values(), default=0),
-    }
+    values = figure_values(tally)
+    found = {name: values.pop(name) for name in (ACCURACY, CHANGED, PURE_GAP, GAP)}
+    return {**found, GROUP_GAP: max(values.values(), default=0)}
 
 
 def expected_figures(
@@ -96,7 +112,7 @@ def expected_figures(
     *,
     n_people: int,
     n_audited: int,
-    among: int = 1,
+    flattery: Mapping[str, float] | None = None,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> tuple[Measure, ...]:
@@ -104,9 +120,9 @@ def expected_figures(
 
     A figure of people not seen yet varies by who was seen, by who will be, and by the training: no two trainings give
     the same model. The first two come from the counts (Dirichlet-multinomial with Jeffreys' prior) and, for gaps, from
-    the variance s²(1/n + 1/m); the third is by how much the k folds differ beyond that, τ²(1 + 1/k). With q figures of a
-    models each interval has the level 1 − (1 − confidence)/(q·a), so that all of them hold with `confidence`, whichever of
-    the models is chosen by these very figures (Bonferroni).
+    the variance s²(1/n + 1/m); the third, τ²(1 + 1/k), from how the k folds differ beyond that (`between_variance`), for
+    gaps in their logarithms: a training that goes on for longer has a gap larger by some factor. With q figures each
+    interval has the level 1 − (1 − confidence)/q, so that all hold together (Bonferroni).
 
     Parameters
     ----------
@@ -116,8 +132,9 @@ def expected_figures(
         People not seen yet.
     n_audited : int
         How many of them the gaps and changed decisions will be of.
-    among : int, default=1
-        Models that the choice was among: the best of many was lucky in part.
+    flattery : mapping of str to float, optional
+        By how much a figure is expected to be another than the folds say because the model was chosen by them
+        (`likewise.improving.flattery`); an interval reaches as far with it as without.
     confidence : float, default=0.95
     seed : int, default=0
 
@@ -128,54 +145,63 @@ def expected_figures(
     Examples
     --------
     >>> tally = Tally(np.array([[10, 30], [20, 60]]), {}, np.array([120, 0]), Spread(120, 0, 0), Spread(120, 12, 3))
-    >>> wide = expected_figures([tally, tally], n_people=30, n_audited=30)
+    >>> wide = expected_figures([tally] * 5, n_people=30, n_audited=30)
     >>> [m.name for m in wide if m.high > 0.13]
     ['balanced accuracy', 'gap at ε']
     """
     whole = pooled(folds)
-    level = 1 - (1 - confidence) / ((4 + _n_groups(whole)) * among)
-    # The further out a quantile, the more draws it takes to know it.
-    count = N_DRAWS * among
-    random = np.random.default_rng(seed)
+    level = 1 - (1 - confidence) / (4 + _n_groups(whole))
+    random, shifts = np.random.default_rng(seed), flattery or {}
     found = []
     parts = [list(_counted(tally)) for tally in folds]
     for number, (name, cells, statistic) in enumerate(_counted(whole)):
         size = n_audited if name == CHANGED else n_people
-        draws = _predicted(cells, statistic, size, random, count)
+        draws = _predicted(cells, statistic, size, random, _N_PREDICTED)
         values = [_value(part[number][1], statistic) for part in parts]
         within = [
             _predicted(part[number][1], statistic, int(part[number][1].sum()), random) for part in parts
         ]
-        # Predictions of as many people as were seen vary twice as much as what was seen.
-        noise = float(np.mean([np.nanvar(draw) for draw in within])) / 2
-        found.append(_between(name, _value(cells, statistic), draws, values, noise, level, random))
+        # Predictions of as many people as were seen vary twice as much as what was seen; a fold may lack a group.
+        noise = float(np.mean([np.nanvar(draw) for draw in within if np.isfinite(draw).any()])) / 2
+        drawn = _other_training(draws, values, noise, random)
+        found.append(_announced(name, _value(cells, statistic), drawn, level, shifts.get(name, 0.0)))
     for name, spread, own in (
         (PURE_GAP, whole.pure_gap, [tally.pure_gap for tally in folds]),
         (GAP, whole.gap, [tally.gap for tally in folds]),
     ):
         half = math.sqrt(spread.variance * (1 / spread.n + 1 / n_audited)) if spread.n > 1 else 0.0
-        draws = spread.mean + half * random.standard_t(max(spread.n - 1, 1), size=count)
+        draws = spread.mean + half * random.standard_t(max(spread.n - 1, 1), size=_N_PREDICTED)
         noise = float(np.mean([s.variance / s.n if s.n > 1 else 0.0 for s in own]))
-        measure = _between(name, spread.mean, draws, [s.mean for s in own], noise, level, random)
+        drawn = _other_training(draws, [s.mean for s in own], noise, random, factor=True)
+        measure = _announced(name, spread.mean, drawn, level, shifts.get(name, 0.0))
         found.insert(-_n_groups(whole) or len(found), measure)
     return tuple(found)
 
 
-def _between(
-    name: str,
-    value: float,
+def _other_training(
     draws: FloatArray,
     folds: Sequence[float],
     noise: float,
-    level: float,
     random: np.random.Generator,
-) -> Measure:
-    """Add to draws how trainings differ: the variance of the folds' values beyond that of their people."""
-    k = len(folds)
-    if k > 1:
-        between = max(float(np.var(folds, ddof=1)) - noise, 0.0)
-        draws = draws + math.sqrt(between * (1 + 1 / k)) * random.normal(size=len(draws))
+    *,
+    factor: bool = False,
+) -> FloatArray:
+    """Add to draws how trainings differ; with `factor`, where every fold has a gap, multiply them with it."""
+    known = np.asarray([value for value in folds if math.isfinite(value)])
+    if not len(known):
+        return draws
+    times = factor and known.min() > _ROUNDING
+    if times:
+        known, noise = np.log(known), noise / float(known.mean()) ** 2
+    moved = np.sqrt(between_variance(known, noise, len(draws), random) * (1 + 1 / len(known)))
+    moved *= random.normal(size=len(draws))
+    # Beyond such a factor it is all the same, and no number.
+    return np.asarray(draws * np.exp(np.minimum(moved, _MOST_LOG)) if times else draws + moved)
+
+
+def _announced(name: str, value: float, draws: FloatArray, level: float, shift: float) -> Measure:
     low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    low, high = min(low, low + shift), max(high, high + shift)
     top = math.inf if name in (PURE_GAP, GAP) else 1.0  # all others are shares, or differences of shares
     return Measure(name, value, max(float(low), 0.0), min(float(high), top), "predictive")
 

@@ -30,7 +30,7 @@ MIN_OF_CLASS = 30
 # People of a fold, and of those never seen, whose twins and worst cases are looked for.
 MAX_AUDITED = 2000
 # From so many training people on three folds say enough.
-MANY = 10_000
+MANY = 100_000
 
 
 @dataclass(frozen=True, eq=False)

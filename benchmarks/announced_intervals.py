@@ -1,0 +1,127 @@
+"""What `improve` announces: does it hold on people never seen, for the model that was chosen and for each of the others?
+
+OMP_NUM_THREADS=1 python benchmarks/announced_intervals.py --tables FOLDER --only german compas --seeds 0 1 2 --out runs.jsonl
+
+Every line of the results file is one search: the counts of each candidate in each fold, and of each candidate, trained on all
+folds, on the people put aside. The table is computed from these counts alone, so a change of the intervals costs no
+training. FOLDER is that of benchmarks/defaults.py. A run that was stopped goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+
+import pandas as pd
+from defaults import FILES, TABLES, there
+
+from likewise.improving.families import trained_candidates
+from likewise.improving.figures import expected_figures, rule_figures, seen_figures
+from likewise.improving.flattery import flattery
+from likewise.improving.measuring import tally_model
+from likewise.improving.people import prepare_ground
+from likewise.improving.rule import Rule
+from likewise.improving.tally import Tally, pooled
+
+
+def search(name, seed, folder):
+    """One search with the defaults, and how each candidate would have done on the people put aside."""
+    X, y, sensitive = TABLES[name](folder)
+    ground = prepare_ground(X, y, sensitive=sensitive, seed=seed)
+    found = {}
+    for candidate in trained_candidates(ground):
+        folds = [
+            tally_model(candidate.fit(ground, ground.kept(fold), seed=seed), ground, own, seed=seed).plain()
+            for fold, own in enumerate(ground.folds)
+        ]
+        model = candidate.fit(ground, ground.train, seed=seed)
+        found[candidate.name] = {
+            "folds": folds,
+            "unseen": tally_model(model, ground, ground.test, seed=seed).plain(),
+        }
+    return {"table": name, "seed": seed, "audited": ground.n_audited, "candidates": found}
+
+
+def judged(run):
+    """One line for each candidate of a search: which figures came out outside, and how wide what was announced is."""
+    folds = {
+        name: [Tally.from_plain(part) for part in own["folds"]] for name, own in run["candidates"].items()
+    }
+    chosen = Rule().choose({name: rule_figures(pooled(parts)) for name, parts in folds.items()})
+    shift = flattery(folds, Rule())
+    for name, parts in folds.items():
+        unseen = Tally.from_plain(run["candidates"][name]["unseen"])
+        announced = expected_figures(
+            parts,
+            n_people=unseen.n_people,
+            n_audited=run["audited"],
+            flattery=shift if name == chosen else None,
+            seed=run["seed"],
+        )
+        seen = seen_figures(unseen, seed=run["seed"])
+        for said, came in zip(announced, seen, strict=True):
+            yield {
+                "table": run["table"],
+                "seed": run["seed"],
+                "candidate": name,
+                "chosen": name == chosen,
+                "figure": said.name,
+                "low": said.low,
+                "high": said.high,
+                "value": came.value,
+                "expected": said.value,
+                "outside": not said.low <= came.value <= said.high,
+            }
+
+
+def show(runs):
+    """By table: in how many searches everything announced held, and the widths."""
+    rows = pd.DataFrame([row for run in runs for row in judged(run)])
+    rows["width"] = rows["high"] - rows["low"]
+    print(
+        "| table | searches | chosen: all inside | every candidate: all inside | figures outside | widths |"
+    )
+    print("|---|---|---|---|---|---|")
+    for name, own in rows.groupby("table", sort=False):
+        models = own.groupby(["seed", "candidate"])[["outside", "chosen"]].max()
+        chosen = ~models.loc[models["chosen"], "outside"]
+        widths = own[own["chosen"]].groupby("figure", sort=False)["width"].mean()
+        print(
+            f"| {name} | {own['seed'].nunique()} | {chosen.sum()} of {len(chosen)} | {(~models['outside']).sum()} of "
+            f"{len(models)} | {own['outside'].mean():.1%} | "
+            + ", ".join(f"{figure} {width:.3f}" for figure, width in widths.items())
+            + " |"
+        )
+    missed = rows[rows["outside"] & rows["chosen"]]
+    for row in missed.itertuples():
+        print(
+            f"{row.table} {row.seed}, {row.candidate}: {row.figure} {row.value:.3f}, announced [{row.low:.3f}, {row.high:.3f}]"
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=Path, help="folder with the tables that are not bundled")
+    parser.add_argument("--only", nargs="+", choices=list(TABLES), default=["german", "compas", "adult"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--out", type=Path, required=True, help="results, one JSON line per search")
+    options = parser.parse_args()
+    chosen = [name for name in options.only if name not in FILES or there(options.tables, FILES[name])]
+    runs = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    done = {(run["table"], run["seed"]) for run in runs}
+    for name in chosen:
+        for seed in options.seeds:
+            if (name, seed) in done:
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                runs.append(search(name, seed, options.tables))
+            with options.out.open("a") as stream:
+                stream.write(json.dumps(runs[-1]) + "\n")
+    show([run for run in runs if run["table"] in chosen and run["seed"] in options.seeds])
+
+
+if __name__ == "__main__":
+    main()
