@@ -14,11 +14,12 @@ sys.modules.setdefault("rfc3987_syntax", None)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Collect no garbage meanwhile: everything that is imported stays."""
+    """Collect no garbage meanwhile, and look for none among it later: everything that is imported stays."""
     gc.disable()
     try:
         return (yield)
     finally:
+        gc.freeze()
         gc.enable()
 
 
