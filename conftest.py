@@ -1,5 +1,6 @@
 """What concerns tests and doctests alike: what collecting costs, and that Ctrl-C is heard."""
 
+import contextlib
 import gc
 import signal
 import sys
@@ -19,6 +20,9 @@ def pytest_collection():
     try:
         return (yield)
     finally:
+        # It asks, once, who refers to an object; what is frozen does not answer.
+        with contextlib.suppress(ImportError):
+            import hypothesis  # noqa: F401
         gc.freeze()
         gc.enable()
 
