@@ -1,5 +1,6 @@
 """What concerns tests and doctests alike: what collecting costs, and that Ctrl-C is heard."""
 
+import contextlib
 import gc
 import signal
 import sys
@@ -14,11 +15,15 @@ sys.modules.setdefault("rfc3987_syntax", None)
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Collect no garbage meanwhile: everything that is imported stays."""
+    """Collect no garbage meanwhile, and look for none among it later: everything that is imported stays."""
     gc.disable()
     try:
         return (yield)
     finally:
+        # It asks, once, who refers to an object; what is frozen does not answer.
+        with contextlib.suppress(ImportError):
+            import hypothesis  # noqa: F401
+        gc.freeze()
         gc.enable()
 
 

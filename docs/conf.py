@@ -25,6 +25,7 @@ extensions = [
     "api_pages",
     "files_outside",
     "mathml",
+    "one_template",
 ]
 root_doc = "index"
 exclude_patterns = [

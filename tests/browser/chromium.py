@@ -49,14 +49,18 @@ class Browser:
         command = self.driver.execute_cdp_cmd
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         command("Emulation.setDeviceMetricsOverride", size)
+        self.paint(dark=dark, media=media)
+        self.driver.get(path.as_uri())
+        self.wait(lambda: self.js("return !document.documentElement.classList.contains('no-js')"))
+        self.wait(lambda: self.all(".chart svg"))
+
+    def paint(self, *, dark=False, media=""):
+        """The page that is open, or the next one, light or dark, on a screen or on paper."""
         features = [
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
             {"name": "prefers-reduced-motion", "value": "reduce"},
         ]
-        command("Emulation.setEmulatedMedia", {"media": media, "features": features})
-        self.driver.get(path.as_uri())
-        self.wait(lambda: self.js("return !document.documentElement.classList.contains('no-js')"))
-        self.wait(lambda: self.all(".chart svg"))
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
 
     def js(self, code, *args):
         return self.driver.execute_script(code, *args)

@@ -39,6 +39,19 @@ def test_import_uses_under_half_a_second_of_cpu_and_nothing_heavy():
     assert not set(HEAVY) & set(result["modules"])
 
 
+def test_an_audit_of_a_model_without_gradients_does_not_load_torch():
+    code = (
+        "import json, sys\n"
+        "import pandas as pd\n"
+        "import likewise as lw\n"
+        "people = pd.DataFrame({'skill': [0.0, 0.5, 2.0, 1.0], 'sex': ['F', 'M', 'M', 'F']})\n"
+        "metric = lw.ExpertSubspace(['sex']).fit(people).metric_\n"
+        "found = lw.audit(lambda frame: frame['skill'] / 4, people, [0, 1, 1, 1], metric=metric, eps=0.0)\n"
+        "print(json.dumps({'gap': float(found.gap), 'modules': sorted(sys.modules)}))"
+    )
+    assert "torch" not in run(code)["modules"]
+
+
 def test_every_public_name_resolves_and_is_documented():
     import likewise
 

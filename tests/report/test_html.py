@@ -14,6 +14,7 @@ import pytest
 import likewise as lw
 from likewise.report import audit_document, comparison_document, render_html, write_html
 from likewise.report import html as page_module
+from likewise.report.compiled_templates import compiled_templates
 
 
 class Tags(HTMLParser):
@@ -199,3 +200,25 @@ def test_without_jinja_the_error_names_the_extra(samples, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(lw.MissingExtraError, match=r"likewise\[report\]"):
         render_html(audit_document(samples.nasty_result()))
+
+
+def test_templates_are_compiled_once_for_each_language(samples, monkeypatch):
+    import jinja2
+
+    documents = [
+        audit_document(samples.adult_result()[1], max_people=5),
+        audit_document(samples.still_result()),
+    ]
+    english, german = ([render_html(one, language=two) for one in documents] for two in ("en", "de"))
+
+    def again(self, source, name, *args, **choices):
+        raise AssertionError(f"{name} is compiled again")
+
+    monkeypatch.setattr(jinja2.Environment, "compile", again)
+    assert [render_html(one) for one in documents] == english
+    assert [render_html(one, language="de") for one in documents] == german
+    monkeypatch.undo()
+    compiled_templates.cache_clear()
+    assert render_html(documents[1]) == english[1]  # compiled for this page, not for the one before
+    compiled_templates.cache_clear()
+    assert render_html(documents[1], language="de") == german[1]

@@ -158,15 +158,18 @@ def render_html(
     True
     """
     jinja2 = require("jinja2", extra="report", why="Writing a page")
+    from likewise.report.compiled_templates import compiled_templates
+
     markup = jinja2.utils.markupsafe.Markup
+    texts = Texts(check_language(language, owner="render_html"))
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset),
+        bytecode_cache=compiled_templates(language),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    texts = Texts(check_language(language, owner="render_html"))
     environment.filters |= filters(texts, _known(document))
     environment.globals |= {"t": texts, "rich": lambda key, **values: markup(texts.rich(key, **values))}
     scripts = _SCRIPTS if explore is None else (*_SCRIPTS, *_EXPLORE_SCRIPTS)
