@@ -10,6 +10,10 @@ import pytest
 
 FUZZ = Path(__file__).parents[1] / "benchmarks" / "fuzz"
 
+# LightGBM takes a thread for each core, whatever OMP_NUM_THREADS says, and its threads wait for each other by spinning:
+# seconds of CPU for a fit of milliseconds where another test process has the core. Read when a library is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def loops_are_compiled_once():

@@ -17,7 +17,7 @@ SEX = ("--target", "paid", "--sensitive", "sex", "--search", "candidates")
 # ------------------------------------------------------------------------- exit codes, as a person sees them
 
 
-def test_fair_and_unfair_through_the_real_command(run, command, table, model, tmp_path):
+def test_fair_and_unfair(run, table, model, tmp_path):
     fair = run("audit", model, table, *SEX, "--delta", "5", "--html", "page.html", "--json", "result.json")
     assert fair.code == 0, fair.err
     assert fair.err == ""
@@ -27,7 +27,7 @@ def test_fair_and_unfair_through_the_real_command(run, command, table, model, tm
     assert len(page) < 2_000_000
     document = json.loads((tmp_path / "result.json").read_text())
     assert document["verdict"]["delta"] == 5
-    unfair = command("audit", model, table, *SEX, "--delta", "0.001", "--quiet")
+    unfair = run("audit", model, table, *SEX, "--delta", "0.001", "--quiet")
     assert (unfair.code, unfair.out) == (1, "")
     assert unfair.err.startswith("Unfair (shown): ")
     assert len(unfair.err.splitlines()) == 1
@@ -395,7 +395,9 @@ def test_nothing_is_unpickled_as_model_table_or_metric(run, table, model, tmp_pa
     assert not Path("m.safetensors").exists()
 
 
-def test_a_pickle_needs_a_word_and_brings_a_warning(command, table, people, tmp_path):
+def test_a_pickle_needs_a_word_and_brings_a_warning_and_a_verdict_through_the_real_command(
+    command, table, people, tmp_path
+):
     import joblib
     from sklearn.compose import make_column_transformer
     from sklearn.linear_model import LogisticRegression
@@ -407,11 +409,14 @@ def test_a_pickle_needs_a_word_and_brings_a_warning(command, table, people, tmp_
         LogisticRegression(max_iter=2000),
     ).fit(people.drop(columns="paid"), people["paid"])
     joblib.dump(pipeline, tmp_path / "model.joblib")
-    done = command("audit", "model.joblib", table, *SEX, "--allow-pickle", "--quiet")
-    assert done.code == 0, done.err
+    done = command("audit", "model.joblib", table, *SEX, "--allow-pickle", "--delta", "0.001", "--quiet")
+    assert (done.code, done.out) == (1, ""), done.err
     assert done.err.startswith(
         "Warning: model.joblib is a pickle (or joblib) file. Loading it can run any code"
     )
+    verdict = done.err.splitlines()[-1]
+    assert verdict.startswith("Unfair (shown): ")
+    assert done.err.count("Unfair") == 1
 
 
 def test_existing_files_stay_without_force(run, table, model, tmp_path):

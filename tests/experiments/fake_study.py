@@ -10,6 +10,9 @@ from pathlib import Path
 
 from likewise.experiments.study import CellResult, Published, Study, StudyMeasure
 
+# Whatever a study loads reads one of these, torch the first.
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
 
 @dataclass(frozen=True)
 class FakeStudy(Study):
@@ -39,21 +42,39 @@ class FakeStudy(Study):
         if method == "Unkeepable":
             return CellResult({"good": 1.0, "gap": 1.0}, {"what": object()})
         time.sleep(0.05 * (2 - seed % 3))  # later seeds may finish first
-        return CellResult({"good": seed / 10, "gap": -seed / 3}, {"seed": seed})
+        threads = {name: os.environ.get(name) for name in THREADS}
+        return CellResult({"good": seed / 10, "gap": -seed / 3}, {"threads": threads})
 
 
-def main(folder):
+@dataclass(frozen=True)
+class PatientStudy(FakeStudy):
+    """Two seeds are computed at once, the others wait for a file."""
+
+    gate: str = ""
+
+    methods = ("Fine",)
+
+    def run(self, method, seed):
+        until = time.monotonic() + 300
+        while seed >= 2 and not Path(self.gate).exists():
+            if time.monotonic() > until:
+                raise TimeoutError
+            time.sleep(0.01)
+        return super().run(method, seed)
+
+
+def main(folder, gate=None):
     from likewise.experiments.runner import plan_run, run_plan
     from likewise.experiments.store import Store
 
-    study = FakeStudy()
+    study = FakeStudy() if gate is None else PatientStudy(gate=gate)
     told = []
-    plan = plan_run([(study, Store(Path(folder), study))], seeds=2)
+    plan = plan_run([(study, Store(Path(folder), study))], seeds=2 if gate is None else 5)
     failures = run_plan(plan, jobs=2, report=lambda progress, task, outcome: told.append(progress.done))
-    threads = {name: value for name, value in os.environ.items() if name == "OMP_NUM_THREADS"}
+    threads = {name: value for name, value in os.environ.items() if name in THREADS}
     failed = sorted([f.task.method, f.task.seed, f.reason] for f in failures)
     print(json.dumps({"failed": failed, "told": told, "threads": threads}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

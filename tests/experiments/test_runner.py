@@ -1,23 +1,31 @@
 """Cells in worker processes: what fails is told with its reason, and everything else is computed."""
 
+import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from likewise.core.errors import InputError
+from likewise.experiments.output import write_results
 from likewise.experiments.runner import Plan, StudyProgress, plan_run, run_plan
 from likewise.experiments.store import Store
 from likewise.experiments.workers import CellTask, Failure
 
 SCRIPT = Path(__file__).with_name("fake_study.py")
+_spec = importlib.util.spec_from_file_location("fake_study", SCRIPT)
+fake = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(fake)
 
 
 def test_failing_cells_and_killed_workers_leave_the_others_alone(tmp_path):
-    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     done = subprocess.run(
         [sys.executable, SCRIPT, tmp_path], capture_output=True, text=True, env=environment, check=False
     )
@@ -32,9 +40,43 @@ def test_failing_cells_and_killed_workers_leave_the_others_alone(tmp_path):
     assert "JSON" in reasons["Unkeepable"]
     assert result["told"] == list(range(1, 9))
     assert result["threads"] == {}  # only the workers have one thread
-    assert sorted(path.name for path in (tmp_path / "cells").iterdir()) == [
-        f"fine-0{seed}.json" for seed in range(2)
-    ]
+    kept = sorted((tmp_path / "cells").iterdir())
+    assert [path.name for path in kept] == [f"fine-0{seed}.json" for seed in range(2)]
+    for path in kept:
+        assert set(json.loads(path.read_text())["extras"]["threads"].values()) == {"1"}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill a process outright")
+def test_a_killed_run_takes_its_workers_along_and_goes_on_to_the_same_csv(tmp_path):
+    broken, whole, gate = tmp_path / "broken", tmp_path / "whole", tmp_path / "gate"
+    with subprocess.Popen(
+        [sys.executable, SCRIPT, broken, gate], stderr=subprocess.PIPE, text=True
+    ) as killed:
+        until = time.monotonic() + 240
+        while len(list(broken.glob("cells/fine-*.json"))) < 2:
+            assert killed.poll() is None, killed.communicate()[1]
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        workers = psutil.Process(killed.pid).children(recursive=True)
+        assert len(workers) >= 2
+        killed.kill()
+    _, alive = psutil.wait_procs(workers, timeout=60)
+    assert not alive  # a worker whose starter was killed does not compute on
+    assert not list(broken.glob("*.csv"))
+    kept = {path: path.read_bytes() for path in broken.glob("cells/fine-*.json")}
+    assert len(kept) == 2
+
+    gate.touch()
+    study = fake.PatientStudy(gate=str(gate))
+    for folder, left in ((broken, 3), (whole, 5)):
+        store = Store(folder, study)
+        plan = plan_run([(study, store)], seeds=5)
+        assert (plan.finished, len(plan.tasks)) == (5 - left, left)
+        assert run_plan(plan, jobs=0) == ()
+        write_results(store, 5)
+    assert all(path.read_bytes() == content for path, content in kept.items())
+    for name in ("table.csv", "cells.csv"):
+        assert (broken / name).read_bytes() == (whole / name).read_bytes()
 
 
 class _Costly:

@@ -167,7 +167,7 @@ def _without_gaps(
     """Deal with missing cells as the user chose."""
     from likewise.tables.missing_cells import drop_missing, find_missing, own_category
 
-    gaps = [str(name) for name in frame.columns if frame[name].isna().any()]
+    gaps = [str(name) for name, some in frame.isna().any().items() if some]
     if not gaps:
         return frame, None
     named = folded([repr(name) for name in gaps], most=5)

@@ -136,7 +136,7 @@ def _how_it_ended(code: int | None) -> str:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Let processes that start in this block have one thread: libraries read it when they are loaded."""
+    """Let processes that start in this block have one thread: libraries, torch too, read it when they are loaded."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
@@ -154,9 +154,6 @@ def _serve(connection: Connection) -> None:
     # Ctrl-C reaches the whole group of processes; the one that started us decides what is kept.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    import torch
-
-    torch.set_num_threads(1)
     while True:
         try:
             task: CellTask = connection.recv()

@@ -148,10 +148,10 @@ def _numbers(frame: pd.DataFrame, decimal: str | None, separator: str, notes: li
     commas: dict[int, pd.Series[Any]] = {}
     marked: dict[int, pd.Series[Any]] = {}
     units: dict[int, pd.Series[Any]] = {}
-    for at in range(frame.shape[1]):
-        column = frame.iloc[:, at]
-        if column.dtype.kind in "biuf":
+    for at, dtype in enumerate(frame.dtypes):
+        if dtype.kind in "biuf":
             continue
+        column = frame.iloc[:, at]
         numbers = numbers_but_for_marks(column)
         if numbers is not None:
             marked[at] = numbers
