@@ -15,6 +15,7 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.models.guard import evaluating, module_dtype
 from likewise.training.batch import Batch
 from likewise.training.objective import Objective, network_scores
+from likewise.training.plain_optimizers import SGD, Adam, AdamW
 from likewise.training.sampling import ArrayBatches, BatchSource, LoaderBatches, Sampling
 
 __all__ = ["Data", "OptimizerLike", "check_batch", "fingerprint", "make_optimizer", "make_source"]
@@ -156,9 +157,9 @@ def make_optimizer(net: nn.Module, optimizer: OptimizerLike, lr: float) -> torch
     if callable(optimizer):
         return optimizer(parameters, lr=rate)
     named: dict[str, Callable[..., torch.optim.Optimizer]] = {
-        "adam": torch.optim.Adam,
-        "adamw": torch.optim.AdamW,
-        "sgd": torch.optim.SGD,
+        "adam": Adam,
+        "adamw": AdamW,
+        "sgd": SGD,
     }
     if optimizer not in named:
         raise bad_parameter(
