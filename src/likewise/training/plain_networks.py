@@ -42,7 +42,7 @@ def undrawn_linear(n_in: int, n_out: int, *, dtype: torch.dtype, bias: bool = Tr
     >>> type(undrawn_linear(3, 2, dtype=torch.float64)), undrawn_linear(3, 2, dtype=torch.float64).weight.dtype
     (<class 'torch.nn.modules.linear.Linear'>, torch.float64)
     """
-    layer = _Undrawn(n_in, n_out, bias=bias, dtype=dtype)
+    layer: nn.Linear = _Undrawn(n_in, n_out, bias=bias, dtype=dtype)
     layer.__class__ = nn.Linear
     return layer
 
