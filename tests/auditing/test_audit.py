@@ -287,7 +287,8 @@ def test_foreign_damaged_and_newer_files_are_refused(result, tmp_path):
 
 def test_a_linear_model_gets_bounds_from_above(data, metric):
     model = LogisticRegression(max_iter=3000).fit(data.X_train.to_numpy(), data.y_train)
-    rows, labels = data.frame_test.iloc[:12], data.y_test[:12]
+    # Four of the people whose bounds close soonest.
+    rows, labels = data.frame_test.iloc[4:8], data.y_test[4:8]
     found = audit(model, rows, labels, metric=metric, domain=data.domain, eps=0.05, search="exact")
     bound, population = found.certificate.bound, found.population_bound
     assert bound.value >= found.value - 1e-9

@@ -148,7 +148,7 @@ def test_training_with_it_lowers_what_it_minimises(objective, dtype):
     net = mlp(3, (8,), 3, dtype=dtype)
     data = rows(200, classes=3, dtype=dtype)
     before = objective.robust_loss(net, data, objective.init(net))
-    result = train(net, data, objective, steps=60, batch_size=100, lr=0.02, warn=False)
+    result = train(net, data, objective, steps=25, batch_size=100, lr=0.05, warn=False)
     assert result.status == "finished"
     after = objective.robust_loss(net, data, objective.init(net))
     # The adversary learns meanwhile, so its part of the value is not the same function before and after.

@@ -25,6 +25,8 @@ from likewise.models import as_model
 from likewise.training import Batch, TrainingWarning, mlp
 
 QUICK = {"hidden_layer_sizes": (8,), "random_state": 0, "n_steps": 60, "lr": 0.02}
+# Where it does not matter how much was learned.
+FEW = {**QUICK, "n_steps": 10}
 both = pytest.mark.parametrize("kind", [SenSRClassifier, SenSeIClassifier])
 
 
@@ -54,7 +56,7 @@ def swapped(frame):
 @pytest.mark.parametrize("blind_to", ["auto", "columns"])
 def test_sensitive_columns_change_no_digit_of_an_answer_also_from_a_file(kind, blind_to, people, tmp_path):
     frame, y = people
-    model = kind(AttributeSubspace(["sex", "race"]), blind_to=blind_to, baseline=False, **QUICK).fit(frame, y)
+    model = kind(AttributeSubspace(["sex", "race"]), blind_to=blind_to, baseline=False, **FEW).fit(frame, y)
     model.save(tmp_path / "model.safetensors")
     for one in (model, estimators.load(tmp_path / "model.safetensors")):
         assert one.predict_proba(swapped(frame)).tobytes() == one.predict_proba(frame).tobytes()
@@ -72,7 +74,7 @@ def test_sensitive_columns_change_no_digit_of_an_answer_also_from_a_file(kind, b
 
 def test_asked_otherwise_the_network_sees_sensitive_columns(people):
     frame, y = people
-    model = SenSRClassifier(ExpertSubspace(["sex"]), blind_to=None, baseline=False, **QUICK).fit(frame, y)
+    model = SenSRClassifier(ExpertSubspace(["sex"]), blind_to=None, baseline=False, **FEW).fit(frame, y)
     assert model.removed_ is None
     assert model.predict_proba(swapped(frame)).tobytes() != model.predict_proba(frame).tobytes()
 
@@ -84,14 +86,14 @@ def test_a_module_of_your_own_is_blind_too(kind, people):
     def module(n, k):
         return torch.nn.Sequential(torch.nn.LayerNorm(n), torch.nn.Linear(n, k))
 
-    model = kind(ExpertSubspace(["sex", "race"]), module=module, baseline=False, **QUICK).fit(frame, y)
+    model = kind(ExpertSubspace(["sex", "race"]), module=module, baseline=False, **FEW).fit(frame, y)
     assert model.predict_proba(swapped(frame)).tobytes() == model.predict_proba(frame).tobytes()
 
 
 def test_columns_of_plain_arrays_are_hidden_by_index():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
-    model = SenSRClassifier(ExpertSubspace([1]), validation=None, **QUICK).fit(X, X[:, 0] > 0)
+    model = SenSRClassifier(ExpertSubspace([1]), validation=None, **FEW).fit(X, X[:, 0] > 0)
     assert model.predict_proba(X * [[1.0, -7.0, 1.0]]).tobytes() == model.predict_proba(X).tobytes()
 
 
@@ -146,7 +148,7 @@ def test_auto_values_come_from_the_table_and_are_kept(people, monkeypatch):
 def test_a_budget_that_costs_too_much_is_lowered(people, monkeypatch):
     frame, y = people
     monkeypatch.setattr("likewise.estimators.table_settings._EPS_SHARE", 0.5)
-    model = SenSRClassifier(ExpertSubspace(["sex"]), **QUICK)
+    model = SenSRClassifier(ExpertSubspace(["sex"]), validation=0.3, **QUICK)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)  # chance, at half of all distances
         stubborn = clone(model).set_params(eps=2.0, **QUICK).fit(frame, y)
@@ -162,7 +164,9 @@ def test_the_first_step_is_in_units_of_the_data():
     y = X[:, 0] + X[:, 2] > 0
     metric = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0, 1.0]]))
     small, large = (
-        SenSRClassifier(metric, blind_to=None, **QUICK).fit(X * scale, y).search_.subspace_step_size
+        SenSRClassifier(metric, blind_to=None, baseline=False, **FEW)
+        .fit(X * scale, y)
+        .search_.subspace_step_size
         for scale in (1.0, 10.0)
     )
     assert large == pytest.approx(10.0 * small)
@@ -176,7 +180,7 @@ def test_it_is_said_when_everything_is_free(people):
         [frame["skill"], frame["score"], *(frame[f"test {i}"] for i in range(3)), frame["job"] == "x"]
     )
     with pytest.warns(TrainingWarning) as given:
-        model = SenSRClassifier(metric, **QUICK).fit(X, y)
+        model = SenSRClassifier(metric, validation=0.3, **QUICK).fit(X, y)
     assert {finding.code for finding in model.findings_} >= {"subspace_swallows", "near_chance"}
     assert model.blind_to_ == "columns"
     assert any("ExpertSubspace" in str(one.message) for one in given)

@@ -1,5 +1,6 @@
-"""A run that the checkpoint tests start in a process of their own and kill."""
+"""Runs in processes of their own, which the checkpoint tests kill."""
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -59,5 +60,17 @@ def run(kind, path=None, pause=0.0):
     )  # fmt: skip
 
 
+def answer():
+    """For every line "kind path" make a run in a process, say which it is, and then how it ended."""
+    for line in sys.stdin:
+        kind, path = line.rstrip("\n").split(" ", 1)
+        process = os.fork()
+        if process == 0:
+            run(kind, path, pause=0.05)
+            os._exit(0)
+        print(process, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+
+
 if __name__ == "__main__":
-    run(sys.argv[1], sys.argv[2], pause=0.05)
+    answer()

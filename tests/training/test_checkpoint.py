@@ -3,6 +3,7 @@
 import os
 import random
 import runpy
+import select
 import signal
 import subprocess
 import sys
@@ -20,30 +21,39 @@ from likewise.training import ERM, mlp, read_checkpoint, train
 SCRIPT = Path(__file__).with_name("killable_run.py")
 
 
-def killed_at(kind, path, step):
+@pytest.fixture(scope="module")
+def runs():
+    """A process that makes runs in processes of their own, so that the libraries are loaded once for all of them."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-W", "error", str(SCRIPT)]
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as maker:
+        yield maker
+        maker.stdin.close()
+
+
+def killed_at(runs, kind, path, step):
     """Start a run in a process of its own and kill it, with no chance to clean up, once it has made so many steps."""
     marker = Path(f"{path}.step")
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([sys.executable, "-W", "error", str(SCRIPT), kind, str(path)], env=environment)
-    try:
-        deadline = time.monotonic() + 300
-        while time.monotonic() < deadline and process.poll() is None:
-            if marker.exists() and (text := marker.read_text()) and int(text) >= step:
-                break
-            time.sleep(0.005)
-        assert process.poll() is None, "the run ended before it could be killed"
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    print(kind, path, file=runs.stdin, flush=True)
+    process = int(runs.stdout.readline())
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline and not select.select([runs.stdout], [], [], 0.005)[0]:
+        if marker.exists() and (text := marker.read_text()) and int(text) >= step:
+            break
+    os.kill(process, signal.SIGKILL)
+    # The one that made it tells how it ended.
+    assert runs.stdout.readline() == f"{-signal.SIGKILL}\n", "the run ended before it could be killed"
     return int(marker.read_text() or step)
 
 
 @pytest.mark.parametrize("kind", ["sensr", "adversarial", "loader"])
-def test_a_killed_run_goes_on_bit_for_bit(kind, tmp_path):
+def test_a_killed_run_goes_on_bit_for_bit(kind, runs, tmp_path):
     script = runpy.run_path(str(SCRIPT))
     whole = script["run"](kind)
     path = tmp_path / "run.safetensors"
-    reached = killed_at(kind, path, random.SystemRandom().randrange(8, 40))
+    reached = killed_at(runs, kind, path, random.SystemRandom().randrange(8, 40))
     kept = read_checkpoint(path).step
     assert 7 <= kept <= reached + 1 < script["STEPS"]
     resumed = script["run"](kind, path)

@@ -45,7 +45,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
     # A function typed at a prompt has no file beside which code could be kept.
     on_disk = not function.__code__.co_filename.startswith("<")
-    made: Callable[..., Any] = numba.njit(cache=on_disk, error_model="numpy")(function)
+    made: Callable[..., Any] = numba.njit(cache=on_disk, error_model="numpy", no_cfunc_wrapper=True)(function)
     return made
 
 

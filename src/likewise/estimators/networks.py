@@ -19,7 +19,7 @@ from likewise.models.guard import evaluating, module_device, module_dtype
 from likewise.models.losses import as_loss
 from likewise.models.network import network_of
 from likewise.training.objective import network_scores
-from likewise.training.plain_networks import mlp
+from likewise.training.plain_networks import mlp, undrawn_linear
 from likewise.training.run import private_random_state
 
 __all__ = [
@@ -153,7 +153,7 @@ def removal_layer(removed: Subspace, like: nn.Module) -> nn.Linear:
     """Return a frozen linear layer x ↦ x (I − QQᵀ), exactly 0 on coordinates that are removed as a whole."""
     basis = torch.as_tensor(to_numpy(removed.basis), dtype=torch.float64)
     d = basis.shape[0]
-    layer: nn.Linear = nn.utils.skip_init(nn.Linear, d, d, bias=False, dtype=module_dtype(like))  # type: ignore[no-untyped-call]
+    layer = undrawn_linear(d, d, bias=False, dtype=module_dtype(like))
     with torch.no_grad():
         layer.weight.copy_(torch.eye(d, dtype=torch.float64) - basis @ basis.T)
         # Without what rounding leaves of them: a column that is hidden changes no decision at all.

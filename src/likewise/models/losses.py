@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -394,6 +395,12 @@ def _no_table(name: str) -> InputError:
     )
 
 
+@cache
+def _named(name: str) -> Loss:
+    """One for all: a training step asks for it several times."""
+    return _NAMED[name]()
+
+
 def as_loss(loss: LossLike, *, owner: str = "as_model") -> Loss:
     """Return a `Loss` for a name, a `Loss` (as it is) or a user's per-row torch function.
 
@@ -412,7 +419,7 @@ def as_loss(loss: LossLike, *, owner: str = "as_model") -> Loss:
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, str) and loss in _NAMED:
-        return _NAMED[loss]()
+        return _named(loss)
     if callable(loss):
         return CustomLoss(loss)
     names = ", ".join(repr(name) for name in _NAMED)

@@ -23,7 +23,7 @@ from likewise.training.ranks import ONE, Ranks
 from likewise.training.sampling import BatchSource
 from likewise.training.sharing import Share, sharing
 
-__all__ = ["Together", "check_same_plan", "held_interrupts", "same_weights", "why_not_shared"]
+__all__ = ["Together", "check_same_plan", "held_interrupts", "same_weights", "seed_torch", "why_not_shared"]
 
 
 class Together:
@@ -54,7 +54,8 @@ class Together:
         share = self._share_of(batch)
         # Ranks with rows of their own need masks of their own; those that repeat each other's work the same ones.
         own = 0 if share is None else 1 + self.ranks.rank
-        _seed_torch(int(np.random.SeedSequence([self._seed, state.step, own]).generate_state(1)[0]), net)
+        drawn = np.random.SeedSequence([self._seed, state.step, own]).generate_state(1)[0]
+        seed_torch(int(drawn), module_device(net))
         with sharing(share):
             loss, after = objective.step(net, batch if share is None else share.rows, state)
         if share is None:
@@ -94,13 +95,12 @@ class Together:
         return Share(self.ranks, batch) if self._shared and len(batch) >= self.ranks.world else None
 
 
-def _seed_torch(seed: int, net: nn.Module) -> None:
-    """Seed the generators that the network draws from.
+def seed_torch(seed: int, device: torch.device) -> None:
+    """Seed the generators that a network on a device draws from.
 
     Not ``torch.manual_seed``: without CUDA it keeps the stack of every call for a CUDA that may come.
     """
     torch.default_generator.manual_seed(seed)
-    device = module_device(net)
     if device.type == "cuda":
         with torch.cuda.device(device):
             torch.cuda.manual_seed(seed)

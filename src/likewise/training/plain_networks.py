@@ -12,7 +12,7 @@ from likewise.core.checks import check_integer
 from likewise.core.errors import bad_parameter
 from likewise.core.randomness import torch_generator
 
-__all__ = ["mlp"]
+__all__ = ["mlp", "undrawn_linear"]
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
@@ -23,6 +23,28 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
     "softplus": nn.Softplus,
 }
+
+
+class _Undrawn(nn.Linear):
+    """A layer whose constructor draws nothing: that of nn.Linear draws from torch's global generator."""
+
+    def reset_parameters(self) -> None:
+        pass
+
+
+def undrawn_linear(n_in: int, n_out: int, *, dtype: torch.dtype, bias: bool = True) -> nn.Linear:
+    """Return a plain layer whose weights are to be filled.
+
+    As ``nn.utils.skip_init`` does, but without what torch compiles with, which that loads.
+
+    Examples
+    --------
+    >>> type(undrawn_linear(3, 2, dtype=torch.float64)), undrawn_linear(3, 2, dtype=torch.float64).weight.dtype
+    (<class 'torch.nn.modules.linear.Linear'>, torch.float64)
+    """
+    layer: nn.Linear = _Undrawn(n_in, n_out, bias=bias, dtype=dtype)
+    layer.__class__ = nn.Linear
+    return layer
 
 
 def mlp(
@@ -70,8 +92,7 @@ def mlp(
     source = torch_generator(0) if generator is None else generator
     layers: list[nn.Module] = []
     for before, after in pairwise(widths):
-        # skip_init: the constructor of nn.Linear would draw from torch's global generator.
-        layer: nn.Linear = nn.utils.skip_init(nn.Linear, before, after, dtype=dtype)  # type: ignore[no-untyped-call]
+        layer = undrawn_linear(before, after, dtype=dtype)
         nn.init.xavier_normal_(layer.weight, generator=source)
         nn.init.zeros_(layer.bias)
         layers += [layer, _ACTIVATIONS[activation]()]

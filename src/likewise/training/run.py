@@ -25,7 +25,7 @@ from likewise.training.checkpoint import (
 )
 from likewise.training.findings import diagnose_training
 from likewise.training.history import Recorder
-from likewise.training.joint_step import Together, held_interrupts
+from likewise.training.joint_step import Together, held_interrupts, seed_torch
 from likewise.training.objective import Objective, State
 from likewise.training.progress_bar import progress_bar
 from likewise.training.sampling import BatchSource
@@ -271,7 +271,7 @@ def private_random_state(seed: int, device: torch.device) -> Iterator[None]:
     """
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
+        seed_torch(seed, device)
         yield
 
 

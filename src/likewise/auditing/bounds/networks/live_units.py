@@ -57,7 +57,9 @@ def _flat(net: ReluNetwork) -> tuple[Any, Any, Any]:
 @compiled
 def _bound(weights, biases, sizes, lower, upper, blocks, bounds, error, reach):  # type: ignore[no-untyped-def]
     n, width = lower.shape
-    layers, widest = len(sizes) - 1, sizes.max()
+    layers, widest = len(sizes) - 1, 0
+    for k in range(len(sizes)):
+        widest = max(widest, sizes[k])
     # Of the live units of each layer: which they are, their relaxation, and their weights from live units before.
     live, count = np.empty((layers, widest), dtype=np.int64), np.zeros(layers, dtype=np.int64)
     rise, lift, least = np.empty((layers, widest)), np.empty((layers, widest)), np.empty((layers, widest))
@@ -67,7 +69,8 @@ def _bound(weights, biases, sizes, lower, upper, blocks, bounds, error, reach): 
     for i in range(n):
         for j in range(width):
             centre[j], radius[j] = (lower[i, j] + upper[i, j]) / 2.0, (upper[i, j] - lower[i, j]) / 2.0
-        at, unit = 0, 0
+        # As in the loop: of a constant, the functions below would be compiled once more.
+        at, unit = np.int64(0), np.int64(0)
         for k in range(layers):
             before = sizes[k]
             for h in range(sizes[k + 1]):
@@ -146,7 +149,8 @@ def _to_input(k, line, other, live, count, rise, lift, least, packed, biases, si
     for j in range(k - 1, -1, -1):
         first -= sizes[j + 1]
         columns = sizes[0] if j == 0 else count[j - 1]
-        other[:columns] = 0.0
+        for v in range(columns):
+            other[v] = 0.0
         for c in range(count[j]):
             s = line[c]
             if s > 0.0:
@@ -159,7 +163,9 @@ def _to_input(k, line, other, live, count, rise, lift, least, packed, biases, si
                 row = packed[j, c]
                 for v in range(columns):
                     other[v] += s * row[v]
-        line[:columns] = other[:columns]
+        # A slice that is assigned would compile, for seconds, the words of an error that cannot happen.
+        for v in range(columns):
+            line[v] = other[v]
     return offset
 
 

@@ -77,7 +77,7 @@ def highest_leaves(trees, bits, low, high, allowed, label, start, state, top):  
         y = label[i]
         _pack(allowed[i], offset, count, first_word, words)
         for t in range(n_trees):
-            node = start[i, t]
+            node = np.int64(start[i, t])
             while left[node] >= 0:
                 side = _side(node, column, cut, group, left_words, first_word, low[i], high[i], words)
                 if side == 2:

@@ -131,7 +131,8 @@ def _counted(kinds, offset, count, values, allowed, reach, terms, need, bins):  
         # Whatever the grid counts as its end or beyond is enough by itself, or as much as there is.
         step = min(need[i], others) / (bins - 1) * (1.0 + 1e-12) + 1e-300
         total = 0.0
-        mass[0], used = 1.0, 1
+        # Of a constant, the functions below would be compiled once more.
+        mass[0], used = 1.0, np.int64(1)
         for p in range(columns):
             if p == widest or reach[i, p] <= 0.0:
                 continue
@@ -145,7 +146,9 @@ def _counted(kinds, offset, count, values, allowed, reach, terms, need, bins):  
                 size = values[i, p] if kinds[p] == 1 else 0.0
                 used, enough = _with_number(reach[i, p], size, mass, used, fresh, step, need[i])
             total += enough
-            mass[:used] = fresh[:used]
+            # A slice that is assigned would compile the words of an error that cannot happen.
+            for b in range(used):
+                mass[b] = fresh[b]
         size = values[i, widest] if widest >= 0 and kinds[widest] == 1 else 0.0
         span = reach[i, widest] if widest >= 0 else 0.0
         share[i] = total + _with_widest(span, size, mass, used, step, need[i])
