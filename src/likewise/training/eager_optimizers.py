@@ -35,7 +35,18 @@ class _Eager(torch.optim.Optimizer):
 
 
 class Adam(_Eager, torch.optim.Adam):
-    """`torch.optim.Adam`, the same numbers."""
+    """`torch.optim.Adam`, the same numbers.
+
+    Examples
+    --------
+    >>> net = torch.nn.Linear(1, 1)
+    >>> optimizer = Adam(net.parameters(), lr=0.1)
+    >>> net(torch.ones(1, 1)).sum().backward()
+    >>> before = net.bias.item()
+    >>> optimizer.step()
+    >>> round(before - net.bias.item(), 4)
+    0.1
+    """
 
     step = torch.no_grad()(_inside(torch.optim.Adam.step))
 

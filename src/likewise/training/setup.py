@@ -16,7 +16,6 @@ from likewise.models.guard import evaluating, module_dtype
 from likewise.training.batch import Batch
 from likewise.training.eager_optimizers import SGD, Adam, AdamW
 from likewise.training.objective import Objective, network_scores
-from likewise.training.plain_optimizers import SGD, Adam, AdamW
 from likewise.training.sampling import ArrayBatches, BatchSource, LoaderBatches, Sampling
 
 __all__ = ["Data", "OptimizerLike", "check_batch", "fingerprint", "make_optimizer", "make_source"]
