@@ -20,6 +20,7 @@ from defaults import FILES, TABLES, there
 from likewise.improving.families import trained_candidates
 from likewise.improving.figures import expected_figures, rule_figures, seen_figures
 from likewise.improving.flattery import flattery
+from likewise.improving.improvement import Unseen
 from likewise.improving.measuring import tally_model
 from likewise.improving.people import prepare_ground
 from likewise.improving.rule import Rule
@@ -61,6 +62,7 @@ def judged(run):
             seed=run["seed"],
         )
         seen = seen_figures(unseen, seed=run["seed"])
+        surprises = Unseen(name, seen, announced).surprises
         for said, came in zip(announced, seen, strict=True):
             yield {
                 "table": run["table"],
@@ -72,7 +74,7 @@ def judged(run):
                 "high": said.high,
                 "value": came.value,
                 "expected": said.value,
-                "outside": not said.low <= came.value <= said.high,
+                "outside": said.name in surprises,
             }
 
 

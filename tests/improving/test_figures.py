@@ -7,9 +7,11 @@ import pytest
 from scipy import stats
 
 from likewise.evaluation import balanced_accuracy, group_gaps
+from likewise.evaluation.measures import Measure
 from likewise.improving.between_trainings import between_variance
 from likewise.improving.figures import expected_figures, figure_values, seen_figures
 from likewise.improving.flattery import flattery
+from likewise.improving.improvement import Unseen
 from likewise.improving.rule import Rule
 from likewise.improving.tally import Spread, Tally, pooled
 
@@ -184,3 +186,10 @@ def test_the_best_of_many_equals_is_known_to_be_flattered():
     # Chosen by four folds of five, the luck is a little larger than that of all five.
     assert np.mean(lost) == pytest.approx(-0.022, abs=0.004)
     assert 1.0 <= np.mean(found) / np.mean(lost) < 1.4
+
+
+def test_rounding_is_no_surprise():
+    """Broke once: a pure gap of 3e-19 was said to have come out other than the 0 that was announced."""
+    announced = (Measure("pure gap", 0.0, 0.0, 0.0, "predictive"),)
+    for value, names in ((3e-19, ()), (1e-6, ("pure gap",))):
+        assert Unseen("model", (Measure("pure gap", value, 0.0, 1.0, "exact"),), announced).surprises == names

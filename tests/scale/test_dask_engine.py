@@ -1,13 +1,10 @@
 """Audits on a small real Dask cluster: the numbers of the local engine, whatever happens to a worker."""
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack
-from multiprocessing import forkserver
 from pathlib import Path
 
 import numpy as np
@@ -30,27 +27,11 @@ SAME = ("n", "value", "base_loss", "pure_gap", "flipped", "lambda_", "transport"
 
 @pytest.fixture(scope="module")
 def engine():
-    """One cluster for all tests here: two worker processes.
-
-    They, and those who replace the dead, are forked from a process that has the libraries: each would load them again.
-    The test below starts one as people do.
-    """
-    import dask
-    from distributed import utils
-
+    """One cluster for all tests here: two worker processes."""
     from likewise.scale import DaskEngine
 
-    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    with pytest.MonkeyPatch.context() as patch, ExitStack() as end:
-        if method == "forkserver":
-            multiprocessing.set_forkserver_preload(["distributed", "torch", "likewise.auditing.auditor"])
-            patch.setattr(utils, "_forkserver_preload_set", True)
-            end.callback(forkserver._forkserver._stop)
-        with (
-            dask.config.set({"distributed.worker.multiprocessing-method": method}),
-            DaskEngine(workers=2) as started,
-        ):
-            yield started
+    with DaskEngine(workers=2) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -96,18 +77,6 @@ def check_same(one, other):
     assert one.settings["harm_histogram"] == other.settings["harm_histogram"]
     for name in ("unfair_map", "pure_map"):
         pd.testing.assert_frame_equal(getattr(one, name).top(100), getattr(other, name).top(100))
-
-
-def test_a_worker_is_started_and_has_its_environment():
-    from likewise.scale import DaskEngine
-    from likewise.scale.dask_cluster import WORKER_ENVIRONMENT
-
-    with DaskEngine(workers=1) as started:
-        (found,) = started.map(
-            lambda names, _: [os.environ.get(name) for name in names], [*WORKER_ENVIRONMENT], [0]
-        )
-        assert found == [*WORKER_ENVIRONMENT.values()]
-        assert started.describe() == "dask, 1 worker"
 
 
 def test_all_of_adult_gives_the_same_numbers_here_and_there(engine, tmp_path):

@@ -21,6 +21,7 @@ __all__ = [
     "GAP",
     "GROUP_GAP",
     "PURE_GAP",
+    "ROUNDING",
     "expected_figures",
     "figure_values",
     "group_gap",
@@ -34,8 +35,8 @@ PURE_GAP, GAP, GROUP_GAP = "pure gap", "gap at ε", "group gap"
 N_DRAWS = 2000
 # The further out a quantile, the more draws it takes to know it.
 _N_PREDICTED = 20_000
-# A gap below it is none.
-_ROUNDING = 1e-9
+# What is smaller is none: sums leave 1e-19 of a gap that is 0.
+ROUNDING = 1e-9
 _MOST_LOG = 50.0
 # Jeffreys' prior of a share: nothing is taken for impossible because it was not seen.
 _PRIOR = 0.5
@@ -190,7 +191,7 @@ def _other_training(
     known = np.asarray([value for value in folds if math.isfinite(value)])
     if not len(known):
         return draws
-    times = factor and known.min() > _ROUNDING
+    times = factor and known.min() > ROUNDING
     if times:
         known, noise = np.log(known), noise / float(known.mean()) ** 2
     moved = np.sqrt(between_variance(known, noise, len(draws), random) * (1 + 1 / len(known)))

@@ -10,7 +10,7 @@ import pandas as pd
 
 from likewise.core.text import text_table
 from likewise.evaluation.measures import Measure
-from likewise.improving.figures import ACCURACY, CHANGED, GAP, GROUP_GAP, PURE_GAP, group_gap
+from likewise.improving.figures import ACCURACY, CHANGED, GAP, GROUP_GAP, PURE_GAP, ROUNDING, group_gap
 from likewise.improving.rule import Rule
 from likewise.texts import Said
 
@@ -82,10 +82,12 @@ class Unseen:
 
     @property
     def surprises(self) -> tuple[str, ...]:
-        """Names of the figures outside of what was announced."""
+        """Names of the figures outside of what was announced, by more than rounding."""
         expected = {measure.name: measure for measure in self.announced}
         return tuple(
-            m.name for m in self.figures if not expected[m.name].low <= m.value <= expected[m.name].high
+            m.name
+            for m in self.figures
+            if not expected[m.name].low - ROUNDING <= m.value <= expected[m.name].high + ROUNDING
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -146,7 +147,7 @@ def serve(
         seconds=seconds, name=name, uploads=uploads, limits=limits, language=language, port=port, random_state=random_state,
         progress=True,
     )  # fmt: skip
-    with running:
+    with running, contextlib.suppress(KeyboardInterrupt):
         Console(highlight=False, soft_wrap=True).print(
             f"Serving {name} on {running.link} (Ctrl-C ends it)", markup=False
         )

@@ -120,10 +120,9 @@ class RunningServer:
         self.close()
 
     def wait(self) -> None:
-        """Wait until somebody presses Ctrl-C, or the server ends by itself."""
-        with contextlib.suppress(KeyboardInterrupt):
-            while not self._ended.wait(0.5):
-                pass
+        """Wait until the server ends by itself, or Ctrl-C interrupts."""
+        while not self._ended.wait(0.5):
+            pass
 
     def close(self) -> None:
         """End the server, and an audit that runs."""
@@ -153,7 +152,8 @@ def run_server(
     say : callable, optional
         Hears the link when the server is there.
     """
-    with RunningServer(make, port) as running:
+    # Ctrl-C is how it ends, from the moment the link is said: who reads it may be faster than the next line.
+    with RunningServer(make, port) as running, contextlib.suppress(KeyboardInterrupt):
         if say is not None:
             say(running.link)
         running.wait()
