@@ -1,4 +1,5 @@
-"""The wheel in an empty environment with the base dependencies only: a demo, an audit, and what is said of extras.
+"""The wheel in an empty environment: with the base dependencies only, a demo, an audit, and what is said of extras; with
+``--all``, every extra at work.
 
 Run by ``make release-check``; no test, because it installs torch and trains networks. Everything is done by the
 installed command in a folder of its own, so nothing of the source tree can help.
@@ -11,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 import venv
 from pathlib import Path
 
@@ -40,10 +42,63 @@ ABSENT = {
 }
 
 
+# What an extra is for, in code that works where it is installed; after SKLEARN_MODEL, with `y` as 0 and 1.
+PRESENT = {
+    "boosting": """
+import xgboost, lightgbm, catboost
+from likewise.estimators import FairBoostingClassifier
+coded = X.assign(sex=(X["sex"] == "M").astype(float))
+for made in (xgboost.XGBClassifier(n_estimators=5), lightgbm.LGBMClassifier(n_estimators=5, verbose=-1),
+             catboost.CatBoostClassifier(n_estimators=5, verbose=0, allow_writing_files=False)):
+    assert lw.audit(made.fit(coded, y), coded, y, sensitive=["sex"], eps=0.0).pure_gap > 0
+fair = FairBoostingClassifier(metric=lw.ExpertSubspace(["sex"]), n_estimators=5).fit(X, y)
+assert lw.audit(fair, X, y, sensitive=["sex"], eps=0.0).pure_gap == 0
+""",
+    "onnx": """
+import skl2onnx
+from skl2onnx.common.data_types import FloatTensorType
+coded = X.assign(sex=(X["sex"] == "M").astype(float))
+plain = LogisticRegression().fit(coded.to_numpy(), y)
+graph = skl2onnx.convert_sklearn(plain, initial_types=[("X", FloatTensorType([None, 2]))], options={"zipmap": False})
+open("model.onnx", "wb").write(graph.SerializeToString())
+assert lw.audit(lw.load_model("model.onnx"), coded, y, sensitive=["sex"], eps=0.0).pure_gap > 0
+""",
+    "fast": """
+from likewise.core.compiled import compiled
+assert hasattr(compiled(lambda x: x), "py_func")
+""",
+    "mlflow": """
+import mlflow, os, pathlib
+from likewise.integrations import log_audit
+os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
+mlflow.set_tracking_uri(pathlib.Path("runs").resolve().as_uri())
+with mlflow.start_run() as run:
+    log_audit(lw.audit(model, X, y, sensitive=["sex"], eps=0.0))
+assert mlflow.MlflowClient().get_run(run.info.run_id).data.metrics["fairness.pure_gap"] > 0
+""",
+    "serve": """
+from urllib.request import urlopen
+from likewise.serving import start_server
+with start_server(model, X, y, sensitive=["sex"], eps=0.0) as running:
+    assert b"explore-data" in urlopen(running.link).read()
+""",
+    "skops": """
+import skops.io
+skops.io.dump(model, "model.skops")
+assert lw.audit(lw.load_model("model.skops"), X, y, sensitive=["sex"], eps=0.0).pure_gap > 0
+""",
+    "text": """
+from likewise.text import SentenceEncoder
+assert SentenceEncoder().fit([]).transform(["good", "a longer letter"]).shape == (2, 384)
+""",
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--environment", type=Path, help="An environment that has the wheel already.")
+    parser.add_argument("--all", action="store_true", help="Install every extra, and see each of them work.")
     chosen = parser.parse_args()
     wheel = chosen.wheel.resolve()
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB")
@@ -54,8 +109,10 @@ def main() -> None:
             environment = place / "environment"
             venv.create(environment, with_pip=True)
             pip = [environment / "bin" / "python", "-m", "pip", "install", "--quiet"]
-            run([*pip, "--constraint", ROOT / "constraints.txt", wheel], place)
+            extras = "[all]" if chosen.all else ""
+            run([*pip, "--constraint", ROOT / "constraints.txt", f"{wheel}{extras}"], place)
         check(environment / "bin", place)
+        (check_extras if chosen.all else check_absent)(environment / "bin", place)
     print("release-check: all fine")
 
 
@@ -73,10 +130,54 @@ def check(programs: Path, place: Path) -> None:
     assert "Unfair (shown)" in said, said
     again = run([likewise, "replay", "evidence", "--model", "hiring:model"], place)
     assert "figures are the same" in again, again
+
+
+def check_absent(programs: Path, place: Path) -> None:
+    """Without extras: what is missing says what to install."""
     (place / "model.onnx").write_bytes(b"\x08\x07\x12\x07pytorch\x3a\x00")
     for line, needed in ABSENT.items():
-        told = run([python, "-c", line], place, code=1)
+        told = run([programs / "python", "-c", line], place, code=1)
         assert needed in told, f"{line}: {told}"
+
+
+def check_extras(programs: Path, place: Path) -> None:
+    """With every extra: each does what it is for."""
+    for extra, lines in PRESENT.items():
+        script = place / f"uses_{extra}.py"
+        begin = SKLEARN_MODEL + "y = (y == 'yes').astype(int)\nmodel.fit(X, y)\nimport likewise as lw\n"
+        main = "if __name__ == '__main__':\n" + textwrap.indent(begin + lines, "    ")
+        script.write_text(main, encoding="utf-8")
+        run([programs / "python", script.name], place)
+    excel = "import pandas as pd; pd.read_csv('people.csv').to_excel('people.xlsx', index=False)"
+    run([programs / "python", "-c", excel], place)
+    audit = [
+        programs / "likewise",
+        "audit",
+        "hiring:model",
+        "people.xlsx",
+        "--target",
+        "hired",
+        "--sensitive",
+        "sex",
+    ]
+    dask = ["--eps", "0", "--engine", "dask", "--workers", "1"]
+    said = run([*audit, *dask, "--html", "page.html", "--json", "result.json"], place)
+    assert (place / "page.html").stat().st_size > 10_000, said
+    run(
+        [
+            programs / "likewise",
+            "improve",
+            "people.csv",
+            "--target",
+            "hired",
+            "--sensitive",
+            "sex",
+            "-o",
+            "better",
+        ],
+        place,
+    )
+    assert (place / "better" / "index.html").exists()
 
 
 def run(words: list[object], place: Path, code: int = 0) -> str:

@@ -34,7 +34,7 @@ PURE_GAP, GAP, GROUP_GAP = "pure gap", "gap at ε", "group gap"
 
 N_DRAWS = 2000
 # The further out a quantile, the more draws it takes to know it.
-_N_PREDICTED = 20_000
+_N_PREDICTED = 10_000
 # What is smaller is none: sums leave 1e-19 of a gap that is 0.
 ROUNDING = 1e-9
 _MOST_LOG = 50.0
