@@ -187,6 +187,18 @@ def test_one_hot_sensitive_columns_are_left_out():
     assert model.predict_proba(flipped).tobytes() == model.predict_proba(wide).tobytes()
 
 
+@pytest.mark.parametrize("eps", [0.0, 0.1])
+def test_columns_that_the_metric_was_told_of_are_left_out_too(eps):
+    """Broke once: with a metric and no sensitive_features every tree saw the sex."""
+    frame, y = people(300)
+    named = FairBoostingClassifier("race", metric=ExpertSubspace(["sex"]), eps=eps, n_estimators=5).fit(
+        frame, y
+    )
+    assert named.columns_.names == ("age", "hours", "job", "relationship")
+    swapped = frame.assign(sex=frame["sex"].map({"Female": "Male", "Male": "Female"}), race="a")
+    assert named.predict_proba(swapped).tobytes() == named.predict_proba(frame).tobytes()
+
+
 def test_weights_are_repetitions():
     frame, y = people(300)
     weight = np.random.default_rng(0).integers(0, 3, size=300)

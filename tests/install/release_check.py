@@ -42,7 +42,14 @@ ABSENT = {
 }
 
 
-# What an extra is for, in code that works where it is installed; after SKLEARN_MODEL, with `y` as 0 and 1.
+AUDITED = """
+import likewise as lw
+
+def audited(model, X):
+    return lw.audit(model, X, y, metric=lw.ExpertSubspace(["sex"]).fit(X).metric_, eps=0.0)
+"""
+
+# What an extra is for, in code that works where it is installed; after SKLEARN_MODEL, with `y` as 0 and 1, and AUDITED.
 PRESENT = {
     "boosting": """
 import xgboost, lightgbm, catboost
@@ -50,9 +57,9 @@ from likewise.estimators import FairBoostingClassifier
 coded = X.assign(sex=(X["sex"] == "M").astype(float))
 for made in (xgboost.XGBClassifier(n_estimators=5), lightgbm.LGBMClassifier(n_estimators=5, verbose=-1),
              catboost.CatBoostClassifier(n_estimators=5, verbose=0, allow_writing_files=False)):
-    assert lw.audit(made.fit(coded, y), coded, y, sensitive=["sex"], eps=0.0).pure_gap > 0
+    assert audited(made.fit(coded, y), coded).pure_gap > 0
 fair = FairBoostingClassifier(metric=lw.ExpertSubspace(["sex"]), n_estimators=5).fit(X, y)
-assert lw.audit(fair, X, y, sensitive=["sex"], eps=0.0).pure_gap == 0
+assert audited(fair, X).pure_gap == 0
 """,
     "onnx": """
 import skl2onnx
@@ -61,7 +68,7 @@ coded = X.assign(sex=(X["sex"] == "M").astype(float))
 plain = LogisticRegression().fit(coded.to_numpy(), y)
 graph = skl2onnx.convert_sklearn(plain, initial_types=[("X", FloatTensorType([None, 2]))], options={"zipmap": False})
 open("model.onnx", "wb").write(graph.SerializeToString())
-assert lw.audit(lw.load_model("model.onnx"), coded, y, sensitive=["sex"], eps=0.0).pure_gap > 0
+assert audited(lw.load_model("model.onnx"), coded).pure_gap > 0
 """,
     "fast": """
 from likewise.core.compiled import compiled
@@ -73,7 +80,7 @@ from likewise.integrations import log_audit
 os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
 mlflow.set_tracking_uri(pathlib.Path("runs").resolve().as_uri())
 with mlflow.start_run() as run:
-    log_audit(lw.audit(model, X, y, sensitive=["sex"], eps=0.0))
+    log_audit(audited(model, X))
 assert mlflow.MlflowClient().get_run(run.info.run_id).data.metrics["fairness.pure_gap"] > 0
 """,
     "serve": """
@@ -85,7 +92,7 @@ with start_server(model, X, y, sensitive=["sex"], eps=0.0) as running:
     "skops": """
 import skops.io
 skops.io.dump(model, "model.skops")
-assert lw.audit(lw.load_model("model.skops"), X, y, sensitive=["sex"], eps=0.0).pure_gap > 0
+assert audited(lw.load_model("model.skops"), X).pure_gap > 0
 """,
     "text": """
 from likewise.text import SentenceEncoder
@@ -144,7 +151,7 @@ def check_extras(programs: Path, place: Path) -> None:
     """With every extra: each does what it is for."""
     for extra, lines in PRESENT.items():
         script = place / f"uses_{extra}.py"
-        begin = SKLEARN_MODEL + "y = (y == 'yes').astype(int)\nmodel.fit(X, y)\nimport likewise as lw\n"
+        begin = SKLEARN_MODEL + "y = (y == 'yes').astype(int)\nmodel.fit(X, y)\n" + AUDITED
         main = "if __name__ == '__main__':\n" + textwrap.indent(begin + lines, "    ")
         script.write_text(main, encoding="utf-8")
         run([programs / "python", script.name], place)

@@ -44,8 +44,9 @@ _HELD_OUT = 0.15
 class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
     """Boosted trees (XGBoost or LightGBM) that treat comparable people alike.
 
-    - A column named in `sensitive_features` never changes a decision: no tree sees it. Values that `edits` name
-      (husband or wife) are made one before any tree sees them. Both hold exactly, by construction.
+    - A column named in `sensitive_features`, or that the metric was told is sensitive, never changes a decision: no
+      tree sees it. Values that `edits` name (husband or wife) are made one before any tree sees them. Both hold
+      exactly, by construction.
     - With ``eps > 0`` each round is grown on the worst case of the trees so far: people moved to comparable people,
       within a mean squared fair distance of eps, solved exactly on the support of everybody's nearest neighbours.
     - With ``group_penalty > 0`` the groups' rates of decisions are drawn together, class by class.
@@ -191,6 +192,10 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         random = numpy_generator(self.random_state)
         seed = int(random.integers(2**31))
         sensitive = sensitive_columns(self.sensitive_features, rows.frame, owner=owner)
+        given = self._learn_metric(rows, list(sensitive), owner)
+        told = getattr(getattr(self, "metric_", None), "sensitive_features", ())
+        more = [name for name in told if name in rows.frame.columns and name not in sensitive]
+        sensitive |= sensitive_columns(more, rows.frame, owner=owner)
         maker = ready_maker(self.edits, rows.frame, owner=owner)
         factors: tuple[TwinFactor, ...] = ()
         if self.edits is not None and maker is None:
@@ -204,7 +209,7 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         self.columns_ = TreeColumns.of(rows.frame, left_out, factors, owner=owner, maker=maker)
         self._left_out = tuple(left_out)
         matrix = self.columns_.matrix(rows.frame, owner=owner)
-        places = self._places(rows, list(sensitive), owner)
+        places = None if given is None else np.asarray(self.metric_.embed(given), dtype=np.float64)
         groups = self._groups(rows, sensitive, owner)
         kept, held = self._split(rows.labels, random, owner)
         people, nodes = self._people(rows, matrix, places, groups, kept)
@@ -245,7 +250,8 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         named = None if self.class_weight is None else dict(self.class_weight)
         return np.asarray(compute_class_weight(named, classes=self.classes_, y=self.classes_[codes]))
 
-    def _places(self, rows: _Rows, sensitive: list[str], owner: str) -> FloatArray | None:
+    def _learn_metric(self, rows: _Rows, sensitive: list[str], owner: str) -> Any:
+        """Fit `metric_` where one is needed, and return the rows it takes: those given, without holes; else None."""
         self.__dict__.pop("metric_", None)
         if self.eps == 0 and self.metric is None:
             return None
@@ -258,7 +264,7 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(given, pd.DataFrame):
             names = [int(name) for name in sensitive]
         self.metric_ = fitted_metric(self.metric, names, given, rows.beside, owner=owner)
-        return np.asarray(self.metric_.embed(given), dtype=np.float64)
+        return given
 
     def _groups(self, rows: _Rows, sensitive: dict[str, tuple[str, ...]], owner: str) -> list[Any]:
         if self.group_penalty == 0:
