@@ -84,10 +84,13 @@ with mlflow.start_run() as run:
 assert mlflow.MlflowClient().get_run(run.info.run_id).data.metrics["fairness.pure_gap"] > 0
 """,
     "serve": """
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 from likewise.serving import start_server
-with start_server(model, X, y, sensitive=["sex"], eps=0.0) as running:
-    assert b"explore-data" in urlopen(running.link).read()
+metric = lw.ExpertSubspace(["sex"]).fit(X).metric_
+with start_server(model, X, y, sensitive=["sex"], metric=metric, eps=0.0) as running:
+    port, token = running.secrets.port, running.secrets.token
+    page = Request(f"http://127.0.0.1:{port}/", headers={"Cookie": f"likewise_{port}={token}"})
+    assert b"explore-data" in urlopen(page).read()
 """,
     "skops": """
 import skops.io
@@ -155,35 +158,14 @@ def check_extras(programs: Path, place: Path) -> None:
         main = "if __name__ == '__main__':\n" + textwrap.indent(begin + lines, "    ")
         script.write_text(main, encoding="utf-8")
         run([programs / "python", script.name], place)
-    excel = "import pandas as pd; pd.read_csv('people.csv').to_excel('people.xlsx', index=False)"
-    run([programs / "python", "-c", excel], place)
-    audit = [
-        programs / "likewise",
-        "audit",
-        "hiring:model",
-        "people.xlsx",
-        "--target",
-        "hired",
-        "--sensitive",
-        "sex",
-    ]
-    dask = ["--eps", "0", "--engine", "dask", "--workers", "1"]
-    said = run([*audit, *dask, "--html", "page.html", "--json", "result.json"], place)
-    assert (place / "page.html").stat().st_size > 10_000, said
-    run(
-        [
-            programs / "likewise",
-            "improve",
-            "people.csv",
-            "--target",
-            "hired",
-            "--sensitive",
-            "sex",
-            "-o",
-            "better",
-        ],
-        place,
-    )
+    saved = "import pandas as pd; t = pd.read_csv('people.csv'); t.to_excel('people.xlsx', index=False); t.to_parquet('people.parquet')"
+    run([programs / "python", "-c", saved], place)
+    likewise, about = programs / "likewise", ["--target", "hired", "--sensitive", "sex"]
+    audit = [likewise, "audit", "hiring:model"]
+    run([*audit, "people.xlsx", *about, "--eps", "0", "--html", "page.html"], place)
+    assert (place / "page.html").stat().st_size > 10_000
+    run([*audit, "people.parquet", *about, "--eps", "0", "--engine", "dask", "--workers", "1"], place)
+    run([likewise, "improve", "people.csv", *about, "-o", "better"], place)
     assert (place / "better" / "index.html").exists()
 
 
