@@ -11,7 +11,7 @@ export OMP_NUM_THREADS ?= 1
 # The tests start many processes: each would compile the package again where the system forbids to keep the result.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup test demo check docs browser dist release-check sbom clean
+.PHONY: setup test demo check docs browser dist release-check release-check-all sbom clean
 
 setup: $(READY)
 
@@ -56,6 +56,9 @@ dist: $(READY)
 
 release-check: dist
 	$(BIN)/python tests/install/release_check.py dist/*.whl
+
+release-check-all: dist
+	$(BIN)/python tests/install/release_check.py dist/*.whl --all
 
 sbom: $(READY)
 	mkdir -p dist
