@@ -11,6 +11,9 @@ export OMP_NUM_THREADS ?= 1
 # The tests start many processes: each would compile the package again where the system forbids to keep the result.
 export PYTHONDONTWRITEBYTECODE :=
 
+# Plugins of pytest that no test here needs, and that do something around each of thousands.
+UNUSED := -p no:logging -p no:anyio -p no:stepwise -p no:setuponly -p no:setupplan -p no:pastebin
+
 .PHONY: setup test demo check docs browser dist release-check release-check-all sbom clean
 
 setup: $(READY)
@@ -21,7 +24,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 test: $(READY) browser
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q $(UNUSED)
 
 # The page is tested in a real Chromium: found, or installed where that is possible, else those tests are skipped.
 browser:

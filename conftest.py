@@ -37,6 +37,7 @@ def pytest_collect_file(file_path: Path):
 
 
 def pytest_configure():
-    """Hear Ctrl-C also where the tests run in the background of a shell, which switches it off for them."""
+    """Look for garbage seldom, and hear Ctrl-C also in the background of a shell, which switches it off there."""
+    gc.set_threshold(20_000, 20, 20)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
