@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -147,8 +146,7 @@ def serve(
         seconds=seconds, name=name, uploads=uploads, limits=limits, language=language, port=port, random_state=random_state,
         progress=True,
     )  # fmt: skip
-    with running, contextlib.suppress(KeyboardInterrupt):
-        Console(highlight=False, soft_wrap=True).print(
-            f"Serving {name} on {running.link} (Ctrl-C ends it)", markup=False
-        )
-        running.wait()
+    screen = Console(highlight=False, soft_wrap=True)
+    running.until_interrupted(
+        lambda link: screen.print(f"Serving {name} on {link} (Ctrl-C ends it)", markup=False)
+    )

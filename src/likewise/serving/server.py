@@ -120,9 +120,18 @@ class RunningServer:
         self.close()
 
     def wait(self) -> None:
-        """Wait until the server ends by itself, or Ctrl-C interrupts."""
-        while not self._ended.wait(0.5):
-            pass
+        """Wait until somebody presses Ctrl-C, or the server ends by itself."""
+        with contextlib.suppress(KeyboardInterrupt):
+            while not self._ended.wait(0.5):
+                pass
+
+    def until_interrupted(self, say: Callable[[str], None] | None = None) -> None:
+        """Start, tell `say` the link, and serve until Ctrl-C or until the server ends by itself."""
+        # Ctrl-C is how it ends, from the moment the link is said: who reads it may be faster than the next line.
+        with self, contextlib.suppress(KeyboardInterrupt):
+            if say is not None:
+                say(self.link)
+            self.wait()
 
     def close(self) -> None:
         """End the server, and an audit that runs."""
@@ -152,8 +161,4 @@ def run_server(
     say : callable, optional
         Hears the link when the server is there.
     """
-    # Ctrl-C is how it ends, from the moment the link is said: who reads it may be faster than the next line.
-    with RunningServer(make, port) as running, contextlib.suppress(KeyboardInterrupt):
-        if say is not None:
-            say(running.link)
-        running.wait()
+    RunningServer(make, port).until_interrupted(say)
