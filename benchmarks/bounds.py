@@ -158,15 +158,15 @@ def main():
         # At no distance the free moves are few: the branch and bound needs no rows to begin from.
         if np.isinf(lam):
             return None
-        exact = lambda rows, t: family.losses(family.layout.values(rows), t)  # noqa: E731
-        around = PeopleAtOnce(exact, family.layout, metric, [lam], cuts=cuts, scale=Scale.of(model.loss))
+        around = PeopleAtOnce(family.losses, family.layout, metric, [lam], cuts=cuts, scale=Scale.of(model.loss))
         found = [
             around.run(X[at], targets[at]) for at in np.array_split(np.arange(len(X)), len(X) // 100 + 1)
         ]
         return np.concatenate([part.rows[part.best(lam)] for part in found])[:, None]
 
-    def ask(rows, t):
-        return own_losses(model, kind, data, rows, np.asarray(model.classes_)[t])
+    def ask(values, t):
+        rows = family.layout.encode(values)
+        return own_losses(model, kind, data, rows, np.asarray(model.classes_)[t]), values
 
     print(
         f"{asked.model}: {asked.people} people, at most {asked.nodes} regions each, rounding slack {family.slack:.1e}"
@@ -190,7 +190,7 @@ def main():
             begin = np.concatenate(more, axis=1) if more else None
             return maximise(family, metric, X, targets, lam, starts=begin, budget=budget, tol=TOL, ask=ask)
 
-        found = bracket_value(solve, ask(X, targets), eps, start=15.0)
+        found = bracket_value(solve, ask(family.layout.values(X), targets)[0], eps, start=15.0)
         spent = 1e3 * (time.process_time() - clock) / asked.people
         low, high = found.gap
         print(

@@ -171,8 +171,9 @@ def compare_adult(people):
     family = family_of(adapter, domain, encoded=False)
     X = domain.encode_array(frame.iloc[chosen])
 
-    def ask(Z, t):
-        return adapter.losses(domain.decode(Z)[list(frame.columns)].astype(float), t)
+    def ask(values, t):
+        shown = domain.decode(family.layout.encode(values))[list(frame.columns)].astype(float)
+        return adapter.losses(shown, t), values
 
     maximise(family, metric, X[:2], targets[:2], np.inf, ask=ask)  # compile
     clock = time.process_time()

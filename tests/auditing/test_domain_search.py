@@ -154,10 +154,10 @@ def test_probing_finds_every_split_and_leaves_smooth_numbers_alone(setting):
     table, _, domain, model, _ = setting
     problem = AuditProblem.build(
         model, domain.encode(table), setting[1], metric=setting[4], domain=domain
-    ).coordinates
+    )
     hidden = AuditProblem.build(
         black_box(model, domain), table, setting[1], metric=setting[4], domain=domain
-    ).coordinates
+    )
     read, probed = split_points(problem, 50_000), split_points(hidden, 50_000)
     # A split that no row shows is no loss; one that is not there would be.
     assert set(probed["age"]) <= set(read["age"])
@@ -165,7 +165,7 @@ def test_probing_finds_every_split_and_leaves_smooth_numbers_alone(setting):
     smooth = LogisticRegression(max_iter=500).fit(domain.encode(table), setting[1])
     curved = AuditProblem.build(
         black_box(smooth, domain), table, setting[1], metric=setting[4], domain=domain
-    ).coordinates
+    )
     assert "gain" not in split_points(curved, 50_000)
 
 

@@ -95,7 +95,7 @@ def test_onnx_of_a_scikit_learn_pipeline():
 @pytest.mark.parametrize("operation", ["Tanh", "Sigmoid", "Neg", "Elu"])
 def test_other_operations_are_named(operation):
     nodes, constants = chain(first=operation)
-    with pytest.raises(InputError, match=f"ONNX graph is no plain network.*({operation}|Gemm)"):
+    with pytest.raises(InputError, match=f"ONNX graph is not a plain network.*({operation}|Gemm)"):
         read_relu_network(as_model(graph_of(nodes, constants), output="logits"))
 
 
@@ -144,12 +144,12 @@ def test_a_graph_that_says_one_thing_and_does_another_is_refused(monkeypatch):
 def test_torch_networks_that_are_no_relus_are_refused():
     with pytest.raises(InputError, match="no ReLUs"):
         read_relu_network(nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)))
-    with pytest.raises(InputError, match="no plain network"):
+    with pytest.raises(InputError, match="not a plain network"):
         read_relu_network(nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.LayerNorm(4), nn.Linear(4, 1)))
 
 
 def test_a_callable_is_refused():
-    with pytest.raises(InputError, match="no plain network"):
+    with pytest.raises(InputError, match="not a plain network"):
         read_relu_network(as_model(lambda X: 1 / (1 + np.exp(-X[:, 0]))))
 
 

@@ -102,6 +102,11 @@ class _Nodes:
         inner = "split_feature" in node
         leaf = [0.0] * self.width
         if not inner:
+            if "leaf_const" in node or "leaf_coeff" in node:
+                raise InputError(
+                    "read_trees: this LightGBM model has a linear function in every leaf (linear_tree=True), "
+                    "and only constant leaves are read. Train with linear_tree=False."
+                )
             leaf[group] = float(node["leaf_value"])
         threshold, missing_left = 0.0, False
         if inner and node["decision_type"] == "==":
@@ -111,7 +116,7 @@ class _Nodes:
             if node["missing_type"] == "Zero":
                 raise InputError(
                     "read_trees: this LightGBM model takes 0 for a missing value (zero_as_missing=True), "
-                    "so that a split is no interval. Train with zero_as_missing=False."
+                    "so that a split is not an interval. Train with zero_as_missing=False."
                 )
             # Without missing values in training a missing one counts as 0.
             missing_left = bool(node["default_left"]) if node["missing_type"] == "NaN" else threshold >= 0.0

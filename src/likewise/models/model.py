@@ -79,6 +79,8 @@ class Model(ABC):
     """
 
     encoder: Any = None
+    # Unit roundoff of the arithmetic that answers.
+    roundoff: float = 2.0**-53
 
     def __init__(
         self,

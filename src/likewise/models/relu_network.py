@@ -58,22 +58,23 @@ class ReluNetwork:
                 values = np.maximum(values, 0.0)
         return values
 
-    def rounding(self, largest: FloatArray) -> float:
-        """How far the model's own outputs may lie from the exact ones, where |x_j| ≤ largest_j.
+    def rounding(self, largest: FloatArray) -> FloatArray:
+        """How far the model's own outputs may lie from the exact ones, where |x_j| ≤ largest_j; (n,) for (n, d).
 
         A sum of m products errs by at most (m + 2) roundoffs of the sum of their sizes; what enters a layer wrong
         leaves it at most |W| times as wrong.
         """
-        size, error = np.abs(largest), self.roundoff * np.abs(largest)
+        size = np.atleast_2d(np.abs(largest))
+        error = self.roundoff * size
         for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if k == 0 and self.first_sizes is not None:
                 # Twice: the numbers are rounded on their way through the map as well.
-                total = 2.0 * (self.first_sizes[0] @ (size + error) + self.first_sizes[1])
+                total = 2.0 * ((size + error) @ self.first_sizes[0].T + self.first_sizes[1])
             else:
-                total = np.abs(weight) @ (size + error) + np.abs(bias)
-            error = np.abs(weight) @ error + 1.01 * (weight.shape[1] + 2) * self.roundoff * total
+                total = (size + error) @ np.abs(weight).T + np.abs(bias)
+            error = error @ np.abs(weight).T + 1.01 * (weight.shape[1] + 2) * self.roundoff * total
             size = total
-        return float(error.max())
+        return np.asarray(error.max(axis=1))
 
 
 def read_relu_network(model: Any) -> ReluNetwork:
@@ -91,7 +92,7 @@ def read_relu_network(model: Any) -> ReluNetwork:
     Raises
     ------
     InputError
-        Where it is no plain network of ReLUs; it says why.
+        If it is not a plain network of ReLUs; it says why.
 
     Examples
     --------
@@ -125,8 +126,8 @@ def read_relu_network(model: Any) -> ReluNetwork:
 
 
 def no_plain_network(kind: str) -> InputError:
-    """Return the error that says that something is no plain network of ReLUs."""
+    """Return the error that says that something is not a plain network of ReLUs."""
     return InputError(
-        f"read_relu_network: {kind} is no plain network of linear layers and ReLUs. "
+        f"read_relu_network: {kind} is not a plain network of linear layers and ReLUs. "
         "Pass an nn.Sequential of them, an MLP with activation='relu', or either as ONNX."
     )

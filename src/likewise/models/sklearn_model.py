@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -78,6 +78,12 @@ class SklearnModel(Model):
             missing=True,
             batch_rows=batch_rows,
         )
+
+    def with_loss(self, loss: LossLike) -> Self:
+        """Return the same model under another loss, asked for what that loss needs; see `Model.with_loss`."""
+        changed = super().with_loss(loss)
+        changed.output_kind, changed._method = _question(self.estimator, changed.loss)
+        return changed
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the estimator's own decisions, (n,)."""

@@ -14,7 +14,7 @@ __all__ = ["read_sklearn"]
 
 
 def read_sklearn(estimator: Any) -> TreeEnsemble:
-    """Read a decision tree, a forest (random or extra) or a HistGradientBoosting model.
+    """Read a decision tree, a forest (random or extra), a bag of trees or a HistGradientBoosting model.
 
     Parameters
     ----------
@@ -25,31 +25,46 @@ def read_sklearn(estimator: Any) -> TreeEnsemble:
     -------
     TreeEnsemble
     """
-    if hasattr(estimator, "_predictors"):
+    kind = type(estimator).__name__
+    if kind.startswith("HistGradientBoosting"):
         return _hist(estimator)
-    if hasattr(estimator, "tree_"):
-        return _forest(estimator, [estimator.tree_])
-    members = getattr(estimator, "estimators_", None)
-    forest = isinstance(members, list) and all(hasattr(member, "tree_") for member in members)
-    if members is None or not forest or type(estimator).__name__.startswith("AdaBoost"):
-        raise InputError(
-            f"read_trees: {type(estimator).__name__} is no tree, forest or HistGradientBoosting model that can be read."
-        )
+    if kind == "BaggingClassifier":
+        return _bagging(estimator)
+    members = getattr(estimator, "estimators_", [estimator])
     return _forest(estimator, [member.tree_ for member in members])
 
 
-def _forest(estimator: Any, trees: Sequence[Any]) -> TreeEnsemble:
+def _bagging(estimator: Any) -> TreeEnsemble:
+    """Trees that each see some of the columns, in an order of their own, and are averaged."""
+    from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
+
+    for member in estimator.estimators_:
+        if type(member) not in (DecisionTreeClassifier, ExtraTreeClassifier):
+            raise InputError(
+                f"read_trees: a BaggingClassifier of {type(member).__name__} is not read, only one of single trees."
+            )
+        if len(member.classes_) != len(estimator.classes_):
+            raise InputError("read_trees: a tree of this BaggingClassifier has not seen every class.")
+    trees = [member.tree_ for member in estimator.estimators_]
+    return _forest(estimator, trees, [np.asarray(columns) for columns in estimator.estimators_features_])
+
+
+def _forest(
+    estimator: Any, trees: Sequence[Any], columns: Sequence[np.ndarray[Any, Any]] | None = None
+) -> TreeEnsemble:
+    """Trees that are averaged; `columns` says which column each one's own columns are."""
     if getattr(estimator, "n_outputs_", 1) != 1:
         raise InputError("read_trees: a forest of several targets is not read. Train one per target.")
     classifier = hasattr(estimator, "classes_")
     left, right, features, thresholds, missing, values, roots = [], [], [], [], [], [], []
     offset = 0
-    for tree in trees:
+    for number, tree in enumerate(trees):
         roots.append(offset)
         inner = tree.children_left >= 0
+        own = np.maximum(tree.feature, 0)
         left.append(np.where(inner, tree.children_left + offset, -1))
         right.append(np.where(inner, tree.children_right + offset, -1))
-        features.append(np.maximum(tree.feature, 0))
+        features.append(own if columns is None else columns[number][own])
         thresholds.append(tree.threshold)
         missing.append(np.asarray(tree.missing_go_to_left, dtype=bool))
         value = tree.value[:, 0, :]

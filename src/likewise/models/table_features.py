@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import InputError
+from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
-__all__ = ["REFUSED", "TableFeature", "is_table_pipeline", "read_table_features"]
+__all__ = ["REFUSED", "TableFeature", "is_table_pipeline", "read_table_features", "read_trees_behind"]
 
 
 class _Refused:
@@ -40,6 +41,8 @@ class TableFeature:
         What a missing cell becomes; NaN where it stays missing, `REFUSED` where the pipeline raises.
     unseen : object
         What a category that is not among the table's becomes; NaN, or `REFUSED`.
+    sparse : bool
+        Whether the feature is a column of a sparse matrix, in which a 0 is a cell that is not there.
     """
 
     column: str
@@ -48,17 +51,20 @@ class TableFeature:
     answers: Sequence[Any] | None = None
     missing: Any = np.nan
     unseen: Any = None
+    sparse: bool = False
 
 
 def is_table_pipeline(estimator: Any) -> bool:
-    """Whether an estimator is a scikit-learn pipeline that was fitted on a table with named columns.
+    """Whether an estimator is scikit-learn's own pipeline, not a subclass, fitted on a table with named columns.
 
     Examples
     --------
     >>> is_table_pipeline(object())
     False
     """
-    return bool(getattr(estimator, "steps", None)) and hasattr(estimator, "feature_names_in_")
+    kind = type(estimator)
+    own = (kind.__module__, kind.__name__) == ("sklearn.pipeline", "Pipeline")
+    return own and hasattr(estimator, "feature_names_in_")
 
 
 def read_table_features(
@@ -111,6 +117,23 @@ def read_table_features(
     return steps[-1], tuple(features)
 
 
+def read_trees_behind(model: Any, features: Sequence[TableFeature]) -> TreeEnsemble:
+    """Read the trees at the end of a pipeline, as they answer to the matrix that its steps make.
+
+    Parameters
+    ----------
+    model : object
+        The pipeline's last step.
+    features : sequence of TableFeature
+    """
+    trees = read_trees(model)
+    sparse = any(feature.sparse for feature in features)
+    # XGBoost takes a cell that is not in a sparse matrix for a missing one; the other libraries take it for 0.
+    if sparse and type(model).__module__.split(".")[0] == "xgboost":
+        return trees.with_missing(0.0, single=False)
+    return trees
+
+
 def _given(categories: Sequence[Any] | None) -> tuple[Any, ...] | None:
     return None if categories is None else tuple(categories)
 
@@ -134,13 +157,15 @@ def _through(step: Any, features: list[TableFeature]) -> list[TableFeature]:
             features = _through(part, features)
         return features
     if kind == "ColumnTransformer":
+        if step.transformer_weights:
+            raise InputError("bounds: a ColumnTransformer with transformer_weights is not read.")
         names = [feature.column for feature in features]
         found: list[TableFeature] = []
         for _, part, chosen in step.transformers_:
             if isinstance(part, str) and part == "drop":
                 continue
             found += _through(part, [features[i] for i in _positions(chosen, names)])
-        return found
+        return [replace(feature, sparse=bool(step.sparse_output_)) for feature in found]
     readers = {
         "OneHotEncoder": _one_hot,
         "OrdinalEncoder": _ordinal,
@@ -176,6 +201,7 @@ def _one_hot(step: Any, features: list[TableFeature]) -> list[TableFeature]:
         for k, category in enumerate(known):
             if k != dropped:
                 told = replace(feature, answers=tuple(float(a == category) for a in answers))
+                told = replace(told, sparse=bool(step.sparse_output))
                 missing = strange if gap is None else float(gap == k)
                 found.append(replace(told, missing=_kept(feature.missing, missing), unseen=strange))
     return found
@@ -195,7 +221,7 @@ def _ordinal(step: Any, features: list[TableFeature]) -> list[TableFeature]:
         missing = strange if gap is None else float(gap)
         if gap is not None and _is_nan(feature.missing):
             missing = float(step.encoded_missing_value)
-        told = replace(feature, missing=_kept(feature.missing, missing), unseen=strange)
+        told = replace(feature, missing=_kept(feature.missing, missing), unseen=strange, sparse=False)
         found.append(replace(told, answers=tuple(codes)))
     return found
 

@@ -76,6 +76,11 @@ class TorchModel(DifferentiableModel):
             batch_rows=batch_rows,
         )
 
+    @property
+    def roundoff(self) -> float:  # type: ignore[override]
+        """Unit roundoff of the module's own numbers."""
+        return 2.0**-53 if module_dtype(self.module) == torch.float64 else 2.0**-24
+
     def outputs(self, X: Any) -> FloatArray:
         """Return what the module says about each row, (n, C) float64; see `Model.outputs`."""
         with evaluating(self.module):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -48,8 +50,8 @@ class TreeEnsemble:
         What the sum is: class scores (one number f stands for (−f/2, f/2)), class probabilities, or a number.
     strict : bool
         Whether a number equal to the threshold goes right.
-    single : bool
-        Whether the library compares numbers in single precision.
+    single : bool array of shape (N,)
+        Whether a split compares numbers in single precision.
     roundoff : float
         Unit roundoff of the library's own sum of leaves.
     n_features : int
@@ -81,7 +83,7 @@ class TreeEnsemble:
     base: FloatArray
     kind: TreeOutput
     strict: bool
-    single: bool
+    single: BoolArray
     roundoff: float
     n_features: int
     feature_names: tuple[str, ...] | None = None
@@ -136,7 +138,7 @@ class TreeEnsemble:
             base=np.asarray(base, dtype=np.float64).reshape(-1),
             kind=kind,
             strict=strict,
-            single=single,
+            single=np.full(n, single),
             roundoff=roundoff,
             n_features=n_features,
             feature_names=None if feature_names is None else tuple(map(str, feature_names)),
@@ -152,6 +154,7 @@ class TreeEnsemble:
     def slack(self) -> float:
         """How far the library's own sum may lie from the exact one, by the rounding of every addition."""
         highest = np.abs(self.values).max(axis=1)
+        # Nodes behind the last tree belong to several and have no leaves.
         ends = np.append(self.roots[1:], len(self.left))
         peaks = [highest[start:end].max() for start, end in zip(self.roots, ends, strict=True)]
         partial = float(np.abs(self.base).max(initial=0.0)) + np.cumsum(peaks)
@@ -193,10 +196,59 @@ class TreeEnsemble:
             total += self.values[node]
         return total
 
+    def with_missing(self, value: float, *, single: bool) -> TreeEnsemble:
+        """Return the same trees for a library that takes one number for a missing value.
+
+        A split that sends that number elsewhere than its threshold does becomes up to three: below it, at it, above it.
+        The children are shared, so that the result is an acyclic graph rather than a tree.
+
+        Parameters
+        ----------
+        value : float
+        single : bool
+            Whether the number is recognised after rounding to single precision, or in double precision.
+
+        Examples
+        --------
+        >>> stump = TreeEnsemble.from_nodes(
+        ...     roots=[0], left=[1, -1, -1], right=[2, -1, -1], feature=[0, 0, 0], threshold=[0.5, 0.0, 0.0],
+        ...     values=[[0.0], [-1.0], [2.0]], base=[0.0], kind="scores", n_features=1,
+        ... )
+        >>> stump.with_missing(0.0, single=False).outputs(np.array([[-1.0], [0.0], [0.4], [0.6]])).ravel()
+        array([-1.,  2., -1.,  2.])
+        """
+        at = float(np.float32(value)) if single else float(value)
+        numbers = np.flatnonzero((self.left >= 0) & (self.first == self.last))
+        by_threshold = self._goes_left(numbers, np.full(len(numbers), at))
+        other = numbers[by_threshold != self.missing_left[numbers]]
+        if not len(other):
+            return self
+        n, k = len(self.left), len(other)
+        # After all others: a test at the number, and the split as it was.
+        equal, again = n + np.arange(k), n + k + np.arange(k)
+        source = np.concatenate([np.arange(n), other, other])
+        found: dict[str, Any] = {
+            name: getattr(self, name)[source]
+            for name in ("left", "right", "feature", "threshold", "missing_left", "first", "last", "single")
+        }
+        found["listed_left"], found["values"] = self.listed_left[source], self.values[source]
+        precise = np.float32 if single else np.float64
+        following = float(np.nextafter(precise(at), precise(np.inf)))
+        before = float(np.nextafter(precise(at), precise(-np.inf)))
+        below, up_to = (at, following) if self.strict else (before, at)
+        # The number goes left by its threshold: all below it do too. Else all above it go right.
+        goes, left, right = self.missing_left[other], self.left[other], self.right[other]
+        found["threshold"][other], found["threshold"][equal] = below, up_to
+        found["single"][other] = found["single"][equal] = single
+        found["left"][other], found["right"][other] = np.where(goes, again, left), equal
+        found["left"][equal], found["right"][equal] = np.where(goes, left, right), np.where(goes, right, again)
+        found["missing_left"][other], found["missing_left"][equal] = False, True
+        return replace(self, **found)
+
     def _goes_left(self, node: IntArray, x: FloatArray) -> BoolArray:
         by_category = self.last[node] > self.first[node]
         with np.errstate(over="ignore"):
-            seen = x.astype(np.float32).astype(np.float64) if self.single else x
+            seen = np.where(self.single[node], x.astype(np.float32).astype(np.float64), x)
         below = seen < self.threshold[node] if self.strict else seen <= self.threshold[node]
         for i in np.flatnonzero(by_category):
             members = self.codes[self.first[node[i]] : self.last[node[i]]]
@@ -219,7 +271,7 @@ def read_trees(model: Any) -> TreeEnsemble:
     Raises
     ------
     InputError
-        Where the model is no ensemble of trees, or one whose splits cannot be read; it says why.
+        If its exact class or one of its settings is not on the list of those that are read; it says which.
 
     Examples
     --------
@@ -233,24 +285,52 @@ def read_trees(model: Any) -> TreeEnsemble:
         found: TreeEnsemble = model.read_trees()
         return found
     inner = model.estimator if isinstance(model, Model) and hasattr(model, "estimator") else model
-    roots = {kind.__module__.split(".")[0] for kind in type(inner).__mro__}
-    if "xgboost" in roots:
-        from likewise.models.xgboost_trees import read_xgboost
+    kind = type(inner)
+    reader = _READERS.get(f"{kind.__module__.split('.')[0]}.{kind.__name__}")
+    if reader is None or not _is_own(kind):
+        raise InputError(
+            f"read_trees: {kind.__name__} is not on the list of tree models that are read. "
+            f"Read are exactly these classes, not subclasses: {', '.join(sorted(_READERS))}."
+        )
+    module, function = reader
+    read: TreeEnsemble = getattr(import_module(f"likewise.models.{module}"), function)(inner)
+    return read
 
-        return read_xgboost(inner)
-    if "lightgbm" in roots:
-        from likewise.models.lightgbm_trees import read_lightgbm
 
-        return read_lightgbm(inner)
-    if "catboost" in roots:
-        from likewise.models.catboost_trees import read_catboost
+_SKLEARN = ("sklearn_trees", "read_sklearn")
+# The exact classes whose trees are read, by library and name; what each setting means stands in its reader.
+_READERS = {
+    **{
+        f"xgboost.{name}": ("xgboost_trees", "read_xgboost")
+        for name in ("Booster", "XGBClassifier", "XGBRegressor")
+    },
+    **{
+        f"lightgbm.{name}": ("lightgbm_trees", "read_lightgbm")
+        for name in ("Booster", "LGBMClassifier", "LGBMRegressor")
+    },
+    **{
+        f"catboost.{name}": ("catboost_trees", "read_catboost")
+        for name in ("CatBoost", "CatBoostClassifier", "CatBoostRegressor")
+    },
+    **{
+        f"sklearn.{name}": _SKLEARN
+        for name in (
+            "BaggingClassifier",
+            "DecisionTreeClassifier",
+            "DecisionTreeRegressor",
+            "ExtraTreeClassifier",
+            "ExtraTreeRegressor",
+            "ExtraTreesClassifier",
+            "ExtraTreesRegressor",
+            "HistGradientBoostingClassifier",
+            "HistGradientBoostingRegressor",
+            "RandomForestClassifier",
+            "RandomForestRegressor",
+        )
+    },
+}
 
-        return read_catboost(inner)
-    if "sklearn" in roots:
-        from likewise.models.sklearn_trees import read_sklearn
 
-        return read_sklearn(inner)
-    raise InputError(
-        f"read_trees: {type(inner).__name__} is no ensemble of trees that can be read. "
-        "Pass an XGBoost, LightGBM, CatBoost or scikit-learn tree model."
-    )
+def _is_own(kind: type) -> bool:
+    """Whether a class is the library's own and not one of the same name that a user put there."""
+    return getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind

@@ -33,7 +33,7 @@ def read_xgboost(model: Any) -> TreeEnsemble:
     learner = document["learner"]
     if learner["gradient_booster"].get("name") != "gbtree":
         raise InputError(
-            f"read_trees: an XGBoost model with booster {learner['gradient_booster'].get('name')!r} is no plain sum of trees. "
+            f"read_trees: an XGBoost model with booster {learner['gradient_booster'].get('name')!r} is not a plain sum of trees. "
             "Train with booster='gbtree'."
         )
     check_xgboost(document)
@@ -53,7 +53,7 @@ def read_xgboost(model: Any) -> TreeEnsemble:
     names = learner.get("feature_names") or None
     known = xgboost_categories(booster)
     categories = {i: tuple(known[str(name)]) for i, name in enumerate(names or []) if str(name) in known}
-    return _assemble(
+    read = _assemble(
         trees,
         groups,
         width,
@@ -63,6 +63,8 @@ def read_xgboost(model: Any) -> TreeEnsemble:
         feature_names=names,
         categories=categories,
     )
+    missing = getattr(model, "missing", np.nan)
+    return read if missing is None or np.isnan(missing) else read.with_missing(float(missing), single=True)
 
 
 def _is_regression(objective: str) -> bool:

@@ -100,10 +100,7 @@ def test_a_small_budget_still_gives_a_bracket():
 
 
 def around(family, metric, lambdas, cuts=None):
-    def ask(X, t):
-        return family.losses(family.layout.values(X), t)
-
-    return PeopleAtOnce(ask, family.layout, metric, lambdas, cuts=cuts, scale=Scale(margins=True))
+    return PeopleAtOnce(family.losses, family.layout, metric, lambdas, cuts=cuts, scale=Scale(margins=True))
 
 
 @pytest.mark.parametrize("splits_known", [True, False])

@@ -57,9 +57,9 @@ class Case:
     def layout(self):
         return self.family.layout
 
-    def ask(self, X, targets):
-        """The model's own losses of encoded rows."""
-        return self.losses(self.layout.values(X), targets)
+    def ask(self, values, targets):
+        """The model's own losses of rows of values, and what it was shown."""
+        return self.losses(values, targets), values
 
     def losses(self, rows, targets):
         return self.answers(rows, np.asarray(targets))

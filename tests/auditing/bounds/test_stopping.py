@@ -93,7 +93,7 @@ def test_an_interrupt_at_any_line_leaves_brackets_that_hold(asks):
     family, metric, rows, own, y = problem()
     X, lam = family.layout.encode(own), 0.3
     truth = truth_at(family, metric, rows, own, y, lam)
-    ask = (lambda Z, t: family.losses(family.layout.values(Z), t)) if asks else None
+    ask = (lambda values, t: (family.losses(values, t), values)) if asks else None
     full = maximise(family, metric, X, y, lam, ask=ask)
     widths, outer = [], sys.gettrace()
     for at in itertools.count(1, 47):

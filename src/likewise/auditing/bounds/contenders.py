@@ -7,24 +7,36 @@ is a single row or a cell in which no tree decides otherwise, the model's own lo
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from likewise.auditing.bounds.regions import Regions
+from likewise.auditing.bounds.regions import BOX, Regions
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.core.arrays import FloatArray
 from likewise.domains.decoding import rounding_of_values
 
-__all__ = ["Ask", "Contenders", "rows_that_return"]
+__all__ = ["Ask", "Contender", "Contenders", "rows_that_return"]
 
-# (encoded rows (m, d), targets (m,)) -> the model's own losses (m,).
-Ask: TypeAlias = Callable[[FloatArray, Any], FloatArray]
+# (rows of values (m, P), targets (m,)) -> the model's own losses (m,), and the values that it was shown (m, P).
+Ask: TypeAlias = Callable[[FloatArray, Any], tuple[FloatArray, FloatArray]]
 
 # A value may change by so many roundings on its way through the encoding and back.
 _ULPS = 32.0
 # The same on a scale that is not linear, in roundings of its place.
 _ROUNDINGS = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """Regions of one answer: whose, a row of each, an upper bound of what is attained there, and λ d² at the least."""
+
+    people: IntArray
+    regions: Regions
+    values: FloatArray
+    upper: FloatArray
+    price: FloatArray
 
 
 class Contenders:
@@ -33,26 +45,34 @@ class Contenders:
     Examples
     --------
     >>> kept = Contenders()
-    >>> kept.add(np.array([0, 0]), np.array([[1.0], [2.0]]), np.array([0.5, 0.9]), np.zeros(2))
-    >>> kept.above(np.array([0.7]))[1]
+    >>> part = Regions(np.array([[1.0], [2.0]]), np.array([[1.0], [2.0]]), np.zeros((2, 0), dtype=np.uint8))
+    >>> kept.add(Contender(np.array([0, 0]), part, part.low, np.array([0.5, 0.9]), np.zeros(2)))
+    >>> kept.above(np.array([0.7])).values
     array([[2.]])
     """
 
     def __init__(self) -> None:
-        self._parts: list[tuple[IntArray, FloatArray, FloatArray, FloatArray]] = []
+        self._parts: list[Contender] = []
 
-    def add(self, people: IntArray, values: FloatArray, upper: FloatArray, price: FloatArray) -> None:
-        """Keep regions: whose, a row of values, an upper bound of what is attained there, and λ d² at the least."""
-        if len(people):
-            self._parts.append((people, values, upper, price))
+    def add(self, more: Contender) -> None:
+        """Keep regions."""
+        if len(more.people):
+            self._parts.append(more)
 
-    def above(self, lower: FloatArray) -> tuple[IntArray, FloatArray, FloatArray, FloatArray] | None:
-        """Return those that may exceed what is attained, by person (n,); None where there are none."""
-        if not self._parts:
+    def above(self, attained: FloatArray) -> Contender | None:
+        """Return those that may exceed what the model itself was seen to attain, by person (n,); None if there are none."""
+        kept = [(part, np.flatnonzero(part.upper > attained[part.people])) for part in self._parts]
+        kept = [(part, at) for part, at in kept if len(at)]
+        if not kept:
             return None
-        people, values, upper, price = (np.concatenate([part[k] for part in self._parts]) for k in range(4))
-        at = np.flatnonzero(upper > lower[people])
-        return (people[at], values[at], upper[at], price[at]) if len(at) else None
+        regions = [part.regions.take(at) for part, at in kept]
+        return Contender(
+            np.concatenate([part.people[at] for part, at in kept]),
+            Regions(*(np.concatenate([getattr(one, name) for one in regions]) for name in BOX)),
+            np.concatenate([part.values[at] for part, at in kept]),
+            np.concatenate([part.upper[at] for part, at in kept]),
+            np.concatenate([part.price[at] for part, at in kept]),
+        )
 
 
 def rows_that_return(

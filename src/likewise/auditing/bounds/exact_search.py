@@ -52,16 +52,13 @@ class BranchAndBoundSearch(Search):
 
     def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Bracket V(ε): rows from below, a `Bound` from above, as narrow as nodes and time allow."""
+        from likewise.auditing.bounds.asking import Asker
         from likewise.auditing.bounds.brackets import Brackets, RegionBudget
         from likewise.auditing.bounds.branch_and_bound import maximise
         from likewise.auditing.bounds.dual_bracket import bracket_value
 
         family, place = _family(problem), problem.coordinates
-        classes = place.model.classes_
-
-        def ask(rows: FloatArray, targets: Any) -> FloatArray:
-            labels = targets if classes is None else np.asarray(classes)[targets]
-            return place.losses_encoded(np.asarray(rows, dtype=np.float64), labels)
+        ask = Asker(place, family.layout).losses
 
         def solve(lam: float, starts: FloatArray | None, seconds: float | None) -> Brackets:
             limit = RegionBudget(nodes=self.nodes, seconds=seconds, tell=budget.tell_time)
@@ -151,4 +148,4 @@ def _joined(first: Found, second: Found) -> Found:
 def _family(problem: AuditProblem) -> Any:
     from likewise.auditing.bounds.families import family_in
 
-    return family_in(problem.coordinates)
+    return family_in(problem)

@@ -1,12 +1,14 @@
-"""From a model to its family: which bounds apply, and how its features come from the domain's columns."""
+"""From a model to its family: which bounds apply, how its features come from the columns, and whether it answers so."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from likewise.auditing.bounds.asking import Asker
 from likewise.auditing.bounds.networks.network_family import NetworkFamily
 from likewise.auditing.bounds.networks.raw_columns import behind, of_encoded_rows
+from likewise.auditing.bounds.reading_check import check_reading, check_rows
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.auditing.bounds.trees.feature_sources import (
     affine_of,
@@ -15,6 +17,7 @@ from likewise.auditing.bounds.trees.feature_sources import (
     raw_sources,
 )
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
+from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
 from likewise.domains.encoding import AffineMap
 from likewise.models import Model, as_model
@@ -22,17 +25,21 @@ from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model_rows import are_made_up
 from likewise.models.relu_network import ReluNetwork, read_relu_network
 from likewise.models.sklearn_model import SklearnModel
-from likewise.models.table_features import is_table_pipeline, read_table_features
+from likewise.models.table_features import is_table_pipeline, read_table_features, read_trees_behind
 from likewise.models.table_model import TableModel
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
 if TYPE_CHECKING:
+    from likewise.auditing.problem.audit_problem import AuditProblem
     from likewise.auditing.problem.coordinates import Coordinates
 
-__all__ = ["family_in", "family_of"]
+__all__ = ["family_at", "family_in", "family_of"]
 
 # An audit asks for its family time and again, and to read a model takes longer than many a question.
 _KNOWN: WeakKeyDictionary[Coordinates, TreeFamily | NetworkFamily] = WeakKeyDictionary()
+_CHECKED: WeakKeyDictionary[AuditProblem, TreeFamily | NetworkFamily | InputError] = WeakKeyDictionary()
+# People whose cells rows of the domain are mixed with, at most.
+_MIXED = 2_000
 
 
 def family_of(
@@ -43,7 +50,7 @@ def family_of(
     encoded: bool | None = None,
     own: AffineMap | None = None,
 ) -> TreeFamily | NetworkFamily:
-    """Return the family that bounds a model over a domain.
+    """Return the family that bounds a model over a domain, as it was read: `family_at` compares it with the model.
 
     Parameters
     ----------
@@ -101,7 +108,8 @@ def family_of(
         sources = raw_sources(layout, trees, adapter.feature_names) if raw else encoded_sources(layout)
         return TreeFamily(trees, layout, sources, objective, _answered(adapter, trees))
     try:
-        return NetworkFamily(_network(inner, adapter, layout, encoded, own), layout, objective)
+        net = _network(inner, adapter, layout, encoded, own)
+        return NetworkFamily(net, layout, objective, _answered(adapter, net))
     except InputError as error:
         reasons.append(str(error))
     raise InputError("no upper bound is known for this model. " + " ".join(map(_without_owner, reasons)))
@@ -113,21 +121,54 @@ def _without_owner(sentence: str) -> str:
     return rest if colon and owner.isidentifier() else sentence
 
 
-def family_in(place: Coordinates, domain: Any = None) -> TreeFamily | NetworkFamily:
-    """Return the family of an audit's model, in the coordinates of the audit.
+def family_in(problem: AuditProblem) -> TreeFamily | NetworkFamily:
+    """Return the family of an audit's model, once it has given the model's own answers.
+
+    Parameters
+    ----------
+    problem : AuditProblem
+        All its people are asked about, and rows of the whole domain.
+
+    Raises
+    ------
+    InputError
+        If no family fits, or if what was read differs from what the model answers; it says why.
+    """
+    place = problem.coordinates
+    if problem not in _CHECKED:
+        _CHECKED[problem] = _checked(problem, place)
+    found = _CHECKED[problem]
+    if isinstance(found, InputError):
+        raise found
+    return found
+
+
+def _checked(problem: AuditProblem, place: Coordinates) -> TreeFamily | NetworkFamily | InputError:
+    try:
+        if place not in _KNOWN:
+            _KNOWN[place] = family_at(place, problem.X)
+        family = _KNOWN[place]
+        asker = Asker(place, family.layout)
+        check_rows(family, asker, family.layout.values(problem.X), decides=problem.decides)
+    except InputError as error:
+        return error
+    return family
+
+
+def family_at(place: Coordinates, people: FloatArray) -> TreeFamily | NetworkFamily:
+    """Return the family of a model in a coordinate system, once it has given the model's own answers over the domain.
 
     Parameters
     ----------
     place : Coordinates
-    domain : domain or TableLayout, optional
-        Another domain of the same encoding.
+    people : float array of shape (n, d)
+        Encoded rows that the domain's rows are mixed with.
     """
     encoded = place.takes in ("encoded", "own")
-    if domain is not None:
-        return family_of(place.model, domain, encoded=encoded, own=place.own)
-    if place not in _KNOWN:
-        _KNOWN[place] = family_of(place.model, place.domain, encoded=encoded, own=place.own)
-    return _KNOWN[place]
+    family = family_of(place.model, place.domain, encoded=encoded, own=place.own)
+    own = family.layout.values(people[:_MIXED])
+    check_reading(family, Asker(place, family.layout), own, decides=not place.model.loss.regression)
+    return family
 
 
 def _behind_pipeline(
@@ -138,19 +179,19 @@ def _behind_pipeline(
     model, features = read_table_features(pipeline, categories)
     sources = pipeline_sources(layout, features)
     try:
-        trees = read_trees(model)
+        trees = read_trees_behind(model, features)
     except InputError as error:
         if not hasattr(model, "coefs_"):
             raise InputError(f"family_of: no upper bound is known for this model. {error}") from error
-        return NetworkFamily(
-            behind(read_relu_network(model), AffineMap(*affine_of(layout, sources))), layout, loss
-        )
+        net = behind(read_relu_network(model), AffineMap(*affine_of(layout, sources)))
+        return NetworkFamily(net, layout, loss, _answered(adapter, net))
     return TreeFamily(trees, layout, sources, loss, _answered(adapter, trees))
 
 
-def _answered(adapter: Model, trees: TreeEnsemble) -> float:
+def _answered(adapter: Model, read: TreeEnsemble | ReluNetwork) -> float:
     """How far an answered probability may lie from that of the score: one of two is 1 minus the other, rounded."""
-    return 4.0 * trees.roundoff if adapter.gives_probabilities and trees.kind == "scores" else 0.0
+    scores = isinstance(read, ReluNetwork) or read.kind == "scores"
+    return 4.0 * read.roundoff if adapter.gives_probabilities and scores else 0.0
 
 
 def _network(

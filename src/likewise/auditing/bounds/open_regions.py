@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 
 from likewise.auditing.bounds.brackets import Brackets
-from likewise.auditing.bounds.contenders import Ask, Contenders
+from likewise.auditing.bounds.contenders import Ask, Contender, Contenders
 from likewise.auditing.bounds.node_pool import NodePool
 from likewise.auditing.bounds.region_evaluation import Evaluated, RegionEvaluation
 from likewise.auditing.bounds.regions import divide
@@ -65,7 +65,15 @@ class OpenRegions:
         excess = found.upper - found.tol
         is_open = (excess > self.work.lower[found.people]) & (found.split.column >= 0)
         asked = found.one_answer & ~is_open
-        self.contenders.add(found.people[asked], found.values[asked], found.upper[asked], found.price[asked])
+        self.contenders.add(
+            Contender(
+                found.people[asked],
+                found.regions.take(asked),
+                found.values[asked],
+                found.upper[asked],
+                found.price[asked],
+            )
+        )
         shut = ~is_open & ~asked
         np.maximum.at(self.settled, found.people[shut], found.upper[shut])
         at = np.flatnonzero(is_open)
@@ -140,6 +148,9 @@ class OpenRegions:
             self._finish(person)
         if not self.begun.all():
             self.settled = np.where(self.begun, self.settled, np.maximum(self.settled, work.ceilings()))
+        # Parts of regions were cut off because they could not exceed what a row attains by the reading. The model may not
+        # confirm that row, but they still cannot exceed the value.
+        self.settled = np.maximum(self.settled, work.lower)
         if interrupted:
             # An incumbent may have been half written: its row says what it attains.
             work.read_incumbents()
@@ -155,21 +166,28 @@ class OpenRegions:
         )
 
     def _asked(self, ask: Ask, interrupted: bool) -> tuple[FloatArray, bool]:
-        """Ask the model about the rows that attain most, and about regions in which it gives one answer."""
+        """Ask the model about the rows that attain most, and about regions in which it gives one answer.
+
+        What the reading says of a row counts for nothing from here on: the rows that attained most are asked first, and
+        only what the model itself confirms spares a region its own question. A region whose row was shown to the model
+        as another one, outside of it, keeps its bound.
+        """
         work = self.work
-        everyone = np.arange(work.n)
-        kept = self.contenders.above(work.lower)
-        people = everyone if kept is None else np.concatenate([everyone, kept[0]])
-        values = work.values if kept is None else np.concatenate([work.values, kept[1]])
-        try:
-            losses = np.asarray(ask(work.layout.encode(values), work.targets[people]), dtype=np.float64)
-        except KeyboardInterrupt:
-            if kept is not None:
-                np.maximum.at(self.settled, kept[0], kept[2])
-            return np.maximum(self.settled, work.lower), True
+        everyone, values = np.arange(work.n), work.values.copy()
         upper = self.settled
-        if kept is not None:
-            np.maximum.at(upper, kept[0], losses[work.n :] - kept[3])
-        work.lower[:] = -np.inf
-        work.offer(people, values, losses)
+        try:
+            losses, seen = ask(values, work.targets)
+            work.lower[:] = -np.inf
+            work.offer(everyone, seen, losses)
+            kept = self.contenders.above(work.lower)
+            if kept is not None:
+                losses, seen = ask(kept.values, work.targets[kept.people])
+                work.offer(kept.people, seen, losses)
+                same = kept.regions.hold(work.layout, seen)
+                np.maximum.at(upper, kept.people, np.where(same, losses - kept.price, kept.upper))
+        except KeyboardInterrupt:
+            kept = self.contenders.above(np.full(work.n, -np.inf))
+            if kept is not None:
+                np.maximum.at(upper, kept.people, kept.upper)
+            return np.maximum(upper, work.lower), True
         return np.maximum(upper, work.lower), interrupted

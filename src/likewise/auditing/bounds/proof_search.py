@@ -87,7 +87,9 @@ class ProofSearch(Search):
             if budget.spent:
                 break
             time = _part(budget, question.share, done, len(questions))
-            known = Support.start(question.problem) if question.decisions else ended.support
+            known = ended.support
+            if question.decisions:
+                known = _added(Support.start(question.problem), known, question.problem)
             try:
                 found = self._answer(question.problem, known, question.eps, time)
             except KeyboardInterrupt:
@@ -118,7 +120,13 @@ class ProofSearch(Search):
             else:
                 nodes = BranchAndBoundSearch().nodes
                 proof = prove_by_sample(
-                    question.problem, question.eps, time, nodes=nodes, confidence=self.confidence, table=n
+                    question.problem,
+                    Support.start(question.problem),
+                    question.eps,
+                    time,
+                    nodes=nodes,
+                    confidence=self.confidence,
+                    table=n,
                 )
                 found = [] if proof is None else [proof.bound, proof.population_bound]
             bounds += [_share(bound) for bound in found] if question.decisions else found
@@ -145,7 +153,9 @@ class ProofSearch(Search):
             from likewise.auditing.bounds.sampled_proof import prove_by_sample
 
             nodes = BranchAndBoundSearch().nodes
-            proof = prove_by_sample(problem, eps, budget, nodes=nodes, confidence=self.confidence)
+            proof = prove_by_sample(
+                problem, support, eps, budget, nodes=nodes, confidence=self.confidence
+            )
             if proof is not None:
                 support = support.with_rows(np.asarray(proof.rows, dtype=np.float64), proof.person)
                 reasons = (INTERRUPTED,) if proof.interrupted else ()
@@ -166,16 +176,21 @@ def about_decisions(problem: AuditProblem) -> AuditProblem:
     return replace(problem, coordinates=place, y=problem.decisions)
 
 
+def _added(support: Support, known: Support, problem: AuditProblem) -> Support:
+    """Add rows that were found for one question to those of another about the same people."""
+    frontier = known.frontier
+    corner = np.flatnonzero(frontier.candidate >= 0)
+    if not len(corner):
+        return support
+    x = np.asarray(problem.coordinates.encoded(known.twins(corner)), dtype=np.float64)
+    return support.with_rows(x, frontier.row[corner])
+
+
 def _joined(ended: Found, found: Found, question: _Question, problem: AuditProblem) -> Found:
     """Put the answer to one question to the others."""
     support = found.support
     if question.decisions:
-        frontier = support.frontier
-        corner = np.flatnonzero(frontier.candidate >= 0)
-        support = ended.support
-        if len(corner):
-            x = np.asarray(problem.coordinates.encoded(found.support.twins(corner)), dtype=np.float64)
-            support = support.with_rows(x, frontier.row[corner])
+        support = _added(ended.support, support, problem)
     bounds = [bound for bound in (found.bound, found.population_bound, *found.more) if bound is not None]
     if question.decisions:
         bounds = [_share(bound) for bound in bounds]

@@ -145,11 +145,8 @@ class RegionEvaluation:
         whole = whole_domain(self.layout, self.own)
         for s in range(starts.shape[1]):
             people = np.flatnonzero(np.isfinite(starts[:, s]).all(axis=1))
-            values, domain = self.layout.values(starts[people, s]), whole.take(people)
-            inside = ((values >= domain.low) & (values <= domain.high)).all(axis=1)
-            for i in np.flatnonzero(self.layout.is_category):
-                place = self.layout.offset[i] + values[:, i].astype(np.int64)
-                inside &= domain.allowed[np.arange(len(people)), place] != 0
+            values = self.layout.values(starts[people, s])
+            inside = whole.take(people).hold(self.layout, values)
             people, values = people[inside], values[inside]
             self.offer(people, values, self._losses(values, self.targets[people]))
 
@@ -192,9 +189,14 @@ class RegionEvaluation:
         above = self._above(part, bound, who, least)
         above = np.minimum(above, upper[kept])
         losses, gap, split = self.family.look(part, targets[kept], bound, least.values)
-        self.offer(who, least.values, self._losses(least.values, targets[kept]) if self.asks else losses)
+        values, returns = least.values, np.ones(len(who), dtype=np.bool_)
+        if self.asks:
+            # Rows that the model can be asked about through the encoding, so that what is attained is listed too.
+            values, returns = rows_that_return(self.layout, part, least.values)
+            losses = self._losses(values, targets[kept])
+        self.offer(who, values, losses)
         split = self._by_distance(part, who, least, gap, split)
-        one_answer, values, price = self._answers(part, bound, who, least)
+        one_answer, price = self._answers(part, bound, who, least, values, returns)
         return Evaluated(
             people[dropped],
             upper[dropped],
@@ -212,21 +214,26 @@ class RegionEvaluation:
         )
 
     def _answers(
-        self, regions: Regions, bound: LossBound, people: IntArray, least: LeastCost
-    ) -> tuple[BoolArray, FloatArray, FloatArray]:
-        """Which regions the model can be asked about, at which rows, and the least of λ d² there."""
+        self,
+        regions: Regions,
+        bound: LossBound,
+        people: IntArray,
+        least: LeastCost,
+        values: FloatArray,
+        returns: BoolArray,
+    ) -> tuple[BoolArray, FloatArray]:
+        """Which regions the model can be asked about at their rows of values, and the least of λ d² there."""
         if not self.asks:
             none = np.zeros(len(people))
-            return none.astype(np.bool_), least.values, none
+            return none.astype(np.bool_), none
         single = ~open_columns(self.layout, regions).any(axis=1)
         same = single if bound.same is None else single | bound.same
-        values, returns = rows_that_return(self.layout, regions, least.values)
         cost = self.costs(people, values)
         if np.isinf(self.lam):
-            return same & returns & (cost == 0), values, np.zeros(len(people))
+            return same & returns & (cost == 0), np.zeros(len(people))
         # Of a linear bound the least cost is mixed with its slope; a single row needs none.
         below = np.zeros(len(people)) if bound.slope is not None else np.maximum(least.bound, 0.0)
-        return same & returns, values, self.lam * np.where(single, cost, below)
+        return same & returns, self.lam * np.where(single, cost, below)
 
     def _nearer(
         self, people: IntArray, regions: Regions, bound: LossBound, reach: FloatArray, warm: FloatArray

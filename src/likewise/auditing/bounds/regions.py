@@ -12,6 +12,7 @@ from likewise.core.arrays import FloatArray
 from likewise.domains.decoding import rounding_of_places
 
 __all__ = [
+    "BOX",
     "ByteArray",
     "Regions",
     "Split",
@@ -24,6 +25,8 @@ __all__ = [
     "whole_domain",
 ]
 
+# The arrays that a region is made of.
+BOX = ("low", "high", "allowed")
 ByteArray: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
 
@@ -50,6 +53,14 @@ class Regions:
     def take(self, at: Any) -> Regions:
         """Return some of them."""
         return Regions(self.low[at], self.high[at], self.allowed[at])
+
+    def hold(self, layout: TableLayout, values: FloatArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether each region holds the row of values beside it, (n,)."""
+        inside = ((values >= self.low) & (values <= self.high)).all(axis=1)
+        rows = np.arange(len(values))
+        for i in np.flatnonzero(layout.is_category):
+            inside &= self.allowed[rows, layout.offset[i] + values[:, i].astype(np.int64)] != 0
+        return np.asarray(inside)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,19 +1,23 @@
-"""A bound for a table of any size in the time there is: some people at random are bracketed, the rest follow by chance.
+"""A bound for a table of any size in the time there is, from differences (DESIGN: no ceiling of the world is needed).
 
-For every λ, V(ε) ≤ λε + mean of s_i(λ) (equation 4 of the paper). A few people settle λ; of others, drawn at random from
-the rest of the table, s_i(λ) is bounded from above by branch and bound, and `betting_upper_limit` bounds the mean of all
-from theirs. What follows holds with the stated confidence, for the table and for the people it was drawn from.
+For every λ, V(ε) ≤ λε + mean of s_i(λ) (equation 4 of the paper). A first look at everybody's whole domain gives each
+person an upper value u_i ≥ s_i and a row that attains l_i ≤ s_i. People drawn at random, each with probability
+proportional to w_i = u_i − l_i, are then cut into regions until the time is up: r_i, with s_i ≤ r_i ≤ u_i. Since
+(u_i − r_i) / w_i lies between 0 and 1 for everybody, a confidence limit of its mean over the draws gives
+
+    mean of s_i  ≤  mean(u) − mean(w) · (lower limit of the mean of (u − r) / w).
 """
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.auditing.bounds.asking import Asker
 from likewise.auditing.bounds.brackets import Brackets, RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.dual_bracket import bracket_value
@@ -21,6 +25,7 @@ from likewise.auditing.bounds.families import family_in
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.auditing.claims.betting_limit import betting_upper_limit
 from likewise.auditing.claims.certificate import Bound
+from likewise.auditing.support.finite_dual import solve_dual
 from likewise.core.arrays import FloatArray
 from likewise.core.randomness import numpy_generator
 from likewise.texts import Said
@@ -28,12 +33,15 @@ from likewise.texts import Said
 if TYPE_CHECKING:
     from likewise.auditing.problem.audit_problem import AuditProblem
     from likewise.auditing.search.contract import Budget
+    from likewise.auditing.support.supporting_rows import Support
 
 __all__ = ["SampledProof", "prove_by_sample"]
 
-# People who settle λ, the stake and how long one takes.
-_PILOT = 64
+# Draws that settle the stake and how long a person takes.
+_PILOT = 24
 _CEILING_NODES = 2_000
+# What counts as closed, of a person's upper value.
+_CLOSED = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +59,7 @@ class SampledProof:
     person : int array of shape (m,)
         Whose they are.
     people : int
-        How many people were bracketed.
+        How many people were looked at closely.
     interrupted : bool
         Whether the work was broken off (Ctrl-C): the bounds hold all the same, and are wider.
     """
@@ -66,6 +74,7 @@ class SampledProof:
 
 def prove_by_sample(
     problem: AuditProblem,
+    support: Support,
     eps: float,
     budget: Budget,
     *,
@@ -79,9 +88,11 @@ def prove_by_sample(
     ----------
     problem : AuditProblem
         Of a tree ensemble or a ReLU network that classifies.
+    support : Support
+        What searches found for these people: it says which λ, and where to begin.
     eps : float
     budget : Budget
-        Decides how many people are bracketed.
+        Decides how many people are looked at closely.
     nodes : int
         Regions per person, at most.
     confidence : float, default=0.95
@@ -91,97 +102,120 @@ def prove_by_sample(
     Returns
     -------
     SampledProof or None
-        None where the time is enough for everybody.
+        None if the time is enough for everybody.
     """
-    order = numpy_generator(problem.random_state).permutation(problem.n)
-    pilot = _Sample(problem, order[:_PILOT], nodes, budget.tell_time)
+    people = _People(problem, support, nodes, budget)
+    rng = numpy_generator(problem.random_state)
+    lam = people.price(eps, 0.15 * budget.left, rng)
+    first = people.solve(np.arange(problem.n), lam, 0, 0.35 * budget.left)
+    upper, lower = first.upper, np.maximum(first.lower, problem.base_loss)
+    upper = np.maximum(upper, lower)
+    width = np.where(upper - lower > _CLOSED * (1.0 + np.abs(upper)), upper - lower, 0.0)
+    if not width.any():
+        # The first look was enough.
+        everyone = ((np.arange(problem.n), first),)
+        return _claims(people, eps, lam, float(upper.mean()), everyone, 0, confidence, table)
+    drawn = rng.choice(problem.n, size=_PILOT + problem.n, p=width / width.sum())
     clock = time.perf_counter()
-    settled = bracket_value(pilot.solve, pilot.base, eps, seconds=0.2 * budget.left)
-    if settled.interrupted:
-        # Nothing is known of the table yet.
-        raise KeyboardInterrupt
-    enough = (time.perf_counter() - clock) / _PILOT * problem.n <= 0.7 * budget.left
-    if enough and table is None:
+    pilot = people.solve(np.unique(drawn[:_PILOT]), lam, nodes, 0.25 * budget.left)
+    each = max((time.perf_counter() - clock) / len(np.unique(drawn[:_PILOT])), 1e-6)
+    open_people = int((width > 0).sum())
+    if table is None and each * open_people <= 0.7 * budget.left:
         return None
-    clock = time.perf_counter()
-    lam = settled.lambda_
-    known = pilot.solve(lam, None, 0.1 * budget.left)
-    each = max((time.perf_counter() - clock) / _PILOT, 1e-6)
-    ceiling = _ceiling(problem, min(2.0, 0.05 * budget.left))
-    # The number of people follows from the time that others took: who is drawn does not say when to stop.
-    count = int(np.clip(0.7 * budget.left / each, _PILOT, problem.n - _PILOT))
-    drawn = _Sample(problem, order[_PILOT : _PILOT + count], nodes, budget.tell_time)
-    found = drawn.solve(lam, None, 0.9 * max(budget.left, 0.0))
-    everybody = problem.n if table is None else table
-    claims = _claims(problem, everybody, eps, lam, ceiling, (pilot, known), (drawn, found), confidence)
-    moved = [part.moved(brackets) for part, brackets in ((pilot, known), (drawn, found))]
-    rows, person = (np.concatenate(part) for part in zip(*moved, strict=True))
-    return SampledProof(*claims, rows, person, _PILOT + count, known.interrupted or found.interrupted)
+    # How many are drawn follows from the time that others took: who is drawn does not say when to stop.
+    count = int(np.clip(0.85 * budget.left / each, _PILOT, problem.n))
+    draws = drawn[_PILOT : _PILOT + count]
+    chosen = np.unique(draws)
+    found = people.solve(chosen, lam, nodes, 0.95 * max(budget.left, 0.0))
+    tighter = upper.copy()
+    for at, brackets in ((np.unique(drawn[:_PILOT]), pilot), (chosen, found)):
+        tighter[at] = np.clip(np.minimum(tighter[at], brackets.upper), lower[at], None)
+    kept = np.zeros(problem.n)
+    np.divide(tighter - lower, width, out=kept, where=width > 0)
+    kept = np.clip(kept, 0.0, 1.0)
+    # Of the width that the first look left, so much remains on average, at most.
+    level = confidence if table is None else (1.0 + confidence) / 2.0
+    rest = betting_upper_limit(kept[draws], 1.0, pilot=kept[drawn[:_PILOT]], level=level)
+    remains = float((upper - (1.0 - rest) * width).mean())
+    seen = np.unique(drawn[: _PILOT + count])
+    certain = float(np.where(np.isin(np.arange(problem.n), seen), tighter, upper).mean())
+    found = replace(found, interrupted=found.interrupted or pilot.interrupted or first.interrupted)
+    several = ((np.arange(problem.n), first), (chosen, found))
+    return _claims(people, eps, lam, min(remains, certain), several, len(seen), confidence, table)
 
 
-class _Sample:
-    """Some of the people, and how to bracket them."""
+class _People:
+    """The people of a problem, and how to bracket some of them."""
 
-    def __init__(self, problem: AuditProblem, at: Any, nodes: int, tell: Callable[[], None]) -> None:
-        self.problem, self.at, self.nodes, self.tell = problem, np.asarray(at, dtype=np.int64), nodes, tell
-        self.base, self.X, self.target = problem.base_loss[at], problem.X[at], problem.target[at]
-        self.family = family_in(problem.coordinates)
+    def __init__(self, problem: AuditProblem, support: Support, nodes: int, budget: Budget) -> None:
+        self.problem, self.support, self.nodes, self.budget = problem, support, nodes, budget
+        self.family = family_in(problem)
+        self._ask = Asker(problem.coordinates, self.family.layout).losses
 
-    def _ask(self, rows: FloatArray, targets: Any) -> FloatArray:
-        place = self.problem.coordinates
-        labels = targets if place.model.classes_ is None else place.model.classes_[targets]
-        return place.losses_encoded(np.asarray(rows, dtype=np.float64), labels)
+    def price(self, eps: float, seconds: float, rng: np.random.Generator) -> float:
+        """λ: that of what is known already, or of a few people where nothing is."""
+        if eps == 0:
+            return np.inf
+        known = solve_dual(self.support.frontier, eps).lambda_
+        if 0 < known < np.inf:
+            return float(known)
+        some = rng.permutation(self.problem.n)[:_PILOT]
 
-    def solve(self, lam: float, starts: FloatArray | None, seconds: float | None) -> Brackets:
-        limit = RegionBudget(nodes=self.nodes, seconds=seconds, tell=self.tell)
+        def solve(lam: float, starts: FloatArray | None, left: float | None) -> Brackets:
+            return self.solve(some, lam, self.nodes, left)
+
+        found = bracket_value(solve, self.problem.base_loss[some], eps, seconds=seconds)
+        return float(found.lambda_) if 0 < found.lambda_ < np.inf else 10.0
+
+    def solve(self, at: IntArray, lam: float, nodes: int, seconds: float | None) -> Brackets:
+        """Bracket some of them, from the rows that searches found."""
+        limit = RegionBudget(nodes=nodes, seconds=seconds, tell=self.budget.tell_time)
+        starts = self.support.best_rows(lam)[at][:, None]
         metric = self.problem.coordinates.metric
-        people = self.X, self.target
+        people = self.problem.X[at], self.problem.target[at]
         return maximise(self.family, metric, *people, lam, starts=starts, budget=limit, ask=self._ask)
-
-    def moved(self, found: Brackets) -> tuple[FloatArray, IntArray]:
-        away = np.flatnonzero((found.rows != self.X).any(axis=1))
-        return np.asarray(found.rows[away], dtype=np.float64), self.at[away]
 
 
 def _claims(
-    problem: AuditProblem,
-    n: int,
+    people: _People,
     eps: float,
     lam: float,
-    ceiling: float,
-    pilot: tuple[_Sample, Brackets],
-    drawn: tuple[_Sample, Brackets],
+    mean: float,
+    found: tuple[tuple[IntArray, Brackets], ...],
+    closely: int,
     confidence: float,
-) -> tuple[Bound, Bound]:
+    table: int | None,
+) -> SampledProof:
+    problem = people.problem
+    base = float(problem.base_loss.mean())
+    ceiling = _ceiling(problem)
     price = lam * eps if 0 < lam < np.inf else 0.0
-    uppers = [np.minimum(found.upper, ceiling) for _, found in (pilot, drawn)]
-    gains = [np.maximum(up - part.base, 0.0) for up, (part, _) in zip(uppers, (pilot, drawn), strict=True)]
-    rest = betting_upper_limit(gains[1], ceiling, pilot=gains[0], level=confidence)
-    first = len(gains[0])
-    gap = min(price + (first * float(gains[0].mean()) + (n - first) * rest) / n, ceiling)
+    # The table's mean of what lies between 0 and the ceiling, and that of everybody (Hoeffding).
+    away = ceiling * float(np.sqrt(np.log(2.0 / (1.0 - confidence)) / (2.0 * problem.n)))
     shared: dict[str, Any] = {"eps": eps, "lambda_": lam, "confidence": confidence}
-    here = Bound(
-        value=float(problem.base_loss.mean()) + gap,
-        gap=gap,
-        n=n,
-        method=Said("method.sampled", drawn=first + len(gains[1]), people=n),
-        assumptions=(Said("assumption.ceiling", loss=float(f"{ceiling:.4g}")),),
-        **shared,
-    )
-    value = price + betting_upper_limit(uppers[1], ceiling, pilot=uppers[0], level=confidence)
+    shared["method"] = Said("method.sampled", drawn=closely, people=problem.n if table is None else table)
+    value = min(price + mean, ceiling)
     everywhere = Bound(
-        value=min(value, ceiling),
-        gap=min(price + rest, ceiling),
-        n=len(gains[1]),
-        method=here.method,
+        value=min(price + mean + away, ceiling),
+        gap=min(price + mean - base + away, ceiling),
+        n=problem.n,
         about="population",
-        assumptions=(Said("assumption.draws"), *here.assumptions),
+        assumptions=(Said("assumption.draws"), Said("assumption.ceiling", loss=float(f"{ceiling:.4g}"))),
         **shared,
     )
-    return here, everywhere
+    here = Bound(value=max(value, base), gap=max(value - base, 0.0), n=problem.n, **shared)
+    if table is not None:
+        here = replace(everywhere, n=table, about="sample")
+    rows, person = [], []
+    for at, brackets in found:
+        away_from = np.flatnonzero((brackets.rows != problem.X[at]).any(axis=1))
+        rows.append(np.asarray(brackets.rows[away_from], dtype=np.float64))
+        person.append(at[away_from])
+    broken = found[-1][1].interrupted
+    return SampledProof(here, everywhere, np.concatenate(rows), np.concatenate(person), closely, broken)
 
 
-def _ceiling(problem: AuditProblem, seconds: float) -> float:
+def _ceiling(problem: AuditProblem) -> float:
     """The largest loss that anybody who can exist may have, under any label."""
     place = problem.coordinates
     limit = place.model.loss.upper_bound
@@ -192,6 +226,7 @@ def _ceiling(problem: AuditProblem, seconds: float) -> float:
     anybody = TableLayout(tuple(replace(column, immutable=False) for column in layout.columns))
     labels = np.arange(len(place.model.classes_)) if place.model.classes_ is not None else np.zeros(0)
     rows = np.repeat(problem.X[:1], len(labels), axis=0)
-    budget = RegionBudget(nodes=_CEILING_NODES, seconds=seconds)
-    found = maximise(family_in(place, anybody), place.metric, rows, labels, 0.0, budget=budget)
+    family = copy.copy(family_in(problem))
+    family.layout = anybody
+    found = maximise(family, place.metric, rows, labels, 0.0, budget=RegionBudget(nodes=0))
     return float(min(limit, found.upper.max()))

@@ -150,7 +150,7 @@ def lowered_by_answers(losses: FloatArray, error: float) -> FloatArray:
     return np.asarray(np.minimum(np.maximum(-np.log(np.exp(-losses) + error), 0.0), losses))
 
 
-def sure_decisions(outputs: FloatArray, parts: Components, slack: float) -> IntArray:
+def sure_decisions(outputs: FloatArray, parts: Components, slack: FloatArray | float) -> IntArray:
     """Return the class whose every component is below 0 by more than the slack, (n,); −1 where there is none.
 
     Parameters
@@ -158,7 +158,7 @@ def sure_decisions(outputs: FloatArray, parts: Components, slack: float) -> IntA
     outputs : float array of shape (n, C)
     parts : Components
         Of the zero-one loss.
-    slack : float
+    slack : float, or float array of shape (n,)
 
     Examples
     --------
@@ -166,6 +166,7 @@ def sure_decisions(outputs: FloatArray, parts: Components, slack: float) -> IntA
     array([ 1,  0, -1])
     """
     label = np.full(len(outputs), -1, dtype=np.int64)
+    least = np.broadcast_to(-np.asarray(slack), (len(outputs),))[:, None]
     for y, mixing in enumerate(parts.mixing):
-        label[(outputs @ mixing < -slack).all(axis=1)] = y
+        label[(outputs @ mixing < least).all(axis=1)] = y
     return label

@@ -214,6 +214,12 @@ class Support:
                 places.append(here)
         return _stacked(parts, np.argsort(np.concatenate(places), kind="stable"))
 
+    def best_rows(self, lambda_: float) -> Floats:
+        """Return the encoded row of each person that attains most at a λ, (n, d); their own where none does better."""
+        # 0 · ∞ is not a number; a move that costs anything at all is worth none at this price.
+        corner = self.frontier.best(min(lambda_, 1e30))
+        return self.problem.coordinates.encoded(self.twins(corner))
+
     def unfair_map(self, corner: Ints, *, person: Ints | None = None, total: int | None = None) -> UnfairMap:
         """Show each person beside the row at one of their corners, as people read it.
 

@@ -14,13 +14,12 @@ from likewise.models.tree_structure import check_tree
 
 __all__ = ["pack_trees", "unpack_trees"]
 
-_NODES = ("left", "right", "feature", "threshold", "missing_left", "first", "last", "listed_left")
+_NODES = ("left", "right", "feature", "threshold", "missing_left", "first", "last", "listed_left", "single")
 _ARRAYS = ("roots", *_NODES, "codes", "values", "base")
 _TEXT = Fields(
     {
         "kind": OneOf(("scores", "probabilities", "values")),
         "strict": bool,
-        "single": bool,
         "roundoff": float,
         "n_features": Whole(1, 10_000_000),
         "feature_names": Maybe(ListOf(str)),
@@ -34,6 +33,7 @@ _WANTED = dict.fromkeys(_ARRAYS, "i") | {
     "base": "f",
     "missing_left": "b",
     "listed_left": "b",
+    "single": "b",
 }
 
 
@@ -43,7 +43,6 @@ def pack_trees(trees: TreeEnsemble) -> tuple[dict[str, Any], list[Array]]:
     text = {
         "kind": trees.kind,
         "strict": bool(trees.strict),
-        "single": bool(trees.single),
         "roundoff": float(trees.roundoff),
         "n_features": int(trees.n_features),
         "feature_names": None if names is None else [str(name) for name in names],
@@ -77,7 +76,7 @@ def unpack_trees(text: dict[str, Any], arrays: list[Array]) -> TreeEnsemble:
         raise FormatError(f"the trees have {len(names)} names for {text['n_features']} features")
     return TreeEnsemble(
         **parts,
-        **{name: text[name] for name in ("kind", "strict", "single", "roundoff", "n_features")},
+        **{name: text[name] for name in ("kind", "strict", "roundoff", "n_features")},
         feature_names=None if names is None else tuple(names),
         categories=_categories(text["categories"], text["n_features"]),
     )

@@ -18,9 +18,15 @@ from likewise.fair_metrics import euclidean
 from likewise.models import Model
 from likewise.models.missing_cells_model import MissingCellsModel
 from likewise.models.model_rows import are_made_up
-from likewise.models.table_features import REFUSED, is_table_pipeline, read_table_features
+from likewise.models.table_features import (
+    REFUSED,
+    TableFeature,
+    is_table_pipeline,
+    read_table_features,
+    read_trees_behind,
+)
 from likewise.models.table_model import TableModel
-from likewise.models.tree_ensemble import TreeEnsemble, read_trees
+from likewise.models.tree_ensemble import TreeEnsemble
 from likewise.report.explore.cell_features import (
     CellFeature,
     encoded_features,
@@ -118,7 +124,7 @@ def _read(
     if place.takes == "table" and is_table_pipeline(estimator):
         categories = {column.name: column.categories for column in columns if column.categories}
         last, described = read_table_features(estimator, categories)
-        return pipeline_features(columns, described), _trees_or_layers(last)
+        return pipeline_features(columns, described), _trees_or_layers(last, described)
     read = _trees_or_layers(inner)
     if place.takes == "own":
         return encoded_features(model.encoder.columns_), read
@@ -132,9 +138,9 @@ def _read(
     return table_features(columns, names, trees, strange=strange), read
 
 
-def _trees_or_layers(model: Any) -> TreeEnsemble | PlainLayers:
+def _trees_or_layers(model: Any, features: Sequence[TableFeature] = ()) -> TreeEnsemble | PlainLayers:
     try:
-        return read_trees(model)
+        return read_trees_behind(model, features)
     except InputError as no_trees:
         try:
             return read_plain_layers(model)

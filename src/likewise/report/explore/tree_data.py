@@ -52,10 +52,10 @@ def tree_document(trees: TreeEnsemble) -> dict[str, Any]:
         "leaves": pack(trees.values[order][leaf]),
         "base": [float(value) for value in trees.base],
         "strict": bool(trees.strict),
-        "single": bool(trees.single),
+        "single": bool(trees.single.any()),
         "single_sum": bool(trees.roundoff > 2.0**-53),
         # scikit-learn's forests refuse what single precision cannot hold; XGBoost takes it for infinite.
-        "bounded": bool(trees.single and trees.kind == "probabilities"),
+        "bounded": bool(trees.single.any() and trees.kind == "probabilities"),
     }
     if by_category.any():
         document |= _sets(trees, order, by_category)

@@ -12,7 +12,12 @@ from likewise.auditing.bounds.family import LossBound
 from likewise.auditing.bounds.networks.column_importance import column_importance
 from likewise.auditing.bounds.networks.linear_bounds import Hidden, Lines, hidden_bounds, output_lines
 from likewise.auditing.bounds.regions import Regions, Split, encoded_box, halves
-from likewise.auditing.bounds.score_losses import Components, sure_decisions
+from likewise.auditing.bounds.score_losses import (
+    Components,
+    lowered_by_answers,
+    raised_by_answers,
+    sure_decisions,
+)
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.core.arrays import FloatArray
 from likewise.core.errors import InputError
@@ -37,6 +42,8 @@ class NetworkFamily:
     net : ReluNetwork
     layout : TableLayout
     loss : Loss
+    answered : float, default=0
+        How far a probability that the model answers may lie from that of its score, where it answers probabilities.
 
     Examples
     --------
@@ -47,29 +54,31 @@ class NetworkFamily:
     array([1.])
     """
 
-    def __init__(self, net: ReluNetwork, layout: TableLayout, loss: Loss) -> None:
+    def __init__(self, net: ReluNetwork, layout: TableLayout, loss: Loss, answered: float = 0.0) -> None:
         if net.n_inputs != layout.width:
             raise InputError(
                 f"bounds: the network takes {net.n_inputs} columns, the domain encodes {layout.width}. "
                 "Pass the domain whose encoding the network was trained on."
             )
         self.net, self.layout = net, layout
+        self.kind = "values" if isinstance(loss, Squared) else "scores"
         # Two scores are one: their difference.
         outputs = 1 if net.n_outputs == 2 else net.n_outputs
         self._head = np.array([[-1.0, 1.0]]) if net.n_outputs == 2 else np.eye(outputs)
         self.parts = Components.of(loss, outputs, probabilities=False)
         self._convex = outputs == 1 and isinstance(loss, (CrossEntropy, Hinge, Squared))
         lower, upper = _whole_box(layout)
-        error = net.rounding(np.maximum(np.abs(lower), np.abs(upper))) * float(
-            np.abs(self._head).sum(axis=1).max()
-        )
+        # One component is a difference of at most two outputs.
+        self._spread = float(np.abs(self._head).sum(axis=1).max())
+        self._spread *= float(np.abs(self.parts.mixing).sum(axis=1).max())
+        error = float(net.rounding(np.maximum(np.abs(lower), np.abs(upper)))[0]) * self._spread
         if not np.isfinite(error):
             raise InputError(
                 "bounds: a network is bounded over a bounded domain only. Give every number a range."
             )
-        # One component is a difference of at most two outputs.
-        error *= float(np.abs(self.parts.mixing).sum(axis=1).max())
-        smooth = isinstance(loss, (CrossEntropy, Hinge))
+        self._answered = answered if isinstance(loss, CrossEntropy) else 0.0
+        # Cross-entropy and hinge rise no faster than their components; elsewhere the slack goes into them.
+        smooth = isinstance(loss, (CrossEntropy, Hinge)) and not self._answered
         self.slack, self._within = (error, 0.0) if smooth else (0.0, error)
         self.n_units = sum(len(weight) for weight in net.weights[:-1])
 
@@ -120,6 +129,8 @@ class NetworkFamily:
         )
         importance = self._importance(kept, hidden, upper - lower, np.abs(kept.slope).sum(axis=1))
         value = self.parts.losses(highest, targets)
+        if self._answered:
+            value = raised_by_answers(value, self._answered, self.parts.loss)
         return LossBound(value, None, hidden.bounds, (np.zeros((n, self.layout.width)), value, importance))
 
     def _lines(
@@ -165,8 +176,25 @@ class NetworkFamily:
 
     def decisions(self, values: FloatArray) -> Any:
         """The decision of rows of values, (n,); −1 where the model's rounding leaves it open."""
-        outputs = self.net.outputs(self.layout.encode(values)) @ self._head.T
-        return sure_decisions(outputs, self.parts, max(self.slack, self._within))
+        x = self.layout.encode(values)
+        return sure_decisions(
+            self.net.outputs(x) @ self._head.T, self.parts, self.net.rounding(x) * self._spread
+        )
+
+    def outputs(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What the network answers to rows of values, (n, C), and how far the model's own answer may lie from it, (n,)."""
+        x = self.layout.encode(values)
+        return self.net.outputs(x), self.net.rounding(x)
+
+    def split_rows(self, base: FloatArray, rng: np.random.Generator, most: int) -> FloatArray:
+        """Rows with every number at one of its ends: where units switch and answers saturate."""
+        rows = base[: min(most, len(base))].copy()
+        for i in np.flatnonzero(~self.layout.is_category):
+            column = self.layout.columns[i]
+            ends = np.array([column.lower, column.upper])
+            ends = np.array([np.ceil(ends[0]), np.floor(ends[1])]) if self.layout.is_integer[i] else ends
+            rows[:, i] = ends[rng.integers(2, size=len(rows))]
+        return rows
 
     def cuts(self, regions: Regions, column: Any, values: FloatArray) -> Split:
         """Cut numbers in the middle, and the categories that are left into those that the network takes for alike."""
@@ -201,16 +229,18 @@ class NetworkFamily:
 
     def losses(self, values: FloatArray, targets: Any) -> FloatArray:
         """Exact loss of rows of values."""
-        return self._losses(values, targets, 0.0)
+        return self._losses(values, targets, np.zeros(len(values)))
 
     def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
         """Loss of rows of values by components that lie as low as the model's rounding allows."""
-        return self._losses(values, targets, max(self.slack, self._within))
+        error = self.net.rounding(self.layout.encode(values)) * self._spread
+        losses = self._losses(values, targets, error)
+        return lowered_by_answers(losses, self._answered) if self._answered else losses
 
-    def _losses(self, values: FloatArray, targets: Any, slack: float) -> FloatArray:
+    def _losses(self, values: FloatArray, targets: Any, slack: FloatArray) -> FloatArray:
         outputs = self.net.outputs(self.layout.encode(values)) @ self._head.T
         mixing = self.parts.mixing[self.parts.labels(targets)]
-        return self.parts.losses(np.einsum("nc,nck->nk", outputs, mixing) - slack, targets)
+        return self.parts.losses(np.einsum("nc,nck->nk", outputs, mixing) - slack[:, None], targets)
 
     def look(
         self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray
@@ -228,7 +258,13 @@ class NetworkFamily:
         """The loss as a convex function of f: cross-entropy that is clipped at its bound would be none."""
         components = f[:, None] * self.parts.mixing[self.parts.labels(targets)][:, 0]
         if isinstance(self.parts.loss, CrossEntropy):
-            return np.logaddexp(0.0, components[:, 0])
+            exact = np.logaddexp(0.0, components[:, 0])
+            if not self._answered:
+                return exact
+            # −log(p − error) is convex in the score, and endless where nothing of p is left.
+            left = np.exp(-exact) - self._answered
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.where(left > 0, -np.log(np.maximum(left, 0.0)), np.inf)
         return self.parts.losses(components, targets)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -76,6 +77,13 @@ class TableTrees:
             if layout.is_category[column[node]]:
                 group[node] = len(masks)
                 masks.append(_mask(trees, int(node), layout, sources[trees.feature[node]]))
+        on_codes = inner[(group[inner] < 0) & (trees.last[inner] > trees.first[inner])]
+        if len(on_codes):
+            name = layout.columns[column[on_codes[0]]].name
+            raise InputError(
+                f"bounds: the model splits {name!r} by categories, and the domain calls it a number. "
+                "Call it categorical in the domain."
+            )
         for j, source in enumerate(sources):
             nodes = inner[(trees.feature[inner] == j) & (group[inner] < 0)]
             if len(nodes):
@@ -105,6 +113,97 @@ class TableTrees:
             for i, column in enumerate(layout.columns)
             if column.kind != "categorical"
         }
+
+
+    def split_rows(
+        self, layout: TableLayout, base: FloatArray, rng: np.random.Generator, most: int
+    ) -> FloatArray:
+        """Rows that reach splits and stand on both sides of them: the cut and the next value, every category.
+
+        Parameters
+        ----------
+        layout : TableLayout
+        base : float array of shape (m, P)
+            Rows whose other cells are used where the path to the split allows it.
+        rng : Generator
+        most : int
+            Rows at the most; splits are drawn at random if there are more.
+        """
+        inner = np.flatnonzero(self.left >= 0)
+        if not len(inner) or not len(base):
+            return np.zeros((0, layout.n_columns))
+        each = max(2.0, float(np.where(self.group[inner] >= 0, layout.count[self.column[inner]], 2).mean()))
+        nodes = rng.permutation(inner)[: max(1, int(most / each))]
+        low, high, allowed, possible = self._paths(layout, nodes)
+        nodes, low, high, allowed = nodes[possible], low[possible], high[possible], allowed[possible]
+        rows = np.clip(base[rng.integers(len(base), size=len(nodes))], low, high)
+        for i in np.flatnonzero(layout.is_category):
+            its = slice(int(layout.offset[i]), int(layout.offset[i] + layout.count[i]))
+            at = allowed[:, its] != 0
+            kept = at[np.arange(len(rows)), rows[:, i].astype(np.int64)]
+            drawn = (rng.random(at.shape) * at).argmax(axis=1)
+            rows[:, i] = np.where(kept, rows[:, i], drawn)
+        column, cut = self.column[nodes], self.cut[nodes]
+        at = np.arange(len(nodes))
+        found = []
+        after = np.where(layout.is_integer[column], cut + 1.0, np.nextafter(cut, np.inf))
+        numbers = self.group[nodes] < 0
+        for value in (cut, after):
+            fits = numbers & (value >= low[at, column]) & (value <= high[at, column])
+            part = rows[fits].copy()
+            part[np.arange(len(part)), column[fits]] = value[fits]
+            found.append(part)
+        for code in range(int(layout.count.max(initial=0))):
+            place = np.minimum(layout.offset[column] + code, max(layout.n_categories - 1, 0))
+            fits = ~numbers & (code < layout.count[column])
+            fits[fits] = allowed[at[fits], place[fits]] != 0
+            part = rows[fits].copy()
+            part[np.arange(len(part)), column[fits]] = float(code)
+            found.append(part)
+        return np.concatenate(found)
+
+    def _paths(self, layout: TableLayout, nodes: IntArray) -> tuple[FloatArray, FloatArray, ByteArray, Any]:
+        """The part of the domain that reaches each node, and whether there is any."""
+        parent = np.full(len(self.left), -1, dtype=np.int64)
+        inner = np.flatnonzero(self.left >= 0)
+        went_left = np.zeros(len(self.left), dtype=bool)
+        parent[self.right[inner]] = inner
+        # Of a node with several parents any one will do.
+        parent[self.left[inner]], went_left[self.left[inner]] = inner, True
+        columns = layout.columns
+        low = np.tile([0.0 if c.categories else c.lower for c in columns], (len(nodes), 1))
+        high = np.tile(
+            [len(c.categories) - 1.0 if c.categories else c.upper for c in columns], (len(nodes), 1)
+        )
+        low[:, layout.is_integer] = np.ceil(low[:, layout.is_integer])
+        high[:, layout.is_integer] = np.floor(high[:, layout.is_integer])
+        allowed = np.ones((len(nodes), layout.n_categories), dtype=np.uint8)
+        owner = np.repeat(np.arange(layout.n_columns), layout.count)
+        at = nodes.copy()
+        while (at >= 0).any():
+            going = np.flatnonzero((at >= 0) & (parent[at] >= 0))
+            if not len(going):
+                break
+            above, left = parent[at[going]], went_left[at[going]]
+            column, cut, group = self.column[above], self.cut[above], self.group[above]
+            after = np.where(layout.is_integer[column], cut + 1.0, np.nextafter(cut, np.inf))
+            number = group < 0
+            i, c = going[number & left], column[number & left]
+            high[i, c] = np.minimum(high[i, c], cut[number & left])
+            i, c = going[number & ~left], column[number & ~left]
+            low[i, c] = np.maximum(low[i, c], after[number & ~left])
+            for i, g, c, side in zip(
+                going[~number], group[~number], column[~number], left[~number], strict=True
+            ):
+                goes = self.goes_left[g] != 0
+                allowed[i] &= (owner != c) | (goes if side else ~goes)
+            at[going] = above
+            at[np.setdiff1d(np.arange(len(at)), going)] = -1
+        possible = (low <= high).all(axis=1)
+        for i in np.flatnonzero(layout.is_category):
+            its = slice(int(layout.offset[i]), int(layout.offset[i] + layout.count[i]))
+            possible &= allowed[:, its].any(axis=1)
+        return low, high, allowed, possible
 
 
 def _mask(trees: TreeEnsemble, node: int, layout: TableLayout, source: FeatureSource) -> ByteArray:
@@ -145,13 +244,14 @@ def _from_order(order: IntArray) -> FloatArray:
 
 
 def _peaks(trees: TreeEnsemble, values: FloatArray) -> FloatArray:
+    """The highest leaf below each node; nodes may be shared, so each is looked at once, after its children."""
     peak = np.where((trees.left < 0)[None, :, None], values, -np.inf)
-    order, stack = [], list(trees.roots)
-    while stack:
-        node = int(stack.pop())
-        if trees.left[node] >= 0:
-            order.append(node)
-            stack += [int(trees.left[node]), int(trees.right[node])]
-    for node in reversed(order):
-        peak[:, node] = np.maximum(peak[:, trees.left[node]], peak[:, trees.right[node]])
+    known = trees.left < 0
+    while not known.all():
+        ready = np.flatnonzero(~known)
+        ready = ready[known[trees.left[ready]] & known[trees.right[ready]]]
+        if not len(ready):
+            break
+        peak[:, ready] = np.maximum(peak[:, trees.left[ready]], peak[:, trees.right[ready]])
+        known[ready] = True
     return peak

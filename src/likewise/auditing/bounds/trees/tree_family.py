@@ -21,6 +21,8 @@ from likewise.models.tree_ensemble import TreeEnsemble
 __all__ = ["TreeFamily"]
 
 _HARDLY = 1e-300
+# Rows whose leaves are looked up at once.
+_AT_ONCE = 4_096
 
 
 class TreeFamily:
@@ -59,7 +61,8 @@ class TreeFamily:
         loss: Loss,
         answered: float = 0.0,
     ) -> None:
-        self.layout = layout
+        self.layout, self.kind = layout, trees.kind
+        self._outputs = trees.values, trees.base, trees.slack
         self.parts = Components.of(loss, trees.values.shape[1], probabilities=trees.kind == "probabilities")
         self.trees = TableTrees.of(trees, layout, sources, self.parts)
         # Cross-entropy and hinge of scores rise no faster than their components; elsewhere the slack goes into them.
@@ -130,6 +133,19 @@ class TreeFamily:
         rows = np.arange(len(regions))[:, None]
         np.add.at(importance, (rows, column), np.where(undecided, np.maximum(spread, 1e-12), 0.0))
         return label, importance, state
+
+    def outputs(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What the trees add up to at rows of values, (n, C), and how far the model's own sum may lie from it, (n,)."""
+        leaves, base, slack = self._outputs
+        total = np.tile(base, (len(values), 1))
+        for first in range(0, len(values), _AT_ONCE):
+            part = values[first : first + _AT_ONCE]
+            total[first : first + len(part)] += leaves[self._leaves(part, self.state(len(part)))].sum(axis=1)
+        return total, np.full(len(values), slack)
+
+    def split_rows(self, base: FloatArray, rng: np.random.Generator, most: int) -> FloatArray:
+        """Rows on both sides of the trees' splits."""
+        return self.trees.split_rows(self.layout, base, rng, most)
 
     def decisions(self, values: FloatArray) -> Any:
         """The decision of rows of values, (n,); −1 where the model's rounding leaves it open."""

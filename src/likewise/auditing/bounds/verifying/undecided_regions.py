@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from likewise.auditing.bounds.decision_lines import LineDecider
-from likewise.auditing.bounds.regions import Regions, Split, divide, open_columns, whole_domain
+from likewise.auditing.bounds.regions import BOX, Regions, Split, divide, open_columns, whole_domain
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.auditing.bounds.verifying.flip_examples import FlipExamples
 from likewise.auditing.bounds.verifying.region_rules import count_points, points_of, volumes
@@ -114,7 +114,7 @@ class UndecidedRegions:
             self.proved -= node.proved
             self.flips -= node.flips
             self.tree.add(node.branch, -node.proved, -node.flips)
-        regions = Regions(*(np.stack([getattr(node, name) for node in taken]) for name in _BOX))
+        regions = Regions(*(np.stack([getattr(node, name) for node in taken]) for name in BOX))
         split = Split(
             np.array([node.column for node in taken]),
             np.array([node.cut for node in taken]),
@@ -258,9 +258,6 @@ class UndecidedRegions:
             self.tree.add(branch, float(share[its] @ same[its]), float(share[its] @ flips[its]))
         if flips.any():
             self.examples.look(np.concatenate(rows)[np.flatnonzero(flips)[:8]])
-
-
-_BOX = ("low", "high", "allowed")
 
 
 def settled(labels: IntArray, covers: Any) -> tuple[Any, Any]:

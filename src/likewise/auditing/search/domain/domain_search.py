@@ -8,12 +8,13 @@ audited.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from likewise.auditing.bounds.families import family_in
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.auditing.search.domain.people_at_once import Effort, FoundForPeople, PeopleAtOnce
@@ -101,7 +102,7 @@ class DomainSearch(Search):
 
     def prepare(self, problem: AuditProblem) -> DomainSearch:
         """Return these choices with the cuts of the model, and with as many calls as there are people for."""
-        cuts = split_points(problem.coordinates, self.probes) if self.cuts is None else self.cuts
+        cuts = split_points(problem, self.probes) if self.cuts is None else self.cuts
         return replace(self, cuts=cuts, calls=self.calls_for(problem))
 
     def calls_for(self, problem: AuditProblem) -> int:
@@ -119,7 +120,7 @@ class DomainSearch(Search):
         place = problem.coordinates
         layout, until = TableLayout.of(place.domain), _until(budget, self.share)
         search = PeopleAtOnce(
-            place.losses_encoded,
+            _losses(problem, layout),
             layout,
             place.metric,
             prices_of(float(eps), loss_unit(place, layout)),
@@ -138,7 +139,7 @@ class DomainSearch(Search):
                 break
             budget.tell(first / len(one))
             at = one[first : first + search.size]
-            found.append(search.run(problem.X[at], problem.labels[at]))
+            found.append(search.run(problem.X[at], problem.target[at]))
         if found:
             support = support.with_rows(*_for_everybody(found, same, search.size))
         done = min(len(found) * search.size, len(one))
@@ -147,6 +148,23 @@ class DomainSearch(Search):
             reason = Said("reason.domain_time", missed=missed, people=problem.n)
             return Found(support, "not_converged", (reason,))
         return Found(support)
+
+
+def _losses(problem: AuditProblem, layout: TableLayout) -> Callable[[Floats, Any], Floats]:
+    """Losses of rows of values: by what was read off the model, which answers faster, or else by the model itself.
+
+    The model is asked about every row that is kept (`Support.with_rows`), so what is found rests on its own answers.
+    """
+    try:
+        return family_in(problem).losses
+    except InputError:
+        place, classes = problem.coordinates, problem.coordinates.model.classes_
+
+        def ask(values: Floats, targets: Any) -> Floats:
+            labels = targets if classes is None else np.asarray(classes)[targets]
+            return place.losses_encoded(np.asarray(layout.encode(values), dtype=np.float64), labels)
+
+        return ask
 
 
 def _until(budget: Budget, share: float) -> float:

@@ -78,7 +78,8 @@ class PeopleAtOnce:
 
     Parameters
     ----------
-    losses : callable (encoded rows (m, d), labels (m,)) -> (m,)
+    losses : callable (rows of values (m, P), labels (m,)) -> (m,)
+        The model itself, or what was read off it.
     layout : TableLayout
     metric : FairMetric
         Of encoded rows.
@@ -97,7 +98,7 @@ class PeopleAtOnce:
     >>> from likewise.domains import BoxDomain
     >>> from likewise.fair_metrics import euclidean
     >>> search = PeopleAtOnce(
-    ...     lambda X, y: (X[:, 0] > 0.5) * 1.0, TableLayout.of(BoxDomain([0.0], [1.0])), euclidean(1), [1.0],
+    ...     lambda values, y: (values[:, 0] > 0.5) * 1.0, TableLayout.of(BoxDomain([0.0], [1.0])), euclidean(1), [1.0],
     ...     cuts={"x0": [0.5]},
     ... )
     >>> found = search.run(np.array([[0.4]]), np.array([0]))
@@ -135,7 +136,7 @@ class PeopleAtOnce:
         layout, effort = self.layout, self.effort
 
         def ask(values: Floats, person: Ints) -> Floats:
-            return self.losses(np.asarray(layout.encode(values), dtype=np.float64), labels[person])
+            return self.losses(values, labels[person])
 
         own = np.asarray(layout.values(X), dtype=np.float64)
         visited = VisitedRows(ask, options_of(layout, self.metric, own, self.cuts))

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.bounds.families import family_of
+from likewise.auditing.bounds.families import family_in
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
-from likewise.auditing.problem.coordinates import Coordinates
+from likewise.auditing.problem.audit_problem import AuditProblem
 from likewise.auditing.search.domain.prices import loss_unit
 from likewise.auditing.search.domain.probed_cuts import probe_cuts
 from likewise.auditing.search.domain.proposals import Scale
@@ -19,20 +19,23 @@ from likewise.core.errors import InputError
 __all__ = ["split_points"]
 
 
-def split_points(place: Coordinates, probes: int) -> dict[str, list[float]]:
+def split_points(problem: AuditProblem, probes: int) -> dict[str, list[float]]:
     """Return the cuts of every number by name, in original units; a number along which answers are smooth has none.
 
     Parameters
     ----------
-    place : Coordinates
-        With the model and the domain.
+    problem : AuditProblem
     probes : int
         Rows that a black box may be asked about.
     """
+    place = problem.coordinates
     layout = TableLayout.of(place.domain)
-    known = _trees(place)
-    if known is not None:
-        return known.trees.thresholds(layout)
+    try:
+        family = family_in(problem)
+    except InputError:
+        family = None
+    if isinstance(family, TreeFamily):
+        return family.trees.thresholds(layout)
     scale, unit = Scale.of(place.model.loss), loss_unit(place, layout) ** 0.5
 
     def answers(values: Floats) -> Floats:
@@ -42,14 +45,3 @@ def split_points(place: Coordinates, probes: int) -> dict[str, list[float]]:
         return scale.effect(np.asarray(place.model.loss_table(rows), dtype=np.float64))
 
     return probe_cuts(answers, layout, calls=probes)
-
-
-def _trees(place: Coordinates) -> TreeFamily | None:
-    """The model as trees over the domain's columns, where it is that."""
-    if place.takes == "own" and (place.own is None or not place.own.is_identity):
-        return None
-    try:
-        family = family_of(place.model, place.domain, encoded=place.takes in ("encoded", "own"))
-    except InputError:
-        return None
-    return family if isinstance(family, TreeFamily) else None
