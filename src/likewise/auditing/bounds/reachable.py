@@ -133,6 +133,25 @@ def _shrink(lower, upper, low, high, allowed, origin, warm, metric, blocks, shap
                 inner, outer = own, high[i, p] if side > 0 else low[i, p]
                 if not np.isfinite(outer):
                     continue
+                # Where even the end itself is within reach, nothing comes off.
+                kept = a[j] if side > 0 else b[j]
+                if side * (outer - inner) <= 0.0:
+                    continue
+                edge = encode_number(p, outer, numbers)
+                edge -= side * rounding_at(p, edge, numbers)
+                if side > 0:
+                    a[j] = edge
+                else:
+                    b[j] = edge
+                far = _too_far(
+                    a, b, origin[i], warm[i], metric, blocks, in_block, reach[i], zeros, x, inside
+                )
+                if side > 0:
+                    a[j] = kept
+                else:
+                    b[j] = kept
+                if not far:
+                    continue
                 for _ in range(_HALVINGS):
                     middle = (inner + outer) / 2.0
                     if is_curved(p, numbers):

@@ -14,13 +14,16 @@ from likewise.auditing.bounds.region_costs.least_cost import LeastCost, LeastCos
 from likewise.auditing.bounds.region_costs.moves_at_no_cost import free_regions
 from likewise.auditing.bounds.regions import Regions, Split, encoded_box, open_columns, whole_domain
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
+from likewise.auditing.bounds.trees.shared_costs import separable_part
 from likewise.core.arrays import FloatArray
 from likewise.fair_metrics.metric import COSTS_NOTHING
 
 __all__ = ["Evaluated", "RegionEvaluation"]
 
 # A region that reaches less than this share of what it did is looked over again for what is out of reach.
-_NEARER = 0.95
+_NEARER = 0.6
+# Columns up to which distances are made separable: the square of their number is kept.
+_WIDE = 600
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +70,8 @@ class RegionEvaluation:
         self.layout, self.n = self.family.layout, len(self.X)
         self.ends = True  # whether cuts come to an end everywhere, at single answers
         self.form = LeastCostForm.of(self.metric, self.layout.width)
+        weighs = hasattr(self.family, "priced") and self.layout.width <= _WIDE
+        self._separable = separable_part(self.form) if weighs else None
         self.own = self.layout.values(self.X)
         # Encoded anew: a person's distance to themself is exactly 0.
         self.origin = self.layout.encode(self.own)
@@ -187,7 +192,7 @@ class RegionEvaluation:
         reach = self._nearer(who, part, bound, reach, warm[kept])
         least = self._least(part, bound, who, warm[kept])
         above = self._above(part, bound, who, least)
-        above = np.minimum(above, upper[kept])
+        above = self._priced(part, bound, who, targets[kept], np.minimum(above, upper[kept]), tol[kept])
         losses, gap, split = self.family.look(part, targets[kept], bound, least.values)
         values, returns = least.values, np.ones(len(who), dtype=np.bool_)
         if self.asks:
@@ -212,6 +217,30 @@ class RegionEvaluation:
             values,
             price,
         )
+
+    def _priced(
+        self,
+        regions: Regions,
+        bound: LossBound,
+        people: IntArray,
+        targets: Any,
+        above: FloatArray,
+        tol: FloatArray,
+    ) -> FloatArray:
+        """Lower the bounds of regions that are still promising by a family that weighs heights against distances."""
+        if self._separable is None or not 0 < self.lam < np.inf:
+            return above
+        at = np.flatnonzero(above > self.lower[people] + tol)
+        if not len(at):
+            return above
+        slack = self.family.slack if self.asks else 0.0
+        less = replace(bound.take(at), upper=bound.upper[at] - slack)
+        attained = self.lower[people[at]]
+        found = self.family.priced(  # type: ignore[attr-defined]
+            regions.take(at), self.origin[people[at]], targets[at], less, self._separable, self.lam, attained
+        )
+        above[at] = np.minimum(above[at], np.maximum(found + slack, attained))
+        return above
 
     def _answers(
         self,

@@ -113,6 +113,30 @@ class Components:
         wrong = (components > 0.0) | (ties & (components == 0.0))
         return np.asarray(wrong.any(axis=1), dtype=np.float64)
 
+    def least_component(self, losses: FloatArray, error: float = 0.0) -> FloatArray:
+        """The single component at which the loss reaches a value, (n,): below it the loss is no higher.
+
+        Parameters
+        ----------
+        losses : float array of shape (n,)
+            Above 0.
+        error : float, default=0
+            As in `raised_by_answers`, of a cross-entropy.
+
+        Examples
+        --------
+        >>> parts = Components.of(CrossEntropy(), 1, probabilities=False)
+        >>> parts.losses(parts.least_component(np.array([1.5]))[:, None], np.array([1])).round(9)
+        array([1.5])
+        """
+        if isinstance(self.loss, Hinge):
+            return np.asarray(losses - 1.0)
+        p = np.exp(-losses) + error
+        if self.probabilities:
+            return np.asarray(-p)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(1.0 / p - 1.0, 1e-17)))
+
     def weights(self, components: FloatArray, targets: Any) -> FloatArray:
         """How much each component counts at these values, (n, K), for choosing where to split."""
         if self.n_components == 1:

@@ -156,8 +156,7 @@ def _named(name: str, timed: bool, confidence: float) -> list[Search]:
     if name in ("auto", "domain"):
         from likewise.auditing.search.domain.domain_search import DomainSearch
 
-        # What can be proved needs most of the time that there is.
-        found.append(DomainSearch(share=0.25 if timed and name == "auto" else 1.0))
+        found.append(DomainSearch())
     if name in ("auto", "exact"):
         from likewise.auditing.bounds.proof_search import ProofSearch
 

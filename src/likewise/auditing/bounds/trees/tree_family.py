@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from likewise.auditing.bounds.score_losses import Components, lowered_by_answers
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.auditing.bounds.trees.feature_sources import FeatureSource
 from likewise.auditing.bounds.trees.highest_leaves import highest_leaves, leaves_of_rows, packed
+from likewise.auditing.bounds.trees.shared_costs import LeafPaths, highest_first, shared_costs
 from likewise.auditing.bounds.trees.table_trees import TableTrees
 from likewise.core.arrays import FloatArray
-from likewise.models.losses import CrossEntropy, Hinge, Loss
+from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared, ZeroOne
 from likewise.models.tree_ensemble import TreeEnsemble
 
 __all__ = ["TreeFamily"]
@@ -102,6 +104,77 @@ class TreeFamily:
         if self._answered:
             value = raised_by_answers(value, self._answered, self.parts.loss)
         return LossBound(value, None, reached, (top, highest), same)
+
+    def priced(
+        self,
+        regions: Regions,
+        origin: FloatArray,
+        targets: Any,
+        bound: LossBound,
+        separable: tuple[float, FloatArray],
+        price: float,
+        attained: FloatArray,
+    ) -> FloatArray:
+        """Upper bound of loss − λ d² over each region that takes into account how far away high leaves are.
+
+        Rows that do not beat what is attained may exceed it. A loss that is convex in its one component lies below its
+        chord between the component at which it reaches that value and the highest one within reach.
+
+        Parameters
+        ----------
+        regions : Regions
+        origin : float array of shape (n, d)
+        targets : array of shape (n,)
+        bound : LossBound
+            Of the same regions.
+        separable : float and float array of shape (d, d)
+            From `separable_part`.
+        price : float
+            λ, above 0.
+        attained : float array of shape (n,)
+
+        Returns
+        -------
+        float array of shape (n,)
+            ∞ if nothing is known.
+        """
+        nothing = np.full(len(regions), np.inf)
+        if self._paths is None or self.parts.n_components != 1 or isinstance(self.parts.loss, Squared):
+            return nothing
+        paths, order = self._paths
+        label, highest = self.parts.labels(targets), bound.extra[1][:, 0]
+        flips = isinstance(self.parts.loss, ZeroOne)
+        factors = np.array([1.0, 4.0, 16.0] if flips else [0.25, 1.0])
+        prices = np.tile(price * factors, (len(regions), 1))
+        leaves = self.trees.values[:, :, 0]
+        sums = shared_costs(paths, leaves, order, self.layout, separable, regions, origin, label, prices)
+        sums += self.trees.base[label] + self._within
+        if flips:
+            # Another decision has a component of at least 0: so far away is it.
+            away = np.maximum(-sums / prices, 0.0).max(axis=1)
+            return np.minimum(bound.upper, np.maximum(1.0 - price * away, 0.0))
+        # Whoever beats what is attained is no further away than this, and no higher.
+        reach = np.maximum(bound.upper - attained, 0.0) / price
+        top = np.minimum(highest, (sums + prices * reach[:, None]).min(axis=1))
+        floor = self.parts.least_component(np.maximum(attained, 1e-15), self._answered)
+        ends = [self._at_component(component, targets) for component in (floor, top)]
+        # Where the loss is clipped it is not convex.
+        convex = ends[1] < self.parts.loss.upper_bound * (1.0 - 1e-9)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rise = np.where(top > floor, (ends[1] - ends[0]) / (top - floor), 0.0)
+        chord = ends[0] + rise * np.maximum(sums[:, 1] - floor, 0.0)
+        found = np.where(top <= floor, ends[0], np.where(convex, np.minimum(chord, ends[1]), ends[1]))
+        return np.asarray(found + 1e-9 * (1.0 + np.abs(found)))
+
+    def _at_component(self, component: FloatArray, targets: Any) -> FloatArray:
+        """The loss, as high as the model's own answers may make it, of single components."""
+        value = self.parts.losses(component[:, None], targets)
+        return raised_by_answers(value, self._answered, self.parts.loss) if self._answered else value
+
+    @cached_property
+    def _paths(self) -> tuple[LeafPaths, IntArray] | None:
+        paths = LeafPaths.of(self.trees, self.layout)
+        return None if paths is None else (paths, highest_first(paths, self.trees.values[:, :, 0]))
 
     def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
         """The one decision of all rows of each region or −1, how much each column matters, and the state.

@@ -21,6 +21,8 @@ from likewise.auditing.search.domain.people_at_once import Effort, FoundForPeopl
 from likewise.auditing.search.domain.prices import furthest, loss_unit, prices_of
 from likewise.auditing.search.domain.proposals import Scale
 from likewise.auditing.search.domain.split_points import split_points
+from likewise.auditing.support.finite_dual import solve_dual
+from likewise.auditing.support.frontier import Frontier
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError
 from likewise.texts import Said
@@ -140,6 +142,11 @@ class DomainSearch(Search):
             budget.tell(first / len(one))
             at = one[first : first + search.size]
             found.append(search.run(problem.X[at], problem.target[at]))
+            if first == 0 and budget.seconds is not None and 0 < eps < np.inf:
+                # Time is short: others are searched around the λ that the first people lead to.
+                near = _narrowed(found[0], float(eps)) or search.lambdas
+                effort = Effort(1, self.rounds, self.width, max(ready.calls // 2, 1))
+                search = replace(search, lambdas=near, effort=effort)
         if found:
             support = support.with_rows(*_for_everybody(found, same, search.size))
         done = min(len(found) * search.size, len(one))
@@ -148,6 +155,20 @@ class DomainSearch(Search):
             reason = Said("reason.domain_time", missed=missed, people=problem.n)
             return Found(support, "not_converged", (reason,))
         return Found(support)
+
+
+def _narrowed(found: FoundForPeople, eps: float) -> tuple[float, ...]:
+    """The prices on both sides of the λ at which some people spend ε; none if they never do."""
+    own = np.append(True, found.person[1:] != found.person[:-1])
+    frontier = Frontier.from_points(
+        base_loss=found.loss[own],
+        row=found.person[~own],
+        squared_distance=found.cost[~own],
+        loss=found.loss[~own],
+        candidate=np.arange(int((~own).sum())),
+    )
+    lam = float(solve_dual(frontier, eps).lambda_)
+    return (1.5 * lam, 0.7 * lam) if 0 < lam < np.inf else ()
 
 
 def _losses(problem: AuditProblem, layout: TableLayout) -> Callable[[Floats, Any], Floats]:
