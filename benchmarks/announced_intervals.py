@@ -61,7 +61,7 @@ def judged(run):
             flattery=shift if name == chosen else None,
             seed=run["seed"],
         )
-        seen = seen_figures(unseen, seed=run["seed"])
+        seen = seen_figures(unseen)
         surprises = Unseen(name, seen, announced).surprises
         for said, came in zip(announced, seen, strict=True):
             yield {

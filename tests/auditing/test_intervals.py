@@ -77,7 +77,7 @@ def test_the_gap_has_the_smallest_lower_end_of_all_prices(frontier):
     assert found.low == min(ends)
     assert found.high == lam * 0.02 + mean_upper_limit(gains[lam], 1.0, level=0.975)
     assert (found.about, found.quantity, found.n) == ("given candidates", "gap", 60)
-    assert "no gain of anybody exceeds 1" in found.notes
+    assert "no gain of anybody exceeds 1, the upper bound of the loss" in found.notes
     wider = gap_interval(gains, lambda_=lam, eps=0.02, ceiling=1.0, confidence=0.99)
     assert wider.low < found.low < found.high < wider.high
 
@@ -105,7 +105,9 @@ def test_without_a_ceiling_the_upper_end_is_open_and_says_so():
     found = gap_interval({FREE: Moments.of([0.0, 0.5])}, lambda_=FREE, eps=0.0, ceiling=None)
     assert found.open
     assert found.high == np.inf
-    assert "no largest loss is known" in found.notes[0]
+    assert "the loss has no upper bound" in found.notes[0]
+    # All of the confidence is the lower end's.
+    assert found.low == mean_lower_limit(Moments.of([0.0, 0.5]), level=0.95)
     assert "no upper end" in str(found)
 
 

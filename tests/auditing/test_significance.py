@@ -101,8 +101,10 @@ class TestRareGains:
 
     def test_the_p_value_is_the_level_at_which_the_lower_end_is_the_threshold(self, rng):
         gains = rng.exponential(size=80) * (rng.random(80) < 0.2)
-        low = gap_test(np.zeros(80), gains, confidence=0.9).interval[0]
+        low = gap_test(np.zeros(80), gains, ceiling=9.0, confidence=0.9).interval[0]
         assert gap_test(np.zeros(80), gains, threshold=low).p_value == pytest.approx(0.05, abs=1e-9)
+        alone = gap_test(np.zeros(80), gains, confidence=0.9).interval[0]
+        assert gap_test(np.zeros(80), gains, threshold=alone).p_value == pytest.approx(0.1, abs=1e-9)
 
 
 def test_skewness_correction_moves_both_ends_towards_the_long_tail(rng):

@@ -41,19 +41,29 @@ def test_more_than_two_groups_report_the_worst_pair():
     assert (gaps.per_class >= 0).all()
 
 
-def test_a_class_without_people_in_a_group_is_never_read_as_fair():
-    y, p, g = [0, 0, 1, 1], [0, 0, 1, 1], ["f", "m", "m", "m"]
-    with pytest.raises(InputError, match=r"nobody is of group × class 'f' × 1"):
-        ev.group_gaps(y, p, g)
-    gaps = ev.group_gaps(y, p, g, empty="nan")
-    assert np.isnan(gaps.max)
-    assert np.isnan(gaps.rms)
+def test_a_class_without_people_in_a_group_is_left_out_and_named():
+    y, p, g = [0, 0, 1, 1], [0, 1, 1, 1], ["f", "m", "m", "m"]
+    gaps = ev.group_gaps(y, p, g, attribute="sex")
+    assert gaps.left_out == (("f", 1),)
+    assert "sex: nobody of class 1 in group f" in str(gaps)
+    assert (gaps.rms, gaps.max, gaps.per_class[0]) == (1.0, 1.0, 1.0)  # of class 0 alone
     assert np.isnan(gaps.per_class[1])
-    assert gaps.per_class[0] == 0.0
-    assert all(np.isnan(m.low) for m in gaps.measures(n_resamples=50))
-    three = ev.group_gaps([*y, 0, 1], [*p, 0, 1], [*g, "x", "x"], empty="nan")
-    assert np.isnan(three.max)
-    assert np.isnan(three.per_class[1])
+    rms, largest, known, unknown = gaps.measures()
+    assert (rms.high, largest.high, known.high) == (1.0, 1.0, 1.0)
+    assert np.isnan([unknown.value, unknown.low, unknown.high]).all()
+    three = ev.group_gaps([*y, 0, 1], [*p, 0, 0], [*g, "x", "x"])
+    assert (three.max, three.per_class[1]) == (1.0, 1.0)  # of "m" and "x", who have both classes
+    assert three.rms == 1.0  # of "f" and "m", who share class 0
+    evaluation = ev.evaluate(p, pd.DataFrame({"sex": g}), y)
+    assert evaluation["Gap_max sex"].value == 1.0
+    assert "nobody of class 1 in group f" in str(evaluation)
+
+
+def test_nothing_left_is_unknown_and_not_fair():
+    gaps = ev.group_gaps([0, 0, 1, 1], [0, 0, 1, 1], ["f", "f", "m", "m"])
+    assert len(gaps.left_out) == 2
+    assert np.isnan([gaps.rms, gaps.max, *gaps.per_class]).all()
+    assert all(np.isnan([m.low, m.high]).all() for m in gaps.measures())
 
 
 def test_measures_have_names_values_and_intervals():
@@ -108,7 +118,6 @@ def test_crossed_attributes():
         ({"groups": ["f", "m", "x"]}, "group 'x' has no members"),
         ({"groups": ["f", "x"]}, "group 'x' has no members"),
         ({"groups": ["f"]}, "'groups' does not list"),
-        ({"empty": "skip"}, "'empty' must be 'raise' or 'nan'"),
         ({"y_true": [1] * 8}, "one class only"),
         ({"y_pred": P[:7]}, "lengths differ"),
     ],

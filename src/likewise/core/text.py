@@ -6,7 +6,15 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["folded", "join_words", "once_each", "short_number", "text_table", "without_numbers"]
+__all__ = [
+    "folded",
+    "interval_ends",
+    "join_words",
+    "once_each",
+    "short_number",
+    "text_table",
+    "without_numbers",
+]
 
 _NUMBERS = re.compile(r"[-+]?\d[\d.,e+-]*")
 
@@ -59,6 +67,21 @@ def short_number(value: float | None) -> str:
     else:
         text = f"{value:.2g}"
     return text.replace("-", "−", 1) if value < 0 else text
+
+
+def interval_ends(low: float | None, high: float | None) -> str:
+    """Write the ends of an interval; without an upper end, say so.
+
+    Examples
+    --------
+    >>> interval_ends(0.1, 0.25), interval_ends(0.1, float("inf")), interval_ends(None, None)
+    ('0.100 to 0.250', 'from 0.100, no upper limit', 'unknown')
+    """
+    if low is None or math.isnan(low):
+        return "unknown"
+    if high is None or math.isinf(high):
+        return f"from {short_number(low)}, no upper limit"
+    return f"{short_number(low)} to {short_number(high)}"
 
 
 def join_words(words: Sequence[str], last: str = "and") -> str:

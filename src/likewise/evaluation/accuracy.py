@@ -8,10 +8,10 @@ import numpy as np
 
 from likewise.core.arrays import FloatArray
 from likewise.core.randomness import RandomState
-from likewise.evaluation.bootstrap import bootstrap_counts
+from likewise.evaluation.bootstrap import METHODS, bootstrap_counts, check_choices
 from likewise.evaluation.labels import check_pair
 from likewise.evaluation.measures import Interval
-from likewise.evaluation.proportions import proportion_interval
+from likewise.evaluation.proportions import mean_share_interval, proportion_interval
 
 __all__ = ["accuracy", "accuracy_interval", "balanced_accuracy", "balanced_accuracy_interval"]
 
@@ -103,18 +103,22 @@ def balanced_accuracy_interval(
     y_pred: Any,
     *,
     confidence: float = 0.95,
-    method: str = "percentile",
+    method: str = "combined",
     n_resamples: int = 2000,
     random_state: RandomState = 0,
 ) -> Interval:
-    """Bootstrap confidence interval of `balanced_accuracy`.
+    """Confidence interval of `balanced_accuracy`.
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n,)
         True and predicted labels.
-    confidence, method, n_resamples, random_state
-        As in `bootstrap_interval`.
+    confidence : float in (0, 1), default=0.95
+    method : {"combined", "percentile", "basic", "bca"}, default="combined"
+        The exact intervals of the classes' recalls combined (`mean_share_interval`), or a bootstrap, which covers too
+        seldom where a class is small or always recognised.
+    n_resamples, random_state
+        As in `bootstrap_interval`; only for a bootstrap.
 
     Returns
     -------
@@ -126,10 +130,15 @@ def balanced_accuracy_interval(
     >>> low < 0.75 < high
     True
     """
-    truth, decided = check_pair(y_true, y_pred, owner="balanced_accuracy_interval", min_classes=2)
+    owner = "balanced_accuracy_interval"
+    truth, decided = check_pair(y_true, y_pred, owner=owner, min_classes=2)
+    check_choices(owner, n_resamples, confidence, method, ("combined", *METHODS))
+    cells = _cells(truth, decided)
+    if method == "combined":
+        return mean_share_interval(cells[1::2], cells[0::2] + cells[1::2], confidence=confidence)
     return bootstrap_counts(
         _mean_recall,
-        _cells(truth, decided),
+        cells,
         confidence=confidence,
         method=method,
         n_resamples=n_resamples,

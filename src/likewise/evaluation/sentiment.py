@@ -12,7 +12,7 @@ from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.randomness import RandomState, spawn_seeds
 from likewise.core.text import text_table
-from likewise.evaluation.bootstrap import bootstrap_interval
+from likewise.evaluation.bootstrap import METHODS, bootstrap_interval, check_choices
 from likewise.evaluation.measures import Interval, Measure
 
 __all__ = ["SentimentGaps", "sentiment_gap", "sentiment_gap_interval", "sentiment_gaps"]
@@ -97,18 +97,21 @@ def sentiment_gap_interval(
     scores_1: Any,
     *,
     confidence: float = 0.95,
-    method: str = "percentile",
+    method: str = "welch",
     n_resamples: int = 2000,
     random_state: RandomState = 0,
 ) -> Interval:
-    """Bootstrap confidence interval of `sentiment_gap`, the names of each group drawn anew.
+    """Confidence interval of `sentiment_gap`.
 
     Parameters
     ----------
     scores_0, scores_1 : array-like of shape (n,), or (n, 2)
         As in `sentiment_gap`.
-    confidence, method, n_resamples, random_state
-        As in `bootstrap_interval`.
+    confidence : float in (0, 1), default=0.95
+    method : {"welch", "percentile", "basic", "bca"}, default="welch"
+        Welch's t, or a bootstrap with the names of each group drawn anew, which covers too seldom for few names.
+    n_resamples, random_state
+        As in `bootstrap_interval`; only for a bootstrap.
 
     Returns
     -------
@@ -122,10 +125,15 @@ def sentiment_gap_interval(
     True
     """
     owner = "sentiment_gap_interval"
+    check_choices(owner, n_resamples, confidence, method, ("welch", *METHODS))
+    first = _scores(scores_0, owner=owner, name="scores_0")
+    second = _scores(scores_1, owner=owner, name="scores_1")
+    if method == "welch":
+        return _welch(first, second, confidence)
     return bootstrap_interval(
         _mean_difference,
-        _scores(scores_0, owner=owner, name="scores_0"),
-        _scores(scores_1, owner=owner, name="scores_1"),
+        first,
+        second,
         paired=False,
         confidence=confidence,
         method=method,
@@ -143,7 +151,7 @@ def sentiment_gaps(
     race_order: tuple[Any, Any] | None = None,
     gender_order: tuple[Any, Any] | None = None,
     confidence: float = 0.95,
-    method: str = "percentile",
+    method: str = "welch",
     n_resamples: int = 2000,
     random_state: RandomState = 0,
 ) -> SentimentGaps:
@@ -162,7 +170,7 @@ def sentiment_gaps(
         Which value is subtracted from and which is subtracted. By default the usual words for them (and 0, 1)
         are known: Caucasian − African-American, female − male.
     confidence, method, n_resamples, random_state
-        As in `bootstrap_interval`.
+        As in `sentiment_gap_interval`.
 
     Returns
     -------
@@ -189,13 +197,32 @@ def sentiment_gaps(
     differences = _sentence_differences(sentences, owner)
     cuisine = Measure("cuisine gap", np.nan, np.nan, np.nan, method)
     if len(differences):
-        interval = bootstrap_interval(np.mean, differences, **choices, random_state=seeds[2])
+        if method == "welch":
+            interval = _welch(differences, np.zeros(0), confidence)
+        else:
+            interval = bootstrap_interval(np.mean, differences, **choices, random_state=seeds[2])
         cuisine = Measure.of("cuisine gap", float(differences.mean()), interval)
     return SentimentGaps(
         race=of_names("race", race, race_order, _RACES, seeds[0]),
         gender=of_names("gender", gender, gender_order, _GENDERS, seeds[1]),
         cuisine=cuisine,
     )
+
+
+def _welch(first: FloatArray, second: FloatArray, confidence: float) -> Interval:
+    """Of a difference of means by Student's t with Welch's degrees of freedom; of one mean where `second` is empty."""
+    from scipy.special import stdtrit
+
+    groups = [group for group in (first, second) if len(group)]
+    if min(len(group) for group in groups) < 2:
+        return Interval(np.nan, np.nan, confidence, "welch")
+    parts = np.array([group.var(ddof=1) / len(group) for group in groups])
+    freedom = np.array([len(group) - 1 for group in groups])
+    middle, variance = float(first.mean() - (second.mean() if len(second) else 0.0)), float(parts.sum())
+    if variance == 0.0:
+        return Interval(middle, middle, confidence, "welch")
+    quantile = float(stdtrit(variance**2 / float((parts**2 / freedom).sum()), (1 + confidence) / 2))
+    return Interval(middle - quantile * variance**0.5, middle + quantile * variance**0.5, confidence, "welch")
 
 
 def _mean_difference(first: FloatArray, second: FloatArray, axis: int = -1) -> FloatArray:

@@ -59,7 +59,7 @@ class Evaluation:
     >>> print(evaluation)
     200 people         value    95% interval
     accuracy           0.750  [0.684, 0.808]
-    balanced accuracy  0.833  [0.795, 0.870]
+    balanced accuracy  0.833  [0.779, 0.871]
     """
 
     measures: tuple[Measure, ...]
@@ -80,6 +80,11 @@ class Evaluation:
         names = pd.Index([m.name for m in self.measures], name="measure")
         return pd.DataFrame(rows, index=names, columns=["value", "low", "high", "method"])
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know beside the numbers: which groups have nobody of a class."""
+        return tuple(note for gap in self.gaps.values() for note in gap.notes)
+
     def __getitem__(self, name: str) -> Measure:
         for measure in self.measures:
             if measure.name == name:
@@ -96,7 +101,7 @@ class Evaluation:
             for m in self.measures
         ]
         header = [f"{self.n_people:,} people", "value", f"{self.confidence:.0%} interval"]
-        return text_table(header, rows)
+        return "\n".join([text_table(header, rows), *self.notes])
 
 
 def evaluate(
@@ -133,8 +138,9 @@ def evaluate(
     encode : callable, optional
         Applied to a table before the model sees it, such as ``domain.encode``.
     interval : {"auto", "percentile", "basic", "bca"}, default="auto"
-        Bootstrap for all measures; "auto" takes exact intervals for the plain shares (accuracy, consistency),
-        which stay honest at 0 and 1, and percentiles for the others.
+        "auto" takes exact intervals of the shares of people (accuracy, consistency) and combines those of the classes
+        for balanced accuracy: they hold for small classes and at 0 and 1. The others are bootstraps of these three. The
+        intervals of group gaps are always those of `gap_intervals`, which no bootstrap can replace.
     confidence, n_resamples, random_state
         As in `bootstrap_interval`.
 
@@ -181,8 +187,8 @@ def _measures(
     n_resamples: int,
     random_state: RandomState,
 ) -> tuple[Measure, ...]:
-    seeds = iter(spawn_seeds(random_state, 2 + len(studies) + len(gaps)))
-    shares, others = ("exact", "percentile") if interval == "auto" else (interval, interval)
+    seeds = iter(spawn_seeds(random_state, 2 + len(studies)))
+    shares, others = ("exact", "combined") if interval == "auto" else (interval, interval)
 
     def choices(method: str) -> dict[str, Any]:
         return {
@@ -201,7 +207,7 @@ def _measures(
     for name, study in studies.items():
         measures.append(Measure.of(name, study.consistency, study.interval(**choices(shares))))
     for gap in gaps.values():
-        measures.extend(gap.measures(**choices(others))[:2])
+        measures.extend(gap.measures(confidence=confidence)[:2])
     return tuple(measures)
 
 

@@ -227,7 +227,7 @@ def _chosen(
         Alternative(
             candidate.name,
             candidate.note,
-            seen_figures(tallies[candidate.name], confidence=confidence, seed=ground.seed),
+            seen_figures(tallies[candidate.name], confidence=confidence),
             candidate.name in enough,
             sum(cell.cpu_seconds for cell in searched.cells[candidate.name]),
             tuple(dict.fromkeys(w for cell in searched.cells[candidate.name] for w in cell.warnings)),
@@ -301,7 +301,7 @@ def _on_unseen(
     )
     model = candidate.fit(ground, ground.train, seed=ground.seed)
     tally = tally_model(model, ground, ground.test, seed=ground.seed)
-    figures = seen_figures(tally, confidence=confidence, seed=ground.seed)
+    figures = seen_figures(tally, confidence=confidence)
     return model, Unseen(candidate.name, figures, announced)
 
 

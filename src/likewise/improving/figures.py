@@ -6,14 +6,17 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-from scipy import stats
 
+from likewise.auditing.claims.mean_limits import GAIN_LIMITS, mean_lower_limit, mean_upper_limit
+from likewise.auditing.support.moments import Moments
 from likewise.core.arrays import FloatArray
-from likewise.evaluation.bootstrap import bootstrap_counts
+from likewise.core.exact_sum import ExactSum
+from likewise.evaluation.group_gaps import gap_intervals, gap_summaries
 from likewise.evaluation.measures import Interval, Measure
-from likewise.evaluation.proportions import proportion_interval
+from likewise.evaluation.proportions import mean_share_interval, proportion_interval
 from likewise.improving.between_trainings import between_variance
 from likewise.improving.tally import Spread, Tally, pooled
+from likewise.models.losses import CrossEntropy
 
 __all__ = [
     "ACCURACY",
@@ -44,16 +47,15 @@ _PRIOR = 0.5
 CountStatistic = Callable[[FloatArray], FloatArray]
 
 
-def seen_figures(tally: Tally, *, confidence: float = 0.95, seed: int = 0) -> tuple[Measure, ...]:
+def seen_figures(tally: Tally, *, confidence: float = 0.95) -> tuple[Measure, ...]:
     """Return the figures of people who were looked at, with confidence intervals.
 
     Parameters
     ----------
     tally : Tally
     confidence : float, default=0.95
-        Of each interval: bootstrap percentiles of balanced accuracy and group gaps, Clopper and Pearson's of the share
-        of changed decisions, Student's t of the gaps.
-    seed : int, default=0
+        Of each interval: Clopper and Pearson's of the share of changed decisions, those of the classes and groups
+        combined for balanced accuracy and group gaps, Gaffke's limits of the gaps, below the upper bound of the loss.
 
     Returns
     -------
@@ -63,21 +65,19 @@ def seen_figures(tally: Tally, *, confidence: float = 0.95, seed: int = 0) -> tu
     --------
     >>> tally = Tally(np.array([[10, 30], [20, 60]]), {}, np.array([120, 0]), Spread(120, 0, 0), Spread(120, 12, 3))
     >>> [f"{m.name} {m.value:.3f} [{m.low:.3f}, {m.high:.3f}]" for m in seen_figures(tally)][1:]
-    ['changed decisions 0.000 [0.000, 0.030]', 'pure gap 0.000 [0.000, 0.000]', 'gap at ε 0.100 [0.078, 0.122]']
+    ['changed decisions 0.000 [0.000, 0.030]', 'pure gap 0.000 [0.000, 0.836]', 'gap at ε 0.100 [0.078, 0.937]']
     """
-    found = []
-    for number, (name, cells, statistic) in enumerate(_counted(tally)):
-        value = _value(cells, statistic)
-        if name == CHANGED:
-            interval = proportion_interval(int(cells[1]), int(cells.sum()), confidence=confidence)
-        else:
-            interval = bootstrap_counts(
-                statistic, cells, confidence=confidence, random_state=seed + number, n_resamples=N_DRAWS
-            )[0]
-        found.append(Measure.of(name, value, interval))
-    for name, spread in ((PURE_GAP, tally.pure_gap), (GAP, tally.gap)):
-        found.insert(-_n_groups(tally) or len(found), _of_spread(name, spread, 1 / spread.n, confidence))
-    return tuple(found)
+    values, classes, twins = figure_values(tally), tally.classes, tally.twins
+    intervals = {
+        ACCURACY: mean_share_interval(classes[:, 1], classes.sum(axis=1), confidence=confidence),
+        CHANGED: proportion_interval(int(twins[1]), int(twins.sum()), confidence=confidence),
+        PURE_GAP: _of_gains(tally.pure_gap, confidence),
+        GAP: _of_gains(tally.gap, confidence),
+    }
+    for attribute, counts in tally.groups.items():
+        found = gap_intervals(counts[..., 1], counts.sum(axis=2), confidence=confidence)
+        intervals[f"Gap_RMS {attribute}"] = found[0]
+    return tuple(Measure.of(name, value, intervals[name]) for name, value in values.items())
 
 
 def figure_values(tally: Tally) -> dict[str, float]:
@@ -244,23 +244,23 @@ def _balanced_accuracy(counts: FloatArray) -> FloatArray:
 
 
 def _rms_of(shape: tuple[int, ...]) -> CountStatistic:
-    first, second = np.triu_indices(shape[0], k=1)
-
     def rms(counts: FloatArray) -> FloatArray:
-        # Gap_RMS of Appendix D.5, the largest over pairs of groups; as in evaluation.group_gaps.
         cells = counts.reshape(len(counts), *shape)
         with np.errstate(invalid="ignore"):
             rates = cells[..., 1] / cells.sum(axis=3)
-        gaps = rates[:, first] - rates[:, second]
-        return np.asarray(np.sqrt((gaps**2).mean(axis=2)).max(axis=1, keepdims=True))
+        return gap_summaries(rates)[:, :1]
 
     return rms
 
 
-def _of_spread(name: str, spread: Spread, shares: float, confidence: float) -> Measure:
-    """Mean with Student's t interval; no worst case is better than none, so it does not begin below 0."""
-    half = 0.0
-    if spread.n > 1:
-        half = float(stats.t.ppf((1 + confidence) / 2, spread.n - 1)) * math.sqrt(spread.variance * shares)
-    interval = Interval(max(spread.mean - half, 0.0), spread.mean + half, confidence, "Student's t")
-    return Measure.of(name, spread.mean, interval)
+def _of_gains(spread: Spread, confidence: float) -> Interval:
+    """Limits of a mean of gains; what was not seen may be as large as the loss can be, and λ*ε more (at most the mean)."""
+    ceiling = CrossEntropy().upper_bound + spread.mean
+    # All but the two sums is taken at its worst, which hardly widens limits below so high a ceiling.
+    total, most = ExactSum.of([spread.total]), spread.n if spread.total > 0 else 0
+    numbers = Moments(
+        spread.n, total, total, ExactSum.of([spread.squares]), most, 0.0, ceiling if most else 0.0
+    )
+    level = 0.5 + confidence / 2
+    low, high = mean_lower_limit(numbers, level=level), mean_upper_limit(numbers, ceiling, level=level)
+    return Interval(min(low, spread.mean), max(high, spread.mean), confidence, GAIN_LIMITS)

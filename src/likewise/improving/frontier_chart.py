@@ -70,12 +70,17 @@ class _Axis:
     @classmethod
     def around(cls, measures: list[Measure], start: float, end: float, floor: float | None = None) -> _Axis:
         low, high = min(m.low for m in measures), max(m.high for m in measures)
+        if floor is not None:
+            # A long upper part of an interval must not press all points together.
+            high = min(high, 3.0 * max(m.value for m in measures) + 1e-3)
         room = max(0.04 * (high - low), 1e-3)
         low = low - room if floor is None else max(low - room, floor - room)
         return cls(low, high + room, start, end)
 
     def place(self, value: float) -> float:
-        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+        return self.start + (min(value, self.high) - self.low) / (self.high - self.low) * (
+            self.end - self.start
+        )
 
     def ticks(self) -> list[float]:
         step = next(s for s in _STEPS if (self.high - self.low) / s <= 6)

@@ -75,7 +75,7 @@ class ComparisonEntry:
     def gap(self) -> Measure:
         """The gap at ε with its interval."""
         found = self.audit.interval
-        return Measure(f"gap at ε = {self.audit.eps:g}", self.audit.gap, found.low, found.high, "CLT")
+        return Measure(f"gap at ε = {self.audit.eps:g}", self.audit.gap, found.low, found.high, found.method)
 
     def measures(self) -> dict[str, Measure]:
         """Everything that is compared, by name: of the evaluation, then the audited gaps."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from likewise.auditing.claims.verdict import give_verdict
-from likewise.core.text import short_number
+from likewise.core.text import interval_ends, short_number
 from likewise.evaluation.measures import Measure
 from likewise.report.comparison import Comparison
 
@@ -45,5 +45,5 @@ def comparison_summary_html(comparison: Comparison) -> str:
 def _cell(measure: Measure | None) -> str:
     if measure is None:
         return f'<td style="{_CELL}">not measured</td>'
-    interval = f"{short_number(measure.low)} to {short_number(measure.high)}"
+    interval = interval_ends(measure.low, measure.high)
     return f'<td style="{_CELL}"><b>{short_number(measure.value)}</b><br><small>{interval}</small></td>'

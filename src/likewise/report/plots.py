@@ -71,7 +71,8 @@ def plot_curve(
         budgets = np.unique(np.concatenate([curve.eps[curve.eps <= right], np.linspace(0.0, right, 200)]))
         axes.plot(budgets, curve.gap(budgets), color=colour, label=name or None)
         found = result.interval
-        error = [[max(result.gap - found.low, 0.0)], [max(found.high - result.gap, 0.0)]]
+        above = 0.0 if found.open else max(found.high - result.gap, 0.0)
+        error = [[max(result.gap - found.low, 0.0)], [above]]
         axes.errorbar([result.eps], [result.gap], yerr=error, fmt="o", color=colour, capsize=3)
     if eps > 0:
         axes.axvline(eps, color="0.5", linestyle="--", linewidth=1)

@@ -12,7 +12,7 @@ from likewise.auditing.claims.bracket import Bracket
 from likewise.auditing.claims.verdict import Kind, give_verdict
 from likewise.auditing.people.readable import differences_in_words, rounded_like, shown_cell
 from likewise.auditing.people.unfair_map import UnfairMap
-from likewise.core.text import join_words, short_number
+from likewise.core.text import interval_ends, join_words, short_number
 from likewise.evaluation import Evaluation
 from likewise.evaluation.measures import Measure
 from likewise.report.comparison import Comparison, comparison_summary
@@ -205,19 +205,22 @@ def _numbers(result: AuditResult) -> Table:
         if only.changed is not None and only.changed_interval is not None:
             ends = " to ".join(f"{end:.1%}" for end in only.changed_interval)
             table.add_row(Text(f"{words}: decided differently"), f"{only.changed:.1%}", ends)
-        ends = " to ".join(short_number(end) for end in only.gap_interval)
-        table.add_row(Text(f"{words}: added to the mean loss"), short_number(only.gap), ends)
+        table.add_row(
+            Text(f"{words}: added to the mean loss"),
+            short_number(only.gap),
+            interval_ends(*only.gap_interval),
+        )
     table.add_row(
         "gap at ε = 0 (pure unfairness)",
         short_number(result.pure_gap),
-        f"{short_number(low)} to {short_number(high)}",
+        interval_ends(low, high),
     )
     if result.eps > 0:
         found = result.interval
         table.add_row(
             f"gap at ε = {result.eps:g}",
             short_number(result.gap),
-            f"{short_number(found.low)} to {short_number(found.high)}",
+            interval_ends(found.low, found.high),
         )
     flipped = "n/a" if result.flipped is None else f"{result.flipped:.1%}"
     table.add_row("free under the metric: decided differently", flipped, "")
@@ -299,8 +302,9 @@ def _evaluation(evaluation: Evaluation) -> Table:
     head = [f"{evaluation.n_people:,} people", "value", f"{evaluation.confidence:.0%} interval"]
     table = _table(None, head)
     for measure in evaluation.measures:
-        interval = f"{short_number(measure.low)} to {short_number(measure.high)}"
-        table.add_row(Text(measure.name), short_number(measure.value), interval)
+        table.add_row(
+            Text(measure.name), short_number(measure.value), interval_ends(measure.low, measure.high)
+        )
     return table
 
 

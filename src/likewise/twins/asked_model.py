@@ -63,6 +63,16 @@ class AskedModel:
             return Said("twins.score.whether", label=str(self.favourable))
         return Said("twins.score.decision")
 
+    @property
+    def span(self) -> float | None:
+        """How far two scores can be apart, whoever is asked about: 1 for shares and yes or no; None if not known."""
+        classes = getattr(self.model, "classes_", None)
+        if self.tolerance is not None:
+            return None
+        if hasattr(self.model, "predict_proba") or self.favourable is not None:
+            return 1.0
+        return 1.0 if classes is not None and set(np.asarray(classes).tolist()) <= {0, 1} else None
+
     def differ(self, one: Any, other: Any) -> Any:
         """Whether two decisions about each row are different."""
         if self.tolerance is not None:

@@ -61,6 +61,8 @@ class FoundChanges:
         Mean score of the twins less the person's; NaN without twins.
     effects : tuple of float arrays of shape (n,)
         For each further value the score with it less that with the first; NaN where one of them is not known.
+    span : float or None
+        No change can be larger, up or down; None if that is not known.
     """
 
     values: tuple[Any, ...]
@@ -68,6 +70,7 @@ class FoundChanges:
     asked: Mask
     change: FloatArray
     effects: tuple[FloatArray, ...]
+    span: float | None = None
 
 
 def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attribute: str) -> FoundChanges:
@@ -103,9 +106,9 @@ def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attrib
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = sums / seen
         change = total / count
-    return FoundChanges(
-        values, flips, count > 0, change, tuple(mean[k] - mean[0] for k in range(1, len(values)))
-    )
+    effects = tuple(mean[k] - mean[0] for k in range(1, len(values)))
+    span = 1.0 if own_decision.dtype.kind in "bOUS" and asked.tolerance is None else asked.span
+    return FoundChanges(values, flips, count > 0, change, effects, span)
 
 
 def with_refits(

@@ -8,7 +8,7 @@ import numpy as np
 
 from likewise.core.arrays import FloatArray
 from likewise.evaluation.measures import Interval, Measure
-from likewise.evaluation.proportions import proportion_interval
+from likewise.evaluation.proportions import bounded_mean_interval, proportion_interval
 
 __all__ = ["mean_measure", "share_measure"]
 
@@ -42,10 +42,17 @@ def share_measure(name: str, flags: Any, confidence: float, clusters: Ints | Non
     return Measure(name, found.value, max(found.low, 0.0), min(found.high, 1.0), found.method)
 
 
-def mean_measure(name: str, values: FloatArray, confidence: float, clusters: Ints | None = None) -> Measure:
-    """Mean with a normal interval; people who share a comparator are no independent observations.
+def mean_measure(
+    name: str,
+    values: FloatArray,
+    confidence: float,
+    clusters: Ints | None = None,
+    span: float | None = None,
+) -> Measure:
+    """Mean with its interval; people who share a comparator are not independent observations.
 
-    With clusters the variance sums over all pairs of people who share a comparator, and is at least that of independent
+    Of independent numbers that are known to lie within ± `span` the interval holds for few people and rare changes too;
+    else it is Student's t, which needs many people with changes of a similar size. With clusters the variance sums over all pairs of people who share a comparator, and is at least that of independent
     people (Cameron, Gelbach and Miller 2011; a pair that shares several counts for each).
 
     Parameters
@@ -55,26 +62,33 @@ def mean_measure(name: str, values: FloatArray, confidence: float, clusters: Int
     confidence : float
     clusters : int array of shape (n,) or (variants, n), optional
         The comparators of each person; -1 for none.
+    span : float, optional
+        No number can be larger, up or down.
 
     Examples
     --------
     >>> print(mean_measure("change", np.array([1.0, 2.0, 3.0, 2.0]), 0.95))
-    change 2.000 [1.200, 2.800]
+    change 2.000 [0.701, 3.299]
+    >>> print(mean_measure("change", np.zeros(100), 0.95, span=1.0))
+    change 0.000 [-0.036, 0.036]
     """
-    from scipy.special import ndtri
+    from scipy.special import stdtrit
 
     values = np.asarray(values, dtype=float)
     n = len(values)
     if n < 2:
-        return Measure(name, float(values.mean()) if n else np.nan, np.nan, np.nan, "normal")
+        return Measure(name, float(values.mean()) if n else np.nan, np.nan, np.nan, "Student's t")
     mean = float(values.mean())
+    if clusters is None and span is not None:
+        return Measure.of(name, mean, bounded_mean_interval(values, -span, span, confidence=confidence))
     left = values - mean
     variance = float((left**2).sum()) / (n * (n - 1))
-    method = "normal"
+    method, freedom = "Student's t", n - 1
     if clusters is not None:
+        freedom = max(len(np.unique(clusters[clusters >= 0])) - 1, 1)
         variance = max(variance, _shared_variance(left, np.atleast_2d(clusters)))
         method = "clustered by comparator"
-    reach = float(ndtri((1 + confidence) / 2)) * variance**0.5
+    reach = float(stdtrit(freedom, (1 + confidence) / 2)) * variance**0.5
     return Measure.of(name, mean, Interval(mean - reach, mean + reach, confidence, method))
 
 

@@ -306,7 +306,7 @@ def _answer(
         share_measure("changed", found.flips[keep], confidence, shared),
         tuple(
             mean_measure(f"{value} less {found.values[0]}", effect[~np.isnan(effect)], confidence,
-                         None if cluster is None else cluster[:, ~np.isnan(effect)])
+                         None if cluster is None else cluster[:, ~np.isnan(effect)], found.span)
             for value, effect in zip(found.values[1:], found.effects, strict=True)
         ),
         tuple(group for group in groups if group.n),
@@ -329,7 +329,7 @@ def _group(value: Any, found: FoundChanges, column: Any, cluster: Any, confidenc
         value,
         len(mine),
         share_measure("changed", found.flips[mine], confidence, shared),
-        mean_measure("change", found.change[mine], confidence, shared),
+        mean_measure("change", found.change[mine], confidence, shared, found.span),
     )
 
 

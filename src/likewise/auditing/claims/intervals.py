@@ -15,7 +15,7 @@ import numpy as np
 
 from likewise.auditing.claims.certificate import Bound
 from likewise.auditing.claims.confidence_interval import ConfidenceInterval, IntervalAbout
-from likewise.auditing.claims.mean_limits import GAIN_LIMITS, mean_lower_limit, mean_upper_limit
+from likewise.auditing.claims.mean_limits import GAIN_LIMITS, gain_level, mean_lower_limit, mean_upper_limit
 from likewise.auditing.support.dual_curve import DualCurve
 from likewise.auditing.support.frontier import Floats, Frontier
 from likewise.auditing.support.frontier_steps import steps_of
@@ -33,7 +33,6 @@ __all__ = [
     "share_interval",
 ]
 
-_NO_CEILING = "no largest loss is known, so nothing bounds the gains of people who were not seen"
 _NO_BOUND = Said("assumption.no_bound")
 # The budgets, relative to ε, whose prices are looked at: sampling moves the minimiser between them.
 _BUDGETS = tuple(2.0 ** (power / 2.0) for power in range(-8, 9))
@@ -105,8 +104,9 @@ def gap_interval(
     eps : float
         ε.
     ceiling : float or None
-        M: no gain can be larger, whoever comes: the largest loss of the domain, or the `upper_bound` of the loss. Given
-        candidates only, the largest loss of any of them under any label will do. None leaves the upper end open.
+        M: no gain can be larger, whoever comes: the `upper_bound` of the loss. The largest loss of the people audited
+        will not do: where 0.3% of people gain much, half of all samples of 200 hold none of them. Without a ceiling
+        (None or inf) the upper end is open, and the lower end has all of the confidence.
     about : {"given candidates", "population"}, default="given candidates"
         Say "population" only where a person's candidates do not depend on the other people: own twins, a search per
         person. Else see `population_interval`.
@@ -137,12 +137,12 @@ def gap_interval(
             got=lambda_,
             remedy="See prices_around.",
         )
-    level = 0.5 + confidence / 2.0
+    level = gain_level(confidence, ceiling)
     spent, here = _spent(lambda_, eps), gains[lambda_]
     high = spent + mean_upper_limit(here, ceiling, level=level)
     estimate = spent + here.mean
-    if ceiling is not None:
-        high = max(min(high, ceiling), estimate)
+    if not math.isinf(high):
+        high = max(min(high, ceiling or 0.0), estimate)
     return ConfidenceInterval(
         estimate=estimate,
         low=min(_lowest(gains, eps, level), estimate),
@@ -152,7 +152,11 @@ def gap_interval(
         quantity="gap",
         about=about,
         method=GAIN_LIMITS,
-        notes=(_NO_CEILING if math.isinf(high) else f"no gain of anybody exceeds {ceiling:.4g}",),
+        notes=(
+            Said("assumption.no_ceiling")
+            if math.isinf(high)
+            else Said("assumption.gain_ceiling", loss=ceiling),
+        ),
     )
 
 

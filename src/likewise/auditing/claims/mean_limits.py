@@ -40,12 +40,23 @@ from likewise.core.checks import check_number
 from likewise.core.errors import InputError
 from likewise.texts import Said
 
-__all__ = ["GAIN_LIMITS", "mean_at_most_p_value", "mean_lower_limit", "mean_upper_limit"]
+__all__ = ["GAIN_LIMITS", "gain_level", "mean_at_most_p_value", "mean_lower_limit", "mean_upper_limit"]
 
 # What results call these limits.
 GAIN_LIMITS = Said("method.gaffke")
 
 _ACCURACY = 1e-10
+
+
+def gain_level(confidence: float, ceiling: float | None) -> float:
+    """Level of each limit of an interval: all of the confidence is the lower one's where no ceiling allows an upper one.
+
+    Examples
+    --------
+    >>> gain_level(0.95, 27.6), gain_level(0.95, None)
+    (0.975, 0.95)
+    """
+    return confidence if ceiling is None or ceiling == math.inf else 0.5 + confidence / 2.0
 
 
 def mean_lower_limit(numbers: Moments, *, level: float) -> float:
@@ -83,8 +94,8 @@ def mean_upper_limit(numbers: Moments, ceiling: float | None, *, level: float) -
     numbers : Moments
         Of independent draws, none below 0.
     ceiling : float or None
-        M: no number can be larger, seen or not. It must not be taken from the numbers. Without one (None or inf)
-        nothing bounds what was not seen.
+        M: no number can be larger, seen or not, such as the `upper_bound` of the loss. Nothing that was measured on the
+        sample is one. Without one (None or inf) nothing bounds what was not seen.
     level : float in (0, 1)
         One-sided.
 
@@ -108,7 +119,7 @@ def mean_upper_limit(numbers: Moments, ceiling: float | None, *, level: float) -
     if numbers.largest > ceiling * (1.0 + 1e-9):
         raise InputError(
             f"{owner}: a number of {numbers.largest:g} exceeds the 'ceiling' of {ceiling:g}. Pass one that holds "
-            "for everybody, such as the largest loss of the domain."
+            "for everybody, such as an upper_bound of the loss that no row can exceed."
         )
     if ceiling == 0.0:
         return 0.0

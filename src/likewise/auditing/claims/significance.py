@@ -19,6 +19,7 @@ from likewise.auditing.claims.confidence_interval import IntervalAbout
 from likewise.auditing.claims.flip_tests import direction_test, flip_share_test
 from likewise.auditing.claims.mean_limits import (
     GAIN_LIMITS,
+    gain_level,
     mean_at_most_p_value,
     mean_lower_limit,
     mean_upper_limit,
@@ -123,7 +124,8 @@ def gap_test(
     """Test whether moving people to comparable places adds more than τ to their loss, on average.
 
     Where no loss falls, as after a search that may leave people where they are, the level holds for few people
-    and rare gains too, and the interval is never [0, 0]. Where some fall, Student's t is used.
+    and rare gains too, and the interval is never [0, 0]. Where some fall, Student's t is used, which needs many people
+    with changes of a similar size: it covers too seldom where few people have large ones.
 
     Parameters
     ----------
@@ -132,7 +134,7 @@ def gap_test(
     threshold : float, default=0
         τ.
     ceiling : float, optional
-        M: no gain of anybody can be larger, such as the largest loss of the domain. Without one the upper end of
+        M: no gain of anybody can be larger, such as the `upper_bound` of the loss. Without one the upper end of
         the interval is infinite where no loss falls; the test itself does not need it.
     confidence, skewness_corrected, resolution
         As in `loss_ratio_test`; `resolution` is relative to the mean loss. The correction is Student's.
@@ -207,7 +209,7 @@ def gap_test_of_moments(
     confidence = _confidence(confidence, "gap_test")
     if gains.n < 2:
         raise InputError(f"gap_test: {gains.n} person is not enough for a test. Pass at least two.")
-    level = 0.5 + confidence / 2.0
+    level = gain_level(confidence, ceiling)
     return TestResult(
         statistic=gains.mean - threshold,
         estimate=gains.mean,

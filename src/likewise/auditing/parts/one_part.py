@@ -159,7 +159,6 @@ def _added_up(
         sensitive=sensitive,
         steps=BinnedSteps.of(steps, bits=job.bits),
         changes=BinnedSteps.of(steps_of(support.change_frontier()), bits=job.bits),
-        largest=max(float(frontier.loss.max()), support.problem.largest_loss),
         worst=Worst.of(gain, person, moved, top=job.top),
         ending=ending,
         cpu=cpu,

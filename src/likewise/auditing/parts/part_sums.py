@@ -132,8 +132,6 @@ class SensitiveSums:
     columns : tuple of str
     harm : Moments
         Of what the worst such twin adds.
-    largest : float
-        The largest loss of anybody or of any such twin.
     changed : int
         People of whom some such twin is decided differently.
     groups : tuple of ChangedGroup
@@ -144,7 +142,6 @@ class SensitiveSums:
 
     columns: tuple[str, ...]
     harm: Moments
-    largest: float
     changed: int
     groups: tuple[ChangedGroup, ...] = ()
     examples: dict[tuple[str, Any], ChangedPerson] = field(default_factory=dict)
@@ -155,7 +152,6 @@ class SensitiveSums:
         return cls(
             twins.columns,
             Moments.of(twins.harm),
-            twins.largest,
             int(twins.changed.sum()),
             twins.groups,
             twins.examples,
@@ -166,7 +162,6 @@ class SensitiveSums:
         return SensitiveSums(
             self.columns,
             self.harm.merge(other.harm),
-            max(self.largest, other.largest),
             self.changed + other.changed,
             _added_groups((*self.groups, *other.groups)),
             {
@@ -210,8 +205,6 @@ class FoundSums:
         The steps that cost something.
     changes : BinnedSteps
         Those to another decision, of those who have one at no distance besides.
-    largest : float
-        The largest loss of anybody, under any label, or at any candidate.
     worst : Worst
         The most harmed at no fair distance.
     ending : Ending
@@ -226,7 +219,6 @@ class FoundSums:
     sensitive: SensitiveSums | None
     steps: BinnedSteps
     changes: BinnedSteps
-    largest: float
     worst: Worst
     ending: Ending = field(default_factory=Ending)
     cpu: dict[str, float] = field(default_factory=dict)
@@ -241,7 +233,6 @@ class FoundSums:
             None if mine is None or theirs is None else mine.merge(theirs),
             self.steps.merge(other.steps),
             self.changes.merge(other.changes),
-            max(self.largest, other.largest),
             self.worst.merge(other.worst, top=top),
             self.ending.merge(other.ending),
             {name: self.cpu.get(name, 0.0) + other.cpu.get(name, 0.0) for name in {**self.cpu, **other.cpu}},

@@ -89,6 +89,8 @@ class Reduction:
         clock.book("settle", settled.cpu)
         maps = self._maps([found.worst] if eps == 0 else [found.worst, settled.worst])
         decides = self.job.problem.decides
+        # Nothing that was seen bounds the losses of people who were not: only the loss itself may.
+        ceiling = self.job.problem.coordinates.model.loss.upper_bound
         return Answer(
             n=self.n,
             curve=curve,
@@ -98,19 +100,19 @@ class Reduction:
             pure_gap=found.free.mean,
             flipped=found.changed / self.n if decides else None,
             changed_at_eps=self._changed(found, eps) if decides else None,
-            sensitive=_sensitive(found.sensitive, decides, confidence),
+            sensitive=_sensitive(found.sensitive, decides, ceiling, confidence),
             interval=gap_interval(
                 settled.gains,
                 lambda_=lam if eps > 0 else float("inf"),
                 eps=eps,
-                ceiling=found.largest,
+                ceiling=ceiling,
                 confidence=confidence,
             ),
             test=gap_test_of_moments(
                 found.losses,
                 found.free,
                 threshold=questions.tau,
-                ceiling=found.largest,
+                ceiling=ceiling,
                 confidence=confidence,
                 about="given candidates",
             ),
@@ -172,11 +174,13 @@ class Reduction:
                 bar.advance(task, part.rows)
 
 
-def _sensitive(sums: SensitiveSums | None, decides: bool, confidence: float) -> SensitiveAnswer | None:
+def _sensitive(
+    sums: SensitiveSums | None, decides: bool, ceiling: float, confidence: float
+) -> SensitiveAnswer | None:
     if sums is None:
         return None
     n, free = sums.harm.n, float("inf")
-    gap = gap_interval({free: sums.harm}, lambda_=free, eps=0.0, ceiling=sums.largest, confidence=confidence)
+    gap = gap_interval({free: sums.harm}, lambda_=free, eps=0.0, ceiling=ceiling, confidence=confidence)
     share = share_interval(sums.changed, n, confidence=confidence) if decides else None
     # In an order that does not depend on which part was first to hold a value or a decision.
     groups = tuple(

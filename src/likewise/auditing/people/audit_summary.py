@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from likewise.auditing.claims.verdict import Kind, give_verdict
-from likewise.core.text import join_words, short_number
+from likewise.core.text import interval_ends, join_words, short_number
 
 if TYPE_CHECKING:
     from likewise.auditing.audit_result import AuditResult
@@ -70,12 +70,12 @@ def _numbers(result: AuditResult) -> str:
         (
             "Gap at ε = 0 (pure unfairness)",
             short_number(result.pure_gap),
-            f"{short_number(pure.interval[0])} to {short_number(pure.interval[1])}",
+            interval_ends(*pure.interval),
         ),
         (
             f"Gap at ε = {result.eps:g}",
             short_number(result.gap),
-            f"{short_number(whole.low)} to {short_number(whole.high)}",
+            interval_ends(whole.low, whole.high),
         ),
         (
             "Free under the metric: decided differently",

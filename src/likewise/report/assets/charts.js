@@ -83,7 +83,7 @@ function curveChart(host, readout, { series, near, eps, delta, gap }) {
 
   function redraw() {
     const values = series.flatMap((s) => s.x.map((e, i) => (e <= range ? s.y[i] : 0)).concat(valueAt(s.x, s.y, range)));
-    const top = Math.max(...values, gap && eps <= range ? gap.high || 0 : 0, delta !== null && delta < 3 * Math.max(...values) ? delta : 0) * 1.08 || 1;
+    const top = Math.max(...values, gap && eps <= range ? Math.min(gap.high || 0, 3 * Math.max(...values)) : 0, delta !== null && delta < 3 * Math.max(...values) ? delta : 0) * 1.08 || 1;
     plot = frame(host, { x: [0, range], y: [0, top], xName: t("script.budget_axis"), yName: t("script.gap_axis"), label: t("script.curve_name") });
     const { svg, sx, sy, box } = plot;
     for (const s of series) {
@@ -107,7 +107,7 @@ function curveChart(host, readout, { series, near, eps, delta, gap }) {
       if (eps > 0 && eps <= range) draw("circle", { cx: sx(eps), cy: sy(valueAt(s.x, s.y, eps)), r: 5, style: `fill:${s.colour}` }, svg);
     }
     if (gap && eps <= range && gap.low !== null && gap.high !== null) {
-      draw("line", { x1: sx(eps), x2: sx(eps), y1: sy(gap.low), y2: sy(gap.high), style: `stroke:${series[0].colour};stroke-width:5;opacity:.45` }, svg);
+      draw("line", { x1: sx(eps), x2: sx(eps), y1: sy(gap.low), y2: sy(Math.min(gap.high, top)), style: `stroke:${series[0].colour};stroke-width:5;opacity:.45` }, svg);
     }
     if (series.length === 1) draw("text", { x: sx(0) + 10, y: sy(series[0].y[0]) + 16, class: "halo" }, svg, t("script.pure", { gap: series[0].y[0] }));
     cursor = draw("g", { "pointer-events": "none" }, svg);
@@ -186,7 +186,8 @@ function frontierChart(host, readout, { models }) {
       host.style.minHeight = "0";
       return;
     }
-    const xs = known.flatMap((m) => [m.gaps[id].value, m.gaps[id].high || 0]);
+    const far = 3 * Math.max(...known.map((m) => m.gaps[id].value));
+    const xs = known.flatMap((m) => [m.gaps[id].value, Math.min(m.gaps[id].high || 0, far)]);
     const ys = known.flatMap((m) => [m.accuracy.value, m.accuracy.low ?? m.accuracy.value, m.accuracy.high ?? m.accuracy.value]);
     const pad = (Math.max(...ys) - Math.min(...ys)) * 0.2 || 0.02;
     const plot = frame(host, {
@@ -233,7 +234,7 @@ function frontierChart(host, readout, { models }) {
     const words = t("script.model", { name: m.name, accuracy: `${number(m.accuracy.value)}${interval(m.accuracy)}`, gap: `${number(gap.value)}${interval(gap)}` });
     const group = draw("g", { tabindex: 0, role: "img", "aria-label": words, "data-model": m.name }, svg);
     const line = { style: `stroke:${m.colour};stroke-width:2.5;opacity:.45` };
-    if (gap.low !== null && gap.high !== null) draw("line", { x1: Math.max(sx(gap.low), box.left), x2: sx(gap.high), y1: y, y2: y, ...line }, group);
+    if (gap.low !== null && gap.high !== null) draw("line", { x1: Math.max(sx(gap.low), box.left), x2: Math.min(sx(gap.high), box.right), y1: y, y2: y, ...line }, group);
     if (m.accuracy.low !== null && m.accuracy.high !== null) draw("line", { x1: x, x2: x, y1: sy(m.accuracy.low), y2: sy(m.accuracy.high), ...line }, group);
     draw("circle", { cx: x, cy: y, r: 7, style: `fill:${m.colour}` }, group);
     const spot = place(x, y, m.name, box, taken);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from likewise.core.text import short_number
+from likewise.core.text import interval_ends, short_number
 from likewise.evaluation import ImpactTable
 from likewise.report.evidence.local_law_144 import impact_sections
 from likewise.report.evidence.markdown import escaped, markdown_table
@@ -78,9 +78,12 @@ def _estimate(name: str, found: Mapping[str, Any], share: bool = False) -> list[
     def show(value: float | None) -> str:
         return "unknown" if value is None else f"{value:.1%}" if share else short_number(value)
 
-    # An end that is not finite has no number in JSON.
-    high = "∞" if found["high"] is None else show(found["high"])
-    return [name, show(found["value"]), f"{show(found['low'])} to {high} ({found['confidence']:.0%})"]
+    ends = (
+        f"{show(found['low'])} to {show(found['high'])}"
+        if share
+        else interval_ends(found["low"], found["high"])
+    )
+    return [name, show(found["value"]), f"{ends} ({found['confidence']:.0%})"]
 
 
 def _measures(document: Mapping[str, Any]) -> list[list[str]]:
@@ -88,7 +91,7 @@ def _measures(document: Mapping[str, Any]) -> list[list[str]]:
         [
             one["name"],
             short_number(one["value"]),
-            f"{short_number(one['low'])} to {short_number(one['high'])}",
+            interval_ends(one["low"], one["high"]),
         ]
         for one in document["evaluation"]["measures"]
     ]
