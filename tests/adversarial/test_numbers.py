@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import numpy as np
@@ -396,6 +397,19 @@ def test_at_least_is_said_wherever_the_share_is(tmp_path):
     assert lw.AuditResult.load(tmp_path / "result").sensitive == found.sensitive
 
 
+def test_one_whole_number_is_exact_however_many_people_there_are():
+    from likewise.auditing.people.sensitive_values import sensitive_values
+    from likewise.auditing.problem.audit_problem import AuditProblem
+
+    frame = pd.DataFrame({"age": np.arange(128), "pay": np.linspace(0, 1, 128)})
+    metric = lw.ExpertSubspace(["age"]).fit(frame).metric_
+    rule = lw.as_model(Rule(lambda table: table["pay"] > 0.5), takes_frame=True)
+    problem = AuditProblem.build(rule, frame, np.arange(128) % 2, metric=metric)
+    found = sensitive_values(dataclasses.replace(problem, total=10_000_000))
+    assert found.exact
+    assert found.edits[0].values == tuple(range(128))
+
+
 def test_a_category_is_exact_and_says_so_nowhere():
     frame = pd.DataFrame({"sex": ["F", "M"] * 20, "pay": np.linspace(0, 1, 40)})
     result = audited(Rule(lambda table: table["pay"] + 0.2 * (table["sex"] == "M") > 0.5), frame, ["sex"])
@@ -468,6 +482,7 @@ def test_one_hot_columns_are_exchanged_as_one(drop_first):
     assert changed.mean() < impossible.mean()
     result = audited(model, frame, names)
     assert result.sensitive.changed == changed.mean()
+    assert any("0/1 columns of one attribute" in said for said in result.assumptions)
     study = lw.correspondence_study(model, frame, dict.fromkeys(names))
     assert 1 - study.consistency == changed.mean()
 

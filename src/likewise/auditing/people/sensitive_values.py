@@ -31,8 +31,9 @@ __all__ = ["SensitiveValues", "sensitive_values"]
 ALL_WHOLE = 128
 # Of another number: points of the grid, and quantiles of the table's values.
 GRID, QUANTILES = 65, 64
-# Twins of one person, and of everybody together, at most; at least so many values of each number.
-MAX_TWINS, MAX_ROWS, LEAST = 1000, 1_500_000, 5
+# Twins of one person, and of everybody together where that leaves `ALL_WHOLE` of each person, at most; at least so many
+# values of each number.
+MAX_TWINS, MAX_ROWS, LEAST = 1000, 3_000_000, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def sensitive_values(problem: AuditProblem) -> SensitiveValues:
     }
     others = prod(_count(part, settled) for part in edits if _column(part) not in numbers)
     n = problem.n if problem.total is None else problem.total
-    room = min(MAX_TWINS, MAX_ROWS // max(n, 1)) / max(others, 1)
+    room = min(MAX_TWINS, max(ALL_WHOLE, MAX_ROWS // max(n, 1))) / max(others, 1)
     most = max(LEAST, int(room ** (1.0 / len(numbers)) + 1e-9)) if numbers else 0
     cuts = _cuts(problem.coordinates) if numbers else {}
     exact, bands = True, dict[str, Floats]()

@@ -111,7 +111,13 @@ class AuditProblem:
         )
         made.check()
         _check_tolerance(made)
-        exchanged, unnamed = _all_edits(made, edits, ready)
+        alone, unnamed = _all_edits(made, edits, ready)
+        exchanged = _together(alone, made.editable())
+        grouped = [part for part in exchanged if all(part is not one for one in alone)]
+        together = edited_columns(tuple(grouped))
+        if together:
+            note = Said("assumption.one_hot", columns=together)
+            made = replace(made, assumptions=(*made.assumptions, note))
         return replace(made, edits=exchanged, unnamed=unnamed)
 
     @property
@@ -317,7 +323,7 @@ def _all_edits(problem: AuditProblem, edits: Any, metric: FairMetric) -> tuple[E
             f"Its columns: {', '.join(known[:30])}."
         )
     unnamed = tuple(name for name in more if name not in told) if told or named else ()
-    return _together((*(Edit(name) for name in more), *asked), problem.editable()), unnamed
+    return (*(Edit(name) for name in more), *asked), unnamed
 
 
 def _together(parts: EditParts, rows: EditableRows) -> EditParts:
