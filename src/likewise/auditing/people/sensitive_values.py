@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.auditing.bounds.families import family_in
+from likewise.auditing.bounds.families import family_of
 from likewise.auditing.bounds.table_layout import TableLayout
 from likewise.auditing.bounds.trees.tree_family import TreeFamily
 from likewise.auditing.problem.coordinates import Coordinates, tabular
@@ -150,7 +150,8 @@ def _range(place: Coordinates, name: Any, own: Floats) -> tuple[float, float, bo
 def _cuts(place: Coordinates) -> dict[str, list[float]]:
     """The last value that each split of a readable tree ensemble sends left, by column."""
     try:
-        family = family_in(place)
+        encoded = place.takes in ("encoded", "own")
+        family = family_of(place.model, place.domain, encoded=encoded, own=place.own)
         return family.trees.thresholds(TableLayout.of(place.domain)) if isinstance(family, TreeFamily) else {}
     except InputError:
         return {}
