@@ -158,7 +158,9 @@ def main():
         # At no distance the free moves are few: the branch and bound needs no rows to begin from.
         if np.isinf(lam):
             return None
-        around = PeopleAtOnce(family.losses, family.layout, metric, [lam], cuts=cuts, scale=Scale.of(model.loss))
+        around = PeopleAtOnce(
+            family.losses, family.layout, metric, [lam], cuts=cuts, scale=Scale.of(model.loss)
+        )
         found = [
             around.run(X[at], targets[at]) for at in np.array_split(np.arange(len(X)), len(X) // 100 + 1)
         ]

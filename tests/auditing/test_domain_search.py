@@ -152,12 +152,8 @@ def test_brute_force_over_a_small_domain(seed):
 
 def test_probing_finds_every_split_and_leaves_smooth_numbers_alone(setting):
     table, _, domain, model, _ = setting
-    problem = AuditProblem.build(
-        model, domain.encode(table), setting[1], metric=setting[4], domain=domain
-    )
-    hidden = AuditProblem.build(
-        black_box(model, domain), table, setting[1], metric=setting[4], domain=domain
-    )
+    problem = AuditProblem.build(model, domain.encode(table), setting[1], metric=setting[4], domain=domain)
+    hidden = AuditProblem.build(black_box(model, domain), table, setting[1], metric=setting[4], domain=domain)
     read, probed = split_points(problem, 50_000), split_points(hidden, 50_000)
     # A split that no row shows is no loss; one that is not there would be.
     assert set(probed["age"]) <= set(read["age"])

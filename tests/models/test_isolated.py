@@ -456,7 +456,18 @@ def stump():
     ],
 )
 def test_trees_that_are_none_are_refused(place, value):
-    names = ("roots", "left", "right", "feature", "threshold", "missing_left", "first", "last", "listed_left", "single")
+    names = (
+        "roots",
+        "left",
+        "right",
+        "feature",
+        "threshold",
+        "missing_left",
+        "first",
+        "last",
+        "listed_left",
+        "single",
+    )
     text, arrays = pack_trees(stump())
     assert unpack_trees(text, arrays).outputs(np.array([[0.6]])).item() == 2.0
     at = (*names, "codes", "values", "base").index(place)

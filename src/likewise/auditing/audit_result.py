@@ -25,7 +25,7 @@ __all__ = ["AuditResult", "SensitiveAnswer"]
 
 @dataclass(frozen=True)
 class SensitiveAnswer:
-    """What changes when only the sensitive columns do: exact for any model, and no learned metric is needed.
+    """What changes when only the sensitive columns do, for any model; no learned metric is needed.
 
     Parameters
     ----------
@@ -36,13 +36,19 @@ class SensitiveAnswer:
     gap_interval : tuple of float
         Of the population's, two-sided.
     changed : float or None
-        Share of people of whom some such twin is decided differently; None for a regression, which decides nothing.
+        Share of people of whom some such twin is decided differently, or predicted more than `tolerance` apart; None
+        for a regression without a tolerance, which decides nothing.
     changed_interval : tuple of float or None
-        Of the population's, exact.
+        Of the population's; its upper end is 1 where `changed` is a lower bound.
     groups : tuple of ChangedGroup
         How many change, by value of each such column and by decision; empty for a regression.
     example : ChangedPerson or None
         One of those who change: of the value whose people do most often, the most telling.
+    exact : bool, default=True
+        Whether every value that can exist was tried. Else a number has too many: `changed` and `gap` are attained by
+        twins that were tried, so the truth is at least that.
+    tolerance : float, optional
+        Predictions of a regression that differ by no more are the same.
     """
 
     columns: tuple[str, ...]
@@ -52,6 +58,24 @@ class SensitiveAnswer:
     changed_interval: tuple[float, float] | None
     groups: tuple[ChangedGroup, ...] = ()
     example: ChangedPerson | None = None
+    exact: bool = True
+    tolerance: float | None = None
+
+    @property
+    def share(self) -> str:
+        """The share of people who change, in words."""
+        if self.changed is None:
+            return "n/a (a regression decides nothing)"
+        return f"{'' if self.exact else 'at least '}{self.changed:.1%}"
+
+    @property
+    def happens(self) -> str:
+        """What happens to the people who change, in words."""
+        return (
+            "decided differently"
+            if self.tolerance is None
+            else f"predicted more than {self.tolerance:g} apart"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +263,7 @@ class AuditResult:
         rows = [["people audited", f"{self.n:,}"], ["mean loss", f"{self.base_loss:.4f}"]]
         if self.sensitive is not None:
             only = f"only {join_words(list(self.sensitive.columns))} changed"
-            rows.append([f"{only}: decided differently", _share(self.sensitive.changed)])
+            rows.append([f"{only}: {self.sensitive.happens}", self.sensitive.share])
             rows.append([f"{only}: added to the mean loss", f"{self.sensitive.gap:.4f}"])
         rows += [
             ["free under the metric: decided differently", _share(self.flipped)],

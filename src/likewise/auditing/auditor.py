@@ -79,6 +79,7 @@ def audit(
     tau: float = 0.01,
     confidence: float = 0.95,
     random_state: int = 0,
+    tolerance: float | None = None,
     engine: Engine | None = None,
     map_folder: str | Path | None = None,
     progress: bool | Heard = False,
@@ -132,6 +133,9 @@ def audit(
         Of intervals, the test and bounds that rest on a sample.
     random_state : int, default=0
         For the gradient search and for samples. The same seed gives the same bytes.
+    tolerance : float, optional
+        For a model that predicts numbers: count the people whose prediction changes by more than this, up or down, when
+        only the sensitive columns change.
     engine : Engine, optional
         Where the parts of Parquet files are worked on; default in this process. `likewise.scale.DaskEngine` has
         workers on this machine or on a cluster. The numbers are the same.
@@ -175,6 +179,7 @@ def audit(
         required,
         Budget(budget_seconds),
         random_state,
+        tolerance,
     )
     return audit_asked(asked, X, y, questions, engine=engine, map_folder=map_folder, progress=progress)
 

@@ -233,10 +233,7 @@ def run_audit(
             progress.note(why)
     result = with_gaps(result, case.gaps, choices.tolerance)
     if choices.tolerance and result.flipped is None:
-        apart = result.pure_map.flipped.sum() / result.n
-        progress.note(
-            f"{apart:.1%} of the people are predicted more than {choices.tolerance:g} from a free twin."
-        )
+        progress.note(_apart_words(result, choices.tolerance))
     extras: dict[str, Any] = {"evaluation": evaluation, "diagnoses": found}
     if choices.twins is not None:
         with progress.stage("Comparing kinds of twins"):
@@ -244,6 +241,15 @@ def run_audit(
         for why in unknown:
             progress.note(why)
     return Audited(result, extras, case, people)
+
+
+def _apart_words(result: AuditResult, tolerance: float) -> str:
+    only = result.sensitive
+    if only is not None and only.changed is not None:
+        names = ", ".join(only.columns)
+        return f"{only.share} of the people are predicted more than {tolerance:g} apart when only {names} changes."
+    apart = result.pure_map.flipped.sum() / result.n
+    return f"at least {apart:.1%} of the people are predicted more than {tolerance:g} from a free twin."
 
 
 def _leave_evidence(
@@ -342,6 +348,7 @@ def make_case(
         choices.budget,
         settled.gaps,
         source.frame[list(choices.sensitive)],
+        choices.tolerance or None,
     )
     return case, settled.frame, source.labels
 

@@ -69,6 +69,8 @@ class Case:
         How missing cells of the frame were filled and marked, where they were.
     told : DataFrame or None
         The sensitive columns of the people in memory as the table has them, gaps included.
+    tolerance : float or None
+        Predicted numbers that differ by no more are the same.
     """
 
     matched: Matched
@@ -85,6 +87,7 @@ class Case:
     budget: float | None = None
     gaps: MissingCells | None = None
     told: pd.DataFrame | None = None
+    tolerance: float | None = None
 
 
 def call_classes(matched: Matched, values: Any, positive: str | None) -> Matched:
@@ -237,6 +240,7 @@ def solve_case(
         budget_seconds=case.budget,
         confidence=case.confidence,
         random_state=case.seed,
+        tolerance=case.tolerance if matched.model.loss.regression else None,
         engine=engine,
         map_folder=map_folder,
         progress=progress,

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from likewise.core.errors import InputError, bad_parameter
+from likewise.evaluation.one_hot import as_zeros_and_ones, one_hot_groups, patterns_of
 from likewise.evaluation.table_cells import AttributeColumn, Table, find_attribute
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Variant",
     "cells_of",
     "edited_columns",
+    "one_hot_together",
     "read_edits",
     "resolve_edits",
 ]
@@ -124,6 +126,8 @@ def resolve_edits(
     names = edited_columns(factors)
     attributes = {name: find_attribute(table, name, owner=owner) for name in names}
     choices: list[list[dict[str, Any]]] = []
+    columns = {name: (attribute.values, attribute.codes) for name, attribute in attributes.items()}
+    factors = one_hot_together(factors, columns, owner=owner)
     for factor in factors:
         if isinstance(factor, Edit):
             values = _values(factor, attributes[factor.column], owner)
@@ -150,6 +154,50 @@ def resolve_edits(
             "List at least two values (a column edited to all its values must have two)."
         )
     return variants, attributes
+
+
+def one_hot_together(
+    parts: EditParts, columns: Mapping[Any, tuple[Sequence[Any], Any]], *, owner: str
+) -> EditParts:
+    """Exchange 0/1 columns that stand for one attribute together, in the combinations that occur.
+
+    Parameters
+    ----------
+    parts : tuple
+        As `read_edits` returns it; columns whose values are listed stay alone.
+    columns : mapping of name to (values, codes)
+        Columns of the table: the different values, and the position of each row's among them.
+    owner : str
+        For the error message, where only some columns of an attribute are edited.
+
+    Examples
+    --------
+    >>> columns = {"sex_F": ((0, 1), np.array([1, 0])), "sex_M": ((0, 1), np.array([0, 1]))}
+    >>> one_hot_together((Edit("sex_F"), Edit("sex_M")), columns, owner="audit")
+    (({'sex_F': 0, 'sex_M': 1}, {'sex_F': 1, 'sex_M': 0}),)
+    """
+    alone = [
+        part.column
+        for part in parts
+        if isinstance(part, Edit)
+        and (part.values is None or isinstance(part.values, str))
+        and part.consequences is None
+    ]
+    found = {name: as_zeros_and_ones(*column) for name, column in columns.items()}
+    bits = {name: cells for name, cells in found.items() if cells is not None}
+    kept: list[Edit | tuple[Variant, ...]] = list(parts)
+    for group in one_hot_groups(alone, bits, owner=owner):
+        variants = tuple(
+            {
+                name: next(value for value in columns[name][0] if bool(value) == cell)
+                for name, cell in zip(group, pattern, strict=True)
+            }
+            for pattern in patterns_of(group, bits)
+        )
+        at = next(i for i, part in enumerate(kept) if isinstance(part, Edit) and part.column == group[0])
+        kept[at] = variants
+        kept = [part for part in kept if not (isinstance(part, Edit) and part.column in group)]
+    return tuple(kept)
 
 
 def read_edits(edits: Any, *, owner: str) -> EditParts:

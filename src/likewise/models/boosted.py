@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,18 @@ from likewise.models.categories import as_categories, lightgbm_categories, xgboo
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import Model, OutputKind
 from likewise.models.model_rows import named
+from likewise.models.sklearn_model import EstimatorModel
 
-__all__ = ["CatBoostModel", "LightGBMModel", "XGBoostModel", "from_boosted"]
+__all__ = ["CatBoostModel", "LightGBMModel", "XGBoostModel", "from_boosted", "has_raw_columns", "is_exactly"]
+
+# What the adapters below are made for, by library and exact type: a subclass may answer in its own way.
+_TYPES = {
+    "xgboost": (
+        "Booster", "XGBClassifier", "XGBModel", "XGBRFClassifier", "XGBRFRegressor", "XGBRanker", "XGBRegressor",
+    ),
+    "lightgbm": ("Booster", "LGBMClassifier", "LGBMModel", "LGBMRanker", "LGBMRegressor"),
+    "catboost": ("CatBoost", "CatBoostClassifier", "CatBoostRanker", "CatBoostRegressor"),
+}  # fmt: skip
 
 _WHY = {
     "xgboost": "Auditing an XGBoost model",
@@ -24,7 +35,7 @@ _WHY = {
 }
 
 
-class XGBoostModel(Model):
+class XGBoostModel(EstimatorModel):
     """An XGBoost `Booster`, `XGBClassifier` or `XGBRegressor`.
 
     Parameters
@@ -42,7 +53,8 @@ class XGBoostModel(Model):
     Notes
     -----
     Outputs are margins: XGBoost computes probabilities in float32, where one near 1 leaves nothing exact for the
-    other class. A user's own loss gets these margins too.
+    other class. A user's own loss gets these margins too. The decisions of a wrapper, and its 0–1 loss, are those of its
+    own `predict`; a `Booster` decides nothing, so the class with the largest margin is its decision.
 
     Examples
     --------
@@ -64,7 +76,6 @@ class XGBoostModel(Model):
         batch_rows: int = 65536,
     ) -> None:
         self._xgboost = require("xgboost", extra="boosting", why=_WHY["xgboost"])
-        self.estimator = model
         objective = as_loss(loss)
         native = isinstance(model, self._xgboost.Booster)
         self._booster = model if native else _fitted(model, model.get_booster)
@@ -77,9 +88,11 @@ class XGBoostModel(Model):
         n_classes = max(2, int(learner["learner_model_param"]["num_class"]))
         own = getattr(model, "classes_", None) if kind != "values" and not native else None
         super().__init__(
+            model,
+            own_classes=None if own is None else np.asarray(own),
+            classes=classes if own is not None or classes is not None else np.arange(n_classes),
             loss=objective,
-            kind=kind,
-            classes=_pick_classes(classes, own, n_classes),
+            kind=_decided_kind(kind, objective, own),
             takes_frame=_has_categories(self._booster) if takes_frame is None else takes_frame,
             feature_names=self._booster.feature_names,
             n_features=int(self._booster.num_features()),
@@ -88,15 +101,22 @@ class XGBoostModel(Model):
         )
 
     def _answer(self, rows: Any) -> Any:
-        margin = self.output_kind == "scores"
-        rows = as_categories(rows, self._categories, owner="XGBoostModel")
+        if self.output_kind == "probabilities" or (self.decides and self.loss.wants == "decisions"):
+            return self._decisions(rows)
+        margin, rows = self.output_kind == "scores", self._prepared(rows)
         if self.estimator is not self._booster:
-            return self.estimator.predict(named(rows, self.feature_names), output_margin=margin)
-        matrix = self._xgboost.DMatrix(named(rows, self.feature_names), enable_categorical=True)
+            return self.estimator.predict(rows, output_margin=margin)
+        matrix = self._xgboost.DMatrix(rows, enable_categorical=True)
         return self._booster.predict(matrix, output_margin=margin)
 
+    def _decide(self, rows: Any) -> Any:
+        return self.estimator.predict(self._prepared(rows))
 
-class LightGBMModel(Model):
+    def _prepared(self, rows: Any) -> Any:
+        return named(as_categories(rows, self._categories, owner="XGBoostModel"), self.feature_names)
+
+
+class LightGBMModel(EstimatorModel):
     """A LightGBM `Booster`, `LGBMClassifier` or `LGBMRegressor`.
 
     Parameters
@@ -126,7 +146,6 @@ class LightGBMModel(Model):
         batch_rows: int = 65536,
     ) -> None:
         lightgbm = require("lightgbm", extra="boosting", why=_WHY["lightgbm"])
-        self.estimator = model
         objective = as_loss(loss)
         native = isinstance(model, lightgbm.Booster)
         self._booster = model if native else _fitted(model, lambda: model.booster_)
@@ -136,10 +155,13 @@ class LightGBMModel(Model):
         own = getattr(model, "classes_", None) if kind != "values" and not native else None
         categories = any(len(part) > 0 for part in self._booster.pandas_categorical or [])
         self._categories = lightgbm_categories(self._booster, header) if categories else {}
+        n_classes = max(2, int(self._booster.num_model_per_iteration()))
         super().__init__(
+            model,
+            own_classes=None if own is None else np.asarray(own),
+            classes=classes if own is not None or classes is not None else np.arange(n_classes),
             loss=objective,
-            kind=kind,
-            classes=_pick_classes(classes, own, max(2, int(self._booster.num_model_per_iteration()))),
+            kind=_decided_kind(kind, objective, own),
             takes_frame=categories if takes_frame is None else takes_frame,
             feature_names=self._booster.feature_name(),
             n_features=int(self._booster.num_feature()),
@@ -148,11 +170,22 @@ class LightGBMModel(Model):
         )
 
     def _answer(self, rows: Any) -> Any:
+        if self.decides and self.loss.wants == "decisions":
+            return self._decisions(rows)
+        rows, raw = self._prepared(rows), self.output_kind == "scores"
+        if self.estimator is self._booster or not self.gives_probabilities:
+            return self.estimator.predict(rows, raw_score=raw)
+        return self.estimator.predict_proba(rows)
+
+    def _decide(self, rows: Any) -> Any:
+        return self.estimator.predict(self._prepared(rows))
+
+    def _prepared(self, rows: Any) -> Any:
         rows = as_categories(rows, self._categories, owner="LightGBMModel")
-        return self._booster.predict(rows, raw_score=self.output_kind == "scores")
+        return rows if self.estimator is self._booster else named(rows, self.feature_names)
 
 
-class CatBoostModel(Model):
+class CatBoostModel(EstimatorModel):
     """A `CatBoost`, `CatBoostClassifier` or `CatBoostRegressor`.
 
     Parameters
@@ -161,6 +194,10 @@ class CatBoostModel(Model):
         Trained with Logloss, CrossEntropy or MultiClass, or for regression.
     loss, classes, takes_frame, batch_rows
         As for `XGBoostModel`.
+
+    Notes
+    -----
+    Decisions, and the 0–1 loss, are CatBoost's own classes, which respect a probability threshold.
 
     Examples
     --------
@@ -182,7 +219,6 @@ class CatBoostModel(Model):
         batch_rows: int = 65536,
     ) -> None:
         require("catboost", extra="boosting", why=_WHY["catboost"])
-        self.estimator = model
         objective = as_loss(loss)
         if not model.is_fitted():
             raise _not_fitted(model)
@@ -190,9 +226,11 @@ class CatBoostModel(Model):
         own = np.asarray(model.classes_) if kind != "values" else None
         raw_columns = [*model.get_cat_feature_indices(), *model.get_text_feature_indices()]
         super().__init__(
+            model,
+            own_classes=np.arange(2) if own is not None and not len(own) else own,
+            classes=classes,
             loss=objective,
-            kind=kind,
-            classes=_pick_classes(classes, own if own is not None and len(own) else None, 2),
+            kind=_decided_kind(kind, objective, own),
             takes_frame=bool(raw_columns) if takes_frame is None else takes_frame,
             feature_names=model.feature_names_,
             n_features=len(model.feature_names_),
@@ -203,8 +241,13 @@ class CatBoostModel(Model):
     def _answer(self, rows: Any) -> Any:
         if self.output_kind == "values":
             return self.estimator.predict(rows)
+        if self.loss.wants == "decisions":
+            return self._decisions(rows)
         kind = "RawFormulaVal" if self.output_kind == "scores" else "Probability"
         return self.estimator.predict(rows, prediction_type=kind)
+
+    def _decide(self, rows: Any) -> Any:
+        return self.estimator.predict(rows, prediction_type="Class")
 
 
 def from_boosted(model: Any, library: str, **choices: Any) -> Model:
@@ -297,11 +340,35 @@ def _fitted(model: Any, get: Any) -> Any:
         raise _not_fitted(model) from error
 
 
+def is_exactly(model: Any, library: str) -> bool:
+    """Whether a model is of one of a library's own types: a subclass may answer in its own way.
+
+    Parameters
+    ----------
+    model : object
+    library : {"xgboost", "lightgbm", "catboost"}
+    """
+    loaded = sys.modules.get(library)
+    # Where the library cannot be imported, its adapter says so.
+    return loaded is None or any(type(model) is getattr(loaded, name, None) for name in _TYPES[library])
+
+
+def has_raw_columns(model: Any) -> bool | None:
+    """Whether a fitted wrapper of one of the libraries, or of a subclass, was trained with categories or text."""
+    try:
+        if hasattr(model, "get_booster"):
+            return _has_categories(model.get_booster())
+        if hasattr(model, "booster_"):
+            return any(len(part) > 0 for part in model.booster_.pandas_categorical or [])
+        return bool(model.get_cat_feature_indices()) or bool(model.get_text_feature_indices())
+    except Exception:  # not fitted, or not a wrapper: the adapter that is asked next says so
+        return None
+
+
 def _has_categories(booster: Any) -> bool:
     return any(kind == "c" for kind in booster.feature_types or [])
 
 
-def _pick_classes(given: Any, own: Any, n_classes: int) -> np.ndarray[Any, Any]:
-    if given is not None:
-        return np.asarray(given)
-    return np.arange(n_classes) if own is None else np.asarray(own)
+def _decided_kind(kind: OutputKind, loss: Loss, own: Any) -> OutputKind:
+    """What is returned: for the 0–1 loss of a model that decides itself, its decisions as one-hot rows."""
+    return "probabilities" if own is not None and loss.wants == "decisions" else kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from likewise.core.errors import FormatError
@@ -9,11 +10,13 @@ from likewise.core.extras import require
 
 __all__ = ["load_boosted"]
 
+# What XGBoost's scikit-learn wrappers write into their files, and which of them reads it back.
+_WRAPPERS = {"classifier": "XGBClassifier", "regressor": "XGBRegressor", "ranker": "XGBRanker"}
 _LABEL = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 
 
 def load_boosted(kind: str, data: bytes, name: str) -> Any:
-    """Load a boosted model natively.
+    """Load a boosted model with the library that wrote it.
 
     Parameters
     ----------
@@ -26,7 +29,8 @@ def load_boosted(kind: str, data: bytes, name: str) -> Any:
     Returns
     -------
     object
-        `xgboost.Booster`, `lightgbm.Booster` or `catboost.CatBoost`.
+        `xgboost.Booster`, `lightgbm.Booster` or `catboost.CatBoost`. A file that was saved by one of XGBoost's
+        scikit-learn wrappers gives that wrapper, which uses `best_iteration` where the booster alone does not.
     """
     library = require(kind, extra="boosting", why=f"Reading a {_LABEL[kind]} model")
     try:
@@ -42,7 +46,13 @@ def _load(kind: str, library: Any, data: bytes) -> Any:
     if kind == "xgboost":
         booster = library.Booster()
         booster.load_model(bytearray(data))
-        return booster
+        saved_by = booster.attr("scikit_learn")
+        if saved_by is None:
+            return booster
+        kind_of_estimator = json.loads(saved_by).get("_estimator_type")
+        wrapper = getattr(library, _WRAPPERS.get(kind_of_estimator, "XGBModel"))()
+        wrapper.load_model(bytearray(data))
+        return wrapper
     if kind == "lightgbm":
         return library.Booster(model_str=data.decode("utf-8"))
     model = library.CatBoost()

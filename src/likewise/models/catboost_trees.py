@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import InputError
+from likewise.models.boosted import is_exactly
 from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
 
 __all__ = ["read_catboost"]
@@ -28,6 +29,11 @@ def read_catboost(model: Any) -> TreeEnsemble:
     TreeEnsemble
         Of raw formula values.
     """
+    if not is_exactly(model, "catboost"):
+        raise InputError(
+            f"read_trees: {type(model).__name__} is not a class of CatBoost itself, so it may answer in another way than its "
+            "trees do."
+        )
     loss = str(model.get_all_params()["loss_function"])
     kind: TreeOutput
     if loss in ("Logloss", "CrossEntropy", "MultiClass"):
@@ -42,6 +48,12 @@ def read_catboost(model: Any) -> TreeEnsemble:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")
         document = json.loads(path.read_text())
+    limit = float(document["model_info"].get("binclass_probability_threshold", 0.5))
+    if limit != 0.5:
+        raise InputError(
+            f"read_trees: this CatBoost model decides at a probability of {limit:g}, and only models that decide at 0.5 "
+            "are read. Call set_probability_threshold(0.5), or audit without proofs."
+        )
     if "oblivious_trees" not in document:
         raise InputError(
             "read_trees: only CatBoost's symmetric trees are read. Train with grow_policy='SymmetricTree'."

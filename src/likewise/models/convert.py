@@ -27,7 +27,8 @@ def as_model(
     ----------
     model : object
         A torch module; a fitted scikit-learn estimator or pipeline; an XGBoost, LightGBM or CatBoost model, native or
-        wrapped; an onnxruntime session, a path to an ``.onnx`` file, its bytes or an onnx ``ModelProto``; a function
+        wrapped (a subclass of one of them is asked through its own `predict_proba`, `decision_function` and `predict`);
+        an onnxruntime session, a path to an ``.onnx`` file, its bytes or an onnx ``ModelProto``; a function
         that returns probabilities; a file that `likewise.models.model_files.read_model` opened; or a `Model`, which
         is returned as it is.
     loss : {"cross_entropy", "hinge", "zero_one", "squared"}, Loss or callable, default="cross_entropy"
@@ -58,7 +59,7 @@ def as_model(
     if type(model).__name__ == "IsolatedFile":
         return _isolated(model, takes_frame=takes_frame, output=output, **choices)
     own = getattr(model, "__likewise_model__", None)
-    if own is not None and not isinstance(model, type):
+    if own is not None and not isinstance(model, type) and not _answers_anew(type(model)):
         found = own(**choices)
         if not isinstance(found, Model):
             raise InputError(f"as_model: __likewise_model__ of {type(model).__name__} returned no Model.")
@@ -78,9 +79,11 @@ def as_model(
 
         return TorchModel(model, output=output, **choices)
     if library in ("xgboost", "lightgbm", "catboost"):
-        from likewise.models.boosted import from_boosted
+        from likewise.models.boosted import from_boosted, has_raw_columns, is_exactly
 
-        return from_boosted(model, library, takes_frame=takes_frame, **choices)
+        if is_exactly(model, library):
+            return from_boosted(model, library, takes_frame=takes_frame, **choices)
+        takes_frame = has_raw_columns(model) if takes_frame is None else takes_frame
     if library == "onnx":
         from likewise.models.onnx_model import OnnxModel
 
@@ -130,6 +133,17 @@ def _library(model: Any) -> str | None:
     if roots & {"onnxruntime", "onnx"}:
         return "onnx"
     return next((name for name in ("xgboost", "lightgbm", "catboost") if name in roots), None)
+
+
+def _answers_anew(kind: type) -> bool:
+    """Whether a subclass answers in its own way, so that the `__likewise_model__` of its parent is not its model."""
+    answers = {"predict", "predict_proba", "decision_function"}
+    for base in kind.__mro__:
+        if "__likewise_model__" in vars(base):
+            return False
+        if answers & vars(base).keys():
+            return True
+    return False
 
 
 def _no_frame(takes_frame: bool | None) -> None:

@@ -1,7 +1,8 @@
-"""Scikit-learn classifiers, regressors and pipelines as models, on arrays or on tables."""
+"""Estimators that decide themselves; scikit-learn's classifiers, regressors and pipelines, on arrays or on tables."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -13,10 +14,86 @@ from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import Model, OutputKind
 from likewise.models.model_rows import named
 
-__all__ = ["SklearnModel", "wants_table"]
+__all__ = ["EstimatorModel", "SklearnModel", "wants_table"]
 
 
-class SklearnModel(Model):
+class EstimatorModel(Model):
+    """A model whose decisions are those of its estimator, which need not be the class of the largest output.
+
+    Parameters
+    ----------
+    estimator : object
+        What was fitted.
+    own_classes : array or None
+        The labels that its own decisions use, in the order of the outputs; None for a regression, and for a model that
+        returns numbers only.
+    classes : array-like, optional
+        Other names for them.
+    **choices
+        As `Model` takes them.
+    """
+
+    def __init__(
+        self, estimator: Any, *, own_classes: np.ndarray[Any, Any] | None, classes: Any = None, **choices: Any
+    ) -> None:
+        self.estimator, self._own_classes = estimator, own_classes
+        if classes is not None and own_classes is not None and len(classes) != len(own_classes):
+            raise bad_parameter(
+                "as_model",
+                "classes",
+                allowed=f"{len(own_classes)} labels, one for each of the estimator's classes",
+                got=classes,
+            )
+        super().__init__(classes=own_classes if classes is None else classes, **choices)
+
+    @property
+    def decides(self) -> bool:
+        """Whether the estimator decides itself."""
+        return self._own_classes is not None
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the estimator's own decisions, (n,)."""
+        classes = self.classes_
+        if classes is None or not self.decides:
+            return super().predict(X)
+        rows = self._rows(X)
+        parts = [
+            self._ask(rows[start : start + self._batch_rows], start, self._decisions)
+            for start in range(0, len(rows), self._batch_rows)
+        ]
+        return np.asarray(classes[np.concatenate(parts).argmax(axis=1)])
+
+    def with_loss(self, loss: LossLike) -> Self:
+        """Return the same model under another loss, asked for what that loss needs; see `Model.with_loss`."""
+        changed = super().with_loss(loss)
+        choices: dict[str, Any] = {
+            "takes_frame": self.takes_frame,
+            "batch_rows": self._batch_rows,
+            "classes": self._classes,
+        }
+        return type(self)(self.estimator, loss=changed.loss, **choices)
+
+    @abstractmethod
+    def _decide(self, rows: Any) -> Any:
+        """Return the estimator's label of each row of a batch."""
+
+    def _decisions(self, rows: Any) -> np.ndarray[Any, Any]:
+        """Return what the estimator decides as one-hot rows, (n, C)."""
+        assert self._own_classes is not None
+        labels, owner = to_numpy(self._decide(rows)).ravel(), type(self).__name__
+        if len(labels) != len(rows):
+            raise ModelError(f"{owner}: predict returned {len(labels)} labels for {len(rows)} rows.")
+        hot = labels[:, None] == self._own_classes[None, :]
+        if not np.all(np.any(hot, axis=1)):
+            unknown = labels[int(np.argmin(np.any(hot, axis=1)))]
+            raise ModelError(
+                f"{owner}: predict returned {unknown!r}, which is not among the model's classes "
+                f"{self._own_classes[:10].tolist()}."
+            )
+        return np.asarray(hot, dtype=np.float64)
+
+
+class SklearnModel(EstimatorModel):
     """A fitted scikit-learn estimator or pipeline, or anything that keeps to its conventions.
 
     Parameters
@@ -55,25 +132,17 @@ class SklearnModel(Model):
         takes_frame: bool | None = None,
         batch_rows: int = 65536,
     ) -> None:
-        self.estimator = estimator
         objective = as_loss(loss)
         _check_fitted(estimator)
         kind, self._method = _question(estimator, objective)
-        self._own_classes = None if kind == "values" else _single_output_classes(estimator)
-        if classes is not None and self._own_classes is not None and len(classes) != len(self._own_classes):
-            raise bad_parameter(
-                "as_model",
-                "classes",
-                allowed=f"{len(self._own_classes)} labels, one for each of the estimator's classes",
-                got=classes,
-            )
-        names = getattr(estimator, "feature_names_in_", None)
         super().__init__(
+            estimator,
+            own_classes=None if kind == "values" else _single_output_classes(estimator),
+            classes=classes,
             loss=objective,
             kind=kind,
-            classes=self._own_classes if classes is None else classes,
             takes_frame=wants_table(estimator) if takes_frame is None else takes_frame,
-            feature_names=names,
+            feature_names=getattr(estimator, "feature_names_in_", None),
             n_features=_optional(estimator, "n_features_in_"),
             missing=True,
             batch_rows=batch_rows,
@@ -81,33 +150,17 @@ class SklearnModel(Model):
 
     def with_loss(self, loss: LossLike) -> Self:
         """Return the same model under another loss, asked for what that loss needs; see `Model.with_loss`."""
-        changed = super().with_loss(loss)
+        changed = Model.with_loss(self, loss)
         changed.output_kind, changed._method = _question(self.estimator, changed.loss)
         return changed
-
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the estimator's own decisions, (n,)."""
-        classes = self.classes_
-        if classes is None:
-            return super().predict(X)
-        rows = self._rows(X)
-        parts = [
-            self._ask(rows[start : start + self._batch_rows], start, self._decisions)
-            for start in range(0, len(rows), self._batch_rows)
-        ]
-        return np.asarray(classes[np.concatenate(parts).argmax(axis=1)])
 
     def _answer(self, rows: Any) -> Any:
         if self._method == "decisions":
             return self._decisions(rows)
         return getattr(self.estimator, self._method)(named(rows, self.feature_names))
 
-    def _decisions(self, rows: Any) -> np.ndarray[Any, Any]:
-        """Return what the estimator decides as one-hot rows, (n, C)."""
-        labels = to_numpy(self.estimator.predict(named(rows, self.feature_names))).ravel()
-        if len(labels) != len(rows) or self._own_classes is None:
-            raise ModelError(f"SklearnModel: predict returned {len(labels)} labels for {len(rows)} rows.")
-        return np.asarray(labels[:, None] == self._own_classes[None, :], dtype=np.float64)
+    def _decide(self, rows: Any) -> Any:
+        return self.estimator.predict(named(rows, self.feature_names))
 
 
 def wants_table(estimator: object) -> bool:

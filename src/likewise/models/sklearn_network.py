@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,45 @@ from likewise.models.model_rows import named
 from likewise.models.sklearn_model import SklearnModel
 
 __all__ = ["Layers", "SklearnNetwork", "from_sklearn", "read_layers"]
+
+# The types whose weights are read, by the module that has them: a closed list.
+_LINEAR = {
+    "sklearn.linear_model": (
+        "ARDRegression", "BayesianRidge", "ElasticNet", "ElasticNetCV", "HuberRegressor", "Lars", "LarsCV", "Lasso",
+        "LassoCV", "LassoLars", "LassoLarsCV", "LassoLarsIC", "LinearRegression", "LogisticRegression",
+        "LogisticRegressionCV", "OrthogonalMatchingPursuit", "OrthogonalMatchingPursuitCV",
+        "PassiveAggressiveClassifier", "PassiveAggressiveRegressor", "Perceptron", "QuantileRegressor", "Ridge",
+        "RidgeCV", "RidgeClassifier", "RidgeClassifierCV", "SGDClassifier", "SGDRegressor", "TheilSenRegressor",
+    ),
+    "sklearn.svm": ("LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "SVC", "SVR"),
+    "sklearn.discriminant_analysis": ("LinearDiscriminantAnalysis",),
+}  # fmt: skip
+_NETWORKS = {
+    "sklearn.neural_network": ("MLPClassifier", "MLPRegressor"),
+    "likewise.estimators": (
+        "AdversarialDebiasingClassifier", "CoCLClassifier", "MLPBaselineClassifier", "ProjectClassifier",
+        "SenSRClassifier", "SenSeIClassifier", "WassersteinRobustClassifier",
+    ),
+}  # fmt: skip
+_AFFINE = {
+    "sklearn.preprocessing": ("MaxAbsScaler", "MinMaxScaler", "RobustScaler", "StandardScaler"),
+    "sklearn.decomposition": ("PCA", "TruncatedSVD"),
+    "sklearn.impute": ("SimpleImputer",),
+}
+_SELECTORS = {
+    "sklearn.feature_selection": (
+        "GenericUnivariateSelect", "RFE", "RFECV", "SelectFdr", "SelectFpr", "SelectFromModel", "SelectFwe",
+        "SelectKBest", "SelectPercentile", "SequentialFeatureSelector", "VarianceThreshold",
+    ),
+}  # fmt: skip
+_SEARCHES = {
+    "sklearn.model_selection": (
+        "GridSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV", "RandomizedSearchCV",
+    ),
+}  # fmt: skip
+_FROZEN = {"sklearn.frozen": ("FrozenEstimator",)}
+_ACTIVATIONS = ("relu", "tanh", "logistic", "identity")
+_PIPELINE = {"sklearn.pipeline": ("Pipeline",)}
 
 
 class SklearnNetwork(SklearnModel, LayeredModel):
@@ -49,9 +90,9 @@ def from_sklearn(estimator: Any, **choices: Any) -> SklearnModel:
 
     Notes
     -----
-    Understood are estimators with ``coef_`` and ``intercept_``, `MLPClassifier` and `MLPRegressor`, behind scalers,
-    PCA, truncated SVD, imputers (for rows without missing values) and feature selection. What was read off is
-    believed only where it gives the estimator's own answers on probe rows (one-against-rest logistic regression of
+    Understood are scikit-learn's own linear models, `MLPClassifier` and `MLPRegressor`, behind scalers, PCA, truncated
+    SVD, imputers (for rows without missing values) and feature selection, each of exactly that type: a subclass is
+    asked, not read. What was read off is believed only where it gives the estimator's own answers on probe rows (one-against-rest logistic regression of
     three classes, say, does not).
     """
     plain = SklearnModel(estimator, **choices)
@@ -76,12 +117,11 @@ def read_layers(estimator: Any) -> Layers | None:
     >>> read_layers(LogisticRegression().fit([[0.0], [1.0]], [0, 1])).weights[0].shape
     (1, 1)
     """
-    kind = type(estimator).__name__
-    if kind in ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"):
+    if _is_one_of(estimator, _SEARCHES):
         return read_layers(estimator.best_estimator_)
-    if kind == "FrozenEstimator":
+    if _is_one_of(estimator, _FROZEN):
         return read_layers(estimator.estimator)
-    steps = [step for _, step in getattr(estimator, "steps", None) or [("model", estimator)]]
+    steps = [step for _, step in estimator.steps] if _is_one_of(estimator, _PIPELINE) else [estimator]
     layers = _final_layers(steps[-1])
     for step in reversed(steps[:-1]):
         if layers is None:
@@ -93,16 +133,25 @@ def read_layers(estimator: Any) -> Layers | None:
     return layers
 
 
+def _is_one_of(thing: Any, types: Mapping[str, Sequence[str]]) -> bool:
+    """Whether something is of exactly one of these types; a subclass may answer in its own way."""
+    name = type(thing).__name__
+    return any(
+        name in names and getattr(sys.modules.get(module), name, None) is type(thing)
+        for module, names in types.items()
+    )
+
+
 def _final_layers(estimator: Any) -> Layers | None:
-    if hasattr(estimator, "coefs_") and getattr(estimator, "activation", "") in (
-        "relu",
-        "tanh",
-        "logistic",
-        "identity",
-    ):
+    if _is_one_of(estimator, _NETWORKS):
+        # An own estimator whose network is not a plain MLP has no such weights.
+        if not hasattr(estimator, "coefs_") or estimator.activation not in _ACTIVATIONS:
+            return None
         weights = tuple(np.asarray(part, dtype=np.float64).T for part in estimator.coefs_)
         biases = tuple(np.asarray(part, dtype=np.float64) for part in estimator.intercepts_)
         return Layers(weights, biases, estimator.activation)
+    if not _is_one_of(estimator, _LINEAR):
+        return None
     coef, intercept = getattr(estimator, "coef_", None), getattr(estimator, "intercept_", None)
     if coef is None or intercept is None or not isinstance(coef, np.ndarray):
         return None
@@ -115,13 +164,13 @@ def _absorb(step: Any, weight: FloatArray, bias: FloatArray) -> tuple[FloatArray
     """Put an affine transformer in front of a linear layer into the layer: W(Ax + c) + b = (WA)x + (Wc + b)."""
     if step is None or isinstance(step, str):
         return (weight, bias) if step in (None, "passthrough") else None
-    if hasattr(step, "get_support"):
+    if _is_one_of(step, _SELECTORS):
         spread = np.zeros((len(weight), len(step.get_support())))
         spread[:, step.get_support()] = weight
         return spread, bias
-    kind = type(step).__name__
-    if not type(step).__module__.startswith("sklearn."):
+    if not _is_one_of(step, _AFFINE):
         return None
+    kind = type(step).__name__
     if kind in ("StandardScaler", "RobustScaler"):
         center = getattr(step, "mean_" if kind == "StandardScaler" else "center_", None)
         with_center = step.with_mean if kind == "StandardScaler" else step.with_centering

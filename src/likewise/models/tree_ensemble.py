@@ -241,7 +241,10 @@ class TreeEnsemble:
         found["threshold"][other], found["threshold"][equal] = below, up_to
         found["single"][other] = found["single"][equal] = single
         found["left"][other], found["right"][other] = np.where(goes, again, left), equal
-        found["left"][equal], found["right"][equal] = np.where(goes, left, right), np.where(goes, right, again)
+        found["left"][equal], found["right"][equal] = (
+            np.where(goes, left, right),
+            np.where(goes, right, again),
+        )
         found["missing_left"][other], found["missing_left"][equal] = False, True
         return replace(self, **found)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import InputError
+from likewise.models.boosted import is_exactly
 from likewise.models.categories import xgboost_categories
 from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
 from likewise.models.tree_structure import check_xgboost
@@ -21,13 +22,18 @@ def read_xgboost(model: Any) -> TreeEnsemble:
     Parameters
     ----------
     model : xgboost.Booster or wrapper
-        A wrapper that stopped early gives the trees up to its best iteration, as its `predict` does.
+        A wrapper that stopped early gives the trees up to its best iteration, as its `predict` does; a `Booster` all.
 
     Returns
     -------
     TreeEnsemble
         Of margins; of values for a regression.
     """
+    if not is_exactly(model, "xgboost"):
+        raise InputError(
+            f"read_trees: {type(model).__name__} is not a class of XGBoost itself, so it may answer in another way than its "
+            "trees do."
+        )
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     document = json.loads(bytes(booster.save_raw("json")).decode())
     learner = document["learner"]
@@ -38,6 +44,11 @@ def read_xgboost(model: Any) -> TreeEnsemble:
         )
     check_xgboost(document)
     objective = str(learner["objective"]["name"])
+    if objective == "binary:logitraw" and booster is not model:
+        raise InputError(
+            "read_trees: XGBClassifier compares the margin of binary:logitraw with 0.5, and only models that decide at 0 "
+            "are read. Train with objective='binary:logistic'."
+        )
     kind: TreeOutput = "values" if _is_regression(objective) else "scores"
     if kind == "values" and objective not in (
         "reg:squarederror",
@@ -72,8 +83,12 @@ def _is_regression(objective: str) -> bool:
 
 
 def kept_rounds(model: Any) -> int | None:
-    """How many rounds the wrapper's own `predict` uses; None for all."""
-    if not hasattr(model, "get_booster") or getattr(model, "early_stopping_rounds", None) is None:
+    """How many rounds the model's own `predict` uses; None for all.
+
+    XGBoost's scikit-learn wrappers stop at `best_iteration` whenever the booster has it, which `early_stopping_rounds`,
+    the callback `EarlyStopping` and a loaded file bring about alike; a native `Booster` always uses all rounds.
+    """
+    if not hasattr(model, "get_booster"):
         return None
     try:
         return int(model.best_iteration) + 1

@@ -69,8 +69,8 @@ def _plain_bytes(model: Any, path: Path, owner: str) -> bytes:
     if "onnx" in roots:
         return bytes(model.SerializeToString())
     if "xgboost" in roots:
-        booster = model.get_booster() if hasattr(model, "get_booster") else model
-        return bytes(booster.save_raw("json" if path.suffix == ".json" else "ubj"))
+        # A wrapper writes that it is one, without which its best iteration would be lost.
+        return _saved(model, ".json" if path.suffix == ".json" else ".ubj")[0]
     if "lightgbm" in roots:
         return str(getattr(model, "booster_", model).model_to_string()).encode()
     if "catboost" in roots:

@@ -306,6 +306,8 @@ def _sensitive_only(result: AuditResult) -> dict[str, Any] | None:
     return {
         "columns": list(found.columns),
         "changed_decisions": changed,
+        "exact": found.exact,
+        "tolerance": plain_number(found.tolerance),
         "gap": _estimate(found.gap, *found.gap_interval, confidence),
         "groups": [
             {

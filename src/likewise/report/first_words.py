@@ -98,10 +98,13 @@ def _count_words(result: AuditResult, only: SensitiveAnswer) -> Said:
     columns = list(only.columns)
     if only.changed is None:
         return Said("first.regression", columns=columns, gap=only.gap, people=result.n)
-    changed = round(only.changed * result.n)
+    changed, about = round(only.changed * result.n), {"people": result.n, "columns": columns}
+    if only.tolerance is not None:
+        key = "first.apart" if only.exact else "first.apart_at_least"
+        return Said(key, n=changed, tolerance=only.tolerance, **about)
     if not changed:
-        return Said("first.nobody", people=result.n, columns=columns)
-    return Said("first.changed", n=changed, people=result.n, columns=columns)
+        return Said("first.nobody" if only.exact else "first.nobody_found", **about)
+    return Said("first.changed" if only.exact else "first.changed_at_least", n=changed, **about)
 
 
 def _free_words(result: AuditResult) -> Said:

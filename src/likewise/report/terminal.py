@@ -204,7 +204,7 @@ def _numbers(result: AuditResult) -> Table:
         words = f"only {join_words(list(only.columns))} changed"
         if only.changed is not None and only.changed_interval is not None:
             ends = " to ".join(f"{end:.1%}" for end in only.changed_interval)
-            table.add_row(Text(f"{words}: decided differently"), f"{only.changed:.1%}", ends)
+            table.add_row(Text(f"{words}: {only.happens}"), only.share, ends)
         table.add_row(
             Text(f"{words}: added to the mean loss"),
             short_number(only.gap),

@@ -174,14 +174,14 @@ def test_a_sample_bounds_the_table(monkeypatch):
     model, domain, metric, X, y = setting("forest", n=400)
     problem = AuditProblem.build(model, X, y, metric=metric, domain=domain)
     budget = Budget(60.0)
-    assert prove_by_sample(problem, Support.start(problem), 0.1, budget, nodes=500) is None  # enough for everybody
+    assert (
+        prove_by_sample(problem, Support.start(problem), 0.1, budget, nodes=500) is None
+    )  # enough for everybody
     ticks = iter(np.cumsum(np.full(1000, 5.0)))
     monkeypatch.setattr(module.time, "perf_counter", lambda: float(next(ticks)))
     for asked in (problem, about_decisions(problem)):
         for eps in (0.0, 0.1):
-            proof = prove_by_sample(
-                asked, Support.start(asked), eps, budget, nodes=500, confidence=0.9
-            )
+            proof = prove_by_sample(asked, Support.start(asked), eps, budget, nodes=500, confidence=0.9)
             everybody = ExactSearch().improve(asked, Support.start(asked), eps, Budget())
             assert proof.people < 400
             assert (proof.bound.confidence, proof.bound.about, proof.bound.n) == (0.9, "sample", 400)

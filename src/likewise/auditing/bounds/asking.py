@@ -38,14 +38,15 @@ class Asker:
 
     def shown(self, values: FloatArray) -> tuple[Any, FloatArray]:
         """Return rows as the model takes them, and the values that they hold."""
-        x = self.layout.encode(values)
+        x: Any = self.layout.encode(values)
         if not self._sees_table:
             return self.place.encoded_for_model(x), values
         table = self.place.original(self.place.given(x))
         seen = np.array(values, dtype=np.float64)
         for i, column in enumerate(self.layout.columns):
             if column.kind == "continuous" and table[column.name].dtype.kind == "f":
-                table[column.name] = seen[:, i].astype(table[column.name].dtype)
+                kept: Any = table[column.name].dtype
+                table[column.name] = seen[:, i].astype(kept)
             if column.kind != "categorical":
                 seen[:, i] = table[column.name].to_numpy(dtype=np.float64)
         return (self.place.for_model(table) if self.place.raw else table), seen

@@ -153,9 +153,7 @@ class ProofSearch(Search):
             from likewise.auditing.bounds.sampled_proof import prove_by_sample
 
             nodes = BranchAndBoundSearch().nodes
-            proof = prove_by_sample(
-                problem, support, eps, budget, nodes=nodes, confidence=self.confidence
-            )
+            proof = prove_by_sample(problem, support, eps, budget, nodes=nodes, confidence=self.confidence)
             if proof is not None:
                 support = support.with_rows(np.asarray(proof.rows, dtype=np.float64), proof.person)
                 reasons = (INTERRUPTED,) if proof.interrupted else ()

@@ -143,9 +143,7 @@ def _shrink(lower, upper, low, high, allowed, origin, warm, metric, blocks, shap
                     a[j] = edge
                 else:
                     b[j] = edge
-                far = _too_far(
-                    a, b, origin[i], warm[i], metric, blocks, in_block, reach[i], zeros, x, inside
-                )
+                far = _too_far(a, b, origin[i], warm[i], metric, blocks, in_block, reach[i], zeros, x, inside)
                 if side > 0:
                     a[j] = kept
                 else:

@@ -127,9 +127,7 @@ def _words(outputs: FloatArray) -> str:
     return "(" + ", ".join(f"{value:.6g}" for value in outputs[:4]) + ")"
 
 
-def random_rows(
-    layout: TableLayout, people: FloatArray, rng: np.random.Generator, count: int
-) -> FloatArray:
+def random_rows(layout: TableLayout, people: FloatArray, rng: np.random.Generator, count: int) -> FloatArray:
     """Rows of a domain: values of people and values of the domain mixed column by column, and every category.
 
     Parameters

@@ -21,7 +21,7 @@ from likewise.auditing.parts.memory_table import MemoryTable
 from likewise.auditing.parts.parquet_table import ParquetTable, Part
 from likewise.auditing.parts.part_sums import HARM_EDGES, Ending, FoundSums, SensitiveSums, SettledSums, Worst
 from likewise.auditing.parts.search_bar import Heard, search_bar
-from likewise.auditing.people.sensitive_twins import sensitive_twins
+from likewise.auditing.people.sensitive_twins import SensitiveTwins, sensitive_twins
 from likewise.auditing.problem.audit_problem import AuditProblem
 from likewise.auditing.search.choosing import search_words
 from likewise.auditing.search.contract import Budget, Found, Search
@@ -70,6 +70,8 @@ class Job:
         The support of people who are in memory.
     progress : bool or callable
         Show how far their searches are, or whom to tell; see `search_bar`.
+    exchanges : bool
+        Whether one of the searches exchanges the sensitive columns, so that all twins which do so are support.
     """
 
     table: ParquetTable | MemoryTable
@@ -83,19 +85,30 @@ class Job:
     scratch: str
     kept: dict[int, Support] = field(default_factory=dict)
     progress: bool | Heard = False
+    exchanges: bool = False
 
     def frontier_path(self, part: Part) -> Path:
         """Where the frontier of a part is kept."""
         return Path(self.scratch) / f"frontier-{part.index:07d}.npz"
 
 
-def search_people(job: Job, problem: AuditProblem) -> tuple[Support, Ending, dict[str, float]]:
+def search_people(
+    job: Job, problem: AuditProblem
+) -> tuple[Support, Ending, dict[str, float], SensitiveTwins | None]:
     """Run the searches on some people, one after the other, and say how they ended and what they cost.
+
+    Twins that differ in the sensitive columns alone come first and are returned last.
 
     Ctrl-C ends those of people in memory with what was found and proved so far, if there is anything yet.
     """
     support, ending = Support.start(problem), Ending()
     cpu: dict[str, float] = {}
+    begin = time.process_time()
+    twins = sensitive_twins(problem)
+    if twins is not None and job.exchanges:
+        # The candidates give a number only a few values, and should not know of less than these twins do.
+        support = twins.added_to(support)
+    spent = time.process_time() - begin
     with search_bar(show=job.progress) as watched:
         for number, search in enumerate(job.searches):
             start = time.process_time()
@@ -115,7 +128,7 @@ def search_people(job: Job, problem: AuditProblem) -> tuple[Support, Ending, dic
             support = found.support
             ending = ending.then(found)
             cpu[search.name] = cpu.get(search.name, 0.0) + time.process_time() - start
-    return support, ending, cpu
+    return support, ending, cpu | {"sensitive twins": spent}, twins
 
 
 def _share(budget: Budget, *, last: bool) -> Budget:
@@ -128,11 +141,8 @@ def search_part(job: Job, part: Part) -> FoundSums:
     total: FoundSums | None = None
     frontiers: list[Frontier] = []
     for problem in _problems(job, part):
-        support, ending, cpu = search_people(job, problem)
+        support, ending, cpu, twins = search_people(job, problem)
         frontiers.append(support.frontier)
-        start = time.process_time()
-        twins = sensitive_twins(problem)
-        cpu["sensitive twins"] = time.process_time() - start
         if isinstance(job.table, MemoryTable):
             job.kept[part.index] = support
         found = _added_up(job, support, ending, cpu, None if twins is None else SensitiveSums.of(twins))

@@ -138,6 +138,8 @@ class SensitiveSums:
         By column, value and decision.
     examples : dict
         The most telling person by (column, value).
+    exact : bool
+        Whether every value that can exist was tried.
     """
 
     columns: tuple[str, ...]
@@ -145,6 +147,7 @@ class SensitiveSums:
     changed: int
     groups: tuple[ChangedGroup, ...] = ()
     examples: dict[tuple[str, Any], ChangedPerson] = field(default_factory=dict)
+    exact: bool = True
 
     @classmethod
     def of(cls, twins: SensitiveTwins) -> SensitiveSums:
@@ -155,6 +158,7 @@ class SensitiveSums:
             int(twins.changed.sum()),
             twins.groups,
             twins.examples,
+            twins.exact,
         )
 
     def merge(self, other: SensitiveSums) -> SensitiveSums:
@@ -171,6 +175,7 @@ class SensitiveSums:
                 )
                 for key in {**self.examples, **other.examples}
             },
+            self.exact and other.exact,
         )
 
 

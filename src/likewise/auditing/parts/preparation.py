@@ -25,8 +25,10 @@ from likewise.auditing.parts.memory_table import MemoryTable
 from likewise.auditing.parts.one_part import Job
 from likewise.auditing.parts.parquet_table import PART_ROWS, ParquetTable, Part
 from likewise.auditing.parts.survey import survey
+from likewise.auditing.people.sensitive_values import sensitive_values
 from likewise.auditing.problem.audit_problem import AuditProblem, rows_of
 from likewise.auditing.search.candidates.candidate_rows import plan_candidates
+from likewise.auditing.search.candidates.candidate_search import CandidateSearch
 from likewise.auditing.search.choosing import choose_searches, searches_words
 from likewise.auditing.search.contract import Budget, Search
 from likewise.auditing.support.binned_steps import ALL_BITS
@@ -83,6 +85,7 @@ class Asked:
     required: bool = False
     budget: Budget = field(default_factory=Budget)
     random_state: int = 0
+    tolerance: float | None = None
 
     def problem(self, X: Any, y: Any, domain: Any) -> AuditProblem:
         """Sort it out for some people."""
@@ -96,6 +99,7 @@ class Asked:
             edits=self.edits,
             encoded=self.encoded,
             random_state=self.random_state,
+            tolerance=self.tolerance,
         )
         return _that_fits(made)
 
@@ -228,6 +232,7 @@ def _prepared(
 ) -> Prepared:
     n, here = sum(part.rows for part in parts), isinstance(table, MemoryTable)
     if problem.edits:
+        problem = replace(problem, values=sensitive_values(problem))
         fixed = problem.coordinates.fixed_names()
         plan = plan_candidates(problem.editable(), problem.edits, proxies=None, fixed=fixed)
         problem = replace(problem, edits=plan.settled_edits(problem.edits))
@@ -256,6 +261,7 @@ def _prepared(
         top=n if here else sizes.top,
         bits=ALL_BITS if n <= sizes.exact else _BITS,
         scratch=scratch,
+        exchanges=any(isinstance(search, CandidateSearch) and search.edits is None for search in searches),
     )
     return Prepared(job, parts, evidence)
 

@@ -37,6 +37,7 @@ from likewise.auditing.parts.one_part import (
 from likewise.auditing.parts.parquet_table import Part, parts_of
 from likewise.auditing.parts.part_sums import HARM_EDGES, FoundSums, SensitiveSums, SettledSums, Worst
 from likewise.auditing.people.unfair_map import UnfairMap
+from likewise.auditing.problem.audit_problem import AuditProblem
 from likewise.auditing.support.binned_steps import ALL_BITS, BinnedSteps
 
 __all__ = ["Reduction"]
@@ -100,7 +101,7 @@ class Reduction:
             pure_gap=found.free.mean,
             flipped=found.changed / self.n if decides else None,
             changed_at_eps=self._changed(found, eps) if decides else None,
-            sensitive=_sensitive(found.sensitive, decides, ceiling, confidence),
+            sensitive=_sensitive(found.sensitive, self.job.problem, ceiling, confidence),
             interval=gap_interval(
                 settled.gains,
                 lambda_=lam if eps > 0 else float("inf"),
@@ -175,13 +176,15 @@ class Reduction:
 
 
 def _sensitive(
-    sums: SensitiveSums | None, decides: bool, ceiling: float, confidence: float
+    sums: SensitiveSums | None, problem: AuditProblem, ceiling: float, confidence: float
 ) -> SensitiveAnswer | None:
     if sums is None:
         return None
     n, free = sums.harm.n, float("inf")
     gap = gap_interval({free: sums.harm}, lambda_=free, eps=0.0, ceiling=ceiling, confidence=confidence)
-    share = share_interval(sums.changed, n, confidence=confidence) if decides else None
+    counted = problem.counts_changes
+    share = share_interval(sums.changed, n, confidence=confidence) if counted else None
+    high = None if share is None else share.high if sums.exact else 1.0
     # In an order that does not depend on which part was first to hold a value or a decision.
     groups = tuple(
         sorted(sums.groups, key=lambda g: (sums.columns.index(g.column), str(g.value), str(g.decision)))
@@ -192,8 +195,10 @@ def _sensitive(
         columns=sums.columns,
         gap=sums.harm.mean,
         gap_interval=(gap.low, gap.high),
-        changed=sums.changed / n if decides else None,
-        changed_interval=None if share is None else (share.low, share.high),
+        changed=sums.changed / n if counted else None,
+        changed_interval=None if share is None or high is None else (share.low, high),
         groups=groups,
         example=example,
+        exact=sums.exact,
+        tolerance=problem.tolerance,
     )

@@ -94,8 +94,8 @@ def _numbers(result: AuditResult) -> str:
     only = result.sensitive
     if only is not None and only.changed is not None and only.changed_interval is not None:
         ends = " to ".join(f"{end:.1%}" for end in only.changed_interval)
-        words = f"Only {join_words(list(only.columns))} changed: decided differently"
-        rows.insert(0, (words, f"{only.changed:.1%}", ends))
+        words = f"Only {join_words(list(only.columns))} changed: {only.happens}"
+        rows.insert(0, (words, only.share, ends))
     head = [f"{result.n:,} people", "value", f"{whole.confidence:.0%} interval"]
     return _table(head, [list(row) for row in rows])
 

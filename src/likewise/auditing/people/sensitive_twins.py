@@ -1,7 +1,8 @@
 """Twins that differ in the sensitive columns and in nothing else: what needs no learned metric to be believed.
 
-For any model the worst of these twins is found exactly, by asking about all of them. A learned metric adds more
-(directions that give the attribute away are free as well), but that rests on what was learned.
+For any model the worst of these twins is found by asking about all of them, or about a fine choice where a number has too
+many values (`sensitive_values`). A learned metric adds more (directions that give the attribute away are free as well),
+but that rests on what was learned.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from likewise.auditing.support.frontier import Floats, Ints
+from likewise.auditing.people.sensitive_values import SensitiveValues, sensitive_values
+from likewise.auditing.support.frontier import Floats, Frontier, Ints
 from likewise.evaluation.edits import edited_columns
 
 if TYPE_CHECKING:
     from likewise.auditing.problem.audit_problem import AuditProblem
+    from likewise.auditing.support.supporting_rows import Support
 
 __all__ = ["ChangedGroup", "ChangedPerson", "SensitiveTwins", "sensitive_twins"]
 
@@ -80,11 +83,20 @@ class SensitiveTwins:
     largest : float
         The largest loss of anybody, under any label, or of any such twin.
     changed : bool array of shape (n,)
-        Whether any such twin is decided differently; all False for a regression, which decides nothing.
+        Whether any such twin is decided differently, or predicted more than the tolerance apart; all False for a
+        regression without a tolerance.
     groups : tuple of ChangedGroup
         By column, value and decision; empty for a regression.
     examples : dict
         The most telling person by (column, value), of those who change.
+    exact : bool
+        Whether every value that can exist was tried; else some twin may have been missed.
+    rows : Candidates or None
+        The twins, where the other searches do not have them all.
+    frontier : Frontier or None
+        Of the worst of these twins of each person.
+    free : bool array of shape (n,)
+        Whether one of them at no fair distance is decided differently.
     """
 
     columns: tuple[str, ...]
@@ -93,6 +105,14 @@ class SensitiveTwins:
     changed: np.ndarray[Any, np.dtype[np.bool_]]
     groups: tuple[ChangedGroup, ...] = ()
     examples: dict[tuple[str, Any], ChangedPerson] = field(default_factory=dict)
+    exact: bool = True
+    rows: Any = None
+    frontier: Frontier | None = None
+    free: Any = None
+
+    def added_to(self, support: Support) -> Support:
+        """Return a support with these twins, so that a search that tries fewer values does not know of less."""
+        return support if self.frontier is None else support.with_source(self.rows, self.frontier, self.free)
 
 
 def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
@@ -109,32 +129,61 @@ def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
     """
     from likewise.auditing.search.candidates.candidate_rows import plan_candidates
 
-    edits, place = problem.sensitive_edits, problem.coordinates
+    chosen = problem.values or sensitive_values(problem)
+    edits, place = chosen.edits, problem.coordinates
     if not edits:
         return None
     plan = plan_candidates(problem.editable(), edits, proxies=None, fixed=place.fixed_names(), owner="audit")
     if len(plan) == problem.n:
         return None
     harm, changed = np.zeros(problem.n), np.zeros(problem.n, dtype=bool)
+    free = np.zeros(problem.n, dtype=bool)
     flips: list[_Flips] = []
+    points: list[tuple[Any, ...]] = []
     for start in range(problem.n, len(plan), _BATCH):
         number = np.arange(start, min(start + _BATCH, len(plan)))
         table = plan.take(number)
-        possible = np.flatnonzero(place.possible(place.encoded(table)))
+        x = place.encoded(table)
+        possible = np.flatnonzero(place.possible(x))
         if not len(possible):
             continue
         person, shown = plan.source[number], place.for_model(table)
         worse = place.model.losses(shown, problem.labels[person]) - problem.base_loss[person]
         np.maximum.at(harm, person[possible], worse[possible])
-        if problem.decides:
+        at = possible[:0]
+        if problem.counts_changes:
             decided = place.model.predict(shown)
-            at = possible[(decided != problem.decisions[person])[possible]]
+            at = possible[problem.differ(decided, person)[possible]]
             changed[person[at]] = True
-            flips.append(_Flips(number[at], person[at], np.abs(worse[at]), np.asarray(decided)[at]))
+            if problem.decides:
+                flips.append(_Flips(number[at], person[at], np.abs(worse[at]), np.asarray(decided)[at]))
+        if chosen.wider:
+            worst = _worst(person[possible], worse[possible])
+            kept = np.unique(np.concatenate([possible[worst], at]))
+            distance = problem.squared_distance(x[kept], person[kept])
+            points.append((person[kept], distance, (worse + problem.base_loss[person])[kept], number[kept]))
+            free[person[np.intersect1d(at, kept[distance == 0])]] |= problem.decides
     names = tuple(str(name) for name in edited_columns(edits))
     largest = max(problem.largest_loss, float((problem.base_loss + harm).max()))
-    groups = _groups(problem, plan, changed) if problem.decides else ()
-    return SensitiveTwins(names, harm, largest, changed, groups, _examples(problem, plan, flips))
+    grouped = _grouped(problem, plan, chosen)
+    groups = _groups(problem, grouped, changed) if problem.decides else ()
+    examples = _examples(problem, plan, grouped, flips)
+    frontier = _frontier(problem, points) if points else None
+    return SensitiveTwins(names, harm, largest, changed, groups, examples, chosen.exact, plan, frontier, free)
+
+
+def _worst(person: Ints, worse: Floats) -> Ints:
+    """Positions of the worst row of each person."""
+    order = np.lexsort((worse, person))
+    last = np.append(person[order][1:] != person[order][:-1], True)
+    return np.asarray(order[last])
+
+
+def _frontier(problem: AuditProblem, points: list[tuple[Any, ...]]) -> Frontier:
+    row, distance, loss, number = (np.concatenate(part) for part in zip(*points, strict=True))
+    return Frontier.from_points(
+        base_loss=problem.base_loss, row=row, squared_distance=distance, loss=loss, candidate=number
+    )
 
 
 class _Flips(NamedTuple):
@@ -146,25 +195,49 @@ class _Flips(NamedTuple):
     decision: np.ndarray[Any, Any]
 
 
-def _groups(problem: AuditProblem, plan: Any, changed: Any) -> tuple[ChangedGroup, ...]:
-    decisions, code = np.unique(problem.decisions, return_inverse=True)
+class _Grouped(NamedTuple):
+    """How people are told apart by one sensitive column: its values, or ranges of a number with many."""
+
+    name: str
+    labels: tuple[Any, ...]
+    codes: Ints
+
+
+def _grouped(problem: AuditProblem, plan: Any, chosen: SensitiveValues) -> list[_Grouped]:
     found = []
     for part in plan.fields:
-        own = part.codes[: problem.n]
-        for value in range(len(part.values)):
+        edges = chosen.bands.get(str(part.name))
+        own = plan.people.numbers(part.name) if edges is not None else None
+        if edges is None or own is None:
+            found.append(_Grouped(str(part.name), part.values, part.codes[: problem.n]))
+            continue
+        above, upto = [f"> {edge:.6g}" for edge in edges], [f"≤ {edge:.6g}" for edge in edges]
+        between = [f"{low}, {high}" for low, high in zip(above, upto[1:], strict=False)]
+        labels = (upto[0], *between, above[-1])
+        found.append(_Grouped(str(part.name), labels, np.searchsorted(edges, own[: problem.n])))
+    return found
+
+
+def _groups(problem: AuditProblem, grouped: list[_Grouped], changed: Any) -> tuple[ChangedGroup, ...]:
+    decisions, code = np.unique(problem.decisions, return_inverse=True)
+    found = []
+    for part in grouped:
+        for value in range(len(part.labels)):
             for decision in range(len(decisions)):
-                inside = (own == value) & (code == decision)
+                inside = (part.codes == value) & (code == decision)
                 if inside.any():
                     counts = int(inside.sum()), int(changed[inside].sum())
                     found.append(
                         ChangedGroup(
-                            str(part.name), _cell(part.values[value]), _cell(decisions[decision]), *counts
+                            part.name, _cell(part.labels[value]), _cell(decisions[decision]), *counts
                         )
                     )
     return tuple(found)
 
 
-def _examples(problem: AuditProblem, plan: Any, flips: list[_Flips]) -> dict[tuple[str, Any], ChangedPerson]:
+def _examples(
+    problem: AuditProblem, plan: Any, grouped: list[_Grouped], flips: list[_Flips]
+) -> dict[tuple[str, Any], ChangedPerson]:
     """For each sensitive value the person whose twin says most: few columns changed, that one, far in loss."""
     if not sum(len(part.number) for part in flips):
         return {}
@@ -178,13 +251,13 @@ def _examples(problem: AuditProblem, plan: Any, flips: list[_Flips]) -> dict[tup
     many = moved.sum(axis=1)
     best: dict[tuple[str, Any], int] = {}
     ranks: dict[tuple[str, Any], tuple[float, ...]] = {}
-    for k, part in enumerate(plan.fields):
-        for value in range(len(part.values)):
-            inside = np.flatnonzero(own[:, k] == value)
+    for k, part in enumerate(grouped):
+        for value in range(len(part.labels)):
+            inside = np.flatnonzero(part.codes[person] == value)
             if len(inside):
                 keys = (person[inside], -far[inside], ~moved[inside, k], many[inside])
                 at = int(inside[np.lexsort(keys)[0]])
-                key = str(part.name), _cell(part.values[value])
+                key = part.name, _cell(part.labels[value])
                 best[key] = at
                 who = problem.first + int(person[at])
                 ranks[key] = (float(many[at]), float(not moved[at, k]), -float(far[at]), float(who))

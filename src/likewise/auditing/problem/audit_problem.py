@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,15 +13,18 @@ from likewise.auditing.problem.editable_rows import EditableRows, editable_rows
 from likewise.auditing.problem.zero_cost import priced_distance
 from likewise.auditing.support.frontier import Floats, Ints
 from likewise.core.arrays import to_numpy
-from likewise.core.checks import check_labels, check_matrix, check_same_length
-from likewise.core.errors import InputError
+from likewise.core.checks import check_labels, check_matrix, check_number, check_same_length
+from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import declared_encoded, is_frame, to_pandas
 from likewise.domains import BoxDomain, TabularDomain
-from likewise.evaluation.edits import Edit, EditParts, edited_columns, read_edits
+from likewise.evaluation.edits import Edit, EditParts, edited_columns, one_hot_together, read_edits
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.fitted_metric import ready_metric
 from likewise.models import CallableModel, Model, as_model
 from likewise.texts import Said
+
+if TYPE_CHECKING:
+    from likewise.auditing.people.sensitive_values import SensitiveValues
 
 __all__ = ["AuditProblem", "rows_of"]
 
@@ -51,6 +54,10 @@ class AuditProblem:
         People of the whole table, where these are a part of it.
     unnamed : tuple of str
         Edited columns that nobody called sensitive: the metric makes them free, beside others that were named.
+    values : SensitiveValues, optional
+        What twins that differ in the sensitive columns alone are given there; chosen once for a whole table.
+    tolerance : float, optional
+        Predictions of a regression that differ by no more are the same; None for one whose changes are not counted.
     """
 
     coordinates: Coordinates
@@ -63,6 +70,8 @@ class AuditProblem:
     pool: Any = None
     total: int | None = None
     unnamed: tuple[str, ...] = ()
+    values: SensitiveValues | None = None
+    tolerance: float | None = None
 
     @classmethod
     def build(
@@ -77,12 +86,13 @@ class AuditProblem:
         edits: Any = None,
         encoded: bool | None = None,
         random_state: int = 0,
+        tolerance: float | None = None,
     ) -> AuditProblem:
         """Sort out what the user passed.
 
         Parameters
         ----------
-        model, X, y, metric, domain, loss, edits, encoded, random_state
+        model, X, y, metric, domain, loss, edits, encoded, random_state, tolerance
             As in `audit`.
         """
         labels = check_labels(y, owner="audit", min_classes=1)
@@ -97,17 +107,23 @@ class AuditProblem:
             labels,
             assumptions=(*said, *coordinates.said),
             random_state=random_state,
+            tolerance=tolerance,
         )
         made.check()
-        exchanged, unnamed = _all_edits(made, edits, ready)
+        _check_tolerance(made)
+        alone, unnamed = _all_edits(made, edits, ready)
+        exchanged = _together(alone, made.editable())
+        grouped = [part for part in exchanged if all(part is not one for one in alone)]
+        together = edited_columns(tuple(grouped))
+        if together:
+            note = Said("assumption.one_hot", columns=together)
+            made = replace(made, assumptions=(*made.assumptions, note))
         return replace(made, edits=exchanged, unnamed=unnamed)
 
     @property
     def sensitive_edits(self) -> EditParts:
         """What twins exchange of the columns that were called sensitive; rests on no learned metric."""
-        return tuple(
-            part for part in self.edits if not (isinstance(part, Edit) and part.column in self.unnamed)
-        )
+        return tuple(part for part in self.edits if not set(edited_columns((part,))) <= set(self.unnamed))
 
     def of(self, X: Any, y: Any, *, first: int = 0, pool: Any = None) -> AuditProblem:
         """Return the same problem of other people.
@@ -184,6 +200,24 @@ class AuditProblem:
         """Whether the model decides at all: a regression predicts numbers, of which no two are the same decision."""
         return not self.coordinates.model.loss.regression
 
+    @property
+    def counts_changes(self) -> bool:
+        """Whether people who fare differently can be counted: the model decides, or a tolerance was given."""
+        return self.decides or self.tolerance is not None
+
+    def differ(self, predicted: np.ndarray[Any, Any], person: Ints) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether what is predicted of rows is another decision than that about people, pair by pair.
+
+        Parameters
+        ----------
+        predicted : array of shape (k,)
+            What the model's `predict` says of the rows.
+        person : int array of shape (k,)
+        """
+        if self.decides:
+            return np.asarray(predicted != self.decisions[person])
+        return np.asarray(np.abs(predicted - self.decisions[person]) > (self.tolerance or 0.0))
+
     def editable(self, rows: Any = None) -> EditableRows:
         """Return the people, or other rows of the same kind, as a table whose columns can be rewritten."""
         place = self.coordinates
@@ -212,6 +246,20 @@ class AuditProblem:
 
     def _some(self, person: Ints) -> Any:
         return self.rows.iloc[person] if is_frame(self.rows) else self.rows[person]
+
+
+def _check_tolerance(problem: AuditProblem) -> None:
+    if problem.tolerance is None:
+        return
+    if problem.decides:
+        raise bad_parameter(
+            "audit",
+            "tolerance",
+            allowed="None for a model that decides",
+            got=problem.tolerance,
+            remedy="It is for models that predict numbers.",
+        )
+    check_number(problem.tolerance, owner="audit", name="tolerance", low=0)
 
 
 def rows_of(X: Any, coordinates: Coordinates) -> Any:
@@ -276,3 +324,12 @@ def _all_edits(problem: AuditProblem, edits: Any, metric: FairMetric) -> tuple[E
         )
     unnamed = tuple(name for name in more if name not in told) if told or named else ()
     return (*(Edit(name) for name in more), *asked), unnamed
+
+
+def _together(parts: EditParts, rows: EditableRows) -> EditParts:
+    """Exchange 0/1 columns that stand for one attribute together."""
+    alone = [part.column for part in parts if isinstance(part, Edit)]
+    fields = [rows.field(name, owner="audit") for name in dict.fromkeys([*alone, *rows.two_valued()])]
+    return one_hot_together(
+        parts, {field.name: (field.values, field.codes) for field in fields}, owner="audit"
+    )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.support.frontier import Ints
+from likewise.auditing.support.frontier import Floats, Ints
 from likewise.core.arrays import to_numpy
 from likewise.core.checks import check_matrix
 from likewise.core.errors import InputError, bad_parameter
@@ -61,6 +61,18 @@ class EditableRows(ABC):
     @abstractmethod
     def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
         """Read a column; `values` defaults to all that the domain or the data know of it."""
+
+    @abstractmethod
+    def two_valued(self) -> tuple[Hashable, ...]:
+        """Names of the columns of numbers with at most two values."""
+
+    @abstractmethod
+    def numbers(self, name: Hashable) -> Floats | None:
+        """Return a numeric column in original units; None for a category."""
+
+    @abstractmethod
+    def writable(self, name: Hashable, values: Floats) -> list[Any]:
+        """Return those numbers, as the column holds them, that it can hold; rising, each once."""
 
     @abstractmethod
     def categorical(self) -> tuple[Hashable, ...]:
@@ -116,6 +128,28 @@ class EditableFrame(EditableRows):
             values = _allowed(values, name, known, owner)
             self._typed(str(name), values, owner)
         return Field(name, tuple(values), _codes(column, values))
+
+    def two_valued(self) -> tuple[Hashable, ...]:
+        """Names of the columns of numbers and truth values with at most two values."""
+        return tuple(
+            c for c in self.frame if self.frame[c].dtype.kind in "biuf" and self.frame[c].nunique() < 3
+        )
+
+    def numbers(self, name: Hashable) -> Floats | None:
+        """Return a column of numbers that the domain does not call a category."""
+        known = self.known.get(str(name))
+        if str(name) not in self.frame or self.frame[str(name)].dtype.kind not in "iuf":
+            return None
+        return None if known is not None and known.categories else self.frame[str(name)].to_numpy(dtype=float)
+
+    def writable(self, name: Hashable, values: Floats) -> list[Any]:
+        """Return the values in the column's own type, without those that rounding takes out of the range."""
+        dtype: Any = self.frame[str(name)].dtype
+        known = self.known.get(str(name))
+        whole = dtype.kind in "iu"
+        typed = pd.Series(np.round(values) if whole else values).astype(dtype).unique()
+        plain = [value.item() if isinstance(value, np.generic) else value for value in typed]
+        return sorted(v for v in plain if known is None or known.lower <= v <= known.upper)
 
     def categorical(self) -> tuple[Hashable, ...]:
         """Names of the columns that the domain calls categorical, or that are no numbers."""
@@ -181,6 +215,28 @@ class EditableArray(EditableRows):
         encoded = column.place(values)
         near = np.abs(self.array[:, [at]] - encoded) <= 1e-9 * (1 + np.abs(encoded))
         return Field(name, tuple(values), np.where(near.any(axis=1), near.argmax(axis=1), -1))
+
+    def two_valued(self) -> tuple[Hashable, ...]:
+        """Names of the domain's columns of two values; a plain array has none."""
+        return tuple(
+            name
+            for name, column in self.known.items()
+            if column.is_binary or column.upper - column.lower == 1
+        )
+
+    def numbers(self, name: Hashable) -> Floats | None:
+        """Return a number in original units; a column of a plain array as it is."""
+        if name in self.known and self.known[str(name)].categories:
+            return None
+        at, column = self._place(name, "audit")
+        if column is None:
+            return self.array[:, at]
+        units = column.number(self.array[:, at])
+        return np.rint(units) if column.kind == "integer" else np.asarray(units)
+
+    def writable(self, name: Hashable, values: Floats) -> list[Any]:
+        """Return the values, each once."""
+        return [float(value) for value in np.unique(values)]
 
     def categorical(self) -> tuple[Hashable, ...]:
         """Names of the domain's categorical columns; a plain array does not say."""

@@ -85,7 +85,7 @@ class Facts:
 
 def describe(model: Model) -> tuple[dict[str, Any], list[Array]]:
     """Return what there is to know of a model as JSON and plain arrays."""
-    from likewise.models.sklearn_model import SklearnModel
+    from likewise.models.sklearn_model import EstimatorModel
 
     classes, names = model.known_classes, model.feature_names
     layers: Layers | None = getattr(model, "layers", None)
@@ -98,7 +98,7 @@ def describe(model: Model) -> tuple[dict[str, Any], list[Array]]:
         "n_features": None if model.n_features is None else int(model.n_features),
         "missing": bool(model._missing),
         "batch_rows": int(model._batch_rows),
-        "decides": isinstance(model, SklearnModel) and model.output_kind != "values",
+        "decides": isinstance(model, EstimatorModel) and model.decides,
         "guesses": bool(getattr(model, "_guess", False)),
         "keeps_frames": type(model)._rows is not Model._rows,
         "activation": None if layers is None else layers.activation,

@@ -49,11 +49,12 @@ def check_loaded(container: str, native: Any) -> None:
     """
     rng = np.random.default_rng(0)
     if container == "xgboost":
-        check_xgboost(json.loads(native.save_raw("json")))
-        if "c" not in (native.feature_types or []):
-            rows = 100.0 * rng.normal(size=(64, native.num_features()))
-            matrix = sys.modules["xgboost"].DMatrix(rows, feature_names=native.feature_names)
-            native.predict(matrix, validate_features=False)
+        booster = native.get_booster() if hasattr(native, "get_booster") else native
+        check_xgboost(json.loads(booster.save_raw("json")))
+        if "c" not in (booster.feature_types or []):
+            rows = 100.0 * rng.normal(size=(64, booster.num_features()))
+            matrix = sys.modules["xgboost"].DMatrix(rows, feature_names=booster.feature_names)
+            booster.predict(matrix, validate_features=False)
     if container == "lightgbm" and not native.pandas_categorical:
         native.predict(100.0 * rng.normal(size=(64, native.num_feature())))
     if container == "catboost" and not native.get_cat_feature_indices():

@@ -61,8 +61,11 @@ def _numbers(document: Mapping[str, Any]) -> list[list[str]]:
     if only is not None:
         names = " and ".join(only["columns"])
         if only["changed_decisions"] is not None:
+            apart = only["tolerance"]
+            what = "decided differently" if apart is None else f"predicted more than {apart:g} apart"
+            least = "" if only["exact"] else ", at least"
             rows.append(
-                _estimate(f"decided differently when only {names} changes", only["changed_decisions"], True)
+                _estimate(f"{what} when only {names} changes{least}", only["changed_decisions"], True)
             )
         rows.append(_estimate(f"added to the mean loss when only {names} changes", only["gap"]))
     if numbers["changed_decisions"] is not None:

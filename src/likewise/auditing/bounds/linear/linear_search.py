@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from likewise.auditing.bounds.asking import Asker
-
 from likewise.auditing.bounds.linear.linear_claims import exact_bound, loss_ceiling
 from likewise.auditing.bounds.linear.linear_dual import attaining_rows, exact_dual
 from likewise.auditing.bounds.linear.linear_model import LOSSES, LinearModel

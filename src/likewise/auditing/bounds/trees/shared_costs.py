@@ -71,8 +71,9 @@ class LeafPaths:
     @classmethod
     def of(cls, trees: TableTrees, layout: TableLayout) -> LeafPaths | None:
         """Walk every path of every tree; None if there are too many."""
-        first, leaf, start, condition = [0], [], [0], []
-        column, low, high, mask, masks = [], [], [], [], []
+        first, leaf, start, condition = [0], list[int](), [0], list[int]()
+        column, mask, masks = list[int](), list[int](), list[Any]()
+        low, high = list[float](), list[float]()
         known_as: dict[tuple[Any, ...], int] = {}
         owner = np.repeat(np.arange(layout.n_columns), layout.count)
         own = [(owner == p).astype(np.uint8) for p in range(layout.n_columns)]
@@ -102,7 +103,10 @@ class LeafPaths:
                 if group >= 0:
                     goes = trees.goes_left[group]
                     every = own[p] if allowed is None else allowed
-                    for child, left in ((trees.left[node], every & goes), (trees.right[node], every & (1 - goes))):
+                    for child, left in (
+                        (trees.left[node], every & goes),
+                        (trees.right[node], every & (1 - goes)),
+                    ):
                         if left.any():
                             stack.append((int(child), known | {p: (a, b, left)}))
                     continue
@@ -302,7 +306,16 @@ def _bounds(paths, values, order, shape, scale, box, origin, least, most, label,
         tree_first[n_trees], kept_start[kept] = kept, conditions
         for w in range(n_prices):
             found[i, w] = _relaxed(
-                tree_first, kept_value, kept_start, kept_column, kept_cost, uses, prices[i, w], steps, share, paid
+                tree_first,
+                kept_value,
+                kept_start,
+                kept_column,
+                kept_cost,
+                uses,
+                prices[i, w],
+                steps,
+                share,
+                paid,
             )
 
 

@@ -114,7 +114,6 @@ class TableTrees:
             if column.kind != "categorical"
         }
 
-
     def split_rows(
         self, layout: TableLayout, base: FloatArray, rng: np.random.Generator, most: int
     ) -> FloatArray:
@@ -192,11 +191,11 @@ class TableTrees:
             high[i, c] = np.minimum(high[i, c], cut[number & left])
             i, c = going[number & ~left], column[number & ~left]
             low[i, c] = np.maximum(low[i, c], after[number & ~left])
-            for i, g, c, side in zip(
+            for row, g, own, side in zip(
                 going[~number], group[~number], column[~number], left[~number], strict=True
             ):
                 goes = self.goes_left[g] != 0
-                allowed[i] &= (owner != c) | (goes if side else ~goes)
+                allowed[row] &= (owner != own) | (goes if side else ~goes)
             at[going] = above
             at[np.setdiff1d(np.arange(len(at)), going)] = -1
         possible = (low <= high).all(axis=1)

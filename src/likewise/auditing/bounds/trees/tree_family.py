@@ -63,7 +63,8 @@ class TreeFamily:
         loss: Loss,
         answered: float = 0.0,
     ) -> None:
-        self.layout, self.kind = layout, trees.kind
+        self.layout = layout
+        self.kind: str = trees.kind
         self._outputs = trees.values, trees.base, trees.slack
         self.parts = Components.of(loss, trees.values.shape[1], probabilities=trees.kind == "probabilities")
         self.trees = TableTrees.of(trees, layout, sources, self.parts)
@@ -152,7 +153,7 @@ class TreeFamily:
         if flips:
             # Another decision has a component of at least 0: so far away is it.
             away = np.maximum(-sums / prices, 0.0).max(axis=1)
-            return np.minimum(bound.upper, np.maximum(1.0 - price * away, 0.0))
+            return np.asarray(np.minimum(bound.upper, np.maximum(1.0 - price * away, 0.0)))
         # Whoever beats what is attained is no further away than this, and no higher.
         reach = np.maximum(bound.upper - attained, 0.0) / price
         top = np.minimum(highest, (sums + prices * reach[:, None]).min(axis=1))
