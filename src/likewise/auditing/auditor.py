@@ -72,7 +72,7 @@ def audit(
     eps: float = 0.1,
     delta: float | None = None,
     search: Any = "auto",
-    loss: Any = "cross_entropy",
+    loss: Any = None,
     edits: Any = None,
     encoded: bool | None = None,
     budget_seconds: float | None = None,
@@ -115,8 +115,8 @@ def audit(
         gradient where the model has gradients, else domain with everybody's own twins, and what can be proved, branch
         and bound where `budget_seconds` gives it time; ``result.left_out`` says what was left out. A search object
         carries its own choices: ``[CandidateSearch(proxies=None), GradientSearch(restarts=4)]``.
-    loss : str or Loss, default="cross_entropy"
-        What a prediction costs.
+    loss : str or Loss, optional
+        What a prediction costs; by default that of a `Model`, and cross-entropy for everything else.
     edits : mapping, Edit, or sequence, optional
         More columns whose values twins exchange, in the language of `correspondence_study`:
         ``["race", Edit("relationship", ("Husband", "Wife"))]``. What the metric was told is sensitive, and whole

@@ -52,8 +52,8 @@ class XGBoostModel(EstimatorModel):
 
     Notes
     -----
-    Outputs are margins: XGBoost computes probabilities in float32, where one near 1 leaves nothing exact for the
-    other class. A user's own loss gets these margins too. The decisions of a wrapper, and its 0–1 loss, are those of its
+    Cross-entropy goes by the model's own probabilities, which XGBoost computes in single precision: one that rounds to 1
+    leaves 0 for the other class. Hinge and a user's own loss get margins. The decisions of a wrapper, and its 0–1 loss, are those of its
     own `predict`; a `Booster` decides nothing, so the class with the largest margin is its decision.
 
     Examples
@@ -63,7 +63,7 @@ class XGBoostModel(EstimatorModel):
     >>> from xgboost import XGBClassifier
     >>> model = XGBoostModel(XGBClassifier(n_estimators=3, min_child_weight=0).fit(X, y))
     >>> model.predict(X).tolist(), model.output_kind
-    ([0, 0, 1, 1], 'scores')
+    ([0, 0, 1, 1], 'probabilities')
     """
 
     def __init__(
@@ -101,10 +101,12 @@ class XGBoostModel(EstimatorModel):
         )
 
     def _answer(self, rows: Any) -> Any:
-        if self.output_kind == "probabilities" or (self.decides and self.loss.wants == "decisions"):
+        if self.decides and self.loss.wants == "decisions":
             return self._decisions(rows)
         margin, rows = self.output_kind == "scores", self._prepared(rows)
         if self.estimator is not self._booster:
+            if self.gives_probabilities and self.decides:
+                return self.estimator.predict_proba(rows)
             return self.estimator.predict(rows, output_margin=margin)
         matrix = self._xgboost.DMatrix(rows, enable_categorical=True)
         return self._booster.predict(matrix, output_margin=margin)
@@ -271,7 +273,9 @@ def from_boosted(model: Any, library: str, **choices: Any) -> Model:
 def _xgboost_kind(name: str, loss: Loss) -> OutputKind:
     if name.startswith(("reg:", "count:")) and name not in ("reg:logistic",):
         return "values"
-    if name in ("binary:logistic", "binary:logitraw", "reg:logistic", "multi:softprob", "multi:softmax"):
+    if name in ("binary:logistic", "reg:logistic", "multi:softprob"):
+        return "probabilities" if loss.wants == "probabilities" else "scores"
+    if name in ("binary:logitraw", "multi:softmax"):
         return "scores"
     if name == "binary:hinge":
         if loss.wants == "probabilities":

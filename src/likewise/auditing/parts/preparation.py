@@ -78,7 +78,7 @@ class Asked:
     metric: Any
     searches: tuple[Search, ...]
     domain: Any = None
-    loss: Any = "cross_entropy"
+    loss: Any = None
     edits: Any = None
     encoded: bool | None = None
     eps: float = 0.1

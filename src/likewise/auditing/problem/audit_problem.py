@@ -21,6 +21,7 @@ from likewise.evaluation.edits import Edit, EditParts, edited_columns, one_hot_t
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.fitted_metric import ready_metric
 from likewise.models import CallableModel, Model, as_model
+from likewise.models.losses import as_loss
 from likewise.texts import Said
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class AuditProblem:
         *,
         metric: Any,
         domain: Any = None,
-        loss: Any = "cross_entropy",
+        loss: Any = None,
         edits: Any = None,
         encoded: bool | None = None,
         random_state: int = 0,
@@ -97,7 +98,7 @@ class AuditProblem:
         """
         labels = check_labels(y, owner="audit", min_classes=1)
         check_same_length("audit", X=X, y=labels)
-        adapter = model if isinstance(model, Model) else _adapter(model, X, loss)
+        adapter = _adapter(model, X, loss)
         ready = _ready_metric(metric, X, tabular(domain) or adapter.encoder)
         domain, said = _ready_domain(domain, X, ready, adapter.encoder, encoded=encoded)
         coordinates = Coordinates.build(X, model=adapter, metric=ready, domain=domain, encoded=encoded)
@@ -239,7 +240,8 @@ class AuditProblem:
         plain = place.metric.without_feature_map()
         if place.metric.feature_map is None:
             finest = float(np.finfo(np.float64).eps)
-            return priced_distance(plain, self.X[person], x, resolution=resolution or finest)
+            rows = self.X[person], x
+            return priced_distance(plain, *rows, resolution=resolution or finest, exact=resolution is None)
         one, fine = place.features(self._some(person), self.X[person])
         two, other = place.features(place.given(x), x)
         return priced_distance(plain, one, two, resolution=max(fine, other, resolution or 0.0))
@@ -272,6 +274,9 @@ def rows_of(X: Any, coordinates: Coordinates) -> Any:
 
 
 def _adapter(model: Any, X: Any, loss: Any) -> Model:
+    if isinstance(model, Model):
+        return model if loss is None or as_loss(loss) == model.loss else model.with_loss(loss)
+    loss = "cross_entropy" if loss is None else loss
     adapter = as_model(model, loss=loss)
     # A bare function gets what the user passes: a table where X is one.
     if isinstance(adapter, CallableModel) and is_frame(X):

@@ -20,6 +20,7 @@ from likewise.auditing.support.frontier import Floats, Ints
 from likewise.core.arrays import to_numpy
 from likewise.core.errors import InputError
 from likewise.core.frames import declared_encoded, is_frame, to_pandas
+from likewise.domains.decoding import decode_columns
 from likewise.domains.encoding import AffineMap, Encoding, EncodingMismatchError, ScaleMismatchError
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.reexpressed import reexpress
@@ -171,6 +172,27 @@ class Coordinates:
             return encoded, float(np.finfo(np.float64).eps)
         phi = to_numpy(self.metric.features(table))
         return phi.astype(np.float64), float(np.finfo(phi.dtype).eps)
+
+    def canonical(self, x: Floats) -> Floats:
+        """Return encoded rows as they come back from original units, so that what is listed is what was asked about.
+
+        A number changes by a rounding on its way through the encoding, and may then lie on the other side of a model's
+        threshold.
+        """
+        columns = () if self.encoding is None else self.encoding.columns
+        at = [column for column in columns if column.kind == "continuous"]
+        found = np.array(x, dtype=np.float64)
+        for column in at:
+            for _ in range(3):
+                values = decode_columns(found, [column])[column.name]
+                if column.dtype.name == "float32":
+                    values = values.astype(np.float32).astype(np.float64)
+                again = column.place(values)
+                settled = bool((again == found[:, column.start]).all())
+                found[:, column.start] = again
+                if settled:
+                    break
+        return found
 
     # ---- the domain ------------------------------------------------------------------------------------
 

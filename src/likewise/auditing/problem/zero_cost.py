@@ -7,13 +7,20 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.support.frontier import Floats
+from likewise.core.arrays import to_numpy
 from likewise.fair_metrics.metric import COSTS_NOTHING
 
 __all__ = ["priced_distance"]
 
 
 def priced_distance(
-    metric: Any, first: Floats, second: Floats, *, resolution: float = 2.3e-16, alone: bool = True
+    metric: Any,
+    first: Floats,
+    second: Floats,
+    *,
+    resolution: float = 2.3e-16,
+    alone: bool = True,
+    exact: bool = False,
 ) -> Floats:
     """Squared fair distance of paired rows, exactly 0 where it is rounding.
 
@@ -28,6 +35,9 @@ def priced_distance(
     alone : bool, default=True
         Whether each distance must depend on its own two rows alone, to the last bit, which costs time: a matrix
         product rounds a row by where it stands among the others.
+    exact : bool, default=False
+        Whether the rows are exact, so that a change of a coordinate that no free direction touches is a change, however
+        small: a threshold may lie between the two.
 
     Returns
     -------
@@ -42,9 +52,18 @@ def priced_distance(
     delta = first - second
     distance = np.maximum(_squared_norm(metric, delta) if alone else metric.squared_norm(delta), 0.0)
     largest = max(metric.scale, float((metric.scale + metric.values).max(initial=0.0)))
-    noise = (4 * resolution) ** 2 * (_lengths(first) + _lengths(second))
-    free = largest * (COSTS_NOTHING * _lengths(delta) + noise)
-    return np.where(distance <= free, 0.0, distance)
+    noise = 0.0 if exact else (4 * resolution) ** 2 * (_lengths(first) + _lengths(second))
+    free = distance <= largest * (COSTS_NOTHING * _lengths(delta) + noise)
+    if exact:
+        touched = np.zeros(delta.shape[1], dtype=bool)
+        if metric.n_features is not None:
+            basis = np.asarray(to_numpy(metric.null_space.basis), dtype=np.float64)
+            touched = np.abs(basis).max(axis=1, initial=0.0) > COSTS_NOTHING
+        moved = (delta[:, ~touched] != 0).any(axis=1)
+        # The square of a rounding may be less than any number there is.
+        distance = np.where(moved, np.maximum(distance, np.finfo(np.float64).tiny), distance)
+        free &= ~moved
+    return np.where(free, 0.0, distance)
 
 
 def _lengths(rows: Floats) -> Floats:

@@ -199,8 +199,8 @@ class TableTrees:
             at[going] = above
             at[np.setdiff1d(np.arange(len(at)), going)] = -1
         possible = (low <= high).all(axis=1)
-        for i in np.flatnonzero(layout.is_category):
-            its = slice(int(layout.offset[i]), int(layout.offset[i] + layout.count[i]))
+        for p in np.flatnonzero(layout.is_category):
+            its = slice(int(layout.offset[p]), int(layout.offset[p] + layout.count[p]))
             possible &= allowed[:, its].any(axis=1)
         return low, high, allowed, possible
 

@@ -142,14 +142,11 @@ class TreeFamily:
         nothing = np.full(len(regions), np.inf)
         if self._paths is None or self.parts.n_components != 1 or isinstance(self.parts.loss, Squared):
             return nothing
-        paths, order = self._paths
         label, highest = self.parts.labels(targets), bound.extra[1][:, 0]
         flips = isinstance(self.parts.loss, ZeroOne)
         factors = np.array([1.0, 4.0, 16.0] if flips else [0.25, 1.0])
         prices = np.tile(price * factors, (len(regions), 1))
-        leaves = self.trees.values[:, :, 0]
-        sums = shared_costs(paths, leaves, order, self.layout, separable, regions, origin, label, prices)
-        sums += self.trees.base[label] + self._within
+        sums = self._sums(regions, origin, label, separable, prices)
         if flips:
             # Another decision has a component of at least 0: so far away is it.
             away = np.maximum(-sums / prices, 0.0).max(axis=1)
@@ -158,14 +155,46 @@ class TreeFamily:
         reach = np.maximum(bound.upper - attained, 0.0) / price
         top = np.minimum(highest, (sums + prices * reach[:, None]).min(axis=1))
         floor = self.parts.least_component(np.maximum(attained, 1e-15), self._answered)
+        # Where the loss is clipped, or probabilities are answered as 0, it is not convex: such a component, if it is within
+        # reach at all, has the highest loss there is, as far away as it is.
+        brink = self.parts.least_component(np.full(len(floor), 0.9 * self._brink), self._answered)
+        beyond = np.maximum(((np.minimum(brink, top)[:, None] - sums) / prices).max(axis=1), 0.0)
+        last = np.where(top > brink, bound.upper - price * beyond, -np.inf)
+        top = np.minimum(top, brink)
         ends = [self._at_component(component, targets) for component in (floor, top)]
-        # Where the loss is clipped it is not convex.
-        convex = ends[1] < self.parts.loss.upper_bound * (1.0 - 1e-9)
         with np.errstate(invalid="ignore", divide="ignore"):
             rise = np.where(top > floor, (ends[1] - ends[0]) / (top - floor), 0.0)
-        chord = ends[0] + rise * np.maximum(sums[:, 1] - floor, 0.0)
-        found = np.where(top <= floor, ends[0], np.where(convex, np.minimum(chord, ends[1]), ends[1]))
+        # sup of b·f − λ d² is b times the sup at the price λ / b, which falls as the price rises.
+        steep = np.flatnonzero(rise > 1.0)
+        highest_sum = sums[:, 1].copy()
+        if len(steep):
+            at_slope = (price / rise[steep])[:, None]
+            part = regions.take(steep)
+            highest_sum[steep] = self._sums(part, origin[steep], label[steep], separable, at_slope)[:, 0]
+        chord = ends[0] + rise * np.maximum(highest_sum - floor, 0.0)
+        found = np.maximum(np.where(top <= floor, ends[0], np.minimum(chord, ends[1])), last)
         return np.asarray(found + 1e-9 * (1.0 + np.abs(found)))
+
+    @cached_property
+    def _brink(self) -> float:
+        """The loss up to which it is convex in its component, whatever the rounding of answers."""
+        limit = self.parts.loss.upper_bound
+        return float(min(limit, -np.log(2.0 * self._answered))) if self._answered else float(limit)
+
+    def _sums(
+        self,
+        regions: Regions,
+        origin: FloatArray,
+        label: IntArray,
+        separable: tuple[float, FloatArray],
+        prices: FloatArray,
+    ) -> FloatArray:
+        """Upper bounds of the component less price · d², as high as the model's rounding allows."""
+        assert self._paths is not None
+        paths, order = self._paths
+        leaves = self.trees.values[:, :, 0]
+        sums = shared_costs(paths, leaves, order, self.layout, separable, regions, origin, label, prices)
+        return np.asarray(sums + self.trees.base[label] + self._within)
 
     def _at_component(self, component: FloatArray, targets: Any) -> FloatArray:
         """The loss, as high as the model's own answers may make it, of single components."""

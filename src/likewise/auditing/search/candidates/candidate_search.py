@@ -306,7 +306,8 @@ class _Audited:
     def squared_distance(self, rows: Ints, positions: Ints) -> Floats:
         """Exact squared fair distance pair by pair, 0 where it is rounding."""
         out = np.empty(len(rows))
-        features, metric = self.evaluated.features, self.problem.coordinates.metric.without_feature_map()
+        features, place = self.evaluated.features, self.problem.coordinates
+        metric, exact = place.metric.without_feature_map(), place.metric.feature_map is None
         for start in range(0, len(rows), 2**14):
             part = slice(start, start + 2**14)
             out[part] = priced_distance(
@@ -314,6 +315,7 @@ class _Audited:
                 features[rows[part]],
                 features[positions[part]],
                 resolution=self.evaluated.resolution,
+                exact=exact,
             )
         return out
 

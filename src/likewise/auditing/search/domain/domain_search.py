@@ -176,17 +176,17 @@ def _losses(problem: AuditProblem, layout: TableLayout) -> Callable[[Floats, Any
 
     The model is asked about every row that is kept (`Support.with_rows`), so what is found rests on its own answers.
     """
+    place, classes = problem.coordinates, problem.coordinates.model.classes_
+
+    def ask(values: Floats, targets: Any) -> Floats:
+        labels = targets if classes is None else np.asarray(classes)[targets]
+        return place.losses_encoded(np.asarray(layout.encode(values), dtype=np.float64), labels)
+
     try:
         read: Any = family_in(problem).losses
-        return read  # type: ignore[no-any-return]
     except InputError:
-        place, classes = problem.coordinates, problem.coordinates.model.classes_
-
-        def ask(values: Floats, targets: Any) -> Floats:
-            labels = targets if classes is None else np.asarray(classes)[targets]
-            return place.losses_encoded(np.asarray(layout.encode(values), dtype=np.float64), labels)
-
         return ask
+    return read  # type: ignore[no-any-return]
 
 
 def _until(budget: Budget, share: float) -> float:
