@@ -1,0 +1,49 @@
+"""What an audit and a proof claim of small models of every kind, against all rows that were asked about one by one."""
+
+import zlib
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from .brute_force import worst_mean
+from .cases import KINDS, run_case
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+EPS = (0.1, 0.01, 0.0)
+
+
+def _cases():
+    """Each kind once, with a table, a loss and an ε of its own that its name settles."""
+    for name, kind in KINDS.items():
+        draw = zlib.crc32(name.encode())
+        choices = list(product(kind.losses, EPS))
+        yield name, draw % 1000, *choices[(draw // 1000) % len(choices)]
+
+
+@pytest.mark.parametrize(("name", "seed", "loss", "eps"), list(_cases()))
+def test_nothing_that_is_claimed_is_refuted(name, seed, loss, eps):
+    out = run_case(name, seed, loss, eps)
+    assert not out.violations
+    assert not out.errors
+    assert all(len(reason) > 40 for reason in out.refused), "a refusal says why"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_reference_solves_the_linear_program(seed):
+    """max Σ π_ij l_ij / n over spreads π of each person, Σ π_ij d_ij ≤ n ε."""
+    rng = np.random.default_rng(seed)
+    n, m, eps = 4, 9, 0.3
+    losses, distances = rng.random((n, m)).round(1), rng.random((n, m)).round(1)
+    distances[np.arange(n), np.arange(n)] = 0
+    one_person_each = np.kron(np.eye(n), np.ones(m))
+    solved = linprog(
+        -losses.ravel() / n,
+        A_ub=distances.ravel()[None] / n,
+        b_ub=[eps],
+        A_eq=one_person_each,
+        b_eq=np.ones(n),
+    )
+    assert worst_mean(losses, distances, eps) == pytest.approx(-solved.fun)
