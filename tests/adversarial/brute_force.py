@@ -5,7 +5,7 @@ that are piecewise constant every place where an answer changes is found by aski
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -16,7 +16,11 @@ FLOOR = 1e-12
 
 @dataclass(frozen=True)
 class Table:
-    """People to learn from and people to audit; which columns are categories, and which are sensitive."""
+    """People to learn from and people to audit, what can exist, and who is comparable.
+
+    `weight` is what is left of the cost of sensitive columns; `contrast` names a column and two categories that cost
+    nothing between them; `sigma`, where given, replaces all this by a matrix for encoded rows.
+    """
 
     X: pd.DataFrame
     y: np.ndarray
@@ -24,6 +28,11 @@ class Table:
     labels: np.ndarray
     categories: tuple[str, ...]
     sensitive: tuple[str, ...]
+    ranges: dict = field(default_factory=dict)
+    immutable: tuple[str, ...] = ()
+    weight: float = 0.0
+    contrast: tuple[str, object, object] | None = None
+    sigma: np.ndarray | None = None
 
     def kind(self, name):
         if name in self.categories:
@@ -34,7 +43,7 @@ class Table:
         return sorted(set(self.X[name].tolist()))
 
     def span(self, name):
-        return self.X[name].min(), self.X[name].max()
+        return self.ranges.get(name) or (self.X[name].min(), self.X[name].max())
 
     def as_typed(self, rows):
         """The rows with the columns and dtypes of the table."""
@@ -78,23 +87,56 @@ def scales(table):
     }
 
 
+def encode(table, rows):
+    """Standardised numbers, then one column for two categories and one each for more."""
+    parts = []
+    for name, scale in scales(table).items():
+        parts.append((rows[name].to_numpy(np.float64) - table.X[name].to_numpy(np.float64).mean()) / scale)
+    for name in (name for name in table.X if table.kind(name) == "category"):
+        levels = table.levels(name)
+        values = np.array(rows[name].tolist(), dtype=object)
+        parts += [(values == level).astype(float) for level in (levels[1:] if len(levels) == 2 else levels)]
+    return np.column_stack(parts)
+
+
+def _category_costs(table, name):
+    """Squared distance of each pair of categories: one-hot columns, minus the part along a free contrast."""
+    levels = table.levels(name)
+    costs = (1.0 - np.eye(len(levels))) * (1.0 if len(levels) == 2 else 2.0)
+    if name in table.sensitive:
+        costs *= table.weight
+    if table.contrast and table.contrast[0] == name:
+        q = np.array([(level == table.contrast[1]) - float(level == table.contrast[2]) for level in levels])
+        along = (q[:, None] - q[None, :]) ** 2 / 2
+        costs -= (1 - table.weight) * along
+    return costs
+
+
 def squared_distances(table, people, rows):
-    """(n, m): Euclidean in standardised numbers and one-hot categories, sensitive columns left out."""
+    """(n, m): by default Euclidean in standardised numbers and one-hot categories, sensitive columns left out."""
     total = np.zeros((len(people), len(rows)))
     scale = scales(table)
+    if table.sigma is not None:
+        targets = encode(table, rows)
+        for i, start in enumerate(encode(table, people)):
+            moved = targets - start
+            total[i] = np.maximum(((moved @ table.sigma) * moved).sum(axis=1), 0)
     for name in table.X:
-        if name in table.sensitive:
-            continue
-        one, other = (
-            np.array(frame[name].tolist(), dtype=None if name in scale else object)
-            for frame in (people, rows)
-        )
         if name in scale:
-            total += (
-                (one.astype(np.float64)[:, None] - other.astype(np.float64)[None, :]) / scale[name]
-            ) ** 2
+            one, other = (frame[name].to_numpy(np.float64) for frame in (people, rows))
+            moved = one[:, None] - other[None, :]
         else:
-            total += (one[:, None] != other[None, :]) * (1.0 if len(table.levels(name)) == 2 else 2.0)
+            place = {level: i for i, level in enumerate(table.levels(name))}
+            one, other = (
+                np.array([place[value] for value in frame[name].tolist()]) for frame in (people, rows)
+            )
+            moved = one[:, None] != other[None, :]
+        if table.sigma is None and name in scale:
+            total += (moved / scale[name]) ** 2
+        elif table.sigma is None:
+            total += _category_costs(table, name)[one[:, None], other[None, :]]
+        if name in table.immutable:
+            total[moved != 0] = np.inf
     return total
 
 
@@ -111,6 +153,7 @@ def worst_mean(losses, distances, eps):
     n = len(losses)
     value, pieces = 0.0, []
     for loss, distance in zip(losses, distances, strict=True):
+        loss, distance = loss[np.isfinite(distance)], distance[np.isfinite(distance)]
         order = np.lexsort((-loss, distance))
         d, v = distance[order], loss[order]
         better = v > np.concatenate([[-np.inf], np.maximum.accumulate(v)[:-1]])
@@ -145,7 +188,7 @@ def _between(low, high, count, whole):
     return np.unique(np.concatenate([points, np.array(near, dtype=points.dtype)]))
 
 
-def change_places(ask: Ask, table, name, bases, *, grid=33, ways=96, keep=24, rng):
+def change_places(ask: Ask, table, name, bases, *, grid=33, ways=96, keep=24, per_place=2, rng):
     """Neighbouring values of a column between which some base row is answered differently; None if it is smooth."""
     whole = table.kind(name) == "integer"
     kind = table.X[name].dtype.type
@@ -165,14 +208,15 @@ def change_places(ask: Ask, table, name, bases, *, grid=33, ways=96, keep=24, rn
     differs = (said[:, 1:] != said[:, :-1]).any(axis=2)
     if differs.mean(axis=1).max() > 0.6 and len(values) > 12:
         return None, False
-    # One base row, drawn at random, for each interval in which something changes.
-    open_ = [
-        (values[j], values[j + 1], rng.choice(np.flatnonzero(differs[:, j])))
-        for j in np.flatnonzero(differs.any(axis=0))
-    ]
-    complete = len(open_) <= keep
+    # A few base rows, drawn at random, for each interval in which something changes.
+    changing = np.flatnonzero(differs.any(axis=0))
+    complete = len(changing) <= keep
     if not complete:
-        open_ = [open_[j] for j in sorted(rng.choice(len(open_), keep, replace=False))]
+        changing = np.sort(rng.choice(changing, keep, replace=False))
+    open_ = []
+    for j in changing:
+        seen = rng.permutation(np.flatnonzero(differs[:, j]))[:per_place]
+        open_ += [(values[j], values[j + 1], base) for base in seen]
     found = set()
     for _ in range(60):
         if not open_:
@@ -194,7 +238,8 @@ def change_places(ask: Ask, table, name, bases, *, grid=33, ways=96, keep=24, rn
                     found.add((a, b))
                 else:
                     rest.append((a, b, c))
-        open_ = rest[:keep]
+        # Two base rows that agree on a place go on as one.
+        open_ = list({(a, b): (a, b, c) for a, b, c in rest}.values())[: 4 * keep]
     return sorted(found), complete
 
 
@@ -272,21 +317,23 @@ class Reference:
         return frame_of(self.table, columns), exact
 
 
-def make_reference(ask: Ask, table: Table, *, seed, max_rows=6000, keep=12):
-    """Ask the model about a product of values of every column."""
+def make_reference(ask: Ask, table: Table, *, seed, max_rows=6000, keep=12, also=None, thorough=False):
+    """Ask the model about a product of values of every column, those of the rows `also` among them."""
     rng = np.random.default_rng(seed)
-    bases = pd.concat([table.people, table.X.sample(10, random_state=seed)], ignore_index=True)
+    bases = [table.people, table.X.sample(60 if thorough else 10, random_state=seed)]
+    bases = pd.concat(bases if also is None else [*bases, also], ignore_index=True)
+    how = {"grid": 150, "per_place": 20} if thorough else {}
     options, loose, complete = {}, {}, True
     for name in table.X:
         if table.kind(name) == "category":
             options[name] = np.array(table.levels(name), dtype=object)
             continue
         low, high = table.span(name)
-        own = table.people[name].unique()
+        own = (table.people if also is None else pd.concat([table.people, also]))[name].unique()
         if table.kind(name) == "integer" and high - low <= 12:
             options[name] = np.arange(low, high + 1)
         else:
-            places, all_found = change_places(ask, table, name, bases, keep=keep, rng=rng)
+            places, all_found = change_places(ask, table, name, bases, keep=keep, rng=rng, **how)
             complete &= all_found
             kind = table.X[name].dtype.type
             if places is None:

@@ -80,21 +80,25 @@ class Kind:
     losses: tuple[str, ...] = BOTH
     classes: int = 2
     labels: str = "numbers"
-    ints: str = "any"
+
+    @property
+    def slow(self):
+        """Whether a proof takes long enough to be given small tables only."""
+        return self.name.startswith(("torch", "onnx")) or "mlp" in self.name
 
 
 KINDS: dict[str, Kind] = {}
 
 
-def kind(name, table, *, losses=BOTH, classes=2, labels="numbers", ints="any"):
+def kind(name, table, *, losses=BOTH, classes=2, labels="numbers"):
     def keep(build):
-        KINDS[name] = Kind(name, table, build, losses, classes, labels, ints)
+        KINDS[name] = Kind(name, table, build, losses, classes, labels)
         return build
 
     return keep
 
 
-def as_fitted(built, y):
+def as_fitted(built):
     """What a builder returned, with the usual way to ask where it gave none."""
     if isinstance(built, Fitted):
         return built
@@ -799,7 +803,7 @@ def _(X, y, seed):
         _early(X, y, seed).save_model(path)
         again = XGBClassifier()
         again.load_model(path)
-        return Fitted(lw.load_model(path, trust=True), as_fitted(again, y).ask)
+        return Fitted(lw.load_model(path, trust=True), as_fitted(again).ask)
 
 
 @kind("xgb/file-ubj", "numbers")
@@ -813,7 +817,7 @@ def _(X, y, seed):
         xgb(seed).fit(X, y).save_model(path)
         again = XGBClassifier()
         again.load_model(path)
-        return Fitted(lw.load_model(path, trust=True), as_fitted(again, y).ask)
+        return Fitted(lw.load_model(path, trust=True), as_fitted(again).ask)
 
 
 @kind("xgb/booster", "numbers")
@@ -1117,9 +1121,7 @@ def _(X, y, seed):
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "model.cbm")
         cat(seed).fit(X, y).save_model(path)
-        return Fitted(
-            lw.load_model(path, trust=True), as_fitted(CatBoostClassifier().load_model(path), y).ask
-        )
+        return Fitted(lw.load_model(path, trust=True), as_fitted(CatBoostClassifier().load_model(path)).ask)
 
 
 @kind("cat/pipeline", "words")
