@@ -25,6 +25,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.adversarial.cases import KINDS, Outcome, make_subject, run_case
 
 EPS = (0.1, 0.01, 0.0)
+HOW = (
+    {"search": "exact"},
+    {"search": ["candidates", "exact"]},
+    {"search": "exact"},
+    {"search": "auto", "budget_seconds": 0.5},
+)
 
 
 def case(number):
@@ -37,14 +43,15 @@ def case(number):
 
 def run(number, people):
     name, seed, loss, eps = case(number)
+    how = HOW[number % len(HOW)]
     started = time.process_time()
     try:
-        out = dataclasses.asdict(run_case(name, seed, loss, eps, people=people))
+        out = dataclasses.asdict(run_case(name, seed, loss, eps, people=people, how=how))
     except Exception as error:
         # The model itself could not be built or asked: the harness's own fault, or the library's.
         out = dataclasses.asdict(Outcome(name, seed, loss, eps))
         out["unbuilt"] = f"{type(error).__name__}: {error}"
-    return {"case": number, **out, "seconds": round(time.process_time() - started, 2)}
+    return {"case": number, **out, "how": how, "seconds": round(time.process_time() - started, 2)}
 
 
 def show(lines):
@@ -62,6 +69,13 @@ def show(lines):
             f"| {sum(line['verified'] for line in group)} | {sum(bool(line['violations']) for line in group)} "
             f"| {', '.join(f'{code} {n}' for code, n in sorted(codes.items()))} | {sum(len(line['errors']) for line in group)} |"
         )
+    print("\nviolations by what is special about the table:")
+    for (code, notes), n in sorted(
+        Counter(
+            (text.split(":")[0], ", ".join(line["notes"])) for line in lines for text in line["violations"]
+        ).items()
+    ):
+        print(f"{n:5d}  {code}: {notes}")
     print("\nexceptions:")
     for text, n in Counter(text[:160] for line in lines for text in line["errors"]).most_common():
         print(f"{n:5d}  {text}")

@@ -323,7 +323,8 @@ def make_reference(ask: Ask, table: Table, *, seed, max_rows=6000, keep=12, also
     bases = [table.people, table.X.sample(60 if thorough else 10, random_state=seed)]
     bases = pd.concat(bases if also is None else [*bases, also], ignore_index=True)
     how = {"grid": 150, "per_place": 20} if thorough else {}
-    options, loose, complete = {}, {}, True
+    # Where columns cost together, the best row of a cell need not lie at the ends of its intervals.
+    options, loose, complete = {}, {}, table.sigma is None
     for name in table.X:
         if table.kind(name) == "category":
             options[name] = np.array(table.levels(name), dtype=object)
