@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/adversarial.py --cases 3000 --out adversarial.jsonl
     OMP_NUM_THREADS=1 python benchmarks/adversarial.py --cases 3000 --out adversarial.jsonl --only xgb/
-    OMP_NUM_THREADS=1 python benchmarks/adversarial.py --show numbers/bagging-half 98 cross_entropy 0.1
+    OMP_NUM_THREADS=1 python benchmarks/adversarial.py --show 579
 
 Case i is always the same: its number settles the kind, the table, the loss and ε. Every case is one line of the file; a run
 that was stopped goes on where it was, `--first` starts elsewhere, and what is printed is of all lines in the file. Besides
@@ -101,16 +101,12 @@ def main():
     parser.add_argument("--people", type=int, default=8)
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=Path, default=Path("adversarial.jsonl"))
-    parser.add_argument("--show", nargs=4, metavar=("KIND", "SEED", "LOSS", "EPS"))
+    parser.add_argument("--show", type=int, metavar="CASE")
     asked = parser.parse_args()
-    if asked.show:
-        name, seed, loss, eps = asked.show
-        print(make_subject(name, int(seed), asked.people).table)
-        print(
-            json.dumps(
-                dataclasses.asdict(run_case(name, int(seed), loss, float(eps), people=asked.people)), indent=1
-            )
-        )
+    if asked.show is not None:
+        name, seed, *_ = case(asked.show)
+        print(make_subject(name, seed, asked.people).table)
+        print(json.dumps(run(asked.show, asked.people), indent=1))
         return
     done = [json.loads(line) for line in asked.out.read_text().splitlines()] if asked.out.exists() else []
     known = {line["case"] for line in done}
