@@ -285,10 +285,10 @@ class Reference:
 
     def flips(self, rows):
         """Whether the decision about each row depends on the sensitive columns."""
-        said = [
-            self.ask(self.table.as_typed(rows.assign(**values))).decisions for values in self.combinations()
-        ]
-        return (np.array(said) != np.array(said)[:1]).any(axis=0)
+        combinations = self.combinations()
+        asked = pd.concat([rows.assign(**values) for values in combinations], ignore_index=True)
+        said = self.ask(self.table.as_typed(asked)).decisions.reshape(len(combinations), len(rows))
+        return (said != said[:1]).any(axis=0)
 
     def domain_rows(self, limit=4000, samples=1500, rng=None):
         """Every row of the domain, sensitive columns aside (exact), or rows drawn evenly from it (not exact)."""

@@ -352,7 +352,9 @@ def _check_verify(subject, seed, samples, out):
         out.errors.append(f"verify: {type(error).__name__}: {error}")
         return
     out.verified = True
-    flips = reference.flips(table.people).mean()
+    rows, exact = reference.domain_rows(samples=samples, rng=np.random.default_rng(seed))
+    depends = reference.flips(pd.concat([table.people, rows], ignore_index=True))
+    flips, share = depends[: len(table.people)].mean(), depends[len(table.people) :].mean()
     proved, flipping, _ = found.people
     if proved > 1 - flips + 1e-9:
         out.violations.append(
@@ -360,8 +362,6 @@ def _check_verify(subject, seed, samples, out):
         )
     if flipping > flips + 1e-9:
         out.violations.append(f"VERIFY: people, flips {flipping:.6g}, truly {flips:.6g}")
-    rows, exact = reference.domain_rows(samples=samples, rng=np.random.default_rng(seed))
-    share = reference.flips(rows).mean()
     slack = 1e-6 if exact else 5 * np.sqrt(max(share * (1 - share), 0.002) / len(rows))
     if found.proved > 1 - share + slack:
         out.violations.append(
