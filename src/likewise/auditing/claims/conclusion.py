@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from likewise.auditing.claims.significance import TestResult
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.auditing.support.dual_curve import DualCurve
 from likewise.core.checks import check_number
+from likewise.texts import Said
 
 if TYPE_CHECKING:
     from likewise.auditing.parts.part_sums import Ending
@@ -126,12 +128,31 @@ class Clock:
         self._last = time.process_time()
 
 
+def _without_contradictions(
+    ending: Ending, attained: Mapping[tuple[str, float], float]
+) -> tuple[Ending, tuple[str, ...]]:
+    """Withdraw every bound of an audit one of whose bounds lies below what the model was seen to attain.
+
+    That cannot be: the reading of the model, or this package, is wrong somewhere, and nothing it proved is believed.
+
+    Parameters
+    ----------
+    ending : Ending
+    attained : mapping of (measure, ε) to float
+    """
+    for bound in ending.bounds:
+        low = attained.get((bound.measure, bound.eps))
+        certain = bound.about == "sample" and bound.confidence == 1
+        if certain and low is not None and low > bound.value + ROUNDING * (1.0 + abs(bound.value)):
+            said = Said("reason.contradiction", low=low, high=bound.value, eps=bound.eps)
+            warnings.warn(str(said), RuntimeWarning, stacklevel=2)
+            return replace(ending, bounds=()), (said,)
+    return ending, ()
+
+
 def _above(bound: Bound | None, estimate: Estimate) -> Bound | None:
-    """Return the bound, raised by the rounding of what counts as costing nothing where listed rows reach higher."""
+    """Return the bound, raised to what was found: one that holds with a probability may fall short of it."""
     if bound is None or estimate.value <= bound.value:
-        return bound
-    # A bound that holds with a probability may fall short of what was found; one that holds always may not.
-    if bound.confidence == 1 and estimate.value - bound.value > ROUNDING * (1.0 + abs(bound.value)):
         return bound
     gap = None if bound.gap is None or estimate.gap is None else max(bound.gap, estimate.gap)
     return replace(bound, value=estimate.value, gap=gap)
@@ -148,14 +169,18 @@ def write_up(answer: Answer, evidence: Evidence, questions: Questions, clock: Cl
         lambda_=answer.lambda_,
         assumptions=evidence.assumptions,
     )
-    ending, eps = answer.ending, float(questions.eps)
+    eps = float(questions.eps)
+    pure = answer.curve.base_loss + answer.pure_gap
+    attained = {("loss", 0.0): pure, ("loss", eps): answer.value}
     changed = None
     if answer.flipped is not None and answer.changed_at_eps is not None:
         changed = (answer.flipped, answer.changed_at_eps)
+        attained |= {("decisions", 0.0): changed[0], ("decisions", eps): changed[1]}
+    ending, contradiction = _without_contradictions(answer.ending, attained)
     brackets = brackets_of(
         eps=eps,
         base_loss=answer.curve.base_loss,
-        values=(answer.curve.base_loss + answer.pure_gap, answer.value),
+        values=(pure, answer.value),
         changed=changed,
         bounds=ending.bounds,
     )
@@ -181,7 +206,7 @@ def write_up(answer: Answer, evidence: Evidence, questions: Questions, clock: Cl
         interval=answer.interval,
         test=answer.test,
         status=answer.ending.status,
-        reasons=answer.ending.reasons,
+        reasons=(*answer.ending.reasons, *contradiction),
         left_out=evidence.left_out,
         search=evidence.search,
         assumptions=evidence.assumptions,
