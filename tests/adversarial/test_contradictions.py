@@ -20,7 +20,9 @@ class Wrong(lw.Search):
     eps: float = 0.0
 
     def improve(self, problem, support, eps, budget):
-        bound = Bound(value=1e-3, gap=0.0, eps=self.eps, n=problem.n, method="a mistake", measure=self.measure)
+        bound = Bound(
+            value=1e-3, gap=0.0, eps=self.eps, n=problem.n, method="a mistake", measure=self.measure
+        )
         return lw.Found(support, more=(bound,))
 
 

@@ -25,6 +25,7 @@ from likewise.auditing.support.finite_dual import solve_dual
 from likewise.auditing.support.frontier import Frontier
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError
+from likewise.core.randomness import numpy_generator
 from likewise.texts import Said
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ __all__ = ["DomainSearch"]
 
 # With fewer calls not even every single move of a small table is tried.
 _FEWEST_CALLS = 64
+# Where a time is set: people who are searched first, and the share of the time left that the next ones may take.
+_FIRST, _SHARE = 24, 0.1
 
 
 @dataclass(frozen=True)
@@ -135,21 +138,31 @@ class DomainSearch(Search):
         whole = np.column_stack([problem.X, np.asarray(problem.target, dtype=np.float64)])
         _, one, same = np.unique(whole, axis=0, return_index=True, return_inverse=True)
         same = same.ravel()
+        timed = budget.seconds is not None
+        if timed:
+            # In an order of chance, so that whoever is reached stands for the others.
+            order = numpy_generator(problem.random_state).permutation(len(one))
+            one, same = one[order], np.argsort(order)[same]
         found: list[FoundForPeople] = []
-        for first in range(0, len(one), search.size):
-            if time.time() >= until:
+        done, size = 0, _FIRST if timed else search.size
+        while done < len(one):
+            clock = time.time()
+            if clock >= until:
                 break
-            budget.tell(first / len(one))
-            at = one[first : first + search.size]
+            budget.tell(done / len(one))
+            at = one[done : done + size]
             found.append(search.run(problem.X[at], problem.target[at]))
-            if first == 0 and budget.seconds is not None and 0 < eps < np.inf:
-                # Time is short: others are searched around the λ that the first people lead to.
+            done += len(at)
+            if timed:
+                each = max(time.time() - clock, 1e-6) / len(at)
+                size = int(np.clip(_SHARE * max(until - time.time(), 0.0) / each, 1, search.size))
+            if timed and len(found) == 1 and 0 < eps < np.inf:
+                # Others are searched around the λ that the first people lead to, with half the effort.
                 near = _narrowed(found[0], float(eps)) or search.lambdas
                 effort = Effort(1, self.rounds, self.width, max(ready.calls // 2, 1))
                 search = replace(search, lambdas=near, effort=effort)
         if found:
-            support = support.with_rows(*_for_everybody(found, same, search.size))
-        done = min(len(found) * search.size, len(one))
+            support = support.with_rows(*_for_everybody(found, same))
         if done < len(one):
             missed = int((same >= done).sum())
             reason = Said("reason.domain_time", missed=missed, people=problem.n)
@@ -194,10 +207,11 @@ def _until(budget: Budget, share: float) -> float:
     return np.inf if budget.seconds is None else time.time() + share * max(budget.left, 0.0)
 
 
-def _for_everybody(found: Sequence[FoundForPeople], same: Ints, size: int) -> tuple[Floats, Ints]:
+def _for_everybody(found: Sequence[FoundForPeople], same: Ints) -> tuple[Floats, Ints]:
     """Rows that distinct people were moved to, for everybody who is the same."""
     rows = np.concatenate([part.rows for part in found])
-    person = np.concatenate([part.person + k * size for k, part in enumerate(found)])
+    before = np.cumsum([0, *(int(part.person[-1]) + 1 for part in found)])
+    person = np.concatenate([part.person + k for part, k in zip(found, before, strict=False)])
     # Everybody's own row, the first of theirs, is known.
     moved = np.append(False, person[1:] == person[:-1])
     rows, person = rows[moved], person[moved]
