@@ -181,9 +181,11 @@ def _behind_pipeline(
     try:
         trees = read_trees_behind(model, features)
     except InputError as error:
-        if not hasattr(model, "coefs_"):
-            raise InputError(f"family_of: no upper bound is known for this model. {error}") from error
-        net = behind(read_relu_network(model), AffineMap(*affine_of(layout, sources)))
+        try:
+            net = behind(read_relu_network(model), AffineMap(*affine_of(layout, sources)))
+        except InputError as other:
+            reasons = " ".join(map(_without_owner, (str(error), str(other))))
+            raise InputError(f"family_of: no upper bound is known for this model. {reasons}") from error
         return NetworkFamily(net, layout, loss, _answered(adapter, net))
     return TreeFamily(trees, layout, sources, loss, _answered(adapter, trees))
 
