@@ -229,8 +229,8 @@ def test_xgboost_stopped_early_answers_as_what_was_saved(how, ending, tmp_path):
     if how == "rounds" and ending == "json":
         cases += [(lw.load_model(by_wrapper), own), (lw.load_model(by_booster), every)]
     for adapter, margin in cases:
-        outputs = adapter.outputs(PROBES)
-        np.testing.assert_allclose(outputs[:, 1] - outputs[:, 0], margin, atol=1e-6)
+        share = 1 / (1 + np.exp(-margin.astype(float)))
+        np.testing.assert_allclose(adapter.predict_proba(PROBES)[:, 1], share, atol=1e-6)
         np.testing.assert_allclose(read_trees(adapter).outputs(PROBES)[:, 0], margin, atol=1e-5)
         assert np.array_equal(adapter.predict(PROBES), margin > 0)
 

@@ -198,5 +198,5 @@ def _check_answers(model: OnnxModel, net: ReluNetwork) -> None:
 
 def _refused(why: str) -> InputError:
     return InputError(
-        f"read_relu_network: the ONNX graph is no plain network of linear layers and ReLUs: {why}."
+        f"read_relu_network: the ONNX graph is not a plain network of linear layers and ReLUs: {why}."
     )
