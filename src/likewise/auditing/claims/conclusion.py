@@ -11,6 +11,7 @@ from likewise.auditing.audit_result import AuditResult, SensitiveAnswer
 from likewise.auditing.claims.bracket import brackets_of
 from likewise.auditing.claims.certificate import ROUNDING, Bound, Certificate, Estimate
 from likewise.auditing.claims.confidence_interval import ConfidenceInterval
+from likewise.auditing.claims.sanity import Finding
 from likewise.auditing.claims.significance import TestResult
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.auditing.support.dual_curve import DualCurve
@@ -61,12 +62,15 @@ class Evidence:
         Plain values.
     left_out : tuple of str
         Searches that could not serve, and why.
+    findings : tuple of Finding
+        What has to be known before any number.
     """
 
     search: str
     assumptions: tuple[str, ...]
     settings: dict[str, Any]
     left_out: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +153,9 @@ def write_up(answer: Answer, evidence: Evidence, questions: Questions, clock: Cl
         assumptions=evidence.assumptions,
     )
     ending, eps = answer.ending, float(questions.eps)
+    if any(finding.blocks for finding in evidence.findings):
+        # What is proved of a model and a table that do not belong together is proved of nobody.
+        ending = replace(ending, bounds=())
     changed = None
     if answer.flipped is not None and answer.changed_at_eps is not None:
         changed = (answer.flipped, answer.changed_at_eps)
@@ -183,6 +190,7 @@ def write_up(answer: Answer, evidence: Evidence, questions: Questions, clock: Cl
         status=answer.ending.status,
         reasons=answer.ending.reasons,
         left_out=evidence.left_out,
+        findings=evidence.findings,
         search=evidence.search,
         assumptions=evidence.assumptions,
         settings=evidence.settings | asked,
