@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.claims.bracket import Bracket, Bracketed
-from likewise.auditing.claims.certificate import FAIR, ROUNDING, UNFAIR, Bound, Certificate
+from likewise.auditing.claims.certificate import FAIR, ROUNDING, Bound, Certificate
 from likewise.auditing.claims.confidence_interval import ConfidenceInterval
 from likewise.auditing.claims.sanity import Finding
 from likewise.auditing.claims.significance import TestResult
@@ -200,7 +200,7 @@ class AuditResult:
     def verdict(self, delta: float | None = None) -> str:
         """Say whether the gap is at most δ.
 
-        "unfair (shown)" if listed rows exceed it; "unanswered" if a finding speaks against the model and the table;
+        "unanswered" if a finding speaks against the model and the table; "unfair (shown)" if listed rows exceed it;
         "fair (proved)" if a bound does not exceed it, or "fair (trivially)" if the model reads none of the sensitive
         columns; else "undecided", or "not converged" if the search did not end well besides.
 
@@ -211,7 +211,7 @@ class AuditResult:
         """
         level = self.delta if delta is None else delta
         found = "undecided" if level is None else self.certificate.verdict(level, of="gap")
-        if found != UNFAIR and not self.answered:
+        if not self.answered:
             return "unanswered"
         if found == FAIR and self.trivial:
             return "fair (trivially)"
@@ -236,6 +236,7 @@ class AuditResult:
         level = check_number(
             self.delta if delta is None else delta, owner="raise_if_unfair", name="delta", low=0
         )
+        self.raise_if_unanswered()
         if self.gap > level:
             worst = self.unfair_map.top(1)
             raise UnfairError(
@@ -243,7 +244,6 @@ class AuditResult:
                 f"delta={level:g} (pure unfairness at no distance: {self.pure_gap:.4g}). "
                 f"Most harmed: person {worst['person'].iloc[0]} through {worst['changed'].iloc[0] or 'nothing'}."
             )
-        self.raise_if_unanswered()
         if self.verdict(level) == "not converged" or not np.isfinite(self.gap):
             raise NotConvergedError("the audit did not converge: " + "; ".join(self.reasons))
 

@@ -432,8 +432,8 @@ def _provenance(ctx: click.Context) -> Provenance:
 
 
 def _judge(result: AuditResult) -> None:
+    result.raise_if_unanswered()
     if result.delta is not None:
         result.raise_if_unfair()
-    result.raise_if_unanswered()
-    if result.delta is None and result.status != "converged":
+    elif result.status != "converged":
         raise NotConvergedError("the audit did not converge: " + "; ".join(result.reasons))

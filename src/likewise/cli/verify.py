@@ -254,7 +254,7 @@ def _write_rows(rows: Any, path: Path) -> None:
 
 def _judge(found: Verification, delta: float | None, findings: Sequence[Finding]) -> None:
     against = " ".join(finding.sentence for finding in findings if finding.blocks)
-    if against and not (delta is not None and found.flips > delta):
+    if against:
         raise NotConvergedError(f"The question could not be answered. {against}")
     if delta is None or found.stopped:
         return
