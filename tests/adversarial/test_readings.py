@@ -43,7 +43,9 @@ def people(seed=0, n=400):
             "sex": rng.choice(["F", "M"], n),
         }
     )
-    score = (table["pay"] - 1e3) / 300 + (table["age"] - 44) / 15 + (table["sex"] == "M") + (table["job"] == "b")
+    score = (
+        (table["pay"] - 1e3) / 300 + (table["age"] - 44) / 15 + (table["sex"] == "M") + (table["job"] == "b")
+    )
     return table, (score + rng.normal(0, 0.7, n) > 0.8).astype(int).to_numpy()
 
 
@@ -128,7 +130,9 @@ def changed_network(family, rng):
     layers = [k for k, weight in enumerate(family.net.weights) if np.abs(weight).max() > 0]
     k = int(rng.choice(layers))
     weight = family.net.weights[k].copy()
-    place = np.unravel_index(rng.choice(np.flatnonzero(np.abs(weight) > 0.05 * np.abs(weight).max())), weight.shape)
+    place = np.unravel_index(
+        rng.choice(np.flatnonzero(np.abs(weight) > 0.05 * np.abs(weight).max())), weight.shape
+    )
     weight[place] *= 1.0 + rng.choice([-0.1, 0.1])
     weights = tuple(weight if i == k else own for i, own in enumerate(family.net.weights))
     return NetworkFamily(replace(family.net, weights=weights), family.layout, family.parts.loss)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.claims.bracket import Bracket, Bracketed
-from likewise.auditing.claims.certificate import Bound, Certificate
+from likewise.auditing.claims.certificate import FAIR, ROUNDING, Bound, Certificate
 from likewise.auditing.claims.confidence_interval import ConfidenceInterval
+from likewise.auditing.claims.sanity import Finding
 from likewise.auditing.claims.significance import TestResult
 from likewise.auditing.people.sensitive_twins import ChangedGroup, ChangedPerson
 from likewise.auditing.people.unfair_map import UnfairMap
@@ -127,6 +128,9 @@ class AuditResult:
         Why not, in words.
     left_out : tuple of str
         Searches that could not serve this model and table, and why.
+    findings : tuple of Finding
+        What has to be known before any number: that the model and the table do not seem to belong together, in which
+        case nothing is proved and the audit is not answered; or that the model does not read a sensitive column.
     search : str
         How the worst case was looked for.
     assumptions : tuple of str
@@ -173,6 +177,7 @@ class AuditResult:
     status: Status
     reasons: tuple[str, ...]
     left_out: tuple[str, ...]
+    findings: tuple[Finding, ...]
     search: str
     assumptions: tuple[str, ...]
     settings: dict[str, Any]
@@ -202,11 +207,26 @@ class AuditResult:
             "AuditResult.bracket", "quantity, eps", allowed=f"one of {known}", got=f"{quantity!r} at {at:g}"
         )
 
+    @property
+    def answered(self) -> bool:
+        """Whether the model and the table seem to belong together, so that the audit says something about them."""
+        return not any(finding.blocks for finding in self.findings)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether nothing can change because the model reads none of the sensitive columns, and nothing else is free."""
+        bound, known = self.certificate.bound, {str(name) for name in self.settings.get("sensitive") or ()}
+        unread = {name for finding in self.findings if finding.kind == "unread" for name in finding.columns}
+        if bound is None or not unread or not known <= unread:
+            return False
+        return bound.value - self.base_loss <= ROUNDING * (1.0 + abs(self.base_loss))
+
     def verdict(self, delta: float | None = None) -> str:
         """Say whether the gap is at most δ.
 
-        "unfair (shown)" where listed rows exceed it, "fair (proved)" where a bound does not, else "undecided", or "not
-        converged" where the search did not end well besides.
+        "unanswered" if a finding speaks against the model and the table; "unfair (shown)" if listed rows exceed it;
+        "fair (proved)" if a bound does not exceed it, or "fair (trivially)" if the model reads none of the sensitive
+        columns; else "undecided", or "not converged" if the search did not end well besides.
 
         Parameters
         ----------
@@ -215,11 +235,15 @@ class AuditResult:
         """
         level = self.delta if delta is None else delta
         found = "undecided" if level is None else self.certificate.verdict(level, of="gap")
+        if not self.answered:
+            return "unanswered"
+        if found == FAIR and self.trivial:
+            return "fair (trivially)"
         # What listed rows attain refutes, and what is bounded is proved, however the search ended.
         return "not converged" if found == "undecided" and self.status != "converged" else found
 
     def raise_if_unfair(self, delta: float | None = None) -> None:
-        """Raise unless the gap found is at most `delta` and the search can be trusted.
+        """Raise unless the gap found is at most `delta`, and the search, the model and the table can be trusted.
 
         Parameters
         ----------
@@ -231,11 +255,12 @@ class AuditResult:
         UnfairError
             The gap found exceeds `delta`.
         NotConvergedError
-            The search did not end well, so nothing can be said.
+            The search did not end well, or model and table do not seem to belong together: nothing can be said.
         """
         level = check_number(
             self.delta if delta is None else delta, owner="raise_if_unfair", name="delta", low=0
         )
+        self.raise_if_unanswered()
         if self.gap > level:
             worst = self.unfair_map.top(1)
             raise UnfairError(
@@ -245,6 +270,17 @@ class AuditResult:
             )
         if self.verdict(level) == "not converged" or not np.isfinite(self.gap):
             raise NotConvergedError("the audit did not converge: " + "; ".join(self.reasons))
+
+    def raise_if_unanswered(self) -> None:
+        """Raise if the model and the table do not seem to belong together.
+
+        Raises
+        ------
+        NotConvergedError
+        """
+        if not self.answered:
+            told = " ".join(finding.sentence for finding in self.findings if finding.blocks)
+            raise NotConvergedError(f"the audit could not be answered. {told}")
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the result as a folder of Parquet tables and JSON, whole or not at all."""
@@ -274,7 +310,8 @@ class AuditResult:
             ["searched by", self.search],
             ["status", self.status],
         ]
-        lines = [text_table(["audit", ""], rows), "", str(self.test)]
+        lines = [finding.sentence for finding in self.findings]
+        lines += [text_table(["audit", ""], rows), "", str(self.test)]
         if self.delta is not None:
             lines.append(f"verdict at δ = {self.delta:g}: {self.verdict()}")
         lines += [f"harmed: {rule}" for rule in self.unfair_map.rules[:3]]

@@ -67,7 +67,7 @@ REPEATED = tuple(field.name for field in fields(AuditChoices) if field.name != "
         "likewise datasets german -o people.csv",
         "likewise train people.csv --target target --sensitive sex -o model.safetensors",
         "likewise audit model.safetensors people.csv --target target --sensitive sex --eps 0 --delta 0.02 --html audit.html",
-        after="Exit codes: 0 no unfairness beyond --delta was found, or fair where a bound proves it, 1 unfair, 2 bad input, 3 the search did not converge.",
+        after="Exit codes: 0 no unfairness beyond --delta was found, or fair where a bound proves it, 1 unfair, 2 bad input, 3 could not be answered: the search did not converge, or model and table do not belong together.",
     ),
 )
 @click.argument("model")
@@ -439,6 +439,7 @@ def _provenance(ctx: click.Context) -> Provenance:
 
 
 def _judge(result: AuditResult) -> None:
+    result.raise_if_unanswered()
     if result.delta is not None:
         result.raise_if_unfair()
     elif result.status != "converged":

@@ -17,6 +17,7 @@ from likewise.core.errors import InputError, NotConvergedError, UnfairError
 
 if TYPE_CHECKING:
     from likewise.auditing.bounds.verifying.verification import Verification
+    from likewise.auditing.claims.sanity import Finding
     from likewise.cli.stage_progress import Progress
     from likewise.models.matching import Matched
 
@@ -32,7 +33,7 @@ EXIT_INTERRUPTED = 130
         "likewise train people.csv --target target --sensitive sex -o model.safetensors",
         "likewise verify model.safetensors people.csv --target target --sensitive sex --seconds 20",
         after="Exit codes: 0 done, or at most --delta of all people can flip; 1 more than that are shown to; 2 bad input; "
-        "3 undecided at --delta; 130 Ctrl-C, which keeps what is proved.",
+        "3 undecided at --delta, or model and table do not belong together; 130 Ctrl-C, which keeps what is proved.",
     ),
 )
 @click.argument("model")
@@ -120,10 +121,11 @@ def command(
         for note in people.notes:
             progress.note(note)
         matched = _match(loaded, people, sensitive, positive, model_takes, progress)
+    findings = _findings(matched, people, sensitive, positive)
     found = _verify(matched, people.frame, sensitive, seconds, progress)
     classes = matched.model.known_classes
     document = report.verification_document(
-        found, matched.domain, name=model, sensitive=sensitive, classes=classes
+        found, matched.domain, name=model, sensitive=sensitive, classes=classes, findings=findings
     )
     if json_file == "-":
         click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
@@ -136,7 +138,7 @@ def command(
         for path in (json_file, out):
             if path is not None:
                 click.echo(f"Wrote {path}")
-    _judge(found, delta)
+    _judge(found, delta, findings)
     return EXIT_INTERRUPTED if found.stopped else 0
 
 
@@ -180,6 +182,27 @@ def _match(
             raise
         # Whether two decisions differ does not depend on what they are called.
         return matched
+
+
+def _findings(
+    matched: Matched, people: Any, sensitive: Sequence[str], positive: str | None
+) -> tuple[Finding, ...]:
+    """What has to be known before any number; by the labels too, if there are some that the model knows."""
+    from likewise.auditing.claims.sanity import check_before_verdict
+    from likewise.auditing.problem.audit_problem import AuditProblem
+    from likewise.cli.case import fit_metric
+    from likewise.cli.target_values import binary_labels
+
+    frame = people.frame[list(matched.columns)]
+    metric = fit_metric(frame, sensitive, matched.domain, plain=True).metric_
+    decided = matched.decide(frame)
+    labels = decided if people.labels is None else binary_labels(people.labels, positive)
+    known = {*(matched.model.classes_ if matched.model.classes_ is not None else ())}
+    # Labels of other names say nothing about the decisions.
+    labels = labels if set(labels) <= known else decided
+    return check_before_verdict(
+        AuditProblem.build(matched.model, frame, labels, metric=metric, domain=matched.domain)
+    )
 
 
 def _verify(
@@ -229,7 +252,10 @@ def _write_rows(rows: Any, path: Path) -> None:
         rows.to_csv(draft, index=False)
 
 
-def _judge(found: Verification, delta: float | None) -> None:
+def _judge(found: Verification, delta: float | None, findings: Sequence[Finding]) -> None:
+    against = " ".join(finding.sentence for finding in findings if finding.blocks)
+    if against:
+        raise NotConvergedError(f"The question could not be answered. {against}")
     if delta is None or found.stopped:
         return
     if found.flips > delta:

@@ -80,10 +80,10 @@ class RobustClassifier(NetworkClassifier):
         "columns": the sensitive columns, so that they never change a decision. "subspace": everything that costs
         nothing under the metric, which solves the search along it. None: nothing, as in the paper. "auto" is
         "subspace", or "columns" where that would take more than half of the other columns' variance.
-    search : {"auto", "fast", "paper"} or GradientSearch, default="auto"
+    search : {"auto", "two_phase", "fast", "paper"} or GradientSearch, default="auto"
         How the worst case is looked for. "auto": three steps of the damped fixed point, which have no length to
         choose, and before them five along free directions that the network sees, the first of half the data's
-        range. "paper" is 50 + 40 steps of Adam, "fast" a fifth of the first and none of the second.
+        range. "two_phase" is 10 + 10 steps of Adam, "paper" 50 + 40, "fast" 10 and none of the second phase.
     lambda_rule : {"dual", "authors", "paper", "fixed"}, default="dual"
         How λ moves; see `likewise.training.SenSR`.
     lambda_init : float, default=2.0

@@ -31,7 +31,7 @@ class WassersteinRobustClassifier(NetworkClassifier):
         λ at the start.
     lambda_rule : {"dual", "authors", "paper", "fixed"}, default="dual"
         How λ moves; see `likewise.training.SenSR`.
-    search : {"fast", "paper"} or GradientSearch, optional
+    search : {"two_phase", "paper"} or GradientSearch, optional
         Default: fifteen steps of the damped fixed point over all coordinates.
     search_domain : Domain, optional
         Which rows the search may reach; None sets no bound.

@@ -53,7 +53,7 @@ def assert_fair(
     Raises
     ------
     AssertionError
-        The gap is larger, or the search did not converge; the message names the person who is harmed most.
+        The gap is larger, the search did not converge, or model and table do not belong together; the message names the person who is harmed most.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def assert_fair(
     result = audit_sensitive(
         model, X, y, sensitive, owner="assert_fair", metric=metric, eps=eps, delta=level, **choices
     )
-    if result.gap <= level and result.verdict() != "not converged":
+    if result.gap <= level and result.verdict() not in ("not converged", "unanswered"):
         return result
     raise AssertionError(_message(result))
 
@@ -77,7 +77,10 @@ def _message(result: AuditResult) -> str:
     """What a person reads who did not write the test: the verdict, the decisions that change, the worst twin."""
     document = audit_document(result)
     verdict = document["verdict"]
-    lines = [f"{verdict['title']}: {verdict['sentence']}", *document["summary"]["sentences"][:2]]
+    lines = [
+        f"{verdict['title']}: {verdict['sentence']}",
+        *document["summary"]["sentences"][: len(result.findings) + 2],
+    ]
     people = document["maps"][-1]["people"]
     # A twin who is decided otherwise says more than one whose loss grows.
     rows = sorted(people["rows"], key=lambda row: row["decision"] == row["twin_decision"])

@@ -315,10 +315,11 @@ def comparison_summary(comparison: Comparison, labels: Mapping[Any, str] | None 
     """
     worst = max(comparison.entries, key=_changed)
     sentences: list[str] = [
-        Said("first.of_model", name=entry.name, sentence=first_words(entry.audit, labels)[0])
+        Said("first.of_model", name=entry.name, sentence=sentence)
         for entry in comparison.entries
+        for sentence in first_words(entry.audit, labels)[: len(entry.audit.findings) + 1]
     ]
-    more = first_words(worst.audit, labels)[1:]
+    more = first_words(worst.audit, labels)[len(worst.audit.findings) + 1 :]
     sentences += [Said("first.of_model", name=worst.name, sentence=sentence) for sentence in more]
     return {"text": " ".join(sentences), "sentences": sentences}
 

@@ -21,7 +21,7 @@ from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.files import atomic_path
 from likewise.evaluation import Evaluation
-from likewise.report.first_words import summary_document
+from likewise.report.first_words import findings_document, summary_document
 from likewise.report.measured import diagnosis_document, evaluation_document
 from likewise.report.plain import plain, plain_cell, plain_number, rounded
 from likewise.report.provenance import Provenance
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA_VERSION", "audit_document", "check_target", "document_of", "json_schema", "write_json"]
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 KINDS = ("audit", "comparison")
 
 
@@ -113,6 +113,7 @@ def audit_document(
             "delta": plain_number(result.delta),
             "words": None if verdict.kind == "no limit" else result.verdict(),
         },
+        "findings": findings_document(result.findings),
         "numbers": _numbers(result),
         "test": _test(result),
         "certificate": {

@@ -1,4 +1,4 @@
-"""What is said first of an audit: how many decisions change, whose, one person by name; no statistics needed.
+"""What is said first of an audit: what has to be known before any number, how many decisions change, whose, one person by name; no statistics needed.
 
 Decisions that change when nothing but the sensitive columns does need no metric to be believed. Where nothing is said
 to be sensitive, those of twins at no fair distance stand in their place.
@@ -13,11 +13,12 @@ import numpy as np
 
 from likewise.auditing.audit_result import AuditResult, SensitiveAnswer
 from likewise.auditing.claims.most_affected import AffectedGroup, most_affected
+from likewise.auditing.claims.sanity import Finding
 from likewise.auditing.people.sensitive_twins import ChangedPerson
 from likewise.report.plain import named, plain_cell, plain_number
 from likewise.texts import Said
 
-__all__ = ["first_words", "reach_words", "summary_document"]
+__all__ = ["findings_document", "first_words", "reach_words", "summary_document"]
 
 # So many columns of a person are named besides the sensitive ones, and so many units of ε.
 _CELLS, _REACHES = 4, 3
@@ -55,8 +56,26 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
     }
 
 
+def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Return what has to be known before any number as plain values.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+    """
+    return [
+        {
+            "kind": finding.kind,
+            "sentence": finding.sentence,
+            "columns": list(finding.columns),
+            "blocks": finding.blocks,
+        }
+        for finding in findings
+    ]
+
+
 def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) -> list[str]:
-    r"""Return one to three sentences: how many decisions change, whose most, one person in words.
+    r"""Return one to three sentences, after the findings: how many decisions change, whose most, one person in words.
 
     Parameters
     ----------
@@ -79,9 +98,10 @@ def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) ->
     """
     names = labels or {}
     only = result.sensitive
+    said: list[str] = [finding.sentence for finding in result.findings]
     if only is None:
-        return [_free_words(result)]
-    said: list[str] = [_count_words(result, only)]
+        return [*said, _free_words(result)]
+    said.append(_count_words(result, only))
     affected = [_group_words(group, names) for group in most_affected(only.groups)]
     if affected:
         said.append(

@@ -30,8 +30,10 @@ __all__ = ["print_audit", "print_comparison"]
 
 _STYLES: dict[Kind, str] = {
     "fair": "bold green",
+    "trivial": "bold blue",
     "unfair": "bold red",
     "undecided": "bold yellow",
+    "unanswered": "bold yellow",
     "not converged": "bold yellow",
     "no limit": "bold blue",
 }

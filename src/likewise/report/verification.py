@@ -13,11 +13,14 @@ from likewise.auditing.bounds.verifying.verification import Verification
 from likewise.core.files import atomic_path
 from likewise.core.frames import to_pandas
 from likewise.core.text import join_words
+from likewise.report.first_words import findings_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
+
+    from likewise.auditing.claims.sanity import Finding
 
 __all__ = ["flip_table", "print_verification", "verification_document", "write_verification"]
 
@@ -62,7 +65,13 @@ def flip_table(found: Verification, domain: Any, classes: Any = None) -> pd.Data
 
 
 def verification_document(
-    found: Verification, domain: Any, *, name: str, sensitive: Sequence[str], classes: Any = None
+    found: Verification,
+    domain: Any,
+    *,
+    name: str,
+    sensitive: Sequence[str],
+    classes: Any = None,
+    findings: Sequence[Finding] = (),
 ) -> dict[str, Any]:
     """Everything about a verification as plain values.
 
@@ -75,6 +84,8 @@ def verification_document(
     sensitive : sequence of str
     classes : array-like, optional
         Names of the classes.
+    findings : sequence of Finding, optional
+        What has to be known before any number.
 
     Examples
     --------
@@ -88,6 +99,7 @@ def verification_document(
         "kind": "verification",
         "model": name,
         "sensitive": list(sensitive),
+        "findings": findings_document(findings),
         "domain": {key: getattr(found, key) for key in _SHARES},
         "people": None if found.people is None else dict(zip(_SHARES, found.people, strict=True)),
         "rules": [{"share": rule.share, "within": rule.within, "rows": rule.rows} for rule in found.rules],
@@ -158,12 +170,20 @@ def print_verification(document: dict[str, Any], console: Console | None = None)
 
     out = console or Console(highlight=False)
     columns = join_words(document["sensitive"])
+    for finding in document["findings"]:
+        out.print(Text(finding["sentence"], style="bold yellow" if finding["blocks"] else "bold"))
     table = Table(title=Text(f"Does the decision depend on {columns}?"), title_justify="left")
     table.add_column("")
     table.add_column("all people who could exist", justify="right")
     if document["people"] is not None:
         table.add_column("people in the table", justify="right")
-    words = ("the same decision, proved", "a different one, shown", "undecided")
+    # What is proved of a model and a table that do not belong together is proved of nobody.
+    sure = not any(finding["blocks"] for finding in document["findings"])
+    words = (
+        "the same decision, proved" if sure else "the same decision",
+        "a different one, shown",
+        "undecided",
+    )
     for key, word in zip(_SHARES, words, strict=True):
         cells = [f"{document['domain'][key]:.3%}"]
         cells += [] if document["people"] is None else [f"{document['people'][key]:.3%}"]

@@ -7,7 +7,7 @@ Examples
 --------
 >>> from likewise.training import ERM, SEARCHES
 >>> sorted(SEARCHES), ERM().describe()["objective"]
-(['fast', 'paper'], 'ERM')
+(['fast', 'paper', 'two_phase'], 'ERM')
 """
 
 from __future__ import annotations

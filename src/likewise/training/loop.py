@@ -163,7 +163,9 @@ def train(
                 source,
                 objective,
                 moments,
-                (objective.init(net) if state is None else state).to(target),
+                (_first_state(objective, net, warn=warn and ranks.first) if state is None else state).to(
+                    target
+                ),
                 validation=held_out,
                 settings={**settings, "data": code},
                 checkpoint=None if checkpoint is None else Path(checkpoint),
@@ -175,6 +177,15 @@ def train(
         if warn and ranks.first:
             warn_about(result.findings)
     return result
+
+
+def _first_state(objective: Objective, net: nn.Module, *, warn: bool) -> State:
+    """The state before the first step, without what the objective says about itself unless `warn`."""
+    if warn:
+        return objective.init(net)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)
+        return objective.init(net)
 
 
 def _together(ranks: Ranks, objective: Objective, net: nn.Module, *, seed: int, warn: bool) -> Together:

@@ -12,6 +12,7 @@ from likewise.auditing.audit_result import AuditResult, SensitiveAnswer
 from likewise.auditing.claims.bracket import brackets_of
 from likewise.auditing.claims.certificate import ROUNDING, Bound, Certificate, Estimate
 from likewise.auditing.claims.confidence_interval import ConfidenceInterval
+from likewise.auditing.claims.sanity import Finding
 from likewise.auditing.claims.significance import TestResult
 from likewise.auditing.people.unfair_map import UnfairMap
 from likewise.auditing.support.dual_curve import DualCurve
@@ -63,12 +64,15 @@ class Evidence:
         Plain values.
     left_out : tuple of str
         Searches that could not serve, and why.
+    findings : tuple of Finding
+        What has to be known before any number.
     """
 
     search: str
     assumptions: tuple[str, ...]
     settings: dict[str, Any]
     left_out: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +181,9 @@ def write_up(answer: Answer, evidence: Evidence, questions: Questions, clock: Cl
         changed = (answer.flipped, answer.changed_at_eps)
         attained |= {("decisions", 0.0): changed[0], ("decisions", eps): changed[1]}
     ending, contradiction = _without_contradictions(answer.ending, attained)
+    if any(finding.blocks for finding in evidence.findings):
+        # What is proved of a model and a table that do not belong together is proved of nobody.
+        ending = replace(ending, bounds=())
     brackets = brackets_of(
         eps=eps,
         base_loss=answer.curve.base_loss,
@@ -208,6 +215,7 @@ def write_up(answer: Answer, evidence: Evidence, questions: Questions, clock: Cl
         status=answer.ending.status,
         reasons=(*answer.ending.reasons, *contradiction),
         left_out=evidence.left_out,
+        findings=evidence.findings,
         search=evidence.search,
         assumptions=evidence.assumptions,
         settings=evidence.settings | asked,

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Verdict", "give_verdict", "interval_words"]
 
-Kind = Literal["fair", "unfair", "undecided", "not converged", "no limit"]
+Kind = Literal["fair", "trivial", "unfair", "undecided", "unanswered", "not converged", "no limit"]
 
-_KINDS: dict[str, Kind] = {FAIR: "fair", UNFAIR: "unfair"}
+_KINDS: dict[str, Kind] = {FAIR: "fair", "fair (trivially)": "trivial", UNFAIR: "unfair"}
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,10 @@ class Verdict:
 
     Parameters
     ----------
-    kind : {"fair", "unfair", "undecided", "not converged", "no limit"}
-        "no limit" where the audit was not asked whether the gap is at most some δ.
+    kind : {"fair", "trivial", "unfair", "undecided", "unanswered", "not converged", "no limit"}
+        "trivial" if nothing can change because the model reads none of the sensitive columns; "unanswered" if the
+        model and the table do not seem to belong together; "no limit" if the audit was not asked whether the gap is
+        at most some δ.
     sentence : str
         One sentence with the number, the confidence and what was assumed.
     """
@@ -70,12 +72,15 @@ def give_verdict(result: AuditResult) -> Verdict:
     """
     assumed = _assumed(result)
     verdict = result.verdict()
+    if verdict == "unanswered":
+        said = Said("verdict.unanswered", people=_people(result.n), gap=result.gap, assumed=assumed)
+        return Verdict("unanswered", said)
     if verdict == "not converged":
         return Verdict("not converged", _not_converged(result, assumed))
     if result.delta is None:
         return Verdict("no limit", _without_limit(result, assumed))
     kind = _KINDS.get(verdict, "undecided")
-    say = {"fair": _fair, "unfair": _unfair, "undecided": _undecided}[kind]
+    say = {"fair": _fair, "trivial": _trivial, "unfair": _unfair, "undecided": _undecided}[kind]
     return Verdict(kind, say(result, result.delta, assumed))
 
 
@@ -116,6 +121,21 @@ def _fair(result: AuditResult, delta: float, assumed: Said) -> Said:
         delta=delta,
         assumed=assumed,
     )
+
+
+def _trivial(result: AuditResult, delta: float, assumed: Said) -> Said:
+    columns = [str(name) for name in result.settings.get("sensitive") or ()] or list(_unread(result))
+    return Said(
+        "verdict.trivial",
+        people=_people(result.n),
+        columns=columns,
+        budget=_budget(result.eps),
+        assumed=assumed,
+    )
+
+
+def _unread(result: AuditResult) -> tuple[str, ...]:
+    return tuple(name for finding in result.findings if finding.kind == "unread" for name in finding.columns)
 
 
 def _undecided(result: AuditResult, delta: float, assumed: Said) -> Said:

@@ -20,6 +20,7 @@ import numpy as np
 from likewise._version import __version__
 from likewise.auditing.claims.certificate import Bound
 from likewise.auditing.claims.conclusion import Evidence
+from likewise.auditing.claims.sanity import check_before_verdict
 from likewise.auditing.parts.engine import Engine
 from likewise.auditing.parts.memory_table import MemoryTable
 from likewise.auditing.parts.one_part import Job
@@ -250,6 +251,7 @@ def _prepared(
         assumptions=(*problem.assumptions, *said),
         settings=_settings(asked, problem),
         left_out=left_out,
+        findings=check_before_verdict(problem),
     )
     job = Job(
         table,

@@ -17,8 +17,10 @@ __all__ = ["audit_summary_html"]
 # Readable on white and on black; each word is written out as well, so colour alone says nothing.
 _COLOURS: dict[Kind, str] = {
     "fair": "#008060",
+    "trivial": "#3f6fb0",
     "unfair": "#c2410c",
     "undecided": "#8a6100",
+    "unanswered": "#8a6100",
     "not converged": "#8a6100",
     "no limit": "#3f6fb0",
 }
@@ -58,7 +60,8 @@ def audit_summary_html(result: AuditResult, *, people: int = 3) -> str:
         f'<span style="background:{_COLOURS[verdict.kind]};color:#fff;border-radius:1em;padding:.1em .7em;'
         f'font-weight:600">{escape(verdict.title)}</span>'
     )
-    parts = [f'<p style="margin:.3em 0 .6em">{badge} {escape(verdict.sentence)}</p>', _numbers(result)]
+    parts = [f'<p style="margin:.3em 0"><b>{escape(finding.sentence)}</b></p>' for finding in result.findings]
+    parts += [f'<p style="margin:.3em 0 .6em">{badge} {escape(verdict.sentence)}</p>', _numbers(result)]
     parts.append(_people(result.pure_map if result.pure_gap > 0 else result.unfair_map, people))
     parts += [f'<p style="margin:.3em 0">Note: {escape(reason)}.</p>' for reason in result.reasons]
     return f'<div style="max-width:60em;line-height:1.45">{"".join(parts)}</div>'

@@ -14,6 +14,7 @@ import pandas as pd
 
 from likewise.auditing.claims.bracket import Bracket, brackets_of
 from likewise.auditing.claims.certificate import Bound, Certificate, CltInterval, Estimate
+from likewise.auditing.claims.sanity import Finding
 from likewise.auditing.claims.significance import TestResult
 from likewise.auditing.people.sensitive_twins import ChangedGroup, ChangedPerson
 from likewise.auditing.people.unfair_map import UnfairMap
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["SCHEMA_VERSION", "load_result", "save_result"]
 
 KIND = "likewise.audit"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _SENTENCES = ("reasons", "left_out", "assumptions")
 _MAPS = ("unfair_map", "pure_map")
 _TABLES = ("people", "twins", "outcomes")
@@ -71,6 +72,7 @@ def _write(result: AuditResult, folder: Path) -> None:
     document |= {name: getattr(result, name) for name in _PLAIN}
     for name in _SENTENCES:
         document[name] = list(getattr(result, name))
+    document["findings"] = [dataclasses.asdict(finding) for finding in result.findings]
     document["sensitive"] = None if result.sensitive is None else dataclasses.asdict(result.sensitive)
     document["test"] = dataclasses.asdict(result.test)
     document["interval"] = dataclasses.asdict(result.interval)
@@ -126,6 +128,9 @@ def load_result(path: Path) -> AuditResult:
             reasons=tuple(document["reasons"]),
             left_out=tuple(document.get("left_out", ())),
             assumptions=tuple(document["assumptions"]),
+            findings=tuple(
+                Finding(**(one | {"columns": tuple(one["columns"])})) for one in document.get("findings", ())
+            ),
             sensitive=_sensitive(document.get("sensitive")),
             unfair_map=maps["unfair_map"],
             pure_map=maps["unfair_map"] if document["same_map"] else maps["pure_map"],

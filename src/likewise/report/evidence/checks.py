@@ -14,14 +14,17 @@ State = Literal["passed", "open", "failed", "skipped", "error"]
 
 # Identifier of each check, and what it asks.
 CHECKS = {
+    "belong-together": "Model, table and labels belong together.",
     "gap-within-delta": "Comparable twins within the budget add at most δ to the mean loss.",
     "search-converged": "The search for the worst case ended well.",
 }
 
 _STATES: dict[str, State] = {
     "fair": "passed",
+    "trivial": "passed",
     "unfair": "failed",
     "undecided": "open",
+    "unanswered": "error",
     "not converged": "error",
     "no limit": "skipped",
 }
@@ -69,6 +72,13 @@ def checks_of(document: Mapping[str, Any]) -> tuple[Check, ...]:
         f"gap at ε = {numbers['eps']:g} ({short_number(numbers['gap']['value'])}) against {delta}",
         f"{verdict['title']}: {verdict['sentence']}",
     )
+    against = [finding["sentence"] for finding in document["findings"] if finding["blocks"]]
+    belong = Check(
+        "belong-together",
+        "error" if against else "passed",
+        "model, table and labels",
+        " ".join(against) or "Nothing speaks against it.",
+    )
     ended = computed["status"] == "converged"
     search = Check(
         "search-converged",
@@ -76,4 +86,4 @@ def checks_of(document: Mapping[str, Any]) -> tuple[Check, ...]:
         f"search by {computed['search']}",
         "The search converged." if ended else "; ".join(computed["reasons"]) or "No reason was given.",
     )
-    return gap, search
+    return belong, gap, search

@@ -165,6 +165,7 @@ def figures_of(document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()) 
     found: dict[str, Any] = {
         "verdict.kind": document["verdict"]["kind"],
         "computed.status": document["computed"]["status"],
+        "findings": ", ".join(finding["kind"] for finding in document["findings"]),
     }
     _flatten("numbers", document["numbers"], found)
     _flatten("test", document["test"], found)
