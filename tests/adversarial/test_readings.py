@@ -172,8 +172,7 @@ def caught(name, count, seed=0):
         try:
             check_reading(changed, asker, own, decides=True)
         except InputError as error:
-            assert "read differently than it answers" in str(error)
-            found += 1
+            found += "read differently than it answers" in str(error)
     return found, shown
 
 

@@ -165,12 +165,15 @@ def _sensitive_only(result: AuditResult) -> Said | None:
     found = result.sensitive
     if found is None:
         return None
-    shared = {"columns": list(found.columns), "people": _people(result.n)}
+    shared: dict[str, Any] = {"columns": list(found.columns), "people": _people(result.n)}
     if found.changed is None or found.changed_interval is None:
         return Said("verdict.only_loss", gap=found.gap, **shared)
     low, high = found.changed_interval
-    level = result.settings.get("confidence", 0.95)
-    return Said("verdict.only", changed=found.changed, low=low, high=high, level=level, **shared)
+    shared |= {"level": result.settings.get("confidence", 0.95), "low": low}
+    share = Said("verdict.share" if found.exact else "verdict.share_at_least", changed=found.changed)
+    if found.tolerance is not None:
+        return Said("verdict.only_apart", share=share, high=high, tolerance=found.tolerance, **shared)
+    return Said("verdict.only", share=share, high=high, **shared)
 
 
 def _free(result: AuditResult) -> Said:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.checks import check_number
 from likewise.core.errors import bad_parameter
+from likewise.texts import Said
 
 # Loaded when rows are searched: an audit asks first whether the model has gradients, and most have none.
 if TYPE_CHECKING:
@@ -108,7 +109,10 @@ class GradientSearch(Search):
 
     def why_not(self, problem: Any) -> str | None:
         """Say why gradients cannot be followed, where they cannot."""
-        found: str | None = problem.coordinates.why_no_gradient()
+        place = problem.coordinates
+        if not place.model.loss.differentiable:
+            return Said("why_not.no_slope", loss=repr(place.model.loss.name))
+        found: str | None = place.why_no_gradient()
         return found
 
     def improve(self, problem: Any, support: Any, eps: float, budget: Budget) -> Found:
