@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from likewise.auditing.claims.certificate import FAIR, UNFAIR
 from likewise.texts import Said

@@ -27,11 +27,11 @@ from likewise.auditing.bounds.trees.table_trees import TableTrees
 from likewise.core.arrays import FloatArray
 from likewise.core.compiled import compiled
 
-__all__ = ["LeafPaths", "highest_first", "separable_part", "shared_costs"]
+__all__ = ["LeafPaths", "separable_part", "shared_costs"]
 
 # Leaves with their conditions, at most: a forest of unpruned trees has far more, and does without.
 _MOST = 60_000
-_STEPS = 12
+_STEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,8 @@ class LeafPaths:
     ----------
     first : int array of shape (T + 1,)
         Leaves of each tree.
+    below : int array of shape (N, 2)
+        Leaves below each node, from and to; −1 for a node that several ways lead to.
     leaf : int array of shape (L,)
         Its node.
     start : int array of shape (L + 1,)
@@ -59,6 +61,7 @@ class LeafPaths:
     """
 
     first: IntArray
+    below: IntArray
     leaf: IntArray
     start: IntArray
     condition: IntArray
@@ -77,10 +80,17 @@ class LeafPaths:
         known_as: dict[tuple[Any, ...], int] = {}
         owner = np.repeat(np.arange(layout.n_columns), layout.count)
         own = [(owner == p).astype(np.uint8) for p in range(layout.n_columns)]
+        begin, end = np.full(len(trees.left), -1), np.full(len(trees.left), -1)
         for root in trees.roots:
-            stack: list[tuple[int, dict[int, Any]]] = [(int(root), {})]
+            stack: list[tuple[int, dict[int, Any] | None]] = [(int(root), {})]
             while stack:
                 node, known = stack.pop()
+                if known is None:
+                    end[node] = len(leaf)
+                    continue
+                # A node with several ways to it has leaves in several places.
+                begin[node] = len(leaf) if begin[node] == -1 else -2
+                stack.append((node, None))
                 if trees.left[node] < 0:
                     for p, (a, b, allowed) in known.items():
                         key = (p, a, b, None if allowed is None else allowed.tobytes())
@@ -116,8 +126,10 @@ class LeafPaths:
                 if max(a, after) <= b:
                     stack.append((int(trees.right[node]), known | {p: (max(a, after), b, None)}))
             first.append(len(leaf))
+        ends = np.stack([np.maximum(begin, -1), np.where(begin >= 0, end, -1)], axis=1)
         return cls(
             np.array(first),
+            ends.astype(np.int64),
             np.array(leaf, dtype=np.int64),
             np.array(start),
             np.array(condition, dtype=np.int64),
@@ -127,12 +139,6 @@ class LeafPaths:
             np.array(mask, dtype=np.int64),
             np.array(masks, dtype=np.uint8).reshape(len(masks), layout.n_categories),
         )
-
-
-def highest_first(paths: LeafPaths, values: FloatArray) -> IntArray:
-    """Return the leaves of each tree by falling value, for each label, (L, leaves)."""
-    tree = np.repeat(np.arange(len(paths.first) - 1), np.diff(paths.first))
-    return np.stack([np.lexsort((-own[paths.leaf], tree)) for own in values]).astype(np.int64)
 
 
 def separable_part(form: LeastCostForm) -> tuple[float, FloatArray]:
@@ -155,7 +161,7 @@ def separable_part(form: LeastCostForm) -> tuple[float, FloatArray]:
 def shared_costs(
     paths: LeafPaths,
     values: FloatArray,
-    order: IntArray,
+    state: IntArray,
     layout: TableLayout,
     separable: tuple[float, FloatArray],
     regions: Regions,
@@ -170,8 +176,8 @@ def shared_costs(
     paths : LeafPaths
     values : float array of shape (L, N)
         What a leaf adds, by label.
-    order : int array of shape (L, len(paths.leaf))
-        The leaves of each tree, the highest first, by label; from `highest_first`.
+    state : int array of shape (n, T)
+        A node of each tree that the region lies below.
     layout : TableLayout
     separable : float and float array of shape (d, d)
         μ and P, from `separable_part`.
@@ -195,12 +201,12 @@ def shared_costs(
     wider = 1e-12 * (1.0 + np.abs(low) + np.abs(high)).max(axis=1, keepdims=True)
     kinds = np.where(layout.is_category, 2, np.where(layout.is_integer, 1, 0))
     found = np.empty(prices.shape)
-    leaves = paths.first, paths.leaf, paths.start, paths.condition
+    leaves = paths.first, paths.below, paths.leaf, paths.start, paths.condition
     conditions = paths.column, paths.low, paths.high, paths.mask, paths.masks
     _bounds(
         (*leaves, *conditions),
         values,
-        order,
+        np.asarray(state, dtype=np.int64),
         (kinds, layout.start, layout.count, layout.offset, layout.numbers),
         scale,
         (regions.low, regions.high, regions.allowed),
@@ -247,8 +253,8 @@ def _category_costs(i, shape, allowed, origin, least, most, scale, cost):  # typ
 
 
 @compiled
-def _bounds(paths, values, order, shape, scale, box, origin, least, most, label, prices, steps, found):  # type: ignore[no-untyped-def]
-    first, leaf, start, condition, column, path_low, path_high, mask, masks = paths
+def _bounds(paths, values, state, shape, scale, box, origin, least, most, label, prices, steps, found):  # type: ignore[no-untyped-def]
+    first, below, leaf, start, condition, column, path_low, path_high, mask, masks = paths
     kinds, begin, count, offset, numbers = shape
     low, high, allowed = box
     n, n_prices = prices.shape
@@ -286,8 +292,10 @@ def _bounds(paths, values, order, shape, scale, box, origin, least, most, label,
         kept, conditions = 0, 0
         for t in range(n_trees):
             tree_first[t] = kept
-            for rank in range(first[t], first[t + 1]):
-                s = order[label[i], rank]
+            begin_at, end_at = below[state[i, t], 0], below[state[i, t], 1]
+            if begin_at < 0:
+                begin_at, end_at = first[t], first[t + 1]
+            for s in range(begin_at, end_at):
                 reached = True
                 kept_start[kept] = conditions
                 at = conditions
@@ -338,8 +346,7 @@ def _relaxed(tree_first, value, start, column, cost, uses, price, steps, share, 
             for s in range(tree_first[t], tree_first[t + 1]):
                 v = value[s]
                 if v <= top:
-                    # The highest come first.
-                    break
+                    continue
                 for q in range(start[s], start[s + 1]):
                     v -= price * share[t, column[q]] * cost[q]
                 if v > top:
@@ -358,12 +365,13 @@ def _relaxed(tree_first, value, start, column, cost, uses, price, steps, share, 
             if largest <= 0.0:
                 continue
             rate = 3.0 / (largest * np.sqrt(step + 1.0))
-            total = 0.0
+            total, nothing = 0.0, np.exp(-rate * largest)
             for t in range(n_trees):
-                share[t, p] *= np.exp(rate * (paid[t, p] - largest))
+                if uses[t, p] == 0.0:
+                    continue
+                factor = nothing if paid[t, p] == 0.0 else np.exp(rate * (paid[t, p] - largest))
                 # A share that is gone would never come back.
-                if uses[t, p] > 0.0:
-                    share[t, p] += 1e-6
+                share[t, p] = share[t, p] * factor + 1e-6
                 total += share[t, p]
             for t in range(n_trees):
                 share[t, p] /= total

@@ -14,7 +14,7 @@ from likewise.auditing.bounds.score_losses import Components, lowered_by_answers
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
 from likewise.auditing.bounds.trees.feature_sources import FeatureSource
 from likewise.auditing.bounds.trees.highest_leaves import highest_leaves, leaves_of_rows, packed
-from likewise.auditing.bounds.trees.shared_costs import LeafPaths, highest_first, shared_costs
+from likewise.auditing.bounds.trees.shared_costs import LeafPaths, shared_costs
 from likewise.auditing.bounds.trees.table_trees import TableTrees
 from likewise.core.arrays import FloatArray
 from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared, ZeroOne
@@ -146,7 +146,7 @@ class TreeFamily:
         flips = isinstance(self.parts.loss, ZeroOne)
         factors = np.array([1.0, 4.0, 16.0] if flips else [0.25, 1.0])
         prices = np.tile(price * factors, (len(regions), 1))
-        sums = self._sums(regions, origin, label, separable, prices)
+        sums = self._sums(regions, origin, label, separable, prices, bound.state)
         if flips:
             # Another decision has a component of at least 0: so far away is it.
             away = np.maximum(-sums / prices, 0.0).max(axis=1)
@@ -170,7 +170,8 @@ class TreeFamily:
         if len(steep):
             at_slope = (price / rise[steep])[:, None]
             part = regions.take(steep)
-            highest_sum[steep] = self._sums(part, origin[steep], label[steep], separable, at_slope)[:, 0]
+            given = part, origin[steep], label[steep], separable, at_slope, bound.state[steep]
+            highest_sum[steep] = self._sums(*given)[:, 0]
         chord = ends[0] + rise * np.maximum(highest_sum - floor, 0.0)
         found = np.maximum(np.where(top <= floor, ends[0], np.minimum(chord, ends[1])), last)
         return np.asarray(found + 1e-9 * (1.0 + np.abs(found)))
@@ -188,12 +189,14 @@ class TreeFamily:
         label: IntArray,
         separable: tuple[float, FloatArray],
         prices: FloatArray,
+        state: Any,
     ) -> FloatArray:
         """Upper bounds of the component less price · d², as high as the model's rounding allows."""
         assert self._paths is not None
-        paths, order = self._paths
         leaves = self.trees.values[:, :, 0]
-        sums = shared_costs(paths, leaves, order, self.layout, separable, regions, origin, label, prices)
+        sums = shared_costs(
+            self._paths, leaves, state, self.layout, separable, regions, origin, label, prices
+        )
         return np.asarray(sums + self.trees.base[label] + self._within)
 
     def _at_component(self, component: FloatArray, targets: Any) -> FloatArray:
@@ -202,9 +205,8 @@ class TreeFamily:
         return raised_by_answers(value, self._answered, self.parts.loss) if self._answered else value
 
     @cached_property
-    def _paths(self) -> tuple[LeafPaths, IntArray] | None:
-        paths = LeafPaths.of(self.trees, self.layout)
-        return None if paths is None else (paths, highest_first(paths, self.trees.values[:, :, 0]))
+    def _paths(self) -> LeafPaths | None:
+        return LeafPaths.of(self.trees, self.layout)
 
     def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
         """The one decision of all rows of each region or −1, how much each column matters, and the state.
