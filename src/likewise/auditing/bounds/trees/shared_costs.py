@@ -263,6 +263,7 @@ def _bounds(paths, values, state, shape, scale, box, origin, least, most, label,
     cost = np.empty(max(allowed.shape[1], 1))
     # What is left of the leaves: their value and what each condition costs.
     kept_value, kept_start = np.empty(size), np.empty(size + 1, dtype=np.int64)
+    ranked = np.empty(size, dtype=np.int64)
     kept_column, kept_cost = np.empty(len(condition), dtype=np.int64), np.empty(len(condition))
     # What each distinct condition costs at the least; ∞ where the region does not meet it.
     price_of = np.empty(len(column))
@@ -310,11 +311,18 @@ def _bounds(paths, values, state, shape, scale, box, origin, least, most, label,
                 if reached:
                     kept_value[kept] = values[label[i], leaf[s]]
                     conditions = at
+                    # The leaves of a tree by falling value.
+                    place = kept
+                    while place > tree_first[t] and kept_value[ranked[place - 1]] < kept_value[kept]:
+                        ranked[place] = ranked[place - 1]
+                        place -= 1
+                    ranked[place] = kept
                     kept += 1
         tree_first[n_trees], kept_start[kept] = kept, conditions
         for w in range(n_prices):
             found[i, w] = _relaxed(
                 tree_first,
+                ranked,
                 kept_value,
                 kept_start,
                 kept_column,
@@ -328,7 +336,7 @@ def _bounds(paths, values, state, shape, scale, box, origin, least, most, label,
 
 
 @compiled
-def _relaxed(tree_first, value, start, column, cost, uses, price, steps, share, paid):  # type: ignore[no-untyped-def]
+def _relaxed(tree_first, ranked, value, start, column, cost, uses, price, steps, share, paid):  # type: ignore[no-untyped-def]
     """The least over some shares of Σ_t max over leaves of value − price · Σ_p share · cost."""
     n_trees, n_columns = share.shape
     for p in range(n_columns):
@@ -343,10 +351,11 @@ def _relaxed(tree_first, value, start, column, cost, uses, price, steps, share, 
         paid[:] = 0.0
         for t in range(n_trees):
             top, at = -np.inf, -1
-            for s in range(tree_first[t], tree_first[t + 1]):
+            for place in range(tree_first[t], tree_first[t + 1]):
+                s = ranked[place]
                 v = value[s]
                 if v <= top:
-                    continue
+                    break
                 for q in range(start[s], start[s + 1]):
                     v -= price * share[t, column[q]] * cost[q]
                 if v > top:
