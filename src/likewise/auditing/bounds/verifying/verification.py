@@ -16,7 +16,7 @@ from likewise.auditing.bounds.verifying.asked_shares import (
     proved_same,
     sample_rows,
 )
-from likewise.auditing.bounds.verifying.flip_examples import Flip, FlipExamples
+from likewise.auditing.bounds.verifying.flip_examples import Decide, Flip, FlipExamples
 from likewise.auditing.bounds.verifying.preparation import prepare
 from likewise.auditing.bounds.verifying.region_rules import describe
 from likewise.auditing.bounds.verifying.sensitive_values import SensitiveValues
@@ -216,15 +216,18 @@ def verify_family(
     family: Decider,
     sensitive_features: Sequence[str],
     *,
+    decide: Decide | None = None,
     seconds: float = 60.0,
     max_regions: int = 1_000_000,
     progress: Callable[[Verification], None] | None = None,
 ) -> Verification:
-    """Prove what `verify` proves of a family that is at hand already, without a model to ask.
+    """Prove what `verify` proves of a family that is at hand already.
 
     Parameters
     ----------
     family : Decider
+    decide : callable, optional
+        The model's own decisions of rows of values; by default those of the family.
     sensitive_features, seconds, max_regions, progress
         As in `verify`.
     """
@@ -233,7 +236,7 @@ def verify_family(
     values = _read_values(family, every, sensitive_features)
     if values is None:
         return Verification(1.0, 0.0, 0.0, None, (), (), 0, 0.0, trivial=True)
-    examples = FlipExamples(family.layout, values, family.decisions)
+    examples = FlipExamples(family.layout, values, decide or family.decisions)
     return _prove(family, values, examples, _Beside(None, None), seconds, max_regions, progress)
 
 
