@@ -3,11 +3,13 @@ Verify: all people who could exist
 ==================================
 
 An audit is about people in a table. ``verify`` asks about every row that the domain allows, and cuts the domain into parts
-until a part is proved or a pair of rows is found whose decisions differ.
+until a part is proved or a pair of rows is found whose decisions differ. What is not settled by then is estimated by asking
+the model about random rows.
 """
 
 # %%
 import matplotlib.pyplot as plt
+import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
 
 import likewise as lw
@@ -15,7 +17,7 @@ from likewise.report import flip_table
 
 data = lw.datasets.load_german()
 few = ["sex", "age", "credit_amount", "duration", "housing"]
-domain = lw.TabularDomain.from_frame(data.frame_train[few])
+domain = lw.TabularDomain.from_frame(pd.concat([data.frame_train[few], data.frame_test[few]]))
 tree = DecisionTreeClassifier(max_depth=5, random_state=0)
 tree.fit(domain.encode(data.frame_train[few]), data.y_train)
 
@@ -23,9 +25,13 @@ tree.fit(domain.encode(data.frame_train[few]), data.y_train)
 found = lw.verify(tree, domain, ["sex"], people=data.frame_test[few], encoded=True, max_regions=3000)
 print(f"the same decision for both sexes: {found.proved:.2%} of all rows, proved")
 print(f"another decision:                 {found.flips:.2%} of all rows, shown")
+share, low, high, rows = found.sampled
+print(
+    f"another decision:                 {share:.2%} of {rows} random rows, 95% interval {low:.2%} to {high:.2%}"
+)
 
 # %%
-# Pairs that anybody can check: two rows that differ in sex alone, and what the tree decides.
+# Pairs that anybody can check: two rows that differ in sex alone, and what the tree decides. People of the table come first.
 flip_table(found, domain, ["bad", "good"]).head(4)
 
 # %%

@@ -103,8 +103,83 @@ def test_mistakes_are_one_message(run, table, model, arguments, said):
     assert "Traceback" not in done.err
 
 
-def test_a_model_that_nothing_can_be_proved_of_is_refused(run, table, tmp_path):
-    (tmp_path / "asked.py").write_text("def model(frame):\n    return (frame['age'] > 40).astype(float)\n")
-    done = run("verify", "asked:model", table, *SEX)
-    assert done.code == 2
-    assert "no upper bound is known" in done.err
+def test_a_model_that_nothing_can_be_proved_of_is_asked(run, table, tmp_path):
+    (tmp_path / "asked.py").write_text(
+        "def model(frame):\n    return ((frame['age'] > 40) & (frame['sex'] == 'Male')).astype(float)\n"
+    )
+    done = run("verify", "asked:model", table, *SEX, "--json", "found.json")
+    assert done.code == 0, done.err
+    assert "Nothing could be proved: no upper bound is known" in done.out
+    # Pairs are listed, so the share above them is not written as 0.
+    assert "pairs found" in done.out
+    assert "a different one, shown     │                    0.000%" not in done.out
+    found, ages = json.loads((tmp_path / "found.json").read_text()), pd.read_csv(table).age
+    assert found["domain"] == {"proved": 0.0, "flips": 0.0, "undecided": 1.0}
+    assert found["people"]["flips"] == pytest.approx((ages > 40).mean())
+    older = (ages.max() - 40) / (ages.max() - ages.min() + 1)
+    assert found["sampled"]["low"] < older < found["sampled"]["high"]
+    undecided = run("verify", "asked:model", table, *SEX, "--delta", "0.01", "--quiet")
+    assert undecided.code == 3
+    assert "Nothing could be proved" in undecided.err
+
+
+def test_columns_that_the_model_does_not_read_are_called_trivial(run, blunt, tmp_path):
+    model, numbers = blunt
+    pd.read_csv(numbers).assign(town=lambda t: t.index % 5).to_csv(tmp_path / "more.csv", index=False)
+    words = ("--target", "paid", "--sensitive", "town", "--seconds", "5", "--json", "found.json")
+    done = run("verify", model, tmp_path / "more.csv", *words)
+    assert done.code == 0, done.err
+    assert "Trivially the same, since the model does not read town" in done.out
+    assert json.loads((tmp_path / "found.json").read_text())["trivial"] is True
+
+
+def test_what_is_printed_can_be_german(run, blunt):
+    model, numbers = blunt
+    done = run("verify", model, numbers, *SEX, "--language", "de")
+    assert done.code == 0, done.err
+    assert "dieselbe Entscheidung" in done.out
+    assert "Wo Entscheidungen am häufigsten wechseln:" in done.out
+
+
+@pytest.mark.parametrize("policy", [(), ("--missing", "impute"), ("--missing", "drop")])
+def test_people_with_missing_cells_are_those_of_the_audit(run, blunt, tmp_path, policy):
+    xgboost = pytest.importorskip("xgboost")
+    people = pd.read_csv(blunt[1]).astype({"age": float})
+    people.loc[people.index % 4 == 0, "age"] = None
+    y = ((people.age.fillna(20) >= 40) & (people.sex == 1)).astype(int)
+    model = xgboost.XGBClassifier(n_estimators=20, max_depth=2, learning_rate=0.5).fit(
+        people[["age", "sex"]], y
+    )
+    model.save_model(tmp_path / "gaps.json")
+    people.to_csv(tmp_path / "gaps.csv", index=False)
+    named = ("--target", "paid", "--positive", "yes", "--sensitive", "sex", *policy)
+    audited = run(
+        "audit",
+        "gaps.json",
+        "gaps.csv",
+        *named,
+        "--eps",
+        "0",
+        "--json",
+        "-",
+        "--metric",
+        "columns",
+        "--search",
+        "candidates",
+    )
+    verified = run("verify", "gaps.json", "gaps.csv", *named, "--seconds", "2", "--json", "-")
+    assert (audited.code, verified.code) == (0, 0), audited.err + verified.err
+    only = json.loads(audited.out)["numbers"]["sensitive_only"]
+    found = json.loads(verified.out)
+    assert found["people"]["flips"] == pytest.approx(only["changed_decisions"]["value"])
+    assert found["people"]["undecided"] == 0
+    told = people[["age", "sex"]]
+    if policy:
+        told = told.dropna() if policy[1] == "drop" else told.fillna({"age": people.age.median()})
+    each = [model.predict(told.assign(sex=sex)) for sex in (0, 1)]
+    assert found["people"]["flips"] == pytest.approx((each[0] != each[1]).mean())
+    # To the model a missing age is a low one, unlike the median that would be filled in.
+    assert model.predict(
+        pd.DataFrame({"age": [None, people.age.median()], "sex": 1}, dtype=float)
+    ).tolist() == [0, 1]
+    assert found["domain"]["proved"] > 0

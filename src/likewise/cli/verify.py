@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,17 @@ from likewise.cli.options import example, options
 from likewise.cli.outputs import check_outputs
 from likewise.cli.table_options import TableChoices, table_options
 from likewise.core.errors import InputError, NotConvergedError, UnfairError
+from likewise.texts import LANGUAGES
 
 if TYPE_CHECKING:
     from likewise.auditing.bounds.verifying.verification import Verification
     from likewise.auditing.claims.sanity import Finding
+    from likewise.cli.gaps_of_people import Settled
+    from likewise.cli.people_of_table import People
+    from likewise.cli.sources import Source
     from likewise.cli.stage_progress import Progress
     from likewise.models.matching import Matched
+    from likewise.models.model_files import LoadedModel
 
 __all__ = ["command"]
 
@@ -63,6 +69,13 @@ EXIT_INTERRUPTED = 130
 @click.option(
     "-o", "--out", "out", type=click.Path(path_type=Path), help="Write rows that flip here, in pairs, as CSV."
 )
+@click.option(
+    "--language",
+    type=click.Choice(LANGUAGES),
+    default="en",
+    show_default=True,
+    help="Of what is printed; columns, values and JSON stay as they are.",
+)
 @options("sample", "seed", "allow_pickle", "trust", "trust_type", "quiet", "force", "config")
 def command(
     model: str,
@@ -76,6 +89,7 @@ def command(
     model_takes: str,
     json_file: str | None,
     out: Path | None,
+    language: str,
     sample: int | None,
     seed: int,
     allow_pickle: bool,
@@ -86,15 +100,16 @@ def command(
 ) -> int:
     """Prove for which people the decision cannot depend on the sensitive columns.
 
-    MODEL is a tree ensemble, a ReLU network or a linear model: a file (likewise's own, ONNX, XGBoost, LightGBM,
-    CatBoost, skops) or package.module:attribute. TABLE says which people can exist: the ranges and categories of its
-    columns. All their combinations are looked at, not only the people in it.
+    MODEL is a file (likewise's own, ONNX, XGBoost, LightGBM, CatBoost, skops) or package.module:attribute. Shares are
+    proved of tree ensembles, ReLU networks and linear models; any other model is asked. TABLE says which people can
+    exist: the ranges and categories of its columns. All their combinations are looked at, not only the people in it.
     """
     if not sensitive:
         raise InputError("Which columns should not decide? Name them: --sensitive COLUMN.")
     check_outputs([None if json_file in (None, "-") else Path(str(json_file)), out], force=force)
     from likewise import report
     from likewise.cli.case import plans_of
+    from likewise.cli.gaps_of_people import settle_gaps
     from likewise.cli.people_of_table import read_people
     from likewise.cli.stage_progress import Progress
     from likewise.cli.table_columns import WIDEST_AUDIT, Asked
@@ -117,12 +132,16 @@ def command(
             seed=seed,
             widest=WIDEST_AUDIT,
         )
-        people = read_people(table, asked)
-        for note in people.notes:
-            progress.note(note)
-        matched = _match(loaded, people, sensitive, positive, model_takes, progress)
-    findings = _findings(matched, people, sensitive, positive)
-    found = _verify(matched, people.frame, sensitive, seconds, progress)
+        people = read_people(table, asked, keeps_missing=True)
+        source = _source(people)
+        matched = _match(loaded, source, people.labels, sensitive, positive, model_takes)
+        # Missing cells go to the model, are filled or are refused as in `likewise audit`.
+        settled = settle_gaps(matched, source, reading.policy, ())
+        for note in (*source.notes, matched.note, settled.note):
+            if note:
+                progress.note(note)
+    findings = _findings(settled, people.labels, sensitive, positive)
+    found = _verify(matched, settled, source, sensitive, seconds, seed, progress)
     classes = matched.model.known_classes
     document = report.verification_document(
         found, matched.domain, name=model, sensitive=sensitive, classes=classes, findings=findings
@@ -134,7 +153,7 @@ def command(
     if out is not None:
         _write_rows(report.flip_table(found, matched.domain, classes), out)
     if json_file != "-" and not quiet:
-        report.print_verification(document)
+        report.print_verification(document, language=language)
         for path in (json_file, out):
             if path is not None:
                 click.echo(f"Wrote {path}")
@@ -142,41 +161,42 @@ def command(
     return EXIT_INTERRUPTED if found.stopped else 0
 
 
+def _source(people: People) -> Source:
+    """The people as `likewise audit` takes them; here a target need not be named."""
+    import numpy as np
+
+    from likewise.cli.sources import Source
+
+    frame, labels = people.frame, np.zeros(0) if people.labels is None else people.labels
+    return Source(frame, labels, frame, labels, [], people.plans, people.missing, people.notes)
+
+
 def _match(
-    loaded: Any,
-    people: Any,
+    loaded: LoadedModel,
+    source: Source,
+    labels: Any,
     sensitive: Sequence[str],
     positive: str | None,
     takes: str,
-    progress: Progress,
 ) -> Matched:
     """Bring the model and the table together."""
     from likewise.cli.case import call_classes
     from likewise.cli.target_values import binary_labels
     from likewise.models.matching import match_model
 
-    frame = people.frame
     matched = match_model(
         loaded,
-        frame,
-        make_domain=people.domain,
-        widen=lambda domain: domain.widened(frame[[column.name for column in domain.columns_]]),
+        source.filled,
+        make_domain=lambda used: source.domain(used, []),
+        widen=source.widened,
         needed=sensitive,
         takes=takes,
     )
-    unused = [name for name in sensitive if name not in matched.columns]
-    if unused:
-        raise InputError(
-            f"The model does not use column {unused[0]!r}, so no decision depends on it directly. "
-            "Name a column that it uses."
-        )
-    if matched.note:
-        progress.note(matched.note)
-    if people.labels is None:
+    if labels is None:
         return matched
-    labels = binary_labels(people.labels, positive)
+    called = binary_labels(labels, positive)
     try:
-        return call_classes(matched, list(dict.fromkeys(labels.tolist())), positive)
+        return call_classes(matched, list(dict.fromkeys(called.tolist())), positive)
     except InputError:
         if positive is not None:
             raise
@@ -185,7 +205,7 @@ def _match(
 
 
 def _findings(
-    matched: Matched, people: Any, sensitive: Sequence[str], positive: str | None
+    settled: Settled, labels: Any, sensitive: Sequence[str], positive: str | None
 ) -> tuple[Finding, ...]:
     """What has to be known before any number; by the labels too, if there are some that the model knows."""
     from likewise.auditing.claims.sanity import check_before_verdict
@@ -193,35 +213,63 @@ def _findings(
     from likewise.cli.case import fit_metric
     from likewise.cli.target_values import binary_labels
 
-    frame = people.frame[list(matched.columns)]
-    metric = fit_metric(frame, sensitive, matched.domain, plain=True).metric_
+    matched = settled.matched
+    names = [name for name in sensitive if name in matched.columns]
+    if not names:
+        return ()
+    frame = settled.frame[list(matched.columns)]
+    metric = fit_metric(frame, names, matched.domain, plain=True).metric_
     decided = matched.decide(frame)
-    labels = decided if people.labels is None else binary_labels(people.labels, positive)
+    given = decided if labels is None else binary_labels(labels, positive)
     known = {*(matched.model.classes_ if matched.model.classes_ is not None else ())}
     # Labels of other names say nothing about the decisions.
-    labels = labels if set(labels) <= known else decided
+    given = given if set(given) <= known else decided
     return check_before_verdict(
-        AuditProblem.build(matched.model, frame, labels, metric=metric, domain=matched.domain)
+        AuditProblem.build(matched.model, frame, given, metric=metric, domain=matched.domain)
     )
 
 
 def _verify(
-    matched: Matched, frame: Any, sensitive: Sequence[str], seconds: float, progress: Progress
+    matched: Matched,
+    settled: Settled,
+    source: Source,
+    sensitive: Sequence[str],
+    seconds: float,
+    seed: int,
+    progress: Progress,
 ) -> Verification:
-    from likewise.auditing.bounds.verifying.verification import verify
+    from likewise.auditing.bounds.verifying.verification import Verification, shares_of_people, verify
 
-    own = getattr(matched.model, "encoder", None)
-    encoded = None if own is not None else not matched.model.takes_frame
+    names = [name for name in sensitive if name in matched.columns]
+    if not names:
+        # The model has a list of columns, and these are not among them.
+        return Verification(1.0, 0.0, 0.0, (1.0, 0.0, 0.0), (), (), 0, 0.0, trivial=True)
+    people: Any = settled.frame[list(settled.matched.columns)]
+    if settled.gaps is not None:
+        # What is proved is about people without missing cells; examples are made of them.
+        own = source.frame[list(matched.columns)]
+        whole = own.notna().all(axis=1).to_numpy()
+        people = source.filled.loc[whole, list(matched.columns)] if whole.any() else None
     with _bar(seconds, progress.shown) as told:
-        return verify(
+        found = verify(
             matched.model,
             matched.domain,
-            list(sensitive),
-            people=frame[list(matched.columns)],
-            encoded=encoded,
+            names,
+            people=people,
+            encoded=_takes_encoded(matched),
             seconds=seconds,
+            random_state=seed,
             progress=told,
         )
+    if settled.gaps is None:
+        return found
+    marked = settled.matched
+    everybody = settled.frame[list(marked.columns)]
+    return replace(found, people=shares_of_people(marked.model, marked.domain, names, everybody))
+
+
+def _takes_encoded(matched: Matched) -> bool | None:
+    return None if getattr(matched.model, "encoder", None) is not None else not matched.model.takes_frame
 
 
 @contextmanager
@@ -263,7 +311,8 @@ def _judge(found: Verification, delta: float | None, findings: Sequence[Finding]
             f"{found.flips:.3%} of all people who could exist are shown to flip, more than --delta {delta:g}."
         )
     if found.flips + found.undecided > delta:
+        remedy = f"Nothing could be proved: {found.reason}" if found.reason else "Give it more --seconds."
         raise NotConvergedError(
             f"{found.undecided:.3%} of all people who could exist are undecided, so --delta {delta:g} is neither kept nor "
-            "broken. Give it more --seconds."
+            f"broken. {remedy}"
         )

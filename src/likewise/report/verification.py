@@ -12,13 +12,14 @@ import pandas as pd
 from likewise.auditing.bounds.verifying.verification import Verification
 from likewise.core.files import atomic_path
 from likewise.core.frames import to_pandas
-from likewise.core.text import join_words
 from likewise.report.first_words import findings_document
+from likewise.texts import Texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from likewise.auditing.claims.sanity import Finding
 
@@ -41,7 +42,8 @@ def flip_table(found: Verification, domain: Any, classes: Any = None) -> pd.Data
     Returns
     -------
     DataFrame
-        The domain's columns, ``pair`` and ``decision``.
+        The domain's columns, ``decision``, ``pair`` and ``person``: the number of the person in the table whose own row
+        is the first of the pair, −1 if both rows are made up.
 
     Examples
     --------
@@ -61,7 +63,8 @@ def flip_table(found: Verification, domain: Any, classes: Any = None) -> pd.Data
     frame = to_pandas(domain.decode(rows), owner="verify").reset_index(drop=True)
     codes = [code for flip in found.examples for code in flip.decisions]
     decided = codes if classes is None else np.asarray(classes)[codes].tolist()
-    return frame.assign(decision=decided, pair=np.repeat(np.arange(len(found.examples)), 2))
+    person = [-1 if flip.person is None else flip.person for flip in found.examples for _ in range(2)]
+    return frame.assign(decision=decided, pair=np.repeat(np.arange(len(found.examples)), 2), person=person)
 
 
 def verification_document(
@@ -102,6 +105,9 @@ def verification_document(
         "findings": findings_document(findings),
         "domain": {key: getattr(found, key) for key in _SHARES},
         "people": None if found.people is None else dict(zip(_SHARES, found.people, strict=True)),
+        "sampled": None if found.sampled is None else found.sampled._asdict(),
+        "trivial": found.trivial,
+        "reason": found.reason,
         "rules": [{"share": rule.share, "within": rule.within, "rows": rule.rows} for rule in found.rules],
         "flips": json.loads(flips.to_json(orient="records")),
         "regions": found.regions,
@@ -139,7 +145,9 @@ def write_verification(document: dict[str, Any], path: str | os.PathLike[str]) -
         )
 
 
-def print_verification(document: dict[str, Any], console: Console | None = None) -> None:
+def print_verification(
+    document: dict[str, Any], console: Console | None = None, *, language: str = "en"
+) -> None:
     """Print a document of `verification_document`.
 
     Parameters
@@ -147,6 +155,7 @@ def print_verification(document: dict[str, Any], console: Console | None = None)
     document : dict
     console : rich.console.Console, optional
         Where to print; standard output by default.
+    language : {"en", "de"}, default="en"
 
     Examples
     --------
@@ -165,52 +174,96 @@ def print_verification(document: dict[str, Any], console: Console | None = None)
     True
     """
     from rich.console import Console
+    from rich.text import Text
+
+    out, texts = console or Console(highlight=False), Texts(language)
+    for finding in document["findings"]:
+        out.print(Text(finding["sentence"], style="bold yellow" if finding["blocks"] else "bold"))
+    out.print(_shares(document, texts))
+    for line in _notes(document, texts):
+        out.print(Text(line))
+    if document["rules"]:
+        out.print(Text("\n" + texts("verified.most")))
+    for rule in document["rules"][:5]:
+        out.print(Text(texts("verified.rule", within=_share(rule["within"], texts), rows=rule["rows"])))
+    sensitive = document["sensitive"]
+    for first, second in _pairs(document["flips"])[:3]:
+        rest = [name for name in first if name not in (*sensitive, "decision", "pair", "person")]
+        alike = texts("verified.both", cells=_cells(first, rest))
+        if first["person"] < 0 and document["people"] is not None:
+            alike = texts("verified.made_up", cells=_cells(first, rest))
+        for start, row in (("\n", first), ("", second)):
+            words = texts("verified.decided", cells=_cells(row, sensitive), decision=_value(row["decision"]))
+            out.print(Text(start + words))
+        out.print(Text(alike, style="dim"))
+    if document["stopped"]:
+        out.print(Text(texts("verified.stopped"), style="yellow"))
+
+
+def _shares(document: dict[str, Any], texts: Texts) -> Table:
+    """The table of shares: the domain's, and those of the people."""
     from rich.table import Table
     from rich.text import Text
 
-    out = console or Console(highlight=False)
-    columns = join_words(document["sensitive"])
-    for finding in document["findings"]:
-        out.print(Text(finding["sentence"], style="bold yellow" if finding["blocks"] else "bold"))
-    table = Table(title=Text(f"Does the decision depend on {columns}?"), title_justify="left")
+    domain, people, sampled = document["domain"], document["people"], document["sampled"]
+    title = Text(texts("verified.question", columns=document["sensitive"]))
+    table = Table(title=title, title_justify="left")
     table.add_column("")
-    table.add_column("all people who could exist", justify="right")
-    if document["people"] is not None:
-        table.add_column("people in the table", justify="right")
+    table.add_column(texts("verified.everybody"), justify="right")
+    if people is not None:
+        table.add_column(texts("verified.table"), justify="right")
+    pairs = len(document["flips"]) // 2
     # What is proved of a model and a table that do not belong together is proved of nobody.
     sure = not any(finding["blocks"] for finding in document["findings"])
-    words = (
-        "the same decision, proved" if sure else "the same decision",
-        "a different one, shown",
-        "undecided",
-    )
+    same = "verified.same_proved" if sure else "verified.same"
+    words = (same, "verified.flips_shown", "verified.undecided")
     for key, word in zip(_SHARES, words, strict=True):
-        cells = [f"{document['domain'][key]:.3%}"]
-        cells += [] if document["people"] is None else [f"{document['people'][key]:.3%}"]
-        table.add_row(word, *cells)
-    out.print(table)
-    if document["rules"]:
-        out.print(Text("\nWhere decisions flip most:"))
-    for rule in document["rules"][:5]:
-        out.print(Text(f"  at least {rule['within']:.2%} of those with {rule['rows']}"))
-    for first, second in _pairs(document["flips"])[:3]:
-        out.print(Text(f"\n{_words(first, document['sensitive'])}"))
-        out.print(Text(f"{_words(second, document['sensitive'])}"))
-        rest = [name for name in first if name not in (*document["sensitive"], "decision", "pair")]
-        out.print(
-            Text("  both " + ", ".join(f"{name} = {_value(first[name])}" for name in rest), style="dim")
-        )
-    if document["stopped"]:
-        out.print(Text("Stopped: what is proved so far stands; the rest is undecided.", style="yellow"))
+        cell = _share(domain[key], texts)
+        if key == "flips" and not domain[key] and pairs:
+            # A pair is shown, though no share that could be written.
+            cell = texts("verified.pairs", n=pairs)
+        table.add_row(texts(word), cell, *([] if people is None else [_share(people[key], texts)]))
+    if sampled is not None and not document["trivial"]:
+        share, low, high = (_share(sampled[key], texts) for key in ("share", "low", "high"))
+        cell = texts("verified.interval", share=share, low=low, high=high)
+        table.add_row(texts("verified.sampled"), cell, *([] if people is None else [""]))
+    return table
+
+
+def _notes(document: dict[str, Any], texts: Texts) -> list[str]:
+    said = []
+    if document["sampled"] is not None and not document["trivial"]:
+        said.append(texts("verified.sample_of", n=document["sampled"]["rows"]))
+    if document["trivial"]:
+        said.append(texts("verified.trivial", columns=document["sensitive"]))
+    if document["reason"]:
+        said.append(texts("verified.not_read", why=document["reason"]))
+    return said
+
+
+def _share(value: float, texts: Texts) -> str:
+    r"""A share in percent; one that would be rounded to 0 or 1 without being it is not written as 0 or 1.
+
+    Examples
+    --------
+    >>> _share(0.12345, Texts()), _share(1e-9, Texts()), _share(0.9999999, Texts()), _share(0.0, Texts("de"))
+    ('12.345%', '< 0.001%', '> 99.999%', '0,000\xa0%')
+    """
+    sign = ""
+    if 0.0 < value < 0.000005:
+        sign, value = "< ", 0.00001
+    elif 0.999995 <= value < 1.0:
+        sign, value = "> ", 0.99999
+    words = f"{sign}{value:.3%}"
+    return words if texts.language == "en" else words.replace(".", ",").replace("%", "\xa0%")
 
 
 def _pairs(rows: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     return list(zip(rows[::2], rows[1::2], strict=True))
 
 
-def _words(row: dict[str, Any], sensitive: list[str]) -> str:
-    own = ", ".join(f"{name} = {_value(row[name])}" for name in sensitive)
-    return f"{own}: decided {_value(row['decision'])}"
+def _cells(row: dict[str, Any], names: Sequence[str]) -> str:
+    return ", ".join(f"{name} = {_value(row[name])}" for name in names)
 
 
 def _value(value: Any) -> str:

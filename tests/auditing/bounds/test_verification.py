@@ -194,18 +194,23 @@ def test_networks_of_the_tables_own_numbers_are_bounded_in_its_units():
         assert tuple(net.predict(both[["age", "sex"]].astype(int))) == flip.decisions
 
 
-def test_a_model_with_an_encoding_of_its_own_needs_that_domain():
+def test_a_model_with_an_encoding_of_its_own_is_verified_over_any_domain_of_its_columns():
     from likewise.estimators import MLPBaselineClassifier
 
     rng = np.random.default_rng(0)
     people = pd.DataFrame({"age": rng.integers(20, 60, 100), "sex": rng.choice(["f", "m"], 100)})
     domain = TabularDomain.from_frame(people)
-    other = TabularDomain.from_frame(people.iloc[:50])
-    model = MLPBaselineClassifier(domain=domain, hidden_layer_sizes=(4,), n_steps=5, random_state=0)
-    model.fit(people, (people.age > 40).astype(int))
-    assert verify(model, domain, ["sex"], seconds=2).proved > 0
-    with pytest.raises(InputError, match="own encoding of column 'age'"):
-        verify(model, other, ["sex"], seconds=2)
+    other = TabularDomain.from_frame(people.iloc[:10])
+    assert domain.columns_[0].mean != other.columns_[0].mean
+    model = MLPBaselineClassifier(domain=domain, hidden_layer_sizes=(4,), n_steps=300, random_state=0)
+    model.fit(people, (people.age + 8 * (people.sex == "m") > 44).astype(int))
+    for known in (domain, other):
+        ages = np.arange(known.columns_[0].lower, known.columns_[0].upper + 1).astype(int)
+        each = [model.predict(pd.DataFrame({"age": ages, "sex": sex})) for sex in ("f", "m")]
+        found = verify(model, known, ["sex"], seconds=2)
+        assert (each[0] != each[1]).any()
+        assert found.flips == pytest.approx((each[0] != each[1]).mean())
+        assert found.proved == pytest.approx((each[0] == each[1]).mean())
 
 
 def test_ctrl_c_keeps_what_is_proved(monkeypatch):
@@ -246,16 +251,18 @@ def test_trees_that_do_not_split_by_a_column_are_proved_at_once():
     tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(told_nothing, people["age"] > 40)
     found = verify(tree, domain, ["sex"], people=people, encoded=True)
     assert (found.proved, found.people, found.regions) == (1.0, (1.0, 0.0, 0.0), 0)
+    assert found.trivial
+    assert found.sampled.share == 0.0
 
 
 def test_networks_that_do_not_weigh_a_column_are_proved_at_once():
-    people, domain = table_with_sex()
+    _, domain = table_with_sex()
     layout, rng = TableLayout.of(domain), np.random.default_rng(0)
     weights = (rng.normal(size=(6, layout.width)), rng.normal(size=(1, 6)))
     weights[0][:, layout.columns[2].slice] = 0.0
     blind = NetworkFamily(ReluNetwork(weights, (np.zeros(6), np.zeros(1))), layout, ZeroOne())
-    found = verify_family(blind, ["sex"], people=domain.encode_array(people))
-    assert (found.proved, found.people, found.regions) == (1.0, (1.0, 0.0, 0.0), 0)
+    found = verify_family(blind, ["sex"])
+    assert (found.proved, found.trivial, found.regions) == (1.0, True, 0)
     # Sex has no say, age has: the two together are as age alone.
     both, one = (verify_family(blind, names, max_regions=50) for names in (["sex", "age"], ["age"]))
     assert both.regions == one.regions > 0

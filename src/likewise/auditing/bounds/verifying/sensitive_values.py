@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ __all__ = ["SensitiveValues"]
 _FEW = 16
 _PIECES = 8
 _MOST = 512
+# Combinations of single values that a model is asked about, at most; a whole number with up to so many values is asked
+# about at each of them, another number at so many points.
+_MOST_ASKED, _ALL_WHOLE, _POINTS = 1000, 128, 33
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +36,18 @@ class SensitiveValues:
         Each combination; both ends are equal for single values and categories.
     covers : bool array of shape (S,)
         Which combinations together make up all values; the others are single values inside them.
+    asked : float array of shape (A, k)
+        Single values that a model is asked about.
+    complete : bool
+        Whether those are all values that can exist.
     """
 
     columns: IntArray
     low: FloatArray
     high: FloatArray
     covers: np.ndarray[Any, np.dtype[np.bool_]]
+    asked: FloatArray
+    complete: bool
 
     @classmethod
     def of(cls, layout: TableLayout, names: Sequence[str]) -> SensitiveValues:
@@ -69,12 +79,14 @@ class SensitiveValues:
         low = np.array([[part[0] for part in one] for one in every])
         high = np.array([[part[1] for part in one] for one in every])
         covers = np.array([all(part[2] for part in one) for one in every])
-        return cls(np.array([known.index(name) for name in names]), low, high, covers)
+        columns = np.array([known.index(name) for name in names])
+        return cls(columns, low, high, covers, *_asked(layout, columns))
 
-    @property
-    def single(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which combinations are single values."""
-        return np.asarray((self.low == self.high).all(axis=1))
+    def rows(self, rows: FloatArray) -> FloatArray:
+        """Return rows of values under every combination that is asked about, (n · A, P)."""
+        every = np.repeat(rows, len(self.asked), axis=0)
+        every[:, self.columns] = np.tile(self.asked, (len(rows), 1))
+        return every
 
     def put(self, layout: TableLayout, regions: Regions, which: IntArray) -> Regions:
         """Return regions with their sensitive columns at combinations; one of each."""
@@ -87,6 +99,25 @@ class SensitiveValues:
             codes = self.low[which, k]
             allowed[:, first : first + count] = np.arange(count)[None, :] == codes[:, None]
         return Regions(low, high, allowed)
+
+
+def _asked(layout: TableLayout, columns: IntArray) -> tuple[FloatArray, bool]:
+    """Single values to ask about, and whether they are all that can exist."""
+    options, complete = [], True
+    for column in (layout.columns[i] for i in columns):
+        if column.categories:
+            options.append(np.arange(float(len(column.categories))))
+        elif column.kind == "integer" and np.floor(column.upper) - np.ceil(column.lower) < _ALL_WHOLE:
+            options.append(np.arange(np.ceil(column.lower), np.floor(column.upper) + 1.0))
+        else:
+            points = np.linspace(column.lower, column.upper, _POINTS)
+            options.append(np.unique(np.floor(points)) if column.kind == "integer" else np.unique(points))
+            complete = complete and len(options[-1]) == 1
+    while prod(map(len, options)) > _MOST_ASKED:
+        complete = False
+        longest = int(np.argmax([len(part) for part in options]))
+        options[longest] = np.append(options[longest][:-1:2], options[longest][-1])
+    return np.array(list(product(*options)), dtype=np.float64), complete
 
 
 def _parts(layout: TableLayout, column: int) -> list[tuple[float, float, bool]]:

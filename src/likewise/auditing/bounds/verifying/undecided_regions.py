@@ -11,6 +11,7 @@ import numpy as np
 from likewise.auditing.bounds.decision_lines import LineDecider
 from likewise.auditing.bounds.regions import BOX, Regions, Split, divide, open_columns, whole_domain
 from likewise.auditing.bounds.table_layout import IntArray, TableLayout
+from likewise.auditing.bounds.verifying.asked_shares import settled
 from likewise.auditing.bounds.verifying.flip_examples import FlipExamples
 from likewise.auditing.bounds.verifying.region_rules import count_points, points_of, volumes
 from likewise.auditing.bounds.verifying.region_tree import RegionTree
@@ -69,6 +70,8 @@ class UndecidedRegions:
     ----------
     family : Decider
     values : SensitiveValues
+    examples : FlipExamples
+        It asks the model about single rows, and collects those that flip.
 
     Attributes
     ----------
@@ -78,15 +81,15 @@ class UndecidedRegions:
         Regions looked at.
     """
 
-    def __init__(self, family: Decider, values: SensitiveValues) -> None:
+    def __init__(self, family: Decider, values: SensitiveValues, examples: FlipExamples) -> None:
         self.family, self.layout, self.values = family, family.layout, values
         self.heap: list[tuple[float, int, _Node]] = []
         self.proved = self.flips = self.unknown = 0.0
-        self.examples = FlipExamples(family, values)
+        self.examples = examples
         self.tree = RegionTree()
         self.looked = 0
         self._counter = 0
-        self._by_rows_at_all = bool(values.single[values.covers].all())
+        self._by_rows_at_all = values.complete
         self._units = family.n_units if isinstance(family, LineDecider) else 0
         labels = np.full((1, len(values.low)), -1, dtype=np.int64)
         nothing = np.packbits(np.zeros((1, len(values.low), self._units), dtype=bool), axis=2)
@@ -147,7 +150,7 @@ class UndecidedRegions:
         self.proved += float(proved.sum())
         self.flips += float(flips.sum())
         middle = _middles(self.layout, regions)
-        self.examples.look(middle[np.argsort(-flips, kind="stable")[:64]])
+        self.examples.look(middle[np.argsort(-flips, kind="stable")[:64]], self.family.decisions)
         for branch, p, f in zip(branches, proved, flips, strict=True):
             self.tree.add(branch, float(p), float(f))
         is_open = np.flatnonzero(volume - proved - flips > 1e-12 * volume)
@@ -241,14 +244,12 @@ class UndecidedRegions:
         return np.asarray(count_points(self.layout, regions, self.values.columns) <= _FEW_ROWS)
 
     def _by_rows(self, regions: Regions, volume: FloatArray, branches: list[tuple[int, ...]]) -> None:
-        """Settle regions of few rows row by row."""
+        """Settle regions of few rows row by row: the model is asked."""
         rows = [points_of(self.layout, regions.take([i]), self.values.columns) for i in range(len(regions))]
         sizes = np.array([len(part) for part in rows])
         labels = self.examples.labels(np.concatenate(rows))
         share = np.repeat(volume / sizes, sizes)
-        known = np.where(labels < 0, labels.max(axis=1, keepdims=True), labels)
-        flips = (known != known[:, :1]).any(axis=1)
-        same = ~flips & ~(labels < 0).any(axis=1)
+        same, flips = settled(labels, np.ones(labels.shape[1], dtype=bool))
         self.proved += float(share[same].sum())
         self.flips += float(share[flips].sum())
         self.unknown += float(share[~same & ~flips].sum())
@@ -256,22 +257,9 @@ class UndecidedRegions:
         for i, branch in enumerate(branches):
             its = slice(first[i], first[i] + sizes[i])
             self.tree.add(branch, float(share[its] @ same[its]), float(share[its] @ flips[its]))
-        if flips.any():
-            self.examples.look(np.concatenate(rows)[np.flatnonzero(flips)[:8]])
-
-
-def settled(labels: IntArray, covers: Any) -> tuple[Any, Any]:
-    """Which rows of labels (n, S) keep their decision over all values, and which have two that differ.
-
-    Examples
-    --------
-    >>> settled(np.array([[1, 1], [0, 1], [1, -1]]), np.array([True, True]))
-    (array([ True, False, False]), array([False,  True, False]))
-    """
-    cover = labels[:, covers]
-    same = (cover >= 0).all(axis=1) & (cover == cover[:, :1]).all(axis=1)
-    lowest = np.where(labels >= 0, labels, np.iinfo(np.int64).max).min(axis=1)
-    return same, (labels.max(axis=1) > lowest) & (labels.max(axis=1) >= 0)
+        if flips.any() and self.examples.wants:
+            at = np.flatnonzero(flips)[:64]
+            self.examples.add(np.concatenate(rows)[at], labels[at])
 
 
 def _middles(layout: TableLayout, regions: Regions) -> FloatArray:

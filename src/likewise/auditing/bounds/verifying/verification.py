@@ -5,24 +5,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.auditing.bounds.families import family_of
-from likewise.auditing.bounds.regions import Regions
-from likewise.auditing.bounds.verifying.flip_examples import Flip
+from likewise.auditing.bounds.verifying.asked_shares import (
+    Sampled,
+    changed_people,
+    proved_same,
+    sample_rows,
+)
+from likewise.auditing.bounds.verifying.flip_examples import Decide, Flip, FlipExamples
+from likewise.auditing.bounds.verifying.preparation import prepare
 from likewise.auditing.bounds.verifying.region_rules import describe
 from likewise.auditing.bounds.verifying.sensitive_values import SensitiveValues
-from likewise.auditing.bounds.verifying.undecided_regions import Decider, UndecidedRegions, settled
-from likewise.core.arrays import FloatArray
-from likewise.core.errors import bad_parameter
-from likewise.models.losses import ZeroOne
+from likewise.auditing.bounds.verifying.undecided_regions import Decider, UndecidedRegions
+from likewise.core.errors import InputError, LikewiseError, bad_parameter
 
-__all__ = ["Decider", "Flip", "FlipRule", "Verification", "verify", "verify_family"]
-
-# People decided at once.
-_PEOPLE = 512
+__all__ = [
+    "Decider",
+    "Flip",
+    "FlipRule",
+    "Sampled",
+    "Verification",
+    "shares_of_people",
+    "verify",
+    "verify_family",
+]
 
 
 @dataclass(frozen=True)
@@ -57,16 +67,24 @@ class Verification:
     undecided : float
         The rest.
     people : tuple of float, optional
-        The same three shares of the people who were given.
+        The same three shares of the people who were given, by asking the model about each of them. Nobody is undecided
+        if the sensitive columns have finitely many values.
     examples : tuple of Flip
+        Pairs that the model itself decides differently; those of the table's people first.
     rules : tuple of FlipRule
         Where decisions flip most, the largest share of the domain first.
     regions : int
         Regions looked at.
     seconds : float
-        CPU time.
+        CPU time of the proof.
     stopped : bool
         Whether it was stopped before its time was up.
+    sampled : Sampled, optional
+        Share of the domain that flips, by asking the model about random rows: (share, low, high, rows).
+    trivial : bool
+        Whether the model does not read any sensitive column, so that there was nothing to prove.
+    reason : str
+        Why nothing was proved of the domain; empty if the model could be read.
     """
 
     proved: float
@@ -78,6 +96,9 @@ class Verification:
     regions: int
     seconds: float
     stopped: bool = False
+    sampled: Sampled | None = None
+    trivial: bool = False
+    reason: str = ""
 
 
 def verify(
@@ -89,6 +110,7 @@ def verify(
     encoded: bool | None = None,
     seconds: float = 60.0,
     max_regions: int = 1_000_000,
+    random_state: int = 0,
     progress: Callable[[Verification], None] | None = None,
 ) -> Verification:
     """Prove where a model's decision does not depend on the sensitive columns, over all rows that can exist.
@@ -96,24 +118,28 @@ def verify(
     Parameters
     ----------
     model : Model, or anything that `as_model` takes
-        A tree ensemble, a ReLU network or a linear model.
+        Of a tree ensemble, a ReLU network or a linear model shares of the domain are proved. Any other model is asked:
+        about the people, and about random rows of the domain.
     domain : TabularDomain or BoxDomain
     sensitive_features : sequence of str
         Columns of the domain; every combination of their values is looked at.
     people : DataFrame, or float array of shape (n, d), optional
-        A table, or encoded rows: the shares are then also given of these people.
+        A table, or encoded rows: the shares are then also given of these people, as `audit` counts them.
     encoded : bool, optional
-        As in `family_of`.
+        Whether the model was trained on encoded rows and not on the table; by default that is told from the number
+        and the names of its columns, and where both fit it must be said.
     seconds : float, default=60
-        CPU time.
+        CPU time of the proof.
     max_regions : int, default=1,000,000
+    random_state : int, default=0
+        For the random rows.
     progress : callable, optional
         Called about once a second with what is known by then.
 
     Returns
     -------
     Verification
-        Ctrl-C ends the work and returns what is known by then.
+        Ctrl-C ends the proof and returns what is known by then.
 
     Examples
     --------
@@ -124,52 +150,124 @@ def verify(
     >>> domain = TabularDomain.from_frame(people)
     >>> tree = DecisionTreeClassifier().fit(domain.encode(people), [0, 0, 1, 1])
     >>> found = verify(tree, domain, ["sex"], encoded=True)
-    >>> found.proved, found.flips
-    (1.0, 0.0)
+    >>> found.proved, found.flips, found.trivial
+    (1.0, 0.0, True)
     """
-    family = family_of(model, domain, loss=ZeroOne(), encoded=encoded)
-    rows = None
-    if people is not None:
-        rows = (
-            domain.encode_array(people)
-            if hasattr(people, "columns")
-            else np.asarray(people, dtype=np.float64)
+    _check_seconds(seconds)
+    asked = prepare(model, domain, sensitive_features, people=people, encoded=encoded)
+    family, reason = None, ""
+    try:
+        family = asked.family()
+    except InputError as error:
+        reason = str(error).removeprefix("family_of: ")
+    values = asked.values if family is None else _read_values(family, asked.values, sensitive_features)
+    same = None if family is None else partial(proved_same, family, asked.values)
+    rows = asked.people()
+    examples = FlipExamples(asked.layout, values or asked.values, asked.asker.decisions, rows)
+    shares = None
+    if asked.has_people:
+        kept, changed = changed_people(asked.problem, same, rows)
+        shares = _three(kept, changed)
+        examples.add_people(rows, np.flatnonzero(changed))
+    sampled = None
+    try:
+        sampled = sample_rows(
+            asked.layout,
+            values or asked.values,
+            asked.asker.decisions,
+            same=same,
+            random_state=random_state,
+            hear=examples.add,
         )
-    return verify_family(
-        family, sensitive_features, people=rows, seconds=seconds, max_regions=max_regions, progress=progress
-    )
+    except LikewiseError as error:
+        reason = reason or f"the model does not answer about rows that the domain allows: {error}"
+    if values is None and examples.found:
+        family, reason = (
+            None,
+            "the model was read as if it did not use these columns, and its answers depend on them.",
+        )
+    if family is None:
+        return Verification(0.0, 0.0, 1.0, shares, examples.found, (), 0, 0.0, sampled=sampled, reason=reason)
+    if values is None:
+        return Verification(1.0, 0.0, 0.0, shares, (), (), 0, 0.0, sampled=sampled, trivial=True)
+    beside = _Beside(shares, sampled)
+    return _prove(family, values, examples, beside, seconds, max_regions, progress)
+
+
+def shares_of_people(
+    model: Any, domain: Any, sensitive_features: Sequence[str], people: Any, *, encoded: bool | None = None
+) -> tuple[float, float, float]:
+    """Return the shares of people whose decision is the same, is not, or is open, by asking the model alone.
+
+    Parameters
+    ----------
+    model, domain, sensitive_features, people, encoded
+        As in `verify`.
+    """
+    asked = prepare(model, domain, sensitive_features, people=people, encoded=encoded)
+    return _three(*changed_people(asked.problem, None, asked.people()))
+
+
+def _three(kept: Any, changed: Any) -> tuple[float, float, float]:
+    return float(kept.mean()), float(changed.mean()), float((~kept & ~changed).mean())
 
 
 def verify_family(
     family: Decider,
     sensitive_features: Sequence[str],
     *,
-    people: FloatArray | None = None,
+    decide: Decide | None = None,
     seconds: float = 60.0,
     max_regions: int = 1_000_000,
     progress: Callable[[Verification], None] | None = None,
 ) -> Verification:
-    """Do what `verify` does for a family that is at hand already.
+    """Prove what `verify` proves of a family that is at hand already.
 
     Parameters
     ----------
     family : Decider
+    decide : callable, optional
+        The model's own decisions of rows of values; by default those of the family.
     sensitive_features, seconds, max_regions, progress
         As in `verify`.
-    people : float array of shape (n, d), optional
-        Encoded rows.
     """
+    _check_seconds(seconds)
+    every = SensitiveValues.of(family.layout, sensitive_features)
+    values = _read_values(family, every, sensitive_features)
+    if values is None:
+        return Verification(1.0, 0.0, 0.0, None, (), (), 0, 0.0, trivial=True)
+    examples = FlipExamples(family.layout, values, decide or family.decisions)
+    return _prove(family, values, examples, _Beside(None, None), seconds, max_regions, progress)
+
+
+class _Beside(NamedTuple):
+    """What stands beside a proof."""
+
+    people: tuple[float, float, float] | None
+    sampled: Sampled | None
+
+
+def _check_seconds(seconds: float) -> None:
     if not seconds > 0:
         raise bad_parameter("verify", "seconds", allowed="a number above 0", got=seconds)
-    values = SensitiveValues.of(family.layout, sensitive_features)
-    # What the model does not read cannot change its decision, wherever one is.
-    read = [family.layout.columns[i].name for i in values.columns if family.reads(int(i))]
-    if not read:
-        people_same = None if people is None else (1.0, 0.0, 0.0)
-        return Verification(1.0, 0.0, 0.0, people_same, (), (), 0, 0.0, False)
-    values = SensitiveValues.of(family.layout, read)
-    shares = None if people is None else shares_of_people(family, values, people)
-    work, stopped = UndecidedRegions(family, values), False
+
+
+def _read_values(family: Decider, values: SensitiveValues, names: Sequence[str]) -> SensitiveValues | None:
+    """Values of the columns that the model reads, None if it reads none: what it does not read cannot change it."""
+    read = [name for name, i in zip(names, values.columns, strict=True) if family.reads(int(i))]
+    return SensitiveValues.of(family.layout, read) if read else None
+
+
+def _prove(
+    family: Decider,
+    values: SensitiveValues,
+    examples: FlipExamples,
+    beside: _Beside,
+    seconds: float,
+    max_regions: int,
+    progress: Callable[[Verification], None] | None,
+) -> Verification:
+    work, stopped = UndecidedRegions(family, values, examples), False
     # What is compiled is compiled by now.
     clock = told = time.process_time()
     try:
@@ -177,15 +275,13 @@ def verify_family(
             work.advance()
             if progress is not None and time.process_time() - told > 1.0:
                 told = time.process_time()
-                progress(_known(work, shares, told - clock, False))
+                progress(_known(work, beside, told - clock, False))
     except KeyboardInterrupt:
         stopped = True
-    return _known(work, shares, time.process_time() - clock, stopped)
+    return _known(work, beside, time.process_time() - clock, stopped)
 
 
-def _known(
-    work: UndecidedRegions, people: tuple[float, float, float] | None, seconds: float, stopped: bool
-) -> Verification:
+def _known(work: UndecidedRegions, beside: _Beside, seconds: float, stopped: bool) -> Verification:
     """What is known by now. The three shares add up to 1; what is not settled is never claimed."""
     rules = tuple(
         FlipRule(
@@ -196,34 +292,15 @@ def _known(
         for part in work.tree.worst()
     )
     proved, flips = min(max(work.proved, 0.0), 1.0), min(max(work.flips, 0.0), 1.0)
-    examples = tuple(work.examples.found)
-    return Verification(proved, flips, work.undecided, people, examples, rules, work.looked, seconds, stopped)
-
-
-def shares_of_people(
-    family: Decider, values: SensitiveValues, people: FloatArray
-) -> tuple[float, float, float]:
-    """Shares of people whose own decision is proved the same, flips, or is open.
-
-    Parameters
-    ----------
-    family : Decider
-    values : SensitiveValues
-    people : float array of shape (n, d)
-    """
-    layout, size = family.layout, len(values.low)
-    same, flips = [], []
-    for first in range(0, len(people), _PEOPLE):
-        own = layout.values(people[first : first + _PEOPLE])
-        allowed = np.zeros((len(own), layout.n_categories), dtype=np.uint8)
-        for i in np.flatnonzero(layout.is_category):
-            allowed[np.arange(len(own)), layout.offset[i] + own[:, i].astype(np.int64)] = 1
-        each = np.repeat(np.arange(len(own)), size)
-        regions = Regions(own, own, allowed).take(each)
-        there = values.put(layout, regions, np.tile(np.arange(size), len(own)))
-        label, _, _ = family.decide(there, family.state(len(each)))
-        found = settled(np.asarray(label, dtype=np.int64).reshape(len(own), size), values.covers)
-        same.append(found[0])
-        flips.append(found[1])
-    proved, shown = np.concatenate(same), np.concatenate(flips)
-    return float(proved.mean()), float(shown.mean()), float((~proved & ~shown).mean())
+    return Verification(
+        proved,
+        flips,
+        work.undecided,
+        beside.people,
+        work.examples.found,
+        rules,
+        work.looked,
+        seconds,
+        stopped,
+        beside.sampled,
+    )
