@@ -1,0 +1,84 @@
+"""The usual pipelines on Adult and German credit, with the encoder as it comes: exact at ε = 0, and proved where they are read."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.ensemble import BaggingClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+
+import likewise as lw
+from likewise.datasets import load_adult, load_german
+
+
+def encoder(**choices):
+    words = make_column_selector(dtype_exclude="number")
+    made = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), remainder="passthrough")
+    return made.set_params(**choices)
+
+
+def xgboost(**choices):
+    from xgboost import XGBClassifier
+
+    return XGBClassifier(n_estimators=20, max_depth=4, **choices)
+
+
+def linear_tree():
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(n_estimators=10, linear_tree=True, verbose=-1)
+
+
+def bagging():
+    return BaggingClassifier(DecisionTreeClassifier(max_depth=6), 10, max_features=0.5, random_state=0)
+
+
+# Whether the model is read, so that there is a bound at ε > 0 as well.
+PIPELINES = {
+    "sparse one-hot, xgboost": (lambda: make_pipeline(encoder(), xgboost()), True),
+    "xgboost, missing=0": (lambda: make_pipeline(encoder(), xgboost(missing=0)), True),
+    "bagging on half of the columns": (lambda: make_pipeline(encoder(), bagging()), True),
+    "transformer_weights": (
+        lambda: make_pipeline(encoder(transformer_weights={"onehotencoder": 3.0}), bagging()),
+        False,
+    ),
+    "linear trees": (lambda: make_pipeline(encoder(), linear_tree()), False),
+}
+
+
+@pytest.fixture(scope="module", params=["adult", "german"])
+def table(request):
+    data = load_adult() if request.param == "adult" else load_german()
+    order = np.random.default_rng(0).permutation(len(data.frame))
+    frame = data.frame
+    return frame, np.asarray(data.y), order[: min(2_000, len(order) // 2)], order[-60:]
+
+
+@pytest.mark.parametrize("name", list(PIPELINES))
+def test_equal_to_brute_force_at_no_distance(table, name):
+    frame, y, train, test = table
+    make, is_read = PIPELINES[name]
+    model = make().fit(frame.iloc[train], y[train])
+    people, labels = frame.iloc[test].reset_index(drop=True), y[test]
+    values = sorted(frame["sex"].unique())
+    twins = [people.assign(sex=pd.Series([v] * len(people), dtype=frame["sex"].dtype)) for v in values]
+    decided = np.stack([model.predict(twin) for twin in twins])
+    place = {label: k for k, label in enumerate(model.classes_)}
+    at = np.array([place[label] for label in labels])
+    answers = [model.predict_proba(twin)[np.arange(len(people)), at].astype(float) for twin in twins]
+    worst = -np.log(np.maximum(np.stack(answers), 1e-12)).min(axis=0).mean()
+    flips = (decided != decided[0]).any(axis=0).mean()
+    metric = lw.ExpertSubspace(["sex"]).fit(frame).metric_
+    domain = lw.TabularDomain.from_frame(frame)
+    given = {"metric": metric, "domain": domain}
+    result = lw.audit(model, people, labels, eps=0.0, search="exact" if is_read else "auto", **given)
+    for quantity, truth in (("value", worst), ("changed", flips)):
+        bracket = result.bracket(quantity)
+        assert bracket.closed
+        assert bracket.lower == pytest.approx(truth, abs=1e-9)
+        assert bracket.upper == pytest.approx(truth, abs=1e-9)
+    found = lw.verify(model, domain, ["sex"], people=people, seconds=0.2)
+    assert found.people[1] == pytest.approx(flips, abs=1e-12)
+    assert (found.reason is None or found.reason == "") == is_read
