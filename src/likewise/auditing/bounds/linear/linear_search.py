@@ -78,7 +78,7 @@ class LinearSearch(Search):
             reason = Said("reason.endless_loss")
             return Found(support, "not_converged", (reason,))
         support = _with_attained(problem, support, solved)
-        slack = _slack(problem, model, solved.value)
+        slack = _slack(problem, model)
         bound = Bound(
             value=solved.value + slack,
             gap=solved.gap + slack,
@@ -146,7 +146,7 @@ def _why_not_read(problem: AuditProblem) -> str | None:
     return None
 
 
-def _slack(problem: AuditProblem, model: LinearModel, value: float) -> float:
+def _slack(problem: AuditProblem, model: LinearModel) -> float:
     """How far the model's own losses may lie above those of its exact scores."""
     place = problem.coordinates
     if model.loss == "zero_one":
@@ -164,8 +164,7 @@ def _slack(problem: AuditProblem, model: LinearModel, value: float) -> float:
 
 def _ends(problem: AuditProblem) -> tuple[Any, Any]:
     """Ends of the box around domain and people."""
-    bounds = getattr(problem.coordinates.domain, "bounds", None)
-    lower, upper = bounds() if bounds is not None else (problem.X.min(axis=0), problem.X.max(axis=0))
+    lower, upper = problem.coordinates.domain.bounds()
     return np.minimum(lower, problem.X.min(axis=0)), np.maximum(upper, problem.X.max(axis=0))
 
 
