@@ -22,7 +22,7 @@ from likewise.estimators import (
     SenSRClassifier,
     WassersteinRobustClassifier,
 )
-from likewise.estimators.presets import preset_parameters
+from likewise.estimators.parameters import preset_parameters
 from likewise.evaluation import evaluate
 from likewise.experiments import AdultStudy
 from likewise.training import TrainingWarning

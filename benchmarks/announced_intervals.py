@@ -16,15 +16,12 @@ from pathlib import Path
 
 import pandas as pd
 from defaults import FILES, TABLES, there
-
 from likewise.improving.families import trained_candidates
-from likewise.improving.figures import expected_figures, rule_figures, seen_figures
-from likewise.improving.flattery import flattery
-from likewise.improving.improvement import Unseen
-from likewise.improving.measuring import tally_model
-from likewise.improving.people import prepare_ground
-from likewise.improving.rule import Rule
-from likewise.improving.tally import Tally, pooled
+
+from likewise.improving.choosing import flattery
+from likewise.improving.figures import Tally, expected_figures, pooled, rule_figures, seen_figures
+from likewise.improving.improvement import Rule, Unseen
+from likewise.improving.people import prepare_ground, tally_model
 
 
 def search(name, seed, folder):

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.subspace import Subspace
+from likewise.data import Unbounded
 from likewise.datasets import load_adult
-from likewise.domains import Unbounded
 from likewise.fair_metrics import AttributeSubspace, FairMetric
 from likewise.models import make_oracle
 

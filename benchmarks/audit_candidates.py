@@ -28,8 +28,8 @@ def measure(case: str, model_name: str) -> dict[str, float]:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.linear_model import LogisticRegression
 
-    from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-    from likewise.auditing.support.finite_dual import dual_curve
+    from likewise.auditing.dual.finite_dual import dual_curve
+    from likewise.auditing.search.candidates import CandidateSearch
     from likewise.datasets import load_adult
     from likewise.fair_metrics import AttributeSubspace
     from likewise.models import as_model

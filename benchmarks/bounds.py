@@ -11,14 +11,14 @@ import time
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.bounds.brackets import RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.dual_bracket import bracket_value
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import encoded_sources, raw_sources
-from likewise.auditing.bounds.trees.tree_family import TreeFamily
-from likewise.auditing.search.domain.people_at_once import PeopleAtOnce
-from likewise.auditing.search.domain.proposals import Scale
+from likewise.auditing.bounds.family import RegionBudget
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.bounds.tree_tables import encoded_sources, raw_sources
+from likewise.auditing.bounds.trees import TreeFamily
+from likewise.auditing.search.domain import PeopleAtOnce
+from likewise.auditing.search.domain_moves import Scale
 from likewise.datasets import load_adult
 from likewise.fair_metrics import AttributeSubspace
 from likewise.models import as_model
@@ -72,7 +72,7 @@ def tree_model(name, data):
 
 def network_model(name, data):
     """The paper's 41-100-2 network, plain or trained with SenSR."""
-    from likewise.auditing.bounds.networks.network_family import NetworkFamily
+    from likewise.auditing.bounds.networks import NetworkFamily
     from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
     from likewise.models.relu_network import read_relu_network
 
@@ -103,11 +103,11 @@ def pure_unfairness(model, kind, data, chosen):
     import likewise as lw
     from likewise.auditing.bounds.enumeration import EnumerationSearch
     from likewise.auditing.bounds.exact_search import BranchAndBoundSearch
-    from likewise.auditing.problem.audit_problem import AuditProblem
-    from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+    from likewise.auditing.dual.finite_dual import solve_dual
+    from likewise.auditing.dual.supporting_rows import Support
+    from likewise.auditing.problem import AuditProblem
+    from likewise.auditing.search.candidates import CandidateSearch
     from likewise.auditing.search.contract import Budget
-    from likewise.auditing.support.finite_dual import solve_dual
-    from likewise.auditing.support.supporting_rows import Support
 
     table = data.X if kind == "encoded" else categorical(data)
     metric = lw.ExpertSubspace(["sex", "race"]).fit(data.frame).metric_

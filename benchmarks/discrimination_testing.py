@@ -15,17 +15,14 @@ import time
 from pathlib import Path
 
 import numpy as np
-from fairify import PROTECTED as FAIRIFY
-from fairify import network as fairify_network
+from fairify import PROTECTED as FAIRIFY, network as fairify_network
 
-from likewise.auditing.bounds.networks.network_family import NetworkFamily
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.verifying.asked_shares import sample_rows, settled, uniform_rows
-from likewise.auditing.bounds.verifying.sensitive_values import SensitiveValues
-from likewise.auditing.bounds.verifying.verification import verify_family
+from likewise.auditing.bounds.networks import NetworkFamily
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.verify.asked_shares import SensitiveValues, sample_rows, settled, uniform_rows
+from likewise.auditing.verify.verification import verify_family
 from likewise.core.files import atomic_path
-from likewise.domains.column import Column
-from likewise.domains.dtypes import Dtype
+from likewise.data.column import Column, Dtype
 from likewise.models.losses import ZeroOne
 from likewise.models.relu_network import ReluNetwork
 

@@ -21,7 +21,7 @@ from adult_quality import MEASURES
 
 from likewise.datasets import load_adult
 from likewise.estimators import SenSRClassifier
-from likewise.estimators.presets import AS_PUBLISHED
+from likewise.estimators.parameters import AS_PUBLISHED
 from likewise.evaluation import evaluate
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace
 from likewise.training import TrainingWarning, joined

@@ -24,16 +24,17 @@ import pandas as pd
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import train_test_split
 
-from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-from likewise.auditing.support.finite_dual import dual_curve
+from likewise.auditing.dual.finite_dual import dual_curve
+from likewise.auditing.search.candidates import CandidateSearch
+from likewise.counterfactuals import Edit, correspondence_study
+from likewise.data import TabularDomain
 from likewise.datasets import load_adult, load_german
-from likewise.datasets.splits import split_indices
-from likewise.domains import TabularDomain
+from likewise.datasets.bundled import split_indices
 from likewise.estimators import FairBoostingClassifier
-from likewise.evaluation import Edit, correspondence_study, group_gaps
+from likewise.evaluation import group_gaps
 from likewise.fair_metrics import AttributeSubspace
+from likewise.mitigation import TwinConsensus
 from likewise.models import as_model
-from likewise.postprocessing import TwinConsensus
 
 PENALTIES, DEPTHS = (1.0, 1.25, 1.5), (6, 4)
 SPOUSE = Edit("relationship", ("Husband", "Wife"))

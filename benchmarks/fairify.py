@@ -14,12 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from likewise.auditing.bounds.networks.network_family import NetworkFamily
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.verifying.verification import verify_family
+from likewise.auditing.bounds.networks import NetworkFamily
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.verify.verification import verify_family
 from likewise.core.files import atomic_path
-from likewise.domains.column import Column
-from likewise.domains.dtypes import Dtype
+from likewise.data.column import Column, Dtype
 from likewise.models.losses import ZeroOne
 from likewise.models.relu_network import ReluNetwork
 

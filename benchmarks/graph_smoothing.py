@@ -15,7 +15,7 @@ import numpy as np
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.neighbours import NearestPlaces
-from likewise.postprocessing import GraphSmoothing
+from likewise.mitigation import GraphSmoothing
 
 
 def people(n, d, seed=0):

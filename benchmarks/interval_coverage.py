@@ -45,22 +45,34 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from likewise.auditing.bounds.linear.closed_form import logistic_supremum
-from likewise.auditing.claims.certificate import clt_interval
-from likewise.auditing.claims.concentration import mean_upper_bound
-from likewise.auditing.claims.dirichlet_mean import dirichlet_mean_tails
-from likewise.auditing.claims.intervals import frontier_gains, gap_interval, prices_around, share_interval
-from likewise.auditing.claims.mean_limits import mean_at_most_p_value, mean_lower_limit, mean_upper_limit
-from likewise.auditing.claims.sample_splitting import split_interval
-from likewise.auditing.claims.significance import gap_test_of_moments
-from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-from likewise.auditing.support.finite_dual import dual_curve
-from likewise.auditing.support.frontier import Frontier
-from likewise.auditing.support.moments import Moments
+from likewise.auditing.bounds.linear.supremum import logistic_supremum
+from likewise.auditing.dual.finite_dual import dual_curve
+from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.dual.moments import Moments
+from likewise.auditing.inference.certificate import clt_interval, mean_upper_bound
+from likewise.auditing.inference.intervals import (
+    frontier_gains,
+    gap_interval,
+    prices_around,
+    share_interval,
+    split_interval,
+)
+from likewise.auditing.inference.limits import (
+    dirichlet_mean_tails,
+    mean_at_most_p_value,
+    mean_lower_limit,
+    mean_upper_limit,
+)
+from likewise.auditing.inference.significance import gap_test_of_moments
+from likewise.auditing.search.candidates import CandidateSearch
+from likewise.core.intervals import (
+    bootstrap_counts,
+    bounded_mean_interval,
+    mean_share_interval,
+    proportion_interval,
+)
 from likewise.core.subspace import Subspace
-from likewise.evaluation.bootstrap import bootstrap_counts
-from likewise.evaluation.group_gaps import gap_intervals, gap_summaries
-from likewise.evaluation.proportions import bounded_mean_interval, mean_share_interval, proportion_interval
+from likewise.evaluation.groups import gap_intervals, gap_summaries
 from likewise.evaluation.sentiment import sentiment_gap_interval
 from likewise.fair_metrics import FairMetric
 from likewise.models import as_model

@@ -37,9 +37,9 @@ def make(folder: Path) -> dict[str, Path]:
     import pandas as pd
     import xgboost
 
+    from likewise.data import TabularDomain
     from likewise.datasets import load_adult
-    from likewise.datasets.adult import CATEGORIES
-    from likewise.domains import TabularDomain
+    from likewise.datasets.tabular import CATEGORIES
 
     data = load_adult()
     frame = pd.concat([data.frame_train, data.frame_test], ignore_index=True)

@@ -72,8 +72,8 @@ def run(engine_name: str, folder: Path, pool: int, out: Path) -> None:
     import torch
 
     import likewise as lw
-    from likewise.auditing.parts.engine import LocalEngine
-    from likewise.scale import DaskEngine
+    from likewise.auditing import DaskEngine
+    from likewise.auditing.partitions.engine import LocalEngine
 
     torch.set_num_threads(1)
     data = lw.datasets.load_adult()

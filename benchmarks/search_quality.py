@@ -23,10 +23,10 @@ import torch
 
 import likewise as lw
 from likewise.auditing.bounds.linear import LinearModel, attaining_rows, exact_dual
-from likewise.auditing.support.finite_dual import solve_dual
-from likewise.auditing.support.frontier import Frontier
+from likewise.auditing.dual.finite_dual import solve_dual
+from likewise.auditing.dual.frontier import Frontier
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain
+from likewise.data import BoxDomain
 from likewise.fair_metrics import FairMetric, euclidean
 from likewise.models.losses import CrossEntropy
 
@@ -285,8 +285,8 @@ def within():
     """What is found for 150 people alone and among all of the test split; what all of them cost."""
     from bounds import tree_model
 
-    from likewise.auditing.parts.one_part import search_people
-    from likewise.auditing.parts.preparation import Asked, prepare_memory
+    from likewise.auditing.partitions.part import search_people
+    from likewise.auditing.partitions.runner import Asked, prepare_memory
     from likewise.auditing.search.choosing import read_searches
 
     data, frame, metrics, chosen = adult_trees()

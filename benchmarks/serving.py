@@ -38,7 +38,7 @@ def make(folder: Path) -> list[list[object]]:
     import xgboost
 
     from likewise.datasets import load_adult
-    from likewise.datasets.adult import CATEGORIES
+    from likewise.datasets.tabular import CATEGORIES
 
     data = load_adult()
     frame = pd.concat([data.frame_train, data.frame_test], ignore_index=True)

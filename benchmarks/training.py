@@ -33,7 +33,7 @@ with warnings.catch_warnings():
     from inFairness.distances import MahalanobisDistances
     from inFairness.fairalgo import SenSR as TheirSenSR
 
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.randomness import torch_generator
 from likewise.datasets import load_adult
 from likewise.fair_metrics import AttributeSubspace, FairMetric

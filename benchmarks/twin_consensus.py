@@ -25,10 +25,10 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from likewise.counterfactuals import Edit, correspondence_study
 from likewise.datasets import load_adult
-from likewise.evaluation import Edit, correspondence_study
+from likewise.mitigation import TwinConsensus
 from likewise.models import as_model
-from likewise.postprocessing import TwinConsensus
 
 SENSITIVE = ("sex", "race")
 SPOUSES = ("Husband", "Wife")

@@ -22,8 +22,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 import likewise as lw
-from likewise.evaluation import Edit, correspondence_study
-from likewise.twins import Boosting, Consequences, ConsequenceTwins, MatchedTwins, twin_study
+from likewise.counterfactuals import (
+    Boosting,
+    Consequences,
+    ConsequenceTwins,
+    Edit,
+    MatchedTwins,
+    correspondence_study,
+    twin_study,
+)
 
 # The arrows and the rule of relfair 0.1.0's experiments/adult/config.py, and German's.
 ADULT = {

@@ -52,7 +52,7 @@ def loops_are_compiled_once():
 def fuzz():
     """The benchmark of broken files, whose way to make processes is used: a process of a model file that is started
     takes seconds, one that is forked from a process with the libraries loaded does not. tests/models starts one."""
-    from likewise.models.isolated import process
+    from likewise.models.sandbox import process
 
     started = process.starter[0]
     with pytest.MonkeyPatch.context() as patch:

@@ -74,8 +74,7 @@ class Forked:
 
 def serve(questions: Any, answers: Any, limits: dict[str, Any]) -> None:
     """Be the process of a model file; pipes arrive as connections."""
-    from likewise.models.isolated.child import serve as answer
-    from likewise.models.isolated.confined import confine
+    from likewise.models.sandbox.child import confine, serve as answer
 
     held = confine(limits)
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -86,13 +85,13 @@ def serve(questions: Any, answers: Any, limits: dict[str, Any]) -> None:
 
 def fork_instead() -> None:
     """Let processes of model files be forked from one that has everything loaded."""
-    from likewise.models.isolated import process
+    from likewise.models.sandbox import process
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
         [
             *LIBRARIES,
-            "likewise.models.isolated.child",
+            "likewise.models.sandbox.child",
             "likewise.models.boosted",
             "likewise.estimators.boosting_files",
             "likewise.estimators.boosting",

@@ -102,7 +102,7 @@ def _onnx_and_skops(frame: Any, numbers: Any, y: Any) -> dict[str, dict[str, byt
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-    from likewise.domains import TabularDomain
+    from likewise.data import TabularDomain
 
     encode = ColumnTransformer([("n", StandardScaler(), NUMBERS), ("c", OneHotEncoder(), WORDS)])
     pipeline = make_pipeline(encode, LogisticRegression()).fit(frame, y)
@@ -121,7 +121,7 @@ def _onnx_and_skops(frame: Any, numbers: Any, y: Any) -> dict[str, dict[str, byt
 
 
 def _own(frame: Any, y: Any, place: Path) -> dict[str, dict[str, bytes]]:
-    from likewise.domains import TabularDomain
+    from likewise.data import TabularDomain
     from likewise.estimators import MLPBaselineClassifier
     from likewise.fair_metrics import AttributeSubspace
 

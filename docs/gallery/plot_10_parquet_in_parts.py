@@ -29,10 +29,10 @@ metric = lw.ExpertSubspace(["sex"], domain=data.domain).fit(data.frame_train).me
 
 # %%
 # The path names the table, "target" the column of labels. On a cluster this is the same line with
-# ``engine=lw.scale.DaskEngine("tcp://scheduler:8786")``.
+# ``engine=lw.auditing.DaskEngine("tcp://scheduler:8786")``.
 result = lw.audit(
     model, str(folder / "people-*.parquet"), "target", metric=metric, domain=data.domain,
-    search="candidates", engine=lw.scale.LocalEngine(), map_folder=folder / "map",
+    search="candidates", engine=lw.auditing.LocalEngine(), map_folder=folder / "map",
 )  # fmt: skip
 print(f"{result.n} people, gap {result.gap:.3f} at ε = {result.eps:g}, {result.pure_gap:.3f} at no distance")
 

@@ -1,5 +1,7 @@
 """`python -m likewise` is the command line."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 

@@ -1,3 +1,5 @@
 """The version of likewise, in one place."""
 
+from __future__ import annotations
+
 __version__ = "0.1.0"

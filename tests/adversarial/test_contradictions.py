@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.auditing.claims.certificate import Bound
+from likewise.auditing.inference.certificate import Bound
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,14 @@ from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier
 
 import likewise as lw
-from likewise.auditing.claims.sanity import (
+from likewise.auditing.inference.sanity import (
     check_before_verdict,
     far_from_range,
     one_class,
     worse_than_guessing,
 )
-from likewise.auditing.claims.verdict import give_verdict
-from likewise.auditing.problem.audit_problem import AuditProblem
+from likewise.auditing.inference.verdict import give_verdict
+from likewise.auditing.problem import AuditProblem
 from likewise.cli.app import main
 from likewise.core.errors import NotConvergedError
 from likewise.report import audit_document, json_schema, write_html

@@ -10,14 +10,14 @@ from scipy import stats
 
 import likewise as lw
 from likewise.auditing import audit
-from likewise.auditing.claims.intervals import frontier_gains, gap_interval, prices_around
-from likewise.auditing.claims.significance import gap_test_of_moments
-from likewise.auditing.support.finite_dual import dual_curve
-from likewise.auditing.support.frontier import Frontier
-from likewise.auditing.support.moments import Moments
+from likewise.auditing.dual.finite_dual import dual_curve
+from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.dual.moments import Moments
+from likewise.auditing.inference.intervals import frontier_gains, gap_interval, prices_around
+from likewise.auditing.inference.significance import gap_test_of_moments
+from likewise.core.intervals import bounded_mean_interval, mean_share_interval
 from likewise.evaluation import evaluate
-from likewise.evaluation.group_gaps import gap_intervals
-from likewise.evaluation.proportions import bounded_mean_interval, mean_share_interval
+from likewise.evaluation.groups import gap_intervals
 from likewise.models import as_model
 from likewise.models.losses import CrossEntropy
 from likewise.report import audit_document, render_html

@@ -398,8 +398,8 @@ def test_at_least_is_said_wherever_the_share_is(tmp_path):
 
 
 def test_one_whole_number_is_exact_however_many_people_there_are():
-    from likewise.auditing.people.sensitive_values import sensitive_values
-    from likewise.auditing.problem.audit_problem import AuditProblem
+    from likewise.auditing.problem import AuditProblem
+    from likewise.auditing.results.sensitive import sensitive_values
 
     frame = pd.DataFrame({"age": np.arange(128), "pay": np.linspace(0, 1, 128)})
     metric = lw.ExpertSubspace(["age"]).fit(frame).metric_

@@ -21,12 +21,11 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import likewise as lw
-from likewise.auditing.bounds.asking import Asker
 from likewise.auditing.bounds.families import family_of
-from likewise.auditing.bounds.networks.network_family import NetworkFamily
-from likewise.auditing.bounds.reading_check import check_reading
-from likewise.auditing.bounds.trees.table_trees import TableTrees
-from likewise.auditing.problem.audit_problem import AuditProblem
+from likewise.auditing.bounds.networks import NetworkFamily
+from likewise.auditing.bounds.reading_check import Asker, check_reading
+from likewise.auditing.bounds.tree_tables import TableTrees
+from likewise.auditing.problem import AuditProblem
 from likewise.core.errors import InputError
 
 WORDS = np.array(["a", "b", "c", "d", "e"])

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import likewise as lw
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.training import ArrayBatches, Batch, TrainingWarning, mlp, train
 
 BUDGETS = (0.001, 0.1, 10.0)

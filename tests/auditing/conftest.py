@@ -5,7 +5,7 @@ import pytest
 
 from likewise.auditing.bounds.linear import LinearModel
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain
+from likewise.data import BoxDomain
 from likewise.fair_metrics import FairMetric, euclidean
 
 METRICS = ("euclidean", "oblique", "axes", "cheap")

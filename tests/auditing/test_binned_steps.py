@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from likewise.auditing.support.binned_steps import ALL_BITS, BinnedSteps
-from likewise.auditing.support.finite_dual import dual_curve, solve_dual
-from likewise.auditing.support.frontier import Frontier
-from likewise.auditing.support.frontier_steps import steps_of
+from likewise.auditing.dual.finite_dual import ALL_BITS, BinnedSteps, dual_curve, solve_dual
+from likewise.auditing.dual.frontier import Frontier, steps_of
 
 
 def random_frontier(seed, n=400):

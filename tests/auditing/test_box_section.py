@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.optimize import linprog
 
-from likewise.auditing.search.gradient.box_section import BoxSection
+from likewise.auditing.search.gradient.free_moves import BoxSection
 
 
 def random_section(seed):

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-from likewise.auditing.support.finite_dual import dual_curve, solve_dual
+from likewise.auditing.dual.finite_dual import dual_curve, solve_dual
+from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.errors import InputError, ModelError
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain, TabularDomain
-from likewise.evaluation import Edit
+from likewise.counterfactuals import Edit
+from likewise.data import BoxDomain, TabularDomain
 from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 from likewise.models import CustomLoss, as_model
 

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from likewise.auditing.claims.certificate import (
+from likewise.auditing.inference.certificate import (
     Bound,
     Certificate,
     Estimate,
     clt_interval,
+    delta_n,
     finite_sample_bound,
+    mean_upper_bound,
 )
-from likewise.auditing.claims.concentration import delta_n, mean_upper_bound
-from likewise.auditing.claims.sample_splitting import halves, split_bound
+from likewise.auditing.inference.intervals import halves, split_bound
 from likewise.core.errors import InputError
 
 LOW = Estimate(value=0.6, gap=0.1, eps=0.1, n=50, method="search")

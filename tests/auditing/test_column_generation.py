@@ -7,9 +7,9 @@ import torch
 import likewise as lw
 from likewise.auditing.bounds.linear import exact_dual
 from likewise.auditing.search.column_generation import ColumnReport, generate_columns
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain
+from likewise.data import BoxDomain
 from likewise.fair_metrics import FairMetric
 from likewise.models.losses import CrossEntropy
 
@@ -106,7 +106,7 @@ class _Watched(GradientSearch):
 
 
 def test_the_last_round_is_at_the_lambda_of_the_support(boxed_model, monkeypatch):
-    from likewise.auditing.support import finite_dual
+    from likewise.auditing.dual import finite_dual
 
     model, X, y, metric, box = boxed_model(0)
     seen = []

@@ -7,17 +7,16 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import likewise as lw
-from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-from likewise.auditing.support.finite_dual import dual_curve
+from likewise.auditing.dual.finite_dual import dual_curve
+from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain, TabularDomain
+from likewise.data import BoxDomain, TabularDomain
 from likewise.fair_metrics import FairMetric, euclidean
 from likewise.models import as_model
 
@@ -374,17 +373,6 @@ def test_a_regression_decides_nothing():
     assert result.sensitive.changed is None
     assert result.sensitive.gap == pytest.approx(1.0)
     assert "n/a (a regression decides nothing)" in str(result)
-
-
-def test_the_old_keywords_still_work_with_a_word(people, labels):
-    domain = TabularDomain.from_frame(people)
-    model = as_model(LogisticRegression().fit(domain.encode_array(people), labels))
-    with pytest.warns(DeprecationWarning, match="edits="):
-        old = lw.audit(model, people, labels, metric=euclidean(2), domain=domain, sensitive=["sex"])
-    new = lw.audit(model, people, labels, metric=euclidean(2), domain=domain, edits=lw.Edit("sex"))
-    assert old.value == new.value
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
-        lw.audit(model, people, labels, metric=euclidean(2), domain=domain, colour=3)
 
 
 def test_none_seen_leaves_room_for_as_much_as_anything_may_cost():

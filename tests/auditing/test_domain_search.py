@@ -11,18 +11,16 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression
 
 import likewise as lw
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.parts.one_part import search_people
-from likewise.auditing.parts.preparation import Asked, prepare_memory
-from likewise.auditing.problem.audit_problem import AuditProblem
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.dual.finite_dual import solve_dual
+from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.partitions.part import search_people
+from likewise.auditing.partitions.runner import Asked, prepare_memory
+from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.choosing import choose_searches, read_searches
 from likewise.auditing.search.contract import Budget
-from likewise.auditing.search.domain.domain_search import DomainSearch
-from likewise.auditing.search.domain.prices import prices_of
-from likewise.auditing.search.domain.probed_cuts import probe_cuts
-from likewise.auditing.search.domain.split_points import split_points
-from likewise.auditing.support.finite_dual import solve_dual
-from likewise.auditing.support.supporting_rows import Support
+from likewise.auditing.search.domain import DomainSearch
+from likewise.auditing.search.domain_moves import prices_of, probe_cuts, split_points
 
 LAMBDAS = (0.0, 0.3, 2.0, 10.0, 50.0)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from likewise.auditing.support.finite_dual import dual_curve, dual_objective, solve_dual
-from likewise.auditing.support.frontier import Frontier
-from likewise.auditing.support.stochastic_dual import algorithm1
+from likewise.auditing.dual.finite_dual import dual_curve, dual_objective, solve_dual
+from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.dual.stochastic_dual import algorithm1
 from likewise.core.errors import InputError, NotConvergedError
 
 

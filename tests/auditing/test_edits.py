@@ -9,12 +9,11 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.auditing.problem.editable_rows import Field, editable_rows
-from likewise.auditing.search.candidates.candidate_rows import plan_candidates
-from likewise.auditing.search.candidates.proxy_columns import find_counterparts
+from likewise.auditing.editable_rows import Field, editable_rows
+from likewise.auditing.search.candidate_rows import find_counterparts, plan_candidates
 from likewise.core.errors import InputError
-from likewise.domains import TabularDomain
-from likewise.evaluation.edits import Edit, read_edits
+from likewise.counterfactuals.edits import Edit, read_edits
+from likewise.data import TabularDomain
 
 
 @pytest.fixture

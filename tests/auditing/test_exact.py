@@ -17,7 +17,7 @@ from likewise.auditing.bounds.linear import (
 )
 from likewise.core.errors import InputError, ModelError
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain, TabularDomain, Unbounded
+from likewise.data import BoxDomain, TabularDomain, Unbounded
 from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 
 

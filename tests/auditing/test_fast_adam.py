@@ -7,16 +7,13 @@ import sys
 import pytest
 import torch
 
-from likewise.auditing.search.gradient import fast_adam as fast
-from likewise.auditing.search.gradient.adam import adam
-from likewise.auditing.search.gradient.fast_adam import fast_adam
-from likewise.auditing.search.gradient.free_moves import free_moves
-from likewise.auditing.search.gradient.free_space import FreeSpace
-from likewise.auditing.search.gradient.quadratic_penalty import Quadratic
-from likewise.auditing.search.gradient.row_space import RowSpace
-from likewise.auditing.search.gradient.row_status import RowStatus
+from likewise.auditing.search.gradient import adam as fast
+from likewise.auditing.search.gradient.adam import adam, fast_adam
+from likewise.auditing.search.gradient.ascent import RowStatus
+from likewise.auditing.search.gradient.free_moves import FreeSpace, free_moves
+from likewise.auditing.search.gradient.spaces import Quadratic, RowSpace
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain, Unbounded
+from likewise.data import BoxDomain, Unbounded
 from likewise.fair_metrics import FairMetric, euclidean
 from likewise.models import make_oracle
 

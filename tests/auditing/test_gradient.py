@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
-from likewise.auditing.search.gradient.row_status import RowStatus, SearchResult
+from likewise.auditing.search.gradient.ascent import RowStatus, SearchResult
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.errors import InputError, ModelError
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain, DataRangeDomain, TabularDomain, Unbounded
+from likewise.data import BoxDomain, DataRangeDomain, TabularDomain, Unbounded
 from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 from likewise.models import AutogradOracle, make_oracle
 

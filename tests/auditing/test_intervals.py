@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from likewise.auditing.claims.certificate import Bound, CltInterval
-from likewise.auditing.claims.confidence_interval import ConfidenceInterval
-from likewise.auditing.claims.intervals import (
+from likewise.auditing.dual.finite_dual import dual_curve
+from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.dual.moments import Moments
+from likewise.auditing.inference.certificate import Bound, CltInterval, ConfidenceInterval
+from likewise.auditing.inference.intervals import (
     frontier_gains,
     gap_interval,
+    halves,
     population_interval,
     prices_around,
     share_interval,
+    split_interval,
 )
-from likewise.auditing.claims.mean_limits import mean_lower_limit, mean_upper_limit
-from likewise.auditing.claims.sample_splitting import halves, split_interval
-from likewise.auditing.support.finite_dual import dual_curve
-from likewise.auditing.support.frontier import Frontier
-from likewise.auditing.support.moments import Moments
+from likewise.auditing.inference.limits import mean_lower_limit, mean_upper_limit
 from likewise.core.errors import InputError
 
 FREE = np.inf

@@ -7,14 +7,13 @@ from scipy.optimize import linprog
 
 from likewise.auditing.bounds.linear import LinearModel, attaining_rows, exact_dual, exact_supremum
 from likewise.auditing.bounds.linear.box_response import CostForm
-from likewise.auditing.bounds.linear.class_weight_branching import maximise_cross_entropy
-from likewise.auditing.bounds.linear.linear_problem import Problem
-from likewise.auditing.bounds.linear.margin_path import follow_margins
-from likewise.auditing.bounds.linear.margin_supremum import MarginSupremum
-from likewise.auditing.support.finite_dual import solve_dual
-from likewise.auditing.support.frontier import Frontier
+from likewise.auditing.bounds.linear.margin import MarginSupremum, follow_margins
+from likewise.auditing.bounds.linear.model import Problem
+from likewise.auditing.bounds.linear.supremum import maximise_cross_entropy
+from likewise.auditing.dual.finite_dual import solve_dual
+from likewise.auditing.dual.frontier import Frontier
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain, TabularDomain
+from likewise.data import BoxDomain, TabularDomain
 from likewise.fair_metrics import FairMetric, euclidean
 
 ALL_EPS = (0.0, 0.01, 0.1, 1.0)
@@ -107,7 +106,7 @@ def test_ties_bounds_and_columns_that_do_not_count():
 def test_a_path_that_was_not_followed_to_its_end_claims_nothing(boxed_model, monkeypatch):
     model, X, y, metric, box = boxed_model(1, n=10)
     whole = exact_supremum(model, X, y, metric=metric, domain=box, lam=0.5, tol=1e-7)
-    monkeypatch.setattr("likewise.auditing.bounds.linear.margin_path._most_vertices", lambda d, k: 2)
+    monkeypatch.setattr("likewise.auditing.bounds.linear.margin._most_vertices", lambda d, k: 2)
     _, known = path_of(model, X, y, metric, box)
     assert not known.complete.all()
     cut = exact_supremum(model, X, y, metric=metric, domain=box, lam=0.5, tol=1e-7)

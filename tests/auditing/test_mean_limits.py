@@ -4,13 +4,16 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from likewise.auditing.claims.dirichlet_mean import dirichlet_mean_tails
-from likewise.auditing.claims.mean_limits import mean_at_most_p_value, mean_lower_limit, mean_upper_limit
-from likewise.auditing.support.moments import Moments
+from likewise.auditing.dual.moments import Moments
+from likewise.auditing.inference.limits import (
+    dirichlet_mean_tails,
+    mean_at_most_p_value,
+    mean_lower_limit,
+    mean_upper_limit,
+)
 from likewise.core.errors import InputError
 
 

@@ -4,10 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from likewise.auditing.support.moments import Moments
+from likewise.auditing.dual.moments import Moments
 
 
 @settings(deadline=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from likewise.auditing.search.candidates.pareto_scan import FallingLoss, scan_pairs
+from likewise.auditing.search.candidates import FallingLoss, scan_pairs
 
 
 def true_pairs(rows, candidates, prefix):

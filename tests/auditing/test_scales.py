@@ -10,15 +10,14 @@ from sklearn.linear_model import LogisticRegression
 import likewise as lw
 from likewise.auditing.bounds.exact_search import BranchAndBoundSearch
 from likewise.auditing.bounds.families import family_of
-from likewise.auditing.bounds.linear.linear_search import LinearSearch
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.problem.audit_problem import AuditProblem
-from likewise.auditing.search.domain.column_options import options_of
-from likewise.auditing.search.domain.probed_cuts import draw_rows, probe_cuts
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
-from likewise.auditing.search.valid_rows import refine
+from likewise.auditing.bounds.linear.search import LinearSearch
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.problem import AuditProblem
+from likewise.auditing.search.column_generation import refine
+from likewise.auditing.search.domain_moves import draw_rows, options_of, probe_cuts
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.errors import InputError
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 from likewise.fair_metrics import euclidean
 from likewise.models import as_model
 
@@ -198,7 +197,7 @@ def test_refined_rows_exist_and_attain_what_is_said(scale):
 
 
 def test_edits_of_encoded_rows_are_in_original_units(people, domains):
-    from likewise.auditing.problem.editable_rows import EditableArray
+    from likewise.auditing.editable_rows import EditableArray
 
     domain = domains["signed log"]
     rows = EditableArray(domain.encode_array(people[0]), domain.encoding_.by_name)

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from likewise.auditing.claims.significance import direction_test, flip_share_test, gap_test, loss_ratio_test
+from likewise.auditing.inference.significance import (
+    direction_test,
+    flip_share_test,
+    gap_test,
+    loss_ratio_test,
+)
 from likewise.core.errors import InputError
 
 

@@ -10,11 +10,11 @@ from sklearn.linear_model import LogisticRegression
 import likewise as lw
 from likewise.auditing import audit
 from likewise.auditing.auditor import audit_asked
-from likewise.auditing.claims.conclusion import Questions
-from likewise.auditing.parts.engine import Engine
-from likewise.auditing.parts.parquet_table import ParquetTable
-from likewise.auditing.parts.preparation import Asked, Sizes
-from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+from likewise.auditing.inference.conclusion import Questions
+from likewise.auditing.partitions.engine import Engine
+from likewise.auditing.partitions.runner import Asked, Sizes
+from likewise.auditing.partitions.tables import ParquetTable
+from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.errors import InputError
 
 N = 400

@@ -1,8 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.people.harm import harm_by_value, harm_rules
-from likewise.auditing.people.unfair_map import make_unfair_map
+from likewise.auditing.results.unfair_map import harm_by_value, harm_rules, make_unfair_map
 
 RNG = np.random.default_rng(0)
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 import likewise as lw
 from likewise.core.errors import LikewiseError
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 from likewise.models import as_model
 from likewise.models.tree_ensemble import read_trees
 

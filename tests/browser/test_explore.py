@@ -16,7 +16,7 @@ from likewise.auditing.auditor import audit
 from likewise.models import as_model
 from likewise.report import Comparison, render_html, write_html
 from likewise.report.explore import explore_document, page_model
-from likewise.report.explore.columns import column_documents
+from likewise.report.explore.document import column_documents
 from likewise.report.html import _asset
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from likewise.evaluation.measures import Measure
+from likewise.core.intervals import Measure
 from likewise.improving import Alternative, Improvement, Rule, Unseen, write_improvement
 
 NAMES = ("balanced accuracy", "changed decisions", "pure gap", "gap at ε", "Gap_RMS sex")

@@ -184,7 +184,7 @@ def test_markup_from_data_is_shown_as_text(browser, pages, samples):
 
 
 def test_words_from_the_right_turn_nothing_else_around(audit_page):
-    from likewise.texts.directions import contained
+    from likewise.core.messages import contained
 
     words = [
         "sex",

@@ -76,7 +76,7 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="session")
 def model(tmp_path_factory):
     """A trained model of ours in its file."""
-    from likewise.domains import TabularDomain
+    from likewise.data import TabularDomain
     from likewise.estimators import MLPBaselineClassifier
 
     people = make_people()

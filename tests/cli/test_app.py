@@ -95,8 +95,7 @@ def test_an_unforeseen_error_is_one_message_unless_asked_for_more(monkeypatch, c
 
 
 def test_advice_is_in_the_words_of_the_command_that_runs(capsys):
-    from likewise.cli.app import cli
-    from likewise.cli.warnings_shown import ShownWarnings
+    from likewise.cli.app import ShownWarnings, cli
 
     said = UserWarning("Lower 'eps', try more 'n_steps', or free the columns: metric=ExpertSubspace([...]).")
     for verb, shown in (

@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import likewise as lw
 from likewise.auditing import audit
-from likewise.datasets.adult import CATEGORIES, NUMBERS
+from likewise.datasets.tabular import CATEGORIES, NUMBERS
 from likewise.estimators import MLPBaselineClassifier
 
 N_AUDITED = 1000

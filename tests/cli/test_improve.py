@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import likewise as lw
 from likewise.cli.app import cli
 from likewise.core.errors import InputError
-from likewise.improving.families.boosting import BoostingCandidate
+from likewise.improving.candidates import BoostingCandidate
 
 SMALL = {"n_estimators": 10, "max_depth": 2}
 TWO = (
@@ -38,10 +38,10 @@ def table(tmp_path, monkeypatch):
 @pytest.fixture
 def here(monkeypatch):
     """Let worker processes be this one: starting them costs seconds each."""
-    from likewise.experiments import runner
+    from likewise.improving import runner
 
     work = runner.work
-    monkeypatch.setattr("likewise.experiments.runner.work", lambda tasks, jobs: work(tasks, 0))
+    monkeypatch.setattr("likewise.improving.runner.work", lambda tasks, jobs: work(tasks, 0))
 
 
 def run(*words):
@@ -79,7 +79,7 @@ def test_a_folder_with_everything_comes_out(table, here, tmp_path):
 def test_stopped_and_started_again_it_ends_the_same(table, here, tmp_path, monkeypatch):
     words = (table, "--target", "hired", "--sensitive", "sex", "--quiet")
     run(*words, "-o", tmp_path / "whole")
-    from likewise.improving import cross_validation
+    from likewise.improving import choosing as cross_validation
 
     tally, calls = cross_validation.tally_model, []
 

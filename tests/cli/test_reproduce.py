@@ -10,8 +10,9 @@ import time
 import psutil
 import pytest
 
-from likewise.experiments import SentimentStudy, runner
-from likewise.experiments.workers import work
+from likewise.experiments import SentimentStudy
+from likewise.improving import runner
+from likewise.improving.runner import work
 
 TOY = ("reproduce", "toy", "--quick", "--seeds", "2")
 
@@ -109,9 +110,8 @@ def test_a_stopped_run_goes_on_to_the_same_csv(run, tmp_path, in_this_process):
 
 
 def test_more_seeds_and_tables_of_what_is_there(run, tmp_path, monkeypatch):
-    from likewise.experiments.store import Cell
-    from likewise.experiments.study import CellResult
-    from likewise.experiments.workers import Failure
+    from likewise.improving.cells import Cell, CellResult
+    from likewise.improving.runner import Failure
 
     asked = []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import likewise as lw
-from likewise.cli.methods import METHODS
+from likewise.cli.train import METHODS
 
 BASIC = ("--target", "paid", "--sensitive", "sex")
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-from likewise.auditing.support.finite_dual import dual_curve, solve_dual
+from likewise.auditing.dual.finite_dual import dual_curve, solve_dual
+from likewise.auditing.search.candidates import CandidateSearch
 from likewise.datasets import load_adult
 from likewise.fair_metrics import AttributeSubspace
 from likewise.models import as_model

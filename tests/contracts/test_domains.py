@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain, DataRangeDomain, TabularDomain, Unbounded
+from likewise.data import BoxDomain, DataRangeDomain, TabularDomain, Unbounded
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 
 
 @parametrize_with_checks([TabularDomain()])

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from likewise import estimators
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.errors import FormatError, InputError
 from likewise.estimators import (
     AdversarialDebiasingClassifier,

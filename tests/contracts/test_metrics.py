@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 from likewise.fair_metrics import (
     AttributeSubspace,
     ComparableSubspace,

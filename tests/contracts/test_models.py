@@ -301,7 +301,7 @@ def _fair_boosting(table: Any, y: np.ndarray, **choices: Any) -> Case:
 
 
 def _consensus(table: Any, estimator: Any, sensitive: list[str]) -> Case:
-    from likewise.postprocessing import TwinConsensus
+    from likewise.mitigation import TwinConsensus
 
     fair = TwinConsensus(estimator.fit(table, BINARY), sensitive_features=sensitive).fit(table)
     twins = [table.assign(**{sensitive[0]: value}) for value in sorted(set(table[sensitive[0]]))]

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain
+from likewise.data import BoxDomain
 from likewise.fair_metrics import FairMetric
 from likewise.training import (
     ERM,

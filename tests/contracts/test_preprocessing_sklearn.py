@@ -3,7 +3,7 @@
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from likewise.fair_metrics import ExpertSubspace
-from likewise.preprocessing import HardDebias, Project
+from likewise.mitigation import HardDebias, Project
 
 TRANSFORMERS = [
     Project(ExpertSubspace([0])),
@@ -18,6 +18,6 @@ def test_scikit_learn_contract(estimator, check):
 
 
 def test_every_transformer_is_tried():
-    from likewise import preprocessing
+    from likewise import mitigation as preprocessing
 
     assert {type(t).__name__ for t in TRANSFORMERS} == set(preprocessing.__all__)

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.core.errors import InputError, MissingExtraError
-from likewise.core.extras import require
+from likewise.core.errors import InputError, MissingExtraError, require
 from likewise.core.files import atomic_path
 from likewise.core.randomness import numpy_generator, spawn_seeds, torch_generator
 

@@ -5,13 +5,22 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from safetensors.numpy import save_file
 
 from likewise.core.errors import FormatError
-from likewise.core.plain_forms import Fields, ListOf, MapOf, Maybe, OneOf, Whole, check_form, plain_dtype
-from likewise.core.tensor_files import check_header, read_tensors
+from likewise.core.files import (
+    Fields,
+    ListOf,
+    MapOf,
+    Maybe,
+    OneOf,
+    Whole,
+    check_form,
+    check_header,
+    plain_dtype,
+    read_tensors,
+)
 
 
 def rewritten(path, change, claimed=None):

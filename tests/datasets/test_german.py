@@ -9,7 +9,7 @@ import pytest
 
 from likewise.datasets import load_german
 from likewise.datasets.bundled import open_bundled
-from likewise.datasets.german import PERSONAL_STATUS, SEX, WORDS
+from likewise.datasets.tabular import PERSONAL_STATUS, SEX, WORDS
 
 NUMBERS = ["duration", "credit_amount", "installment_rate", "residence_since", "age"]
 NUMBERS += ["existing_credits", "people_liable"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from likewise.core.errors import InputError
-from likewise.datasets.splits import split_indices
+from likewise.datasets.bundled import split_indices
 
 
 def test_parts_are_disjoint_complete_and_of_the_asked_size():

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-import likewise.scale
+import likewise.auditing
 from likewise.cli.app import VERBS, cli, main
 
 from .code_blocks import blocks_of
@@ -88,7 +88,7 @@ def stage(monkeypatch, tmp_path, adult, german, staged):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(likewise.datasets, "load_adult", lambda: adult)
     monkeypatch.setattr(likewise.datasets, "load_german", lambda: german)
-    monkeypatch.setattr(likewise.scale, "DaskEngine", lambda *a, **k: likewise.scale.LocalEngine())
+    monkeypatch.setattr(likewise.auditing, "DaskEngine", lambda *a, **k: likewise.auditing.LocalEngine())
     Path("sex.dot").write_text('digraph { sex -> "hours-per-week" }', encoding="utf-8")
     few, labels = adult.frame_test.iloc[:FEW], adult.y_test[:FEW]
     few.assign(target=np.array(adult.target_names)[labels]).to_csv("people.csv", index=False)
@@ -100,7 +100,7 @@ def stage(monkeypatch, tmp_path, adult, german, staged):
 @pytest.fixture
 def names(adult, staged, monkeypatch):
     """Python names that a page uses without having made them, by page."""
-    from likewise.improving.families.boosting import BoostingCandidate
+    from likewise.improving.candidates import BoostingCandidate
     from likewise.training import ArrayBatches, Batch, mlp
 
     people, y = adult.frame_test.iloc[:FEW], adult.y_test[:FEW]
@@ -125,13 +125,13 @@ def names(adult, staged, monkeypatch):
         return {"score": lambda table: staged.model(table)[:, 1]}
 
     def twins():
-        import likewise.twins
+        import likewise.counterfactuals
 
         def study(*args, refits, **choices):
             return twin_study(*args, refits=min(refits, 2), **choices)
 
-        twin_study = likewise.twins.twin_study
-        monkeypatch.setattr(likewise.twins, "twin_study", study)
+        twin_study = likewise.counterfactuals.twin_study
+        monkeypatch.setattr(likewise.counterfactuals, "twin_study", study)
         quickly()
         return {"people": adult.frame_test, "y": adult.y_test, "model": staged.network}
 
@@ -198,7 +198,7 @@ def names(adult, staged, monkeypatch):
         return {"people": adult.frame.iloc[:400], "y": adult.y[:400], "current": None}
 
     def text():
-        from likewise.text import text_auditor
+        from likewise.text import text_audit as text_auditor
 
         unhurried = functools.partial(text_auditor.CarefulCaller, sleep=lambda seconds: None)
         monkeypatch.setattr(text_auditor, "CarefulCaller", unhurried)

@@ -8,7 +8,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 
 from likewise.core.errors import InputError
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import torch
 
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain, DataRangeDomain, Domain, Unbounded
+from likewise.data import BoxDomain, DataRangeDomain, Domain, Unbounded
 
 
 def test_unbounded_leaves_rows_alone_and_has_no_bounds():

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from likewise.core.errors import FormatError
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 
 
 @pytest.fixture
@@ -96,5 +96,5 @@ def test_unknown_dtype_names_are_refused(domain, people):
 
 
 def test_domains_do_not_import_torch():
-    code = "import sys, likewise.domains; sys.exit('torch' in sys.modules)"
+    code = "import sys, likewise.data; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

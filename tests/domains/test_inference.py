@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from likewise.core.errors import InputError
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pandas.testing import assert_frame_equal
 
+from likewise.data import TabularDomain
 from likewise.datasets import load_adult, load_german
-from likewise.domains import TabularDomain
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 NUMERIC = [

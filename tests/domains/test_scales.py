@@ -7,15 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pandas.testing import assert_frame_equal
 
 from likewise.core.errors import FormatError, InputError
-from likewise.domains import TabularDomain
-from likewise.domains.column_plan import read_plans
-from likewise.domains.curve import SCALES, learn_curve
-from likewise.domains.encoding import EncodingMismatchError
+from likewise.data import TabularDomain
+from likewise.data.column import read_plans
+from likewise.data.curve import SCALES, learn_curve
+from likewise.data.encoding import EncodingMismatchError
 from likewise.fair_metrics import FairMetric
 
 CURVED = SCALES[1:]

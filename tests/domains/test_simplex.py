@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.domains.simplex import _sorting_network, project_simplex, project_simplex_columns
+from likewise.data.encoded_set import _sorting_network, project_simplex, project_simplex_columns
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 7, 14, 32, 33, 60])

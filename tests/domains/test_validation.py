@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from likewise.core.errors import InputError
-from likewise.domains import TabularDomain, Violation
+from likewise.data import TabularDomain, Violation
 
 
 @pytest.fixture

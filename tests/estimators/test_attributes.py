@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 
 from likewise.core.errors import InputError
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 from likewise.estimators import AdversarialDebiasingClassifier, CoCLClassifier, MLPBaselineClassifier
-from likewise.estimators.attributes import AttributeCodes, ProxyVectors
-from likewise.estimators.network_rows import TrainingRows
+from likewise.estimators.rows import AttributeCodes, ProxyVectors, TrainingRows
 
 FEW = {"n_steps": 3, "batch_size": 32, "hidden_layer_sizes": (4,), "random_state": 0}
 

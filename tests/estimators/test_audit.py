@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from likewise.auditing.auditor import audit
-from likewise.auditing.problem.audit_problem import AuditProblem
-from likewise.domains import TabularDomain
+from likewise.auditing.problem import AuditProblem
+from likewise.data import TabularDomain
 from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
 from likewise.fair_metrics import ExpertSubspace
 

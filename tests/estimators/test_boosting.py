@@ -12,8 +12,9 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GridSearchCV
 
 from likewise.core.errors import FormatError, InputError, MissingExtraError
+from likewise.counterfactuals import Edit, correspondence_study
 from likewise.estimators import FairBoostingClassifier
-from likewise.evaluation import Edit, correspondence_study, group_gaps
+from likewise.evaluation import group_gaps
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, euclidean
 from likewise.models import as_model, load_model
 
@@ -95,9 +96,9 @@ def test_the_penalty_draws_the_groups_together(library):
 
 @each_library
 def test_the_worst_case_is_trained_against(library):
-    from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-    from likewise.auditing.support.finite_dual import dual_curve
-    from likewise.domains import TabularDomain
+    from likewise.auditing.dual.finite_dual import dual_curve
+    from likewise.auditing.search.candidates import CandidateSearch
+    from likewise.data import TabularDomain
 
     frame, y = people(1500)
     frame = frame.assign(hours=frame["hours"].fillna(40.0), job=frame["job"].fillna("none"))

@@ -12,10 +12,10 @@ from safetensors.torch import save_file
 from torch import nn
 
 from likewise import estimators
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.errors import FormatError, InputError
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain, TabularDomain, Unbounded
+from likewise.data import BoxDomain, TabularDomain, Unbounded
 from likewise.estimators import AdversarialDebiasingClassifier, MLPBaselineClassifier, SenSRClassifier
 from likewise.estimators.values import CannotStoreError, decode, encode
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain, DataRangeDomain, TabularDomain
+from likewise.data import BoxDomain, DataRangeDomain, TabularDomain
 from likewise.estimators import MLPBaselineClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
 from likewise.estimators.metrics import searched_metric
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric, euclidean, mahalanobis

@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV
 
 from likewise import estimators
 from likewise.core.errors import InputError
-from likewise.estimators.fields_as_parameters import parameters_from_fields, with_inherited_sections
 from likewise.estimators.network_classifier import NetworkClassifier
+from likewise.estimators.parameters import parameters_from_fields, with_inherited_sections
 from likewise.fair_metrics import ExpertSubspace
 
 CLASSES = [

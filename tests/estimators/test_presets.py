@@ -3,10 +3,10 @@
 import pytest
 
 from likewise.core.errors import InputError
+from likewise.counterfactuals import gender_race_consistency, spouse_consistency
 from likewise.datasets import load_adult
 from likewise.estimators import SenSRClassifier
-from likewise.estimators.presets import SENSR_PRESETS
-from likewise.evaluation import gender_race_consistency, spouse_consistency
+from likewise.estimators.parameters import SENSR_PRESETS
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from likewise.core.errors import InputError
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace
 from likewise.training import TrainingWarning
@@ -135,7 +135,7 @@ def test_bad_rows(people, y, change, message):
 
 
 def test_a_search_domain_passed_as_domain_is_explained(people, y):
-    from likewise.domains import Unbounded
+    from likewise.data import Unbounded
 
     with pytest.raises(InputError, match="'domain' must be a TabularDomain"):
         SenSRClassifier(ExpertSubspace(["sex"]), domain=Unbounded(), **FEW).fit(people, y)

@@ -15,11 +15,9 @@ from likewise import estimators
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
 from likewise.estimators import MLPBaselineClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
-from likewise.estimators.beside_baseline import BesideBaseline, balanced_loss, sayings
-from likewise.estimators.held_out import hold_out, other_folds
-from likewise.estimators.held_out_gap import held_out_gap
+from likewise.estimators.automatic import auto_schedule, held_out_gap, hold_out, other_folds
+from likewise.estimators.compare_to_baseline import BesideBaseline, balanced_loss, sayings
 from likewise.estimators.networks import behind_projection, folded, scores_of
-from likewise.estimators.table_settings import auto_schedule
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
 from likewise.models import as_model
 from likewise.training import Batch, TrainingWarning, mlp
@@ -147,7 +145,7 @@ def test_auto_values_come_from_the_table_and_are_kept(people, monkeypatch):
 
 def test_a_budget_that_costs_too_much_is_lowered(people, monkeypatch):
     frame, y = people
-    monkeypatch.setattr("likewise.estimators.table_settings._EPS_SHARE", 0.5)
+    monkeypatch.setattr("likewise.estimators.automatic._EPS_SHARE", 0.5)
     model = SenSRClassifier(ExpertSubspace(["sex"]), validation=0.3, **QUICK)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)  # chance, at half of all distances

@@ -58,7 +58,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(data, tmp_path, monkeypatc
 
 def test_ctrl_c_keeps_what_was_reached_and_says_so(data, monkeypatch):
     X, y = data
-    from likewise.training.erm import ERM
+    from likewise.training.objective import ERM
 
     plain, calls = ERM.step, []
 

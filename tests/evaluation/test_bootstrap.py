@@ -17,7 +17,7 @@ def test_same_seed_same_interval_and_another_seed_another():
 def test_batches_do_not_change_the_result(monkeypatch):
     x = np.random.default_rng(0).normal(size=50)
     whole = ev.bootstrap_interval(np.mean, x, n_resamples=101)
-    monkeypatch.setattr("likewise.evaluation.bootstrap._BATCH_CELLS", 150)
+    monkeypatch.setattr("likewise.core.intervals._BATCH_CELLS", 150)
     assert ev.bootstrap_interval(np.mean, x, n_resamples=101) == whole
 
 

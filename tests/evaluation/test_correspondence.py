@@ -8,7 +8,7 @@ import pytest
 
 import likewise.evaluation as ev
 from likewise.core.errors import InputError, ModelError
-from likewise.evaluation import Edit
+from likewise.counterfactuals import Edit
 
 PEOPLE = pd.DataFrame(
     {

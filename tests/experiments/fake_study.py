@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from likewise.experiments.study import CellResult, Published, Study, StudyMeasure
+from likewise.improving.cells import CellResult, Published, Study, StudyMeasure
 
 # Whatever a study loads reads one of these, torch the first.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -64,8 +64,8 @@ class PatientStudy(FakeStudy):
 
 
 def main(folder, gate=None):
-    from likewise.experiments.runner import plan_run, run_plan
-    from likewise.experiments.store import Store
+    from likewise.improving.cells import Store
+    from likewise.improving.runner import plan_run, run_plan
 
     study = FakeStudy() if gate is None else PatientStudy(gate=gate)
     told = []

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from likewise.experiments import AdultStudy, ToyStudy
-from likewise.experiments.study import CellResult
+from likewise.improving.cells import CellResult
 
 
 def test_settings_of_adult_are_table_3():
@@ -80,7 +80,7 @@ def test_the_arrows_are_sideways(toy_cells):
 
 
 def test_three_panels(toy_cells):
-    from likewise.experiments.page import draw_svg
+    from likewise.experiments.output import draw_svg
 
     figure = ToyStudy(quick=True).figures(toy_cells)["figure-1"]
     titles = [axes.get_title() for axes in figure.axes]

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from likewise.experiments import AdultStudy, SentimentStudy, Store, ToyStudy
-from likewise.experiments.settings import with_todays_names
+from likewise.experiments.output import cells_csv, table_csv
 from likewise.experiments.study_tables import make_table
-from likewise.experiments.texts import cells_csv, table_csv
+from likewise.improving.cells import with_todays_names
 
 DOCS = Path(__file__).parents[2] / "docs"
 KEPT = DOCS / "reproduction"

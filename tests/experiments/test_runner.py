@@ -14,9 +14,8 @@ import pytest
 
 from likewise.core.errors import InputError
 from likewise.experiments.output import write_results
-from likewise.experiments.runner import Plan, StudyProgress, plan_run, run_plan
-from likewise.experiments.store import Store
-from likewise.experiments.workers import CellTask, Failure
+from likewise.improving.cells import Store
+from likewise.improving.runner import CellTask, Failure, Plan, StudyProgress, plan_run, run_plan
 
 SCRIPT = Path(__file__).with_name("fake_study.py")
 _spec = importlib.util.spec_from_file_location("fake_study", SCRIPT)
@@ -108,7 +107,7 @@ def test_cells_start_by_seed_the_longest_first(tmp_path):
 
 def test_time_left_goes_by_cost(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("likewise.experiments.runner.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("likewise.improving.runner.time.monotonic", lambda: now[0])
     short, long, bad = (CellTask(_Costly(cost), "a", 0) for cost in (10, 30, 50))
     progress = StudyProgress({task: task.study.cost("") for task in (short, long, bad)})
     progress.finish(bad, Failure(bad, "no luck"))
@@ -136,7 +135,7 @@ def test_no_jobs_compute_in_this_process(tmp_path, monkeypatch):
 
     study = ToyStudy(quick=True)
     store = Store(tmp_path, study)
-    monkeypatch.setattr("likewise.experiments.workers._Worker", None)
+    monkeypatch.setattr("likewise.improving.runner._Worker", None)
     plan = plan_run([(study, store)], seeds=1, methods=["Baseline"])
     assert run_plan(plan, jobs=0) == ()
     assert set(store.find(["Baseline"], [0]).cells) == {("Baseline", 0)}

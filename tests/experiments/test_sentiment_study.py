@@ -9,10 +9,9 @@ import pytest
 from likewise.core.errors import InputError
 from likewise.datasets import load_sentiment
 from likewise.datasets.words import SENTENCES, evaluation_names, sentence_tokens
-from likewise.experiments.sentiment import SentimentStudy
+from likewise.experiments.sentiment import SentimentStudy, name_sentiments
 from likewise.experiments.sentiment_data import debiased, leading_directions, sentiment_words
-from likewise.experiments.sentiment_figures import name_sentiments
-from likewise.experiments.study import CellResult
+from likewise.improving.cells import CellResult
 
 METHODS = ("Baseline", "SenSR", "SenSR-E", "Project", "Sinha+", "Bolukbasi+")
 

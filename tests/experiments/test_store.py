@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from likewise.core.errors import InputError
-from likewise.experiments.runner import plan_run
-from likewise.experiments.store import Cell, Store, versions
-from likewise.experiments.study import CellResult
+from likewise.improving.cells import Cell, CellResult, Store, versions
+from likewise.improving.runner import plan_run
 
 _spec = importlib.util.spec_from_file_location("fake_study", Path(__file__).with_name("fake_study.py"))
 fake = importlib.util.module_from_spec(_spec)

@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from likewise.core.errors import InputError
-from likewise.experiments.output import check_folder, write_results
-from likewise.experiments.store import Cell, Store
-from likewise.experiments.study import CellResult, Published, StudyMeasure
+from likewise.experiments.output import cells_csv, check_folder, markdown, table_csv, write_results
 from likewise.experiments.study_tables import Entry, make_table
-from likewise.experiments.texts import cells_csv, markdown, table_csv
+from likewise.improving.cells import Cell, CellResult, Published, Store, StudyMeasure
 
 _spec = importlib.util.spec_from_file_location("fake_study", Path(__file__).with_name("fake_study.py"))
 fake = importlib.util.module_from_spec(_spec)

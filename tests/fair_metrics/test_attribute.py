@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 from likewise.fair_metrics import AttributeSubspace
 
 

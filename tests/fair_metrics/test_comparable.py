@@ -5,8 +5,7 @@ import torch
 
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
-from likewise.fair_metrics import ComparableSubspace
-from likewise.fair_metrics import comparable_groups as groups
+from likewise.fair_metrics import ComparableSubspace, comparable_groups as groups
 
 
 def explicit(X, labels, k):
@@ -141,7 +140,7 @@ class TestStreaming:
     def test_raw_frames_share_one_encoder(self):
         rng = np.random.default_rng(0)
         frame = pd.DataFrame({"age": rng.normal(size=60), "job": rng.choice(["a", "b", "c"], size=60)})
-        from likewise.domains import TabularDomain
+        from likewise.data import TabularDomain
 
         domain = TabularDomain.from_frame(frame)
         labels = np.repeat(np.arange(20), 3)

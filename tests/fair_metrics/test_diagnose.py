@@ -16,11 +16,11 @@ from likewise.fair_metrics import (
     FairMetric,
     PairMetric,
     diagnose,
+    diagnosis as probes,
     euclidean,
     mahalanobis,
 )
-from likewise.fair_metrics import attribute_probes as probes
-from likewise.fair_metrics.attribute_probes import probe
+from likewise.fair_metrics.diagnosis import probe
 
 
 @pytest.fixture(autouse=True)

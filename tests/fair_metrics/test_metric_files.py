@@ -8,7 +8,7 @@ from safetensors.numpy import load_file, save_file
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.subspace import Subspace
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 
 

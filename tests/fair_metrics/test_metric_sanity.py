@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 from likewise.core.subspace import Subspace
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, diagnose
-from likewise.fair_metrics.swallowed import share_swallowed, who_swallows
-from likewise.fair_metrics.uneven_columns import why_uneven
+from likewise.fair_metrics.diagnosis import why_uneven
+from likewise.fair_metrics.removed_variance import share_swallowed, who_swallows
 
 
 @pytest.fixture(scope="module")

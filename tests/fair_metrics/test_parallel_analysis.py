@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from likewise.fair_metrics import ComparableSubspace
-from likewise.fair_metrics.parallel_analysis import count_factors, largest_noise_eigenvalue
+from likewise.fair_metrics.comparable import count_factors, largest_noise_eigenvalue
 
 
 def rows_of(seed, d, k, *, uneven, groups=500, size=4):

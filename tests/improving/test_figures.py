@@ -6,14 +6,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from likewise.core.intervals import Measure
 from likewise.evaluation import balanced_accuracy, group_gaps
-from likewise.evaluation.measures import Measure
-from likewise.improving.between_trainings import between_variance
-from likewise.improving.figures import expected_figures, figure_values, seen_figures
-from likewise.improving.flattery import flattery
-from likewise.improving.improvement import Unseen
-from likewise.improving.rule import Rule
-from likewise.improving.tally import Spread, Tally, pooled
+from likewise.improving.choosing import flattery
+from likewise.improving.figures import (
+    Spread,
+    Tally,
+    between_variance,
+    expected_figures,
+    figure_values,
+    pooled,
+    seen_figures,
+)
+from likewise.improving.improvement import Rule, Unseen
 
 
 def random_people(random, n, lift=0.1):

@@ -11,13 +11,11 @@ import pytest
 
 import likewise as lw
 from likewise.core.errors import InputError
-from likewise.evaluation import correspondence_study
+from likewise.counterfactuals import correspondence_study
 from likewise.improving import Rule, improve, write_improvement
-from likewise.improving.families.boosting import BoostingCandidate
-from likewise.improving.families.networks import NetworkCandidate
-from likewise.improving.measuring import tally_model
-from likewise.improving.page import render_improvement
-from likewise.improving.people import prepare_ground
+from likewise.improving.candidates import BoostingCandidate, NetworkCandidate
+from likewise.improving.output import render_improvement
+from likewise.improving.people import prepare_ground, tally_model
 
 SMALL = {"n_estimators": 15, "max_depth": 2}
 PLAIN = BoostingCandidate("plain", "", blind=False, choices=SMALL)

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from likewise.improving import Rule, improve
-from likewise.improving.documents import improvement_document
-from likewise.improving.families.boosting import BoostingCandidate
-from likewise.improving.families.networks import NetworkCandidate
+from likewise.improving.candidates import BoostingCandidate, NetworkCandidate
+from likewise.improving.output import improvement_document
 
 FEW = {"n_estimators": 5, "max_depth": 2}
 QUICK = {"hidden_layer_sizes": (), "n_steps": 60, "lr": 0.05}

@@ -36,7 +36,7 @@ model = make_pipeline(words, LogisticRegression()).fit(X, y)
 # What is said where an extra is absent: code that needs it, and what the message must hold.
 ABSENT = {
     "import likewise as lw; lw.load_model('model.onnx')": "likewise[onnx]",
-    "from likewise.scale import DaskEngine; DaskEngine(None, 1).__enter__()": "likewise[scale]",
+    "from likewise.auditing import DaskEngine; DaskEngine(None, 1).__enter__()": "likewise[scale]",
     "from likewise.integrations import log_audit; log_audit(None)": "likewise[mlflow]",
     "from likewise.integrations import FairNeuralNetClassifier": "pip install skorch",
 }

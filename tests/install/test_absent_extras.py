@@ -8,7 +8,7 @@ from likewise.core.errors import MissingExtraError
 
 
 def test_a_page_without_jinja_is_refused_before_work(monkeypatch, tmp_path):
-    from likewise.cli.outputs import check_outputs
+    from likewise.cli.output import check_outputs
 
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'likewise\[report\]'"):

@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-from likewise import _api
-
 HEAVY = [
     "torch",
     "sklearn",
@@ -61,40 +59,3 @@ def test_every_public_name_resolves_and_is_documented():
             assert value.__doc__, name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = likewise.nothing
-
-
-def test_editors_see_the_same_names_as_python():
-    import ast
-    from pathlib import Path
-
-    import likewise
-    from likewise._api import ROOMS
-
-    tree = ast.parse(Path(likewise.__file__).read_text(encoding="utf-8"))
-    seen = {
-        node.module: {alias.name for alias in node.names}
-        for block in tree.body
-        if isinstance(block, ast.If)
-        for node in ast.walk(block)
-        if isinstance(node, ast.ImportFrom)
-    }
-    assert seen == {f"likewise.{room}": set(names) for room, names in ROOMS.items()}
-
-
-@pytest.mark.parametrize("old", sorted(_api.RENAMED))
-def test_old_names_give_the_new_ones_with_a_warning(old):
-    import likewise
-    from likewise import fair_metrics, training
-
-    new = _api.RENAMED[old]
-    room = training if old == "WassersteinRobust" else fair_metrics
-    for package in (likewise, room):
-        with pytest.warns(
-            DeprecationWarning, match=f"{package.__name__}.{old} is now called {package.__name__}.{new}"
-        ):
-            assert getattr(package, old) is getattr(package, new)
-        assert old not in package.__all__
-        assert new in package.__all__
-    other = fair_metrics if room is training else training
-    with pytest.raises(AttributeError, match=f"no attribute '{old}'"):
-        getattr(other, old)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-import likewise.integrations.fair_assertion  # noqa: F401 - loaded once, not by each inner run
+import likewise.integrations.assertion  # noqa: F401 - loaded once, not by each inner run
 
 pytest_plugins = ["pytester"]
 

@@ -11,7 +11,7 @@ import torch
 
 from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
 from likewise.models import DifferentiableModel, OnnxModel, as_model
-from likewise.models.callable_model import CallableModel
+from likewise.models.convert import CallableModel
 from likewise.models.sklearn_model import SklearnModel, wants_table
 from likewise.models.sklearn_network import SklearnNetwork
 

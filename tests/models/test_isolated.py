@@ -15,19 +15,22 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import likewise as lw
 from likewise.core.errors import FormatError, InputError, ModelError
 from likewise.models import DifferentiableModel, load_model
-from likewise.models.isolated import IsolatedFile, Limits, confined, process
-from likewise.models.isolated.facts import read_facts
-from likewise.models.isolated.messages import receive, send
-from likewise.models.isolated.network_arrays import pack_network
-from likewise.models.isolated.table_rows import pack_rows, unpack_rows
-from likewise.models.isolated.tree_arrays import pack_trees, unpack_trees
 from likewise.models.relu_network import read_relu_network
+from likewise.models.sandbox import IsolatedFile, Limits, child as confined, process
+from likewise.models.sandbox.facts import (
+    pack_network,
+    pack_rows,
+    pack_trees,
+    read_facts,
+    unpack_rows,
+    unpack_trees,
+)
+from likewise.models.sandbox.messages import receive, send
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
 pytest.importorskip("xgboost")

@@ -7,11 +7,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.subspace import Subspace
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, FairMetric, euclidean
 from likewise.fair_metrics.neighbours import NearestPlaces, same_places
+from likewise.mitigation import GraphSmoothing
 from likewise.models import as_model, load_model
-from likewise.postprocessing import GraphSmoothing
 
 METRIC = FairMetric.from_subspace(Subspace.from_directions([[0.0, 0.0, 1.0]]))
 

@@ -11,10 +11,10 @@ import pytest
 from sklearn.base import clone
 
 from likewise.core.errors import FormatError, InputError
+from likewise.counterfactuals import Edit, correspondence_study
 from likewise.estimators import MLPBaselineClassifier
-from likewise.evaluation import Edit, correspondence_study
+from likewise.mitigation import TwinConsensus
 from likewise.models import as_model, load_model
-from likewise.postprocessing import TwinConsensus
 
 SEX, RACE, SPOUSE = ["F", "M"], ["a", "b", "c"], ["Husband", "Wife"]
 N = 160
@@ -265,9 +265,9 @@ def test_one_hot_columns_and_plain_arrays():
 
 
 def test_an_audit_finds_nothing_at_no_distance():
-    from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-    from likewise.auditing.support.finite_dual import dual_curve
-    from likewise.domains import TabularDomain
+    from likewise.auditing.dual.finite_dual import dual_curve
+    from likewise.auditing.search.candidates import CandidateSearch
+    from likewise.data import TabularDomain
     from likewise.fair_metrics import ExpertSubspace
 
     frame, y = people()

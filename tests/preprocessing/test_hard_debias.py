@@ -7,8 +7,8 @@ import pytest
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
 from likewise.datasets import load_sentiment
-from likewise.preprocessing import HardDebias
-from likewise.preprocessing.hard_debias import bias_subspace, equalize, neutralize
+from likewise.mitigation import HardDebias
+from likewise.mitigation.hard_debias import bias_subspace, equalize, neutralize
 
 
 def unit(rows):

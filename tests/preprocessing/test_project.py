@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric, euclidean
-from likewise.preprocessing import Project
+from likewise.mitigation import Project
 
 
 @pytest.fixture

@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pandas as pd
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 from pandas.testing import assert_frame_equal
 
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain
 
 NAMES = st.text("abcdef_# é", min_size=1, max_size=4)
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

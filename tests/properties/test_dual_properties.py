@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from likewise.auditing.support.finite_dual import dual_curve, dual_objective, solve_dual
-from likewise.auditing.support.frontier import Frontier
+from likewise.auditing.dual.finite_dual import dual_curve, dual_objective, solve_dual
+from likewise.auditing.dual.frontier import Frontier
 
 number = st.floats(0, 1e3, allow_nan=False, allow_subnormal=False)
 tidy = st.integers(0, 8).map(float)  # many ties and zeros

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics import FairMetric, euclidean, mahalanobis

@@ -5,8 +5,7 @@ from contextlib import redirect_stderr, redirect_stdout
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from likewise.cli.app import main
 

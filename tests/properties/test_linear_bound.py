@@ -1,14 +1,13 @@
 """The bound of a linear model is never below what any listed rows attain within the budget."""
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from likewise.auditing.bounds.linear import LinearModel, exact_dual
-from likewise.auditing.support.finite_dual import solve_dual
-from likewise.auditing.support.frontier import Frontier
+from likewise.auditing.dual.finite_dual import solve_dual
+from likewise.auditing.dual.frontier import Frontier
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain
+from likewise.data import BoxDomain
 from likewise.fair_metrics import FairMetric, euclidean
 
 

@@ -7,10 +7,10 @@ from scipy.optimize import linprog
 from sklearn.linear_model import LogisticRegression
 
 from likewise.auditing.bounds.linear import LinearModel, exact_supremum
-from likewise.auditing.claims.certificate import clt_interval, finite_sample_bound
-from likewise.auditing.claims.significance import flip_share_test, gap_test, loss_ratio_test
+from likewise.auditing.inference.certificate import clt_interval, finite_sample_bound
+from likewise.auditing.inference.significance import flip_share_test, gap_test, loss_ratio_test
+from likewise.data import BoxDomain
 from likewise.datasets import load_adult
-from likewise.domains import BoxDomain
 from likewise.fair_metrics import AttributeSubspace
 
 AUDITS = 400

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 from scipy.optimize import linprog
 
-from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-from likewise.auditing.support.finite_dual import dual_curve, solve_dual
-from likewise.auditing.support.frontier import Frontier
+from likewise.auditing.dual.finite_dual import dual_curve, solve_dual
+from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics import FairMetric
 from likewise.models import as_model

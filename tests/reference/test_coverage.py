@@ -8,14 +8,19 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from likewise.auditing.bounds.linear.closed_form import logistic_supremum
-from likewise.auditing.claims.certificate import clt_interval
-from likewise.auditing.claims.intervals import frontier_gains, gap_interval, prices_around, share_interval
-from likewise.auditing.claims.mean_limits import mean_at_most_p_value
-from likewise.auditing.claims.sample_splitting import split_interval
-from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-from likewise.auditing.support.finite_dual import dual_curve
-from likewise.auditing.support.moments import Moments
+from likewise.auditing.bounds.linear.supremum import logistic_supremum
+from likewise.auditing.dual.finite_dual import dual_curve
+from likewise.auditing.dual.moments import Moments
+from likewise.auditing.inference.certificate import clt_interval
+from likewise.auditing.inference.intervals import (
+    frontier_gains,
+    gap_interval,
+    prices_around,
+    share_interval,
+    split_interval,
+)
+from likewise.auditing.inference.limits import mean_at_most_p_value
+from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics import FairMetric
 from likewise.models import as_model

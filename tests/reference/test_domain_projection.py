@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import minimize
 
 from likewise.core.subspace import Subspace
-from likewise.domains import DataRangeDomain, TabularDomain
-from likewise.domains.simplex import project_simplex
+from likewise.data import DataRangeDomain, TabularDomain
+from likewise.data.encoded_set import project_simplex
 
 
 def nearest_by_solver(x, *, bounds, constraints):

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
 import likewise.evaluation as ev

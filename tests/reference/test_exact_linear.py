@@ -7,7 +7,7 @@ from scipy.special import logsumexp
 
 from likewise.auditing.bounds.linear import LinearModel, exact_dual, exact_supremum
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain, DataRangeDomain
+from likewise.data import BoxDomain, DataRangeDomain
 from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 
 

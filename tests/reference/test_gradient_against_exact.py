@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from likewise.auditing.bounds.linear import LinearModel, exact_dual, exact_supremum
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain, Unbounded
+from likewise.data import BoxDomain, Unbounded
 from likewise.fair_metrics import FairMetric
 from likewise.models import make_oracle
 

@@ -6,9 +6,9 @@ import torch
 from scipy.optimize import minimize_scalar
 
 from likewise.auditing.bounds.linear import LinearModel, exact_dual, exact_supremum
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain, DataRangeDomain, Unbounded
+from likewise.data import BoxDomain, DataRangeDomain, Unbounded
 from likewise.fair_metrics import FairMetric, euclidean, mahalanobis
 from likewise.models import AutogradOracle, MLPOracle, make_oracle
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 import likewise as lw
-from likewise.auditing.audit_result import AuditResult
 from likewise.auditing.auditor import audit
+from likewise.auditing.results.audit_result import AuditResult
 from likewise.evaluation import Evaluation, evaluate
 from likewise.models import as_model
 from likewise.report import Comparison

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import likewise as lw
-from likewise.auditing.claims.bracket import Bracket
+from likewise.auditing.inference.verdict import Bracket
 from likewise.report import audit_document, json_schema, print_audit, write_html, write_json
 
 

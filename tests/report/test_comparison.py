@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import likewise as lw
-from likewise.evaluation.measures import Measure
+from likewise.core.intervals import Measure
 from likewise.report import Comparison, ComparisonEntry
 
 

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.auditing.claims.certificate import Bound, Certificate
-from likewise.auditing.people.unfair_map import make_unfair_map
+from likewise.auditing.inference.certificate import Bound, Certificate
+from likewise.auditing.results.unfair_map import make_unfair_map
 from likewise.report import audit_document, comparison_document, json_schema, write_json
 from likewise.report.plain import plain_cell
 from likewise.report.unfair_map_values import MAX_COLUMNS, map_document
@@ -62,7 +62,7 @@ def test_the_schema_refuses_what_is_not_a_document(samples):
 
 
 def test_a_real_diagnosis_follows_the_schema(samples):
-    from likewise.evaluation.measures import Measure
+    from likewise.core.intervals import Measure
     from likewise.fair_metrics.diagnosis import Diagnosis, ProbeScores
     from likewise.fair_metrics.stability import Stability
 

@@ -7,8 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -16,15 +15,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 import likewise as lw
 from likewise.core.errors import InputError
+from likewise.data import find_missing
 from likewise.models import as_model
-from likewise.models.missing_cells_model import MissingCellsModel
+from likewise.models.matching import MissingCellsModel
 from likewise.models.tree_ensemble import TreeEnsemble
 from likewise.report.explore import explore_document, page_model
-from likewise.report.explore.packing import pack, unpack
-from likewise.report.explore.page_model import MAX_MODEL_BYTES
-from likewise.report.explore.people import choose_people
-from likewise.report.explore.tree_data import tree_document
-from likewise.tables import find_missing
+from likewise.report.explore.document import choose_people
+from likewise.report.explore.page_model import MAX_MODEL_BYTES, pack, tree_document, unpack
 
 
 @pytest.fixture(scope="module")
@@ -198,9 +195,9 @@ def test_the_most_harmed_are_carried_and_the_rest_is_a_sample():
     class Result:
         pass
 
-    from likewise.auditing.audit_result import SensitiveAnswer
-    from likewise.auditing.people.sensitive_twins import ChangedPerson
-    from likewise.auditing.people.unfair_map import make_unfair_map
+    from likewise.auditing.results.audit_result import SensitiveAnswer
+    from likewise.auditing.results.sensitive import ChangedPerson
+    from likewise.auditing.results.unfair_map import make_unfair_map
 
     frame = pd.DataFrame({"a": np.arange(50)})
     harm = np.linspace(0, 1, 50)

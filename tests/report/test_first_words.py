@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.auditing.claims.most_affected import most_affected
-from likewise.auditing.people.sensitive_twins import ChangedGroup
+from likewise.auditing.inference.verdict import most_affected
+from likewise.auditing.results.sensitive import ChangedGroup
 from likewise.report import audit_document, comparison_document, print_audit, render_html, write_json
 from likewise.report.first_words import first_words, reach_words
 from likewise.report.provenance import Provenance, SourceFile, hash_of

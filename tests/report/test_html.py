@@ -12,8 +12,7 @@ from html.parser import HTMLParser
 import pytest
 
 import likewise as lw
-from likewise.report import audit_document, comparison_document, render_html, write_html
-from likewise.report import html as page_module
+from likewise.report import audit_document, comparison_document, html as page_module, render_html, write_html
 from likewise.report.compiled_templates import compiled_templates
 
 

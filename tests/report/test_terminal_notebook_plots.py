@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 import likewise as lw
-from likewise.auditing.people.unfair_map import make_unfair_map
+from likewise.auditing.results.unfair_map import make_unfair_map
 from likewise.report import (
     Comparison,
     plot_box,

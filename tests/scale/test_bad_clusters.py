@@ -20,7 +20,7 @@ def closed():
 
 
 def test_no_scheduler_at_the_address(closed):
-    from likewise.scale import DaskEngine
+    from likewise.auditing import DaskEngine
 
     engine = DaskEngine(closed, timeout=0.5)
     with pytest.raises(InputError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1"), engine:
@@ -41,7 +41,7 @@ def test_the_command_leaves_with_2_and_writes_nothing(closed, tmp_path, monkeypa
     monkeypatch.setitem(sys.modules, "scorer", type(sys)("scorer"))
     sys.modules["scorer"].score = lambda frame: frame["age"] / 100
     words = ["audit", "scorer:score", "people.parquet", "--target", "credit", "--sensitive", "sex"]
-    monkeypatch.setattr("likewise.scale.dask_engine.TIMEOUT", 0.5)
+    monkeypatch.setattr("likewise.auditing.partitions.dask.TIMEOUT", 0.5)
     for more, said in (
         (["--engine", "dask", "--scheduler", closed], "No Dask scheduler answers"),
         (["--scheduler", closed], "Add --engine dask"),
@@ -75,7 +75,7 @@ def info(likewise="0.1.0", python="3.11.5.final.0", numpy="2.0.0"):
     ids=["missing", "other", "python", "silent"],
 )
 def test_workers_that_do_not_fit(theirs, said):
-    from likewise.scale.dask_cluster import check_versions
+    from likewise.auditing.partitions.dask import check_versions
 
     with pytest.raises(InputError, match=said):
         check_versions({"client": info(), "scheduler": info(), "workers": {"tcp://w:1": theirs}})
@@ -84,7 +84,7 @@ def test_workers_that_do_not_fit(theirs, said):
 
 
 def test_other_numeric_libraries_are_warned_of():
-    from likewise.scale.dask_cluster import check_versions
+    from likewise.auditing.partitions.dask import check_versions
 
     check_versions({"client": info(), "scheduler": info(), "workers": {"tcp://w:1": info(python="3.11.9")}})
     with pytest.warns(UserWarning, match=r"numpy 1\.26, this process has 2\.0\.0"):
@@ -92,7 +92,7 @@ def test_other_numeric_libraries_are_warned_of():
 
 
 def test_a_worker_that_joins_late_with_another_version():
-    from likewise.scale.dask_engine import Sealed
+    from likewise.auditing.partitions.dask import Sealed
 
     with pytest.raises(InputError, match=r"was started with 9\.9"):
         Sealed("token", b"", "9.9", 0).open()
@@ -101,7 +101,7 @@ def test_a_worker_that_joins_late_with_another_version():
 def test_without_dask_only_the_engine_misses_it(monkeypatch):
     for name in ("dask", "distributed"):
         monkeypatch.setitem(sys.modules, name, None)
-    from likewise.scale import DaskEngine
+    from likewise.auditing import DaskEngine
 
     with pytest.raises(MissingExtraError, match=r"pip install 'likewise\[scale\]'"), DaskEngine():
         pass

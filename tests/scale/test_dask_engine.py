@@ -13,11 +13,11 @@ import pytest
 
 import likewise as lw
 from likewise.auditing.auditor import audit_asked
-from likewise.auditing.claims.conclusion import Questions
-from likewise.auditing.parts.engine import LocalEngine
-from likewise.auditing.parts.parquet_table import ParquetTable
-from likewise.auditing.parts.preparation import Asked, Sizes
-from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+from likewise.auditing.inference.conclusion import Questions
+from likewise.auditing.partitions.engine import LocalEngine
+from likewise.auditing.partitions.runner import Asked, Sizes
+from likewise.auditing.partitions.tables import ParquetTable
+from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.errors import InputError
 
 pytest.importorskip("distributed")
@@ -28,7 +28,7 @@ SAME = ("n", "value", "base_loss", "pure_gap", "flipped", "lambda_", "transport"
 @pytest.fixture(scope="module")
 def engine():
     """One cluster for all tests here: two worker processes."""
-    from likewise.scale import DaskEngine
+    from likewise.auditing import DaskEngine
 
     with DaskEngine(workers=2) as started:
         yield started
@@ -250,7 +250,7 @@ def test_a_model_that_cannot_be_sent(engine, german):
 )
 def test_a_worker_with_another_version_or_none_is_refused(tmp_path, version, said):
     """A scheduler and a worker of their own, which have likewise 0.0.1 or none at all."""
-    from likewise.scale import DaskEngine
+    from likewise.auditing import DaskEngine
 
     script = tmp_path / "old.py"
     script.write_text(

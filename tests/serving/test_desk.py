@@ -13,14 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from likewise.core.errors import FormatError, InputError
-from likewise.domains import TabularDomain
+from likewise.data import TabularDomain, find_missing
 from likewise.models import as_model
-from likewise.models.missing_cells_model import MissingCellsModel
+from likewise.models.matching import MissingCellsModel
 from likewise.serving import FrameAuditor, Limits
-from likewise.serving.desk import Job
-from likewise.serving.row_scores import RowScores
-from likewise.serving.uploads import open_upload
-from likewise.tables import find_missing
+from likewise.serving.queue import Job, RowScores, open_upload
 
 SCORE = "/api/audits/0/score"
 

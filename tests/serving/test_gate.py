@@ -8,7 +8,7 @@ import json
 import pytest
 
 from likewise.serving import Limits
-from likewise.serving.bodies import nesting
+from likewise.serving.app import nesting
 
 SCORE = "/api/audits/0/score"
 ROWS = {"rows": [[0.5, 30, "F"], [0.5, 30, "M"]]}

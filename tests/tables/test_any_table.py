@@ -62,8 +62,7 @@ def test_inspect_train_and_audit_run_or_say_what_to_do(trouble, run, name):
 
 def test_ten_thousand_columns_are_read_and_too_many_to_audit(trouble, run):
     """Training takes them too, in twenty seconds; here they are read as `train` reads them."""
-    from likewise.cli.people_of_table import read_people
-    from likewise.cli.table_columns import WIDEST_AUDIT, Asked
+    from likewise.cli.case import WIDEST_AUDIT, Asked, read_people
 
     code, out, err = run("inspect", trouble("many_columns"))
     assert code == 0, err
@@ -127,8 +126,7 @@ def compas_model(tmp_path):
 def test_every_value_of_a_twin_is_one_of_its_column(published, tmp_path, file, target, sensitive):
     """Found in a random linear model, for which every column matters."""
     from likewise.auditing import audit
-    from likewise.cli.people_of_table import read_people
-    from likewise.cli.table_columns import Asked
+    from likewise.cli.case import Asked, read_people
     from likewise.fair_metrics import AttributeSubspace
     from likewise.models import as_model
 
@@ -169,9 +167,8 @@ def test_a_columns_file_is_never_overwritten_unless_told(trouble, run):
 
 
 def test_options_and_the_file_say_what_columns_are(trouble):
-    from likewise.cli.people_of_table import read_people
-    from likewise.cli.table_columns import Asked
-    from likewise.cli.table_options import TableChoices
+    from likewise.cli.case import Asked, read_people
+    from likewise.cli.options import TableChoices
 
     def read(**choices):
         return read_people(trouble("ids_and_dates"), Asked("paid", choices=TableChoices(**choices)))
@@ -325,7 +322,7 @@ def test_warnings_that_repeat_become_one(capsys):
 
     from sklearn.exceptions import ConvergenceWarning
 
-    from likewise.cli.warnings_shown import ShownWarnings
+    from likewise.cli.app import ShownWarnings
 
     shown = ShownWarnings()
     for at in range(141):
@@ -345,7 +342,7 @@ def test_warnings_that_repeat_become_one(capsys):
 
 
 def test_twins_are_shown_in_the_precision_of_their_columns():
-    from likewise.auditing.people.readable import differences_in_words, rounded_like
+    from likewise.auditing.results.unfair_map import differences_in_words, rounded_like
 
     people = pd.DataFrame({"ugpa": [3.5, 2.25], "male": [0.0, 1.0], "age": [30, 40]})
     twins = pd.DataFrame({"ugpa": [3.1415926, 2.25], "male": [1.0, 1.0], "age": [30, 41]})

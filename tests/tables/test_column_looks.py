@@ -6,15 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from likewise import TabularDomain
 from likewise.core.errors import InputError
-from likewise.domains.column_plan import read_plans
-from likewise.tables import look_at_columns, read_table, write_columns
-from likewise.tables.column_looks import look_at_column
-from likewise.tables.columns_file import columns_text
+from likewise.data import look_at_columns, read_table, write_columns
+from likewise.data.column import read_plans
+from likewise.data.columns_file import columns_text
+from likewise.data.type_inference import look_at_column
 
 
 def kinds(frame: pd.DataFrame) -> dict[str, str]:

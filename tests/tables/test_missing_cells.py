@@ -5,13 +5,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from likewise.core.errors import InputError
+from likewise.data import find_missing
+from likewise.data.missing_values import drop_missing, own_category
 from likewise.models.losses import as_loss
-from likewise.tables import find_missing
-from likewise.tables.missing_cells import drop_missing, own_category
 
 # The process of their own that model files get is tested in tests/models.
 pytestmark = pytest.mark.usefixtures("files_in_this_process")
@@ -121,9 +120,9 @@ def solved(frame, model, folder, **other):
     """The audit of the command line, up to its result."""
     from likewise.cli.audit import AuditChoices, make_case
     from likewise.cli.case import solve_case
-    from likewise.cli.gaps_of_people import with_gaps
-    from likewise.cli.stage_progress import Progress
-    from likewise.cli.table_options import TableChoices
+    from likewise.cli.options import TableChoices
+    from likewise.cli.output import Progress
+    from likewise.cli.sources import with_gaps
     from likewise.models.model_files import LoadedModel
 
     frame.to_csv(folder / "people.csv", index=False)

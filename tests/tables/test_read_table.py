@@ -10,7 +10,7 @@ import pytest
 from pyarrow import feather
 
 from likewise.core.errors import FormatError, InputError, MissingExtraError
-from likewise.tables import Reading, read_table
+from likewise.data import Reading, read_table
 
 
 def same(found: pd.DataFrame, wanted: pd.DataFrame) -> None:
@@ -178,7 +178,7 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path, content, said):
 
 
 def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr("likewise.tables.opening.LARGEST_UNPACKED", 10_000)
+    monkeypatch.setattr("likewise.data.opening.LARGEST_UNPACKED", 10_000)
     path = tmp_path / "bomb.csv.gz"
     path.write_bytes(gzip.compress(b"a\n" + b"1\n" * 100_000))
     with pytest.raises(FormatError, match=r"holds more than 0\.00954 MB"):

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from likewise.cli.target_values import told_by_columns
-from likewise.tables.telling_columns import telling_columns
+from likewise.cli.case import told_by_columns
+from likewise.data.leakage import telling_columns
 
 
 def people(n=600):

@@ -23,8 +23,7 @@ import likewise as lw
 from likewise.core.errors import FormatError, InputError, ModelError, NotConvergedError
 from likewise.report.score_report import scores_text
 from likewise.text import BudgetError, CallLimits, NameSwap, ReplyCache, TermSwap, audit_texts, plan_texts
-from likewise.text.paid_calls import CarefulCaller
-from likewise.text.replies import score_of_reply
+from likewise.text.replies import CarefulCaller, score_of_reply
 
 HERE = Path(__file__).parent
 _spec = importlib.util.spec_from_file_location("slow_audit", HERE / "slow_audit.py")

@@ -8,13 +8,16 @@ import pytest
 
 from likewise.core.errors import InputError
 from likewise.text.edited import Change, edited_text
-from likewise.text.name_lists import names_of
-from likewise.text.name_places import names_in
-from likewise.text.name_swap import NameSwap
-from likewise.text.placebos import Greeting, ListOrder, WhiteSpace, default_placebos
-from likewise.text.pronouns import pronoun_changes
-from likewise.text.templates import Template
-from likewise.text.term_swap import FunctionEdit, TermSwap
+from likewise.text.name_swap import NameSwap, names_in, names_of, pronoun_changes
+from likewise.text.term_swap import (
+    FunctionEdit,
+    Greeting,
+    ListOrder,
+    Template,
+    TermSwap,
+    WhiteSpace,
+    default_placebos,
+)
 
 TO_LAKISHA = NameSwap(names=("Lakisha",), gender="female")
 

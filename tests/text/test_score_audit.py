@@ -10,15 +10,8 @@ import pytest
 from scipy import stats
 
 from likewise.core.errors import InputError, UnfairError
-from likewise.text.cluster_inference import (
-    equivalence_p_value,
-    holm,
-    mean_interval,
-    sign_flips,
-)
-from likewise.text.paired_scores import PairedScores, pair_scores
-from likewise.text.power import AuditDesign
-from likewise.text.score_audit import audit_paired, audit_scores
+from likewise.text.cluster_inference import AuditDesign, equivalence_p_value, holm, mean_interval, sign_flips
+from likewise.text.score_audit import PairedScores, audit_paired, audit_scores, pair_scores
 
 RUNS = 400
 JOBS, TEXTS, REPEATS = 20, 3, 3

@@ -11,12 +11,11 @@ import pytest
 
 from likewise.core.errors import InputError
 from likewise.datasets.vectors import WordVectors
-from likewise.experiments.sentence_data import sentence_task
-from likewise.experiments.sentences import SentencesStudy
+from likewise.experiments.sentences import SentencesStudy, sentence_task
 from likewise.experiments.sentiment_data import sentiment_words
-from likewise.experiments.store import Store
+from likewise.improving.cells import Store
 from likewise.text import NameSwap, SentenceEncoder, SwapConsensus, WordMean, audit_texts
-from likewise.text.words_in_text import folded, words_of
+from likewise.text.edited import folded, words_of
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 
 import likewise as lw
-from likewise.texts import LANGUAGES, Said, Texts, collect_said, restore_said
-from likewise.texts.catalogue import catalogue, places
-from likewise.texts.numbers import FORMATS
+from likewise.core.messages import (
+    FORMATS,
+    LANGUAGES,
+    Said,
+    Texts,
+    catalogue,
+    collect_said,
+    places,
+    restore_said,
+)
 
 SOURCE = Path(lw.__file__).parent
 # Keys that are put together from a machine's word; every one of them is a word that some result may hold.

@@ -14,11 +14,11 @@ import pandas as pd
 import torch
 from torch import nn
 
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.cli import main as cli
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
-from likewise.domains import BoxDomain
+from likewise.data import BoxDomain
 from likewise.estimators import SenSRClassifier
 from likewise.fair_metrics import FairMetric
 from likewise.training import (

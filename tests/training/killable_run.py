@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics import FairMetric
 from likewise.training import ERM, AdversarialDebiasing, Batch, SenSR, mlp, train

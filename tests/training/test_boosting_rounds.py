@@ -2,16 +2,21 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog
 
-from likewise.auditing.support.finite_dual import solve_dual
-from likewise.auditing.support.frontier import Frontier
-from likewise.training.boosting_rounds import BoostingPeople, RobustGoal, boost
-from likewise.training.soft_group_gap import GroupCells, soft_gap
+from likewise.auditing.dual.finite_dual import solve_dual
+from likewise.auditing.dual.frontier import Frontier
+from likewise.training.boosting_rounds import (
+    BoostingPeople,
+    GroupCells,
+    NeighbourSupport,
+    RobustGoal,
+    boost,
+    soft_gap,
+    worst_case,
+)
 from likewise.training.tree_growers import TreeGrower
-from likewise.training.worst_neighbours import NeighbourSupport, worst_case
 
 
 def cells_and_scores(n=60, n_classes=2, seed=0):

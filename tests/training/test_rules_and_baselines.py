@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from torch import nn
 
-from likewise.auditing.support import frontier
-from likewise.auditing.support.finite_dual import dual_objective
+from likewise.auditing.dual import frontier
+from likewise.auditing.dual.finite_dual import dual_objective
 from likewise.core.errors import InputError
 from likewise.training import ERM, AdversarialDebiasing, Batch, CoCL, mlp, train
 from likewise.training.adversarial import adam_update
-from likewise.training.cocl import class_covariance_norm
-from likewise.training.lambda_rules import authors_rule, dual_rule, paper_rule
+from likewise.training.penalised import class_covariance_norm
+from likewise.training.robust import authors_rule, dual_rule, paper_rule
 
 positive = st.floats(1e-6, 1e3)
 

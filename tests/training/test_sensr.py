@@ -10,12 +10,12 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.errors import InputError
 from likewise.core.randomness import torch_generator
 from likewise.core.subspace import Subspace
+from likewise.data import BoxDomain, DataRangeDomain
 from likewise.datasets import load_adult, make_toy
-from likewise.domains import BoxDomain, DataRangeDomain
 from likewise.fair_metrics import ExpertSubspace, FairMetric, euclidean
 from likewise.models import AutogradOracle, MLPOracle
 from likewise.training import (
@@ -27,10 +27,10 @@ from likewise.training import (
     SenSR,
     TrainingWarning,
     mlp,
+    sensr as sensr_module,
     train,
     wasserstein_robust,
 )
-from likewise.training import sensr as sensr_module
 
 
 @pytest.fixture(scope="module")

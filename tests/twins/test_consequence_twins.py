@@ -5,13 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import likewise as lw
-from likewise.evaluation import Edit, correspondence_study
-from likewise.twins import AttributeTwins, Boosting, Consequences, ConsequenceTwins
-from likewise.twins.coupling import couple_categories, couple_ordered
+from likewise.counterfactuals import (
+    AttributeTwins,
+    Boosting,
+    Consequences,
+    ConsequenceTwins,
+    Edit,
+    correspondence_study,
+)
+from likewise.counterfactuals.causal.moved_columns import couple_categories, couple_ordered
 
 
 def other_world(people, made):

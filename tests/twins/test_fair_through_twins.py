@@ -8,12 +8,18 @@ import pytest
 from sklearn.base import clone
 
 import likewise as lw
+from likewise.counterfactuals import (
+    Boosting,
+    Consequences,
+    ConsequenceTwins,
+    Edit,
+    circle_rows,
+    correspondence_study,
+)
+from likewise.counterfactuals.attribute import _keys
 from likewise.estimators.boosting_files import load_boosting
-from likewise.evaluation import Edit, correspondence_study
-from likewise.fair_metrics.fitted_metric import ready_metric
-from likewise.postprocessing.consensus_files import load_consensus
-from likewise.twins import Boosting, Consequences, ConsequenceTwins, circle_rows
-from likewise.twins.orbits import _keys
+from likewise.fair_metrics.learner import ready_metric
+from likewise.mitigation.consensus_files import load_consensus
 
 GRAPH = {"sex": ["job", "pay"], "age": ["pay"], "job": ["pay"]}
 
@@ -101,7 +107,7 @@ def test_an_audit_takes_the_same_edit_and_finds_more(people):
 
 def test_the_edit_stands_wherever_a_metric_can(people, maker):
     edit = Edit("sex", consequences=Consequences(graph=GRAPH, boosting=Boosting(n_iter=5)))
-    learned = lw.twins.TwinSubspace(maker).fit(people).metric_
+    learned = lw.counterfactuals.TwinSubspace(maker).fit(people).metric_
     assert learned.sensitive_features == ("sex",)
     y = (biased(people) > 0.5).to_numpy().astype(int)
     for given in (edit, maker):

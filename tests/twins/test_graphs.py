@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 
 import likewise as lw
-from likewise.twins import ConsequenceTwins, parse_dot, read_graph
+from likewise.counterfactuals import ConsequenceTwins, parse_dot, read_graph
 
 COLUMNS = ["sex", "age", "job", "hours-per-week", "pay"]
 EDGES = (("sex", "job"), ("sex", "hours-per-week"), ("age", "job"), ("job", "pay"))

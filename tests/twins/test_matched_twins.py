@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.twins import MatchedTwins
-from likewise.twins import assignment as module
-from likewise.twins.assignment import assign
+from likewise.counterfactuals import MatchedTwins, matched as module
+from likewise.counterfactuals.matched import assign
 
 
 @pytest.fixture(scope="module")

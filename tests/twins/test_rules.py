@@ -7,10 +7,18 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.auditing.problem.editable_rows import editable_rows
-from likewise.auditing.search.candidates.candidate_rows import plan_candidates
-from likewise.evaluation import Edit
-from likewise.twins import ConsequenceTwins, Forbidden, Implication, Rules, ValueMap, learn_rules, read_rules
+from likewise.auditing.editable_rows import editable_rows
+from likewise.auditing.search.candidate_rows import plan_candidates
+from likewise.counterfactuals import (
+    ConsequenceTwins,
+    Edit,
+    Forbidden,
+    Implication,
+    Rules,
+    ValueMap,
+    learn_rules,
+    read_rules,
+)
 
 SPOUSES = {
     "map": [

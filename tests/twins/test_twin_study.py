@@ -8,18 +8,18 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.evaluation import Edit
-from likewise.report import json_schema
-from likewise.report.twin_documents import twins_document, twins_table
-from likewise.twins import (
+from likewise.counterfactuals import (
     AttributeTwins,
     Boosting,
     Consequences,
+    Edit,
     MatchedTwins,
     learn_plausibility,
     twin_study,
 )
-from likewise.twins.pair_intervals import mean_measure
+from likewise.counterfactuals.study import mean_measure
+from likewise.report import json_schema
+from likewise.report.document import twins_document, twins_table
 
 
 def lends(table):

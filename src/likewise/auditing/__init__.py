@@ -19,97 +19,41 @@ from typing import TYPE_CHECKING
 from likewise.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from likewise.auditing.audit_result import AuditResult
-    from likewise.auditing.auditor import audit
-    from likewise.auditing.bounds.enumeration import EnumerationSearch
-    from likewise.auditing.bounds.verifying.verification import verify
-    from likewise.auditing.claims.bracket import Bracket
-    from likewise.auditing.claims.certificate import (
-        Bound,
-        Certificate,
-        Estimate,
-        clt_interval,
-        finite_sample_bound,
+    from likewise.auditing.auditor import audit as audit
+    from likewise.auditing.bounds.enumeration import EnumerationSearch as EnumerationSearch
+    from likewise.auditing.dual.finite_dual import dual_curve as dual_curve, solve_dual as solve_dual
+    from likewise.auditing.dual.frontier import Frontier as Frontier
+    from likewise.auditing.dual.stochastic_dual import algorithm1 as algorithm1
+    from likewise.auditing.inference.certificate import (
+        Bound as Bound,
+        Certificate as Certificate,
+        ConfidenceInterval as ConfidenceInterval,
+        Estimate as Estimate,
+        clt_interval as clt_interval,
+        delta_n as delta_n,
+        finite_sample_bound as finite_sample_bound,
     )
-    from likewise.auditing.claims.concentration import delta_n
-    from likewise.auditing.claims.confidence_interval import ConfidenceInterval
-    from likewise.auditing.claims.flip_tests import direction_test, flip_share_test
-    from likewise.auditing.claims.intervals import gap_interval, population_interval, share_interval
-    from likewise.auditing.claims.sample_splitting import split_interval
-    from likewise.auditing.claims.significance import gap_test, loss_ratio_test
-    from likewise.auditing.people.unfair_map import UnfairMap
-    from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-    from likewise.auditing.search.contract import Found, Search
-    from likewise.auditing.search.domain.domain_search import DomainSearch
-    from likewise.auditing.search.gradient.gradient_search import GradientSearch
-    from likewise.auditing.support.finite_dual import dual_curve, solve_dual
-    from likewise.auditing.support.frontier import Frontier
-    from likewise.auditing.support.stochastic_dual import algorithm1
+    from likewise.auditing.inference.intervals import (
+        gap_interval as gap_interval,
+        population_interval as population_interval,
+        share_interval as share_interval,
+        split_interval as split_interval,
+    )
+    from likewise.auditing.inference.significance import (
+        direction_test as direction_test,
+        flip_share_test as flip_share_test,
+        gap_test as gap_test,
+        loss_ratio_test as loss_ratio_test,
+    )
+    from likewise.auditing.inference.verdict import Bracket as Bracket
+    from likewise.auditing.partitions.dask import DaskEngine as DaskEngine
+    from likewise.auditing.partitions.engine import Engine as Engine, LocalEngine as LocalEngine
+    from likewise.auditing.results.audit_result import AuditResult as AuditResult
+    from likewise.auditing.results.unfair_map import UnfairMap as UnfairMap
+    from likewise.auditing.search.candidates import CandidateSearch as CandidateSearch
+    from likewise.auditing.search.contract import Found as Found, Search as Search
+    from likewise.auditing.search.domain import DomainSearch as DomainSearch
+    from likewise.auditing.search.gradient.search import GradientSearch as GradientSearch
+    from likewise.auditing.verify.verification import verify as verify
 
-__all__ = [
-    "AuditResult",
-    "Bound",
-    "Bracket",
-    "CandidateSearch",
-    "Certificate",
-    "ConfidenceInterval",
-    "DomainSearch",
-    "EnumerationSearch",
-    "Estimate",
-    "Found",
-    "Frontier",
-    "GradientSearch",
-    "Search",
-    "UnfairMap",
-    "algorithm1",
-    "audit",
-    "clt_interval",
-    "delta_n",
-    "direction_test",
-    "dual_curve",
-    "finite_sample_bound",
-    "flip_share_test",
-    "gap_interval",
-    "gap_test",
-    "loss_ratio_test",
-    "population_interval",
-    "share_interval",
-    "solve_dual",
-    "split_interval",
-    "verify",
-]
-
-_HOMES = {
-    "AuditResult": "audit_result",
-    "Bound": "claims.certificate",
-    "Bracket": "claims.bracket",
-    "CandidateSearch": "search.candidates.candidate_search",
-    "Certificate": "claims.certificate",
-    "ConfidenceInterval": "claims.confidence_interval",
-    "DomainSearch": "search.domain.domain_search",
-    "EnumerationSearch": "bounds.enumeration",
-    "Estimate": "claims.certificate",
-    "Found": "search.contract",
-    "Frontier": "support.frontier",
-    "GradientSearch": "search.gradient.gradient_search",
-    "Search": "search.contract",
-    "UnfairMap": "people.unfair_map",
-    "algorithm1": "support.stochastic_dual",
-    "audit": "auditor",
-    "clt_interval": "claims.certificate",
-    "delta_n": "claims.concentration",
-    "direction_test": "claims.flip_tests",
-    "dual_curve": "support.finite_dual",
-    "finite_sample_bound": "claims.certificate",
-    "flip_share_test": "claims.flip_tests",
-    "gap_interval": "claims.intervals",
-    "gap_test": "claims.significance",
-    "loss_ratio_test": "claims.significance",
-    "population_interval": "claims.intervals",
-    "share_interval": "claims.intervals",
-    "solve_dual": "support.finite_dual",
-    "split_interval": "claims.sample_splitting",
-    "verify": "bounds.verifying.verification",
-}
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -2,66 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
-from likewise.auditing.audit_result import AuditResult
-from likewise.auditing.claims.conclusion import Clock, Questions, write_up
-from likewise.auditing.parts.engine import Engine, LocalEngine
-from likewise.auditing.parts.map_folder import MapFolder
-from likewise.auditing.parts.parquet_table import ParquetTable
-from likewise.auditing.parts.preparation import Asked, Sizes, prepare_memory, prepare_parquet
-from likewise.auditing.parts.reduction import Reduction
-from likewise.auditing.parts.search_bar import Heard
+from likewise.auditing.inference.conclusion import Clock, Questions, write_up
+from likewise.auditing.partitions.engine import Engine, LocalEngine
+from likewise.auditing.partitions.runner import Asked, Reduction, Sizes, prepare_memory, prepare_parquet
+from likewise.auditing.partitions.tables import MapFolder, ParquetTable
+from likewise.auditing.progress import Heard
+from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.search.choosing import read_searches
 from likewise.auditing.search.contract import Budget
 from likewise.core.errors import InputError
-from likewise.evaluation.edits import read_edits
-
-__all__ = ["audit", "audit_asked"]
-
-P = ParamSpec("P")
 
 
-_OLD = ("sensitive", "candidates", "gradient")
-
-
-def _understands_old_keywords(function: Callable[P, AuditResult]) -> Callable[P, AuditResult]:
-    """Take the keywords of the last release for one more, with a warning that says the new ones."""
-
-    @functools.wraps(function)
-    def call(*args: P.args, **given: P.kwargs) -> AuditResult:
-        renamed = {name: given.pop(name) for name in _OLD if name in given}
-        if renamed:
-            warnings.warn(
-                f"audit: {', '.join(renamed)} will go in the next release; write edits=[…] for the columns that twins "
-                "exchange, and search=[CandidateSearch(…), GradientSearch(…)] for the choices of a search.",
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            given.update(_new_keywords(given, renamed))
-        return function(*args, **given)
-
-    return call
-
-
-def _new_keywords(given: Mapping[str, Any], renamed: Mapping[str, Any]) -> dict[str, Any]:
-    edits, search = given.get("edits"), given.get("search", "auto")
-    if renamed.get("sensitive") is not None:
-        edits = [*renamed["sensitive"], *(() if edits is None else read_edits(edits, owner="audit"))]
-    chosen = [renamed[name] for name in _OLD[1:] if renamed.get(name) is not None]
-    if chosen:
-        kinds = tuple(type(one) for one in chosen)
-        standard, _ = read_searches(search)
-        search = [*chosen, *(one for one in standard if not isinstance(one, kinds))]
-    return {"edits": edits, "search": search}
-
-
-@_understands_old_keywords
 def audit(
     model: Any,
     X: Any,
@@ -120,7 +75,7 @@ def audit(
     edits : mapping, Edit, or sequence, optional
         More columns whose values twins exchange, in the language of `correspondence_study`:
         ``["race", Edit("relationship", ("Husband", "Wife"))]``. What the metric was told is sensitive, and whole
-        columns that it makes free, are exchanged anyway. An `Edit` with consequences (`likewise.twins`) adds the twins
+        columns that it makes free, are exchanged anyway. An `Edit` with consequences (`likewise.counterfactuals`) adds the twins
         that carry them to the candidates, at their fair distance.
     encoded : bool, optional
         Whether the rows of `X` are encoded. By default arrays are, and frames are not unless they declare it, as what
@@ -137,7 +92,7 @@ def audit(
         For a model that predicts numbers: count the people whose prediction changes by more than this, up or down, when
         only the sensitive columns change.
     engine : Engine, optional
-        Where the parts of Parquet files are worked on; default in this process. `likewise.scale.DaskEngine` has
+        Where the parts of Parquet files are worked on; default in this process. `likewise.auditing.partitions.DaskEngine` has
         workers on this machine or on a cluster. The numbers are the same.
     map_folder : path, optional
         Of Parquet files: write the unfair map of everybody here, as a folder of Parquet files. The result itself

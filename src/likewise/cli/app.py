@@ -4,20 +4,159 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import TextIO
 
 import click
 
 from likewise._version import __version__
-from likewise.cli.launching import first_speaks
-from likewise.cli.warnings_shown import ShownWarnings
 from likewise.core.errors import LikewiseError, NotConvergedError, UnfairError
-from likewise.core.launch import launched
+from likewise.core.launch import alone, launched
+from likewise.core.text import without_numbers
 
-__all__ = ["EXIT_BAD_INPUT", "EXIT_NOT_CONVERGED", "EXIT_UNFAIR", "cli", "main"]
+# The command under torchrun: one process speaks, all leave with the same exit code.
+
+
+# What several processes do together. Anything else the first does by itself.
+TOGETHER = ("train",)
+
+
+@contextmanager
+def first_speaks(arguments: Sequence[str] | None) -> Iterator[TextIO]:
+    """Run the command so that only the first process is heard; give the stream for what any of them must tell.
+
+    A verb that one process does is left to the first; the others exit with 0.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Of the command; default: those of the process.
+    """
+    launch, stderr = launched(), sys.stderr
+    if not launch.several:
+        yield stderr
+        return
+    words = sys.argv[1:] if arguments is None else arguments
+    shared = any(word in TOGETHER for word in words[:1])
+    if not shared and not launch.first:
+        sys.exit(0)
+    with ExitStack() as stack:
+        if not shared:
+            stack.enter_context(alone())
+        elif not launch.first:
+            nowhere = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+            stack.enter_context(redirect_stdout(nowhere))
+            stack.enter_context(redirect_stderr(nowhere))
+        yield stderr
+
+
+@contextmanager
+def grouped() -> Iterator[None]:
+    """Run a block in the process group of those who were started together, if any."""
+    if not launched().several:
+        yield
+        return
+    from likewise.training.distributed import joined
+
+    with joined():
+        try:
+            yield
+        except BaseException:
+            # When one process has failed torchrun ends the others, which are about to say why and to end by themselves.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            raise
+
+
+@contextmanager
+def agreeing() -> Iterator[None]:
+    """Run a block whose error on one process is raised on all of them."""
+    if not launched().several:
+        yield
+        return
+    from likewise.training.distributed import current_ranks
+
+    with current_ranks().agree():
+        yield
+
+
+# Warnings of libraries as a person reads them: each once, how often it came, and what the command line can
+# do.
+
+
+_HIDDEN = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning)
+_REMEDIES = {
+    "ConvergenceWarning": "Leave out columns with very many values or very large numbers (--ignore), or take more "
+    "people; `likewise inspect` shows the columns.",
+}
+# What stands in messages for those who write Python, and the option that does the same.
+_OPTIONS = {
+    "'eps'": "--eps",
+    "'n_steps'": "--steps",
+    "'hidden_layer_sizes'": "--hidden",
+    "metric=ExpertSubspace([...])": "--metric columns",
+}
+
+
+class ShownWarnings:
+    """What stands in for `warnings.showwarning`: a warning is shown when it first comes, and counted after that.
+
+    Warnings that differ only in their numbers are the same.
+
+    Examples
+    --------
+    >>> shown = ShownWarnings()
+    >>> for loss in (0.25, 0.5):
+    ...     shown(UserWarning(f"loss {loss} is large"), UserWarning, "a.py", 1)
+    >>> shown.repeated()
+    ('a warning came 2 times in all: loss … is large',)
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def __call__(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        """Show what the user should know in one line; what only developers care about not at all."""
+        if issubclass(category, _HIDDEN):
+            return
+        kind = without_numbers(str(message))
+        self._counts[kind] += 1
+        if self._counts[kind] == 1:
+            remedy = _REMEDIES.get(category.__name__, "")
+            said = str(message) if not remedy else f"{str(message).split('. ')[0].rstrip('.')}. {remedy}"
+            click.echo(f"Warning: {_with_options(said)}", err=True)
+
+    def repeated(self) -> tuple[str, ...]:
+        """Return a line for each warning that came more than once."""
+        return tuple(
+            f"a warning came {count:,} times in all: {kind.split('. ')[0][:120].rstrip('.')}"
+            for kind, count in self._counts.items()
+            if count > 1
+        )
+
+
+def _with_options(said: str) -> str:
+    """A message in words of the command that runs, as far as it has options for what it says."""
+    context = click.get_current_context(silent=True)
+    known = {name for option in context.command.params for name in option.opts} if context else set()
+    for words, option in _OPTIONS.items():
+        if option.split()[0] in known:
+            said = said.replace(words, option)
+    return said
+
 
 EXIT_UNFAIR = 1
 EXIT_BAD_INPUT = 2

@@ -3,32 +3,416 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
-from likewise.cli.engines import check_engine, open_engine
-from likewise.cli.options import example, options, parse_budget, parse_edits
-from likewise.cli.outputs import check_outputs
-from likewise.cli.repeating import repeated_command
-from likewise.cli.table_options import TableChoices, table_options
-from likewise.core.errors import InputError, NotConvergedError
+from likewise.cli.case import MAX_GROUPS, Case
+from likewise.cli.options import (
+    TableChoices,
+    example,
+    options,
+    parse_budget,
+    parse_edits,
+    repeated_command,
+    table_options,
+)
+from likewise.cli.output import check_outputs
+from likewise.core.errors import InputError, LikewiseError, NotConvergedError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from likewise.auditing import AuditResult
-    from likewise.auditing.parts.engine import Engine
-    from likewise.cli.case import Case
-    from likewise.cli.stage_progress import Progress
-    from likewise.cli.table_columns import Asked
+    from likewise.auditing.partitions.engine import Engine
+    from likewise.cli.case import Asked
+    from likewise.cli.output import Progress
+    from likewise.counterfactuals.study import TwinStudy
+    from likewise.data.opening import MemoryFile
+    from likewise.evaluation.impact_ratios import ImpactTable
     from likewise.fair_metrics import FairMetric
+    from likewise.models.matching import Matched
     from likewise.models.model_files import LoadedModel
     from likewise.report.provenance import Provenance
-    from likewise.tables import MemoryFile
 
-__all__ = ["REPEATED", "AuditChoices", "Audited", "Trusted", "check_choices", "command", "load", "run_audit"]
+# The engine that the options of a verb ask for, started before any work is done.
+
+
+def check_engine(engine: str, scheduler: str | None, workers: int | None, map_folder: Path | None) -> None:
+    """Refuse options that do not go together, and a folder that cannot be written."""
+    if engine == "local" and (scheduler is not None or workers is not None):
+        option = "--workers" if scheduler is None else "--scheduler"
+        raise InputError(f"{option} is for Dask. Add --engine dask.")
+    if scheduler is not None and workers is not None:
+        raise InputError(
+            "--workers starts workers on this machine, --scheduler uses those that run. Choose one."
+        )
+    if map_folder is not None:
+        from likewise.auditing.partitions.tables import MapFolder
+
+        MapFolder(map_folder)
+
+
+@contextmanager
+def open_engine(
+    engine: str, scheduler: str | None, workers: int | None, map_folder: Path | None, progress: Progress
+) -> Iterator[Engine | None]:
+    """Start or reach what an engine needs.
+
+    Parameters
+    ----------
+    engine : {"local", "dask"}
+    scheduler : str or None
+        Address of a Dask scheduler.
+    workers : int or None
+        To start on this machine.
+    map_folder : Path or None
+        Where a map of everybody goes, which takes an engine.
+    progress : Progress
+        Says where the engine can be watched.
+
+    Yields
+    ------
+    Engine or None
+        None where a table may be read as a whole.
+    """
+    if engine == "local":
+        from likewise.auditing.partitions.engine import LocalEngine
+
+        yield None if map_folder is None else LocalEngine()
+        return
+    from likewise.auditing.partitions.dask import DaskEngine
+
+    with ExitStack() as opened:
+        with progress.stage("Reaching workers" if scheduler else "Starting workers"):
+            dask = opened.enter_context(DaskEngine(scheduler, workers or 2))
+        if dask.dashboard is not None:
+            if not progress.shown:  # else it is said beside the bar
+                progress.note(f"dashboard of {dask.describe()}: {dask.dashboard}")
+        else:
+            progress.note("install bokeh to watch the workers on Dask's dashboard.")
+        yield dask
+
+
+# `--explore`: what a page needs so that its readers can edit people, from the case of the command line.
+
+
+def check_explorable(case: Case, people: pd.DataFrame) -> None:
+    """Raise before any work is done where the page of a case could not be explored.
+
+    Parameters
+    ----------
+    case : Case
+    people : DataFrame
+        The people in memory.
+    """
+    from likewise.report.explore import page_model
+
+    if isinstance(case.frame, Path):
+        raise InputError(
+            "--explore puts some of the people into the page, and this table is read part by part. Pass --sample."
+        )
+    page_model(case.matched.model, case.matched.domain, people[list(case.matched.columns)])
+
+
+def explore_case(case: Case, people: pd.DataFrame, result: AuditResult, *, name: str) -> dict[str, Any]:
+    """Return the panel of an audit as plain data.
+
+    Parameters
+    ----------
+    case : Case
+    people : DataFrame
+        Those audited.
+    result : AuditResult
+    name : str
+        What the model is called on the page.
+    """
+    from likewise.report.explore import explore_document
+
+    matched = case.matched
+    return explore_document(
+        matched.domain,
+        people[list(matched.columns)],
+        case.y,
+        models={name: matched.model},
+        metric=case.metric,
+        sensitive=case.sensitive,
+        results={name: result},
+        seed=case.seed,
+    )
+
+
+# Impact ratios of an audited model on the people in memory, or why there are none.
+
+
+def impact_of_case(case: Case, people: pd.DataFrame) -> tuple[tuple[ImpactTable, ...], tuple[str, ...]]:
+    """Return rates and impact ratios by each sensitive column and each two of them, and what a reader must know.
+
+    Parameters
+    ----------
+    case : Case
+    people : DataFrame
+        Those in memory, as the model takes them.
+
+    Returns
+    -------
+    tables : tuple of ImpactTable
+    notes : tuple of str
+    """
+    from likewise.evaluation.impact_ratios import above_median, impact_tables
+
+    told = people if case.told is None else case.told
+    groups = [name for name in case.sensitive if 2 <= told[name].nunique() <= MAX_GROUPS]
+    notes = [
+        f"There are no impact ratios by {name}: it has {told[name].nunique():,} values."
+        for name in case.sensitive
+        if name not in groups
+    ]
+    if not groups:
+        return (), tuple(notes)
+    answers: Any = case.matched.decide(people)
+    classes = case.matched.model.classes_
+    if classes is None:
+        kind, outcome, selected = "scoring", "predicted above the median", above_median(answers)
+    elif len(classes) == 2:
+        favoured = classes[1]
+        kind, outcome, selected = "selection", f"predicted {favoured}", np.asarray(answers) == favoured
+    else:
+        notes.append(
+            f"There are no impact ratios: the model chooses among {len(classes)} classes, so that nobody is plainly "
+            "selected (--positive names the value that counts)."
+        )
+        return (), tuple(notes)
+    if not isinstance(case.frame, type(people)):
+        notes.append(f"The rates are those of a random sample of {len(people):,} people of the files.")
+    return impact_tables(selected, told, groups, kind=kind, outcome=outcome), tuple(notes)  # type: ignore[arg-type]
+
+
+# An audit that can be repeated: its options as plain text, the files it read with their hashes, and the way
+# back.
+
+
+# Options that name files which the audit reads.
+_READ = ("metric", "columns", "graph", "rules")
+
+
+def recorded_options(
+    command: click.Command, values: Mapping[str, Any], names: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return the options of a run as text, by their long names.
+
+    Parameters
+    ----------
+    command : click.Command
+    values : mapping
+        What click made of each parameter, defaults too.
+    names : sequence of str
+        Parameters that say what is looked at; those of a `TableChoices` go along.
+
+    Returns
+    -------
+    dict of str to list of str
+    """
+    found: dict[str, list[str]] = {}
+    for option in _options(command, names).values():
+        value = values.get(str(option.name))
+        if value is None or value == ():
+            continue
+        many = value if option.multiple else [value]
+        found[_long(option)] = [str(one).lower() if isinstance(one, bool) else str(one) for one in many]
+    return found
+
+
+def arguments_of(
+    command: click.Command, options: Mapping[str, Sequence[str]], names: Sequence[str]
+) -> list[str]:
+    """Return recorded options as the command line takes them; one that is not among `names` is refused.
+
+    Examples
+    --------
+    >>> verb = click.Command("audit", params=[click.Option(["--eps"]), click.Option(["--trust"], is_flag=True)])
+    >>> arguments_of(verb, {"eps": ["0.1"]}, ["eps"])
+    ['--eps=0.1']
+    >>> arguments_of(verb, {"trust": ["true"]}, ["eps"])
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: The evidence asks for the option '--trust', which a replay never takes from a file.
+    """
+    known = _options(command, names)
+    found = []
+    for name, values in options.items():
+        if name not in known:
+            raise InputError(
+                f"The evidence asks for the option '--{name}', which a replay never takes from a file."
+            )
+        option = known[name]
+        if not option.is_flag:
+            found += [f"--{name}={value}" for value in values]
+            continue
+        wanted = bool(values) and values[-1] == "true"
+        flags = option.opts if wanted else option.secondary_opts
+        found += [flag for flag in flags if flag.startswith("--")][:1]
+    return found
+
+
+def inputs_of(
+    model: str, table: Path, options: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, str | None]]:
+    """Return what an audit reads: the path of each file as it was given, and its SHA-256.
+
+    Parameters
+    ----------
+    model : str
+        A file, or an import path, which has no hash.
+    table : Path
+    options : mapping
+        Of `recorded_options`.
+    """
+    from likewise.models.containers import sidecar_path
+    from likewise.report.provenance import hash_of
+
+    paths = {"model": model, "table": str(table)}
+    if sidecar_path(model).is_file():
+        paths["model description"] = str(sidecar_path(model))
+    paths |= {name: options[name][-1] for name in _READ if name in options}
+    return {name: {"path": path, "sha256": hash_of(path)} for name, path in paths.items()}
+
+
+def _options(command: click.Command, names: Sequence[str]) -> dict[str, click.Option]:
+    wanted = {*names, *(field.name for field in fields(TableChoices))}
+    return {
+        _long(option): option
+        for option in command.params
+        if isinstance(option, click.Option) and option.name in wanted
+    }
+
+
+def _long(option: click.Option) -> str:
+    return next(flag[2:] for flag in option.opts if flag.startswith("--"))
+
+
+# Three kinds of twins of the people of an audit: what `--twins`, `--graph` and `--rules` ask for.
+
+
+QUESTIONS = ("attribute", "consequences", "matched")
+
+
+class _Asked:
+    """A matched model as twins ask it: tables in, decisions and, where it has them, probabilities out."""
+
+    def __init__(self, matched: Matched) -> None:
+        self._matched = matched
+        if matched.model.loss.wants == "probabilities" and not matched.model.loss.regression:
+            self.predict_proba = self._shares
+            self.classes_ = matched.model.known_classes
+
+    def predict(self, table: Any) -> Any:
+        return self._matched.decide(table)
+
+    def _shares(self, table: Any) -> Any:
+        model = self._matched.model
+        rows = table[list(self._matched.columns)]
+        return model.predict_proba(rows if model.takes_frame else self._matched.domain.encode_array(rows))
+
+
+def check_twins(case: Case, people: pd.DataFrame, choices: AuditChoices) -> dict[str, str]:
+    """Read graph and rules before the audit is run, and raise where they fit no sensitive column.
+
+    Returns
+    -------
+    dict of str to str
+        Of several sensitive columns, those that the graph or the rules say nothing of, and why.
+    """
+    from likewise.counterfactuals.causal.consequences import Consequences
+
+    if choices.graph is None and choices.rules is None:
+        if choices.twins == "consequences":
+            raise InputError(
+                "--twins consequences needs to know them. Add --rules learned, --rules rules.toml or --graph file.dot."
+            )
+        return {}
+    from likewise.counterfactuals.edits import Edit
+
+    without: dict[str, str] = {}
+    seen = _seen(case)
+    for name in seen:
+        given = Consequences(graph=choices.graph, rules=choices.rules)
+        try:
+            given.maker(Edit(name)).check(people[list(case.matched.columns)])
+        except LikewiseError as error:
+            if len(without) == len(seen) - 1:
+                raise
+            without[name] = str(error)
+    return without
+
+
+def twins_of_case(
+    case: Case, people: pd.DataFrame, choices: AuditChoices, without: Mapping[str, str]
+) -> tuple[list[TwinStudy], tuple[str, ...]]:
+    """Study the twins of every sensitive column.
+
+    Parameters
+    ----------
+    case : Case
+    people : DataFrame
+        Those in memory.
+    choices : AuditChoices
+    without : mapping
+        Columns whose consequences are not known, and why, as `check_twins` found.
+
+    Returns
+    -------
+    studies : list of TwinStudy
+    notes : tuple of str
+        What could not be studied, and why.
+    """
+    from likewise.counterfactuals.causal.consequences import Consequences
+    from likewise.counterfactuals.matched import MatchedTwins
+    from likewise.counterfactuals.study import twin_study
+
+    regression = case.matched.model.loss.regression
+    model = _Asked(case.matched)
+    given = choices.graph is not None or choices.rules is not None
+    rules = choices.rules if given else "learned"
+    studies, notes = [], [f"consequences of {name} are n/a: {why}" for name, why in without.items()]
+    for name in _seen(case):
+        asked = [*QUESTIONS] if choices.twins == "all" else [str(choices.twins)]
+        asked = [question for question in asked if question != "consequences" or name not in without]
+        if not asked:
+            continue
+        try:
+            studies.append(
+                twin_study(
+                    model,
+                    people[list(case.matched.columns)],
+                    name,
+                    questions=asked,
+                    consequences=Consequences(graph=choices.graph, rules=rules, random_state=case.seed),
+                    matched=MatchedTwins(name, metric=case.metric),
+                    tolerance=choices.tolerance if regression else None,
+                    confidence=case.confidence,
+                    random_state=case.seed,
+                )
+            )
+        except LikewiseError as error:
+            if given:
+                raise
+            notes.append(f"kinds of twins by {name} are n/a: {error}")
+    notes += [
+        f"kinds of twins by {name} are n/a: the model does not look at it"
+        for name in case.sensitive
+        if name not in case.matched.columns
+    ]
+    return studies, tuple(notes)
+
+
+def _seen(case: Case) -> list[str]:
+    return [name for name in case.sensitive if name in case.matched.columns]
 
 
 @dataclass(frozen=True)
@@ -126,11 +510,10 @@ def command(
     if explore and html_file is None:
         raise InputError("--explore is about the page. Name it: --html FILE.")
     if evidence_folder is not None:
-        from likewise.report.evidence.evidence_folder import check_folder
+        from likewise.report.evidence.folder import check_folder
 
         check_folder(evidence_folder, overwrite=force)
-    from likewise.cli.exploring import explore_case
-    from likewise.cli.stage_progress import Progress
+    from likewise.cli.output import Progress
 
     progress = Progress(quiet)
     trusted = Trusted(allow_pickle, trust, tuple(trust_type))
@@ -206,9 +589,7 @@ def run_audit(
 ) -> Audited:
     """Read a table, audit a model and evaluate it: what `likewise audit` and `likewise replay` do."""
     from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
-    from likewise.cli.exploring import check_explorable
-    from likewise.cli.gaps_of_people import with_gaps
-    from likewise.cli.twins_of_case import check_twins, twins_of_case
+    from likewise.cli.sources import with_gaps
 
     with progress.stage(f"Reading {table.name}"):
         case, people, labels = make_case(loaded, table, choices, progress, engine)
@@ -255,8 +636,6 @@ def _apart_words(result: AuditResult, tolerance: float) -> str:
 def _leave_evidence(
     audited: Audited, folder: Path, model: str, table: Path, provenance: Provenance, *, force: bool
 ) -> None:
-    from likewise.cli.impact_of_case import impact_of_case
-    from likewise.cli.recorded_run import inputs_of, recorded_options
     from likewise.report.evidence import write_evidence
 
     context = click.get_current_context()
@@ -294,15 +673,14 @@ def make_case(
     """
     from likewise.cli.case import (
         Case,
+        as_column_values,
         call_classes,
         fit_metric,
         is_plain,
         metric_columns,
         read_metric,
     )
-    from likewise.cli.gaps_of_people import settle_gaps
-    from likewise.cli.people_of_table import as_column_values
-    from likewise.cli.sources import open_people
+    from likewise.cli.sources import open_people, settle_gaps
     from likewise.models.matching import match_model
 
     edits = parse_edits(choices.edit)
@@ -357,8 +735,7 @@ def _asked(
     loaded: LoadedModel, choices: AuditChoices, metric: FairMetric | None, needed: tuple[str, ...]
 ) -> Asked:
     """What is asked of the table: the user's choices, and what the model and the metric know of its columns."""
-    from likewise.cli.case import plans_of
-    from likewise.cli.table_columns import WIDEST_AUDIT, Asked
+    from likewise.cli.case import WIDEST_AUDIT, Asked, plans_of
     from likewise.models.matching import model_columns
 
     used, width, encoder = model_columns(loaded)
@@ -410,7 +787,7 @@ def _show(
     force: bool,
 ) -> None:
     from likewise import report
-    from likewise.texts import Texts
+    from likewise.core.messages import Texts
 
     if html_file is not None:
         title = Texts(page["language"])("page.title.audit_of", name=name)

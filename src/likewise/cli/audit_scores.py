@@ -7,9 +7,7 @@ from pathlib import Path
 import click
 
 from likewise.cli.options import example, options
-from likewise.cli.outputs import check_outputs
-
-__all__ = ["command"]
+from likewise.cli.output import check_outputs
 
 
 @click.command(
@@ -63,8 +61,8 @@ def command(
 ) -> None:
     """Audit a table of scores: one row per score, edits in families called FAMILY_VALUE."""
     check_outputs([html_file, None if json_file in (None, "-") else Path(str(json_file))], force=force)
-    from likewise.cli.score_outputs import show_scores
-    from likewise.tables import read_table
+    from likewise.cli.audit_texts import show_scores
+    from likewise.data.table_files import read_table
     from likewise.text.score_audit import audit_scores
 
     result = audit_scores(

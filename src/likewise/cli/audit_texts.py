@@ -2,17 +2,78 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from likewise.cli.options import example, options
-from likewise.cli.outputs import check_outputs
+from likewise.cli.output import check_outputs
 from likewise.core.errors import InputError
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from likewise.text.score_audit import ScoreAudits
+
+# What the verbs on scores of text write and print, and the code they leave with.
+
+
+def show_scores(
+    result: ScoreAudits,
+    json_file: str | None,
+    html_file: Path | None,
+    *,
+    title: str,
+    quiet: bool,
+    force: bool,
+) -> None:
+    """Write a paired audit where it was asked for, print its table, and raise where an effect is shown."""
+    from likewise.report import score_report
+
+    if html_file is not None:
+        score_report.write_scores_html(result, html_file, title=title, overwrite=force)
+    if json_file == "-":
+        click.echo(score_report.scores_text(result))
+    else:
+        if json_file is not None:
+            score_report.write_scores_json(result, json_file, overwrite=force)
+        if not quiet:
+            score_report.print_scores(result)
+            for path in (html_file, json_file):
+                if path is not None:
+                    click.echo(f"Wrote {path}")
+    result.raise_if_unfair()
+
+
+# A scorer of texts from a Python file: `judge.py:score`.
+
+
+def load_scorer(source: str) -> Any:
+    """Run a Python file and return the function (or model) it defines.
+
+    Parameters
+    ----------
+    source : str
+        ``FILE.py:NAME``. The file is the user's own code and is run.
+    """
+    file, colon, name = source.rpartition(":")
+    path = Path(file)
+    if not colon or not name.isidentifier() or path.suffix != ".py":
+        raise InputError(f"--scorer must be FILE.py:NAME, such as judge.py:score, got {source!r}.")
+    if not path.is_file():
+        raise InputError(f"--scorer: there is no file {file!r}. Check the path.")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"--scorer: {path.name} failed ({type(error).__name__}: {error}).") from error
+    if not hasattr(module, name):
+        raise InputError(f"--scorer: {path.name} defines no {name!r}.")
+    return getattr(module, name)
 
 
 @click.command(
@@ -74,10 +135,8 @@ def command(
 ) -> None:
     """Audit a scorer of texts by edits that should not matter, above what placebos do."""
     check_outputs([html_file, None if json_file in (None, "-") else Path(str(json_file))], force=force)
-    from likewise.cli.score_outputs import show_scores
-    from likewise.cli.scorer_files import load_scorer
     from likewise.core.frames import check_columns
-    from likewise.tables import read_table
+    from likewise.data.table_files import read_table
     from likewise.text import CallLimits, audit_texts, plan_texts
 
     frame = read_table(table).frame
@@ -122,7 +181,7 @@ def command(
 def _edits(names: Sequence[str], terms: Sequence[str]) -> list[Any]:
     """Read ``black-female`` and ``religion_mosque:church=mosque`` as edits."""
     from likewise.text import NameSwap, TermSwap, default_edits
-    from likewise.text.name_lists import GENDERS, RACES
+    from likewise.text.name_swap import GENDERS, RACES
 
     edits: list[Any] = []
     for group in names:

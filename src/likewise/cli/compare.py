@@ -11,22 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from likewise.cli.methods import METHODS
-from likewise.cli.options import example, options, parse_budget, parse_edits
-from likewise.cli.outputs import check_outputs
-from likewise.cli.repeating import repeated_command
-from likewise.cli.table_options import table_options
+from likewise.cli.options import example, options, parse_budget, parse_edits, repeated_command, table_options
+from likewise.cli.output import check_outputs
+from likewise.cli.train import METHODS
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
-    from likewise.cli.people_of_table import People
-    from likewise.cli.stage_progress import Progress
-    from likewise.domains import TabularDomain
+    from likewise.cli.case import People
+    from likewise.cli.output import Progress
+    from likewise.data.tabular import TabularDomain
     from likewise.fair_metrics import FairMetric
     from likewise.models.matching import Matched
     from likewise.report.provenance import Provenance
-
-__all__ = ["command"]
 
 DEFAULT = ("baseline", "project", "sensr")
 TEST_SHARE = 0.2
@@ -112,7 +108,7 @@ def command(
     if given["metric"] is None and not given["sensitive"]:
         raise InputError("Who is comparable with whom? Pass --sensitive COLUMN or --metric FILE.")
     parse_budget(given["eps"])
-    from likewise.cli.stage_progress import Progress
+    from likewise.cli.output import Progress
     from likewise.models.model_files import read_model
     from likewise.report import Comparison
     from likewise.report.provenance import Provenance
@@ -156,10 +152,20 @@ def _named(text: str) -> tuple[str, str]:
 
 
 def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
-    from likewise.cli.case import fit_metric, is_plain, metric_columns, plans_of, read_metric
-    from likewise.cli.people_of_table import as_column_values, read_people
-    from likewise.cli.table_columns import WIDEST_AUDIT, Asked
-    from likewise.cli.target_values import binary_labels, check_classes, told_by_columns
+    from likewise.cli.case import (
+        WIDEST_AUDIT,
+        Asked,
+        as_column_values,
+        binary_labels,
+        check_classes,
+        fit_metric,
+        is_plain,
+        metric_columns,
+        plans_of,
+        read_metric,
+        read_people,
+        told_by_columns,
+    )
 
     edits = parse_edits(given["edit"])
     metric = read_metric(given["metric"])
@@ -204,7 +210,7 @@ def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
 
 def _split(people: People, seed: int) -> tuple[People, People]:
     """Cut the people in two, class by class."""
-    from likewise.cli.people_of_table import chosen_by_class
+    from likewise.cli.case import chosen_by_class
 
     assert people.labels is not None
     counts = {label: int((people.labels == label).sum()) for label in dict.fromkeys(people.labels.tolist())}
@@ -218,7 +224,7 @@ def _split(people: People, seed: int) -> tuple[People, People]:
 
 
 def _train(name: str, setting: Setting, steps: int | None, progress: Progress) -> Matched:
-    from likewise.cli.methods import train_method
+    from likewise.cli.train import train_method
     from likewise.models import as_model
     from likewise.models.matching import Matched
 
@@ -240,8 +246,7 @@ def _train(name: str, setting: Setting, steps: int | None, progress: Progress) -
 
 
 def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
-    from likewise.cli.case import call_classes, metric_columns
-    from likewise.cli.people_of_table import planned_domain
+    from likewise.cli.case import call_classes, metric_columns, planned_domain
     from likewise.models.matching import match_model
 
     frame = setting.test.frame

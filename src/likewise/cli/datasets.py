@@ -6,10 +6,8 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.outputs import check_outputs
+from likewise.cli.output import check_outputs
 from likewise.core.files import atomic_path
-
-__all__ = ["command"]
 
 TABLES = {"adult": "load_adult", "german": "load_german", "hiring": "load_hiring_scores"}
 LINES = {

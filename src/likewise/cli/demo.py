@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import EPS, example, options
-from likewise.cli.outputs import can_write_pages, check_outputs
-from likewise.cli.repeating import repeated_command
+from likewise.cli.options import EPS, example, options, repeated_command
+from likewise.cli.output import can_write_pages, check_outputs
 
 if TYPE_CHECKING:
-    from likewise.cli.stage_progress import Progress
+    from likewise.cli.output import Progress
     from likewise.datasets.tabular import TabularData
     from likewise.fair_metrics import FairMetric
-
-__all__ = ["command"]
 
 STEPS, QUICK_STEPS, QUICK_PEOPLE = 2000, 300, 1500
 PRESET = "adult-best"
@@ -62,11 +59,11 @@ def command(
     page = None if out == PAGE and not can_write_pages() else out
     check_outputs([page, None if json_file in (None, "-") else Path(str(json_file))], force=replaced)
     from likewise.cli.compare import show_comparison
-    from likewise.cli.stage_progress import Progress
+    from likewise.cli.output import Progress
+    from likewise.core.messages import Texts
     from likewise.datasets import load_adult
     from likewise.report import Comparison
     from likewise.report.provenance import Provenance
-    from likewise.texts import Texts
 
     progress = Progress(quiet)
     if page is None:
@@ -98,7 +95,7 @@ def command(
         provenance=provenance,
     )
     if not quiet and json_file != "-":
-        from likewise.estimators.presets import SENSR_PRESETS
+        from likewise.estimators.parameters import SENSR_PRESETS
 
         click.echo(f"SenSR is the preset {PRESET!r} with a full phase. Told: {SENSR_PRESETS[PRESET].told}")
 
@@ -113,7 +110,7 @@ def paper_metric(data: TabularData) -> FairMetric:
 
 def _models(data: TabularData, steps: int, progress: bool, seed: int) -> dict[str, Any]:
     from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
-    from likewise.estimators.presets import SENSR_PRESETS
+    from likewise.estimators.parameters import SENSR_PRESETS
 
     shared: dict[str, Any] = {
         "domain": data.domain,
@@ -164,7 +161,7 @@ def _measure(
     seed: int,
 ) -> tuple[Any, Any]:
     from likewise.auditing import audit
-    from likewise.evaluation import evaluate
+    from likewise.evaluation.summary import evaluate
 
     with progress.stage(f"Evaluating {title}"):
         evaluation = evaluate(estimator, data.frame_test, data.y_test, random_state=seed)

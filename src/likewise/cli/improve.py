@@ -10,20 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.cell_progress import reporting
-from likewise.cli.options import example, options, parse_edits
-from likewise.cli.repeating import repeated_command
-from likewise.cli.table_options import table_options
+from likewise.cli.options import example, options, parse_edits, repeated_command, table_options
+from likewise.cli.output import reporting
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
-    from likewise.cli.cell_progress import Reporter
-    from likewise.experiments.runner import Plan, StudyProgress
-    from likewise.experiments.store import Cell
-    from likewise.experiments.workers import CellTask, Failure
+    from likewise.cli.output import Reporter
     from likewise.improving import Improvement, Rule
-
-__all__ = ["command"]
+    from likewise.improving.cells import Cell
+    from likewise.improving.runner import CellTask, Failure, Plan, StudyProgress
 
 _LEAST = ("changed", "pure", "gap", "group")
 
@@ -135,7 +130,7 @@ def command(
 
 
 def _rule(within: float, least: Sequence[str]) -> Rule:
-    from likewise.improving.rule import SHORT, UNFAIRNESS, Rule
+    from likewise.improving.improvement import SHORT, UNFAIRNESS, Rule
 
     return Rule(within, tuple(SHORT[word] for word in dict.fromkeys(least)) or UNFAIRNESS)
 
@@ -152,18 +147,24 @@ def _improved(
     report: Any,
     quiet: bool,
 ) -> Improvement:
-    from likewise.cli.case import check_varied, metric_columns, plans_of, read_metric
-    from likewise.cli.people_of_table import as_column_values, check_finite, read_people
-    from likewise.cli.stage_progress import Progress
-    from likewise.cli.table_columns import WIDEST_AUDIT, Asked
-    from likewise.cli.target_values import (
+    from likewise.cli.case import (
+        WIDEST_AUDIT,
+        Asked,
+        as_column_values,
         binary_labels,
         check_classes,
+        check_finite,
+        check_varied,
         find_value,
+        metric_columns,
+        plans_of,
+        read_metric,
+        read_people,
         told_by_columns,
         unique_values,
     )
-    from likewise.evaluation import Edit
+    from likewise.cli.output import Progress
+    from likewise.counterfactuals.edits import Edit
     from likewise.improving import improve
     from likewise.models.model_files import read_model
 

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from likewise.cli.options import example, options
-from likewise.cli.outputs import check_outputs
-from likewise.cli.table_options import TableChoices, table_options
+from likewise.cli.options import TableChoices, example, options, table_options
+from likewise.cli.output import check_outputs
 
 if TYPE_CHECKING:
-    from likewise.tables import ColumnLook
-
-__all__ = ["command"]
+    from likewise.data.type_inference import ColumnLook
 
 # Columns that are printed; the file has all of them.
 MOST_SHOWN = 100
@@ -54,10 +51,11 @@ def command(
     kept = out is None and not force and DEFAULT.exists()
     file = None if no_file or kept else out or DEFAULT
     check_outputs([file], force=force, suffixes=[".toml"])
-    from likewise.cli.stage_progress import Progress
-    from likewise.cli.table_columns import planned_looks
+    from likewise.cli.case import planned_looks
+    from likewise.cli.output import Progress
     from likewise.core.frames import check_columns
-    from likewise.tables import read_table, write_columns
+    from likewise.data.columns_file import write_columns
+    from likewise.data.table_files import read_table
 
     progress = Progress(quiet)
     found = read_table(table, reading.reading, ignore=reading.ignore)
@@ -89,7 +87,7 @@ def _called_target(look: ColumnLook, target: str | None) -> ColumnLook:
 
 def _table(looks: tuple[ColumnLook, ...]) -> str:
     from likewise.core.text import text_table
-    from likewise.tables.column_looks import shown_range
+    from likewise.data.type_inference import shown_range
 
     rows = [
         [

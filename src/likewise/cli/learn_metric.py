@@ -6,12 +6,9 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.options import example, options
-from likewise.cli.outputs import check_outputs
-from likewise.cli.table_options import TableChoices, table_options
+from likewise.cli.options import TableChoices, example, options, table_options
+from likewise.cli.output import check_outputs
 from likewise.core.errors import InputError
-
-__all__ = ["command"]
 
 
 @click.command(
@@ -54,10 +51,8 @@ def command(
     check_outputs([out], force=force, suffixes=[".safetensors"], option="-o")
     if not sensitive:
         raise InputError("Name the columns that should not decide: --sensitive COLUMN.")
-    from likewise.cli.case import diagnose_metric, fit_metric
-    from likewise.cli.people_of_table import read_people
-    from likewise.cli.stage_progress import Progress
-    from likewise.cli.table_columns import Asked
+    from likewise.cli.case import Asked, diagnose_metric, fit_metric, read_people
+    from likewise.cli.output import Progress
 
     progress = Progress(quiet)
     with progress.stage(f"Reading {table.name}"):

@@ -2,17 +2,249 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import difflib
+import functools
+import shlex
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from likewise.cli.config import config_option
 from likewise.core.errors import InputError
-from likewise.texts import LANGUAGES
+from likewise.core.messages import LANGUAGES
 
-__all__ = ["EPS", "example", "options", "parse_budget", "parse_edits"]
+if TYPE_CHECKING:
+    from likewise.data.opening import Reading
+
+# Options from a TOML file: its values become the defaults of the options, and unknown keys are refused.
+
+
+_NOT_IN_FILES = {"config", "help"}
+
+
+def config_option(function: Any) -> Any:
+    """Add ``--config FILE`` to a verb."""
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        is_eager=True,
+        expose_value=False,
+        callback=_read,
+        help="Read options from a TOML file: keys as the options without dashes in front, for all verbs or "
+        "under [audit], [train], … The command line wins.",
+    )(function)
+
+
+def _read(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
+    if path is None:
+        return
+    if not path.is_file():
+        raise InputError(f"--config: there is no file {str(path)!r}.")
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"--config: {path.name} is no TOML file: {error}.") from error
+    ctx.default_map = {**(ctx.default_map or {}), **_defaults(ctx, values, path.name)}
+
+
+def _defaults(ctx: click.Context, values: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """Return the file's values for one verb, once every key has been recognised."""
+    verb = str(ctx.info_name)
+    names = _names(ctx.command)
+    shared = {key: value for key, value in values.items() if not isinstance(value, dict)}
+    sections = {key: value for key, value in values.items() if isinstance(value, dict)}
+    group = ctx.parent.command if ctx.parent is not None else None
+    verbs = group.list_commands(ctx) if isinstance(group, click.Group) else [verb]
+    _refuse(sections, verbs, file, "section")
+    _refuse(shared, {*names, *(key for name in verbs for key in _names_of(ctx, group, name))}, file, "key")
+    own = sections.get(verb, {})
+    _refuse(own, names, f"{file} [{verb}]", "key")
+    found = {**{key: value for key, value in shared.items() if _plain(key) in names}, **own}
+    return {names[_plain(key)]: _value(value, key, file) for key, value in found.items()}
+
+
+def _names(command: click.Command) -> dict[str, str]:
+    """What an option or argument is called in a file, and what click calls it."""
+    found: dict[str, str] = {}
+    for parameter in command.params:
+        written = [option[2:] for option in parameter.opts if option.startswith("--")]
+        key = written[0] if written else parameter.name
+        if key and parameter.name and key not in _NOT_IN_FILES:
+            found[_plain(key)] = parameter.name
+    return found
+
+
+def _names_of(ctx: click.Context, group: click.Command | None, verb: str) -> dict[str, str]:
+    command = group.get_command(ctx, verb) if isinstance(group, click.Group) else None
+    return {} if command is None else _names(command)
+
+
+def _refuse(found: Iterable[str], known: Iterable[str], file: str, what: str) -> None:
+    names = {_plain(name) for name in known}
+    for key in found:
+        if _plain(key) not in names:
+            close = difflib.get_close_matches(_plain(key), sorted(names), n=1)
+            hint = f" Did you mean {close[0].replace('_', '-')!r}?" if close else ""
+            raise InputError(f"--config: {file} has an unknown {what} {key!r}.{hint}")
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _value(value: Any, key: str, file: str) -> Any:
+    """Return a value as click takes it from the command line."""
+    if isinstance(value, (list, tuple)):
+        return [_value(item, key, file) for item in value]
+    if isinstance(value, bool | int | float | str):
+        return value
+    raise InputError(f"--config: {file}: {key!r} must be text, a number, true, false or a list of these.")
+
+
+# The command line that finds the same again, for pages and files to say.
+
+
+# What changes where and how it is said, and not what is found.
+_NOT_REPEATED = {"quiet", "force", "jobs", "config"}
+
+
+def repeated_command(ctx: click.Context) -> str:
+    """Return the command line that finds the same again: every choice that is no default, as it was typed.
+
+    Parameters
+    ----------
+    ctx : click.Context
+        Of the verb.
+    """
+    words = ["likewise", str(ctx.info_name)]
+    for parameter in ctx.command.params:
+        value: Any = ctx.params.get(str(parameter.name))
+        if parameter.name in _NOT_REPEATED or value in (None, (), False) or value == parameter.default:
+            continue
+        if isinstance(parameter, click.Argument):
+            words.append(str(value))
+            continue
+        option = max(parameter.opts, key=len)
+        for one in value if isinstance(value, tuple) else (value,):
+            words += [option] if one is True else [option, str(one)]
+    return shlex.join(words)
+
+
+# Options about a table that every verb shares: how the file is read, and what its columns are.
+
+
+@dataclass(frozen=True)
+class TableChoices:
+    """What the user says about a table.
+
+    Parameters
+    ----------
+    ignore, only, keep : tuple of str
+        Columns to leave out; the only ones to take; those to take although they look like an id, dates or text.
+    categorical, integer : tuple of str
+        Columns that are categories, or whole numbers.
+    columns : Path or None
+        File that `likewise inspect` wrote.
+    missing : {"auto", "keep", "drop", "category", "impute"}
+        What to do with missing cells.
+    drop_missing : bool
+        The same as ``missing="drop"``.
+    encoding, decimal, header, doubled
+        As in `likewise.data.Reading`.
+    """
+
+    ignore: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    integer: tuple[str, ...] = ()
+    columns: Path | None = None
+    missing: str = "auto"
+    drop_missing: bool = False
+    encoding: str | None = None
+    decimal: str | None = None
+    header: bool | None = None
+    doubled: str = "drop"
+
+    @property
+    def policy(self) -> str:
+        """What to do with missing cells."""
+        return "drop" if self.drop_missing else self.missing
+
+    @property
+    def reading(self) -> Reading:
+        """How the file is read."""
+        from likewise.data.opening import Reading
+
+        return Reading(self.encoding, self.decimal, self.header, self.doubled)  # type: ignore[arg-type]
+
+    @property
+    def named(self) -> dict[str, tuple[str, ...]]:
+        """Options that name columns, and the columns."""
+        return {
+            f"--{key}": getattr(self, key) for key in ("ignore", "only", "keep", "categorical", "integer")
+        }
+
+
+def _columns(flag: str, text: str) -> Callable[[Any], Any]:
+    return click.option(flag, multiple=True, metavar="COLUMN", help=f"{text} Repeatable.")
+
+
+_OPTIONS = (
+    _columns("--ignore", "Column to leave out, such as an id."),
+    _columns("--only", "Take these columns and no others."),
+    _columns("--keep", "Take this column although it looks like an id, dates or text."),
+    _columns("--categorical", "Column of codes: its numbers are categories."),
+    _columns("--integer", "Column of counts: its numbers stay whole, and are no codes."),
+    click.option(
+        "--columns",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="What the columns are, in a file that `likewise inspect` wrote.",
+    ),
+    click.option(
+        "--missing",
+        type=click.Choice(["auto", "keep", "drop", "category", "impute"]),
+        default="auto",
+        show_default=True,
+        help="Missing cells: keep them (for a model that takes them), drop these people, make them a category, or "
+        "impute the median or most frequent value. auto keeps them where the model takes them, and else imputes.",
+    ),
+    click.option("--drop-missing", is_flag=True, help="The same as --missing drop."),
+    click.option("--encoding", help="Of a text file: latin-1, cp1252, …  [default: UTF-8]"),
+    click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="What stands before decimals in a text file.  [default: seen from the cells]",
+    ),
+    click.option(
+        "--header/--no-header", default=None, help="Whether the first line of a text file names the columns."
+    ),
+    click.option(
+        "--doubled",
+        type=click.Choice(["drop", "number"]),
+        default="drop",
+        show_default=True,
+        help="Columns of the same name: drop identical copies, or number them all.",
+    ),
+)
+
+
+def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options about a table to a verb, which gets them as one `TableChoices` called `reading`."""
+
+    @functools.wraps(function)
+    def verb(**given: Any) -> Any:
+        own = {field.name: given.pop(field.name) for field in fields(TableChoices)}
+        return function(reading=TableChoices(**own), **given)
+
+    wrapped: Callable[..., Any] = verb
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,7 +252,7 @@ EPS = 0.1
 _FILE = click.Path(path_type=Path)
 _SHARE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 
-_OPTIONS: dict[str, Callable[[Any], Any]] = {
+_OPTIONS_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "target": click.option("--target", required=True, help="Column that the model predicts."),
     "target_left_out": click.option("--target", help="Column that the model predicts; it is left out."),
     "positive": click.option(
@@ -178,7 +410,7 @@ def options(*names: str) -> Callable[[F], F]:
 
     def add(function: F) -> F:
         for name in reversed(names):
-            function = _OPTIONS[name](function)
+            function = _OPTIONS_OPTIONS[name](function)
         return function
 
     return add

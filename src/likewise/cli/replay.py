@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from likewise.cli.audit import AuditChoices
     from likewise.report.evidence import Evidence
 
-__all__ = ["command"]
-
 # Figures of different machines and libraries agree to about this; those of the same machine to the last bit.
 TOLERANCE = 1e-6
 _MOST_SHOWN = 20
@@ -69,9 +67,8 @@ def command(
     option that lets a model file run code is taken from the evidence: such trust is yours to give, here again. Files
     outside the current folder are read only where you name them.
     """
-    from likewise.cli.audit import Trusted, load, run_audit
-    from likewise.cli.impact_of_case import impact_of_case
-    from likewise.cli.stage_progress import Progress
+    from likewise.cli.audit import Trusted, impact_of_case, load, run_audit
+    from likewise.cli.output import Progress
     from likewise.report.document import audit_document
     from likewise.report.evidence import compare_figures, figures_of, read_evidence
 
@@ -134,8 +131,8 @@ def _is_inside(path: str) -> bool:
 def _choices(recorded: Evidence, model: str, table: str) -> AuditChoices:
     """The recorded options, read as the command line reads them."""
     from likewise.cli import audit
-    from likewise.cli.recorded_run import arguments_of
-    from likewise.cli.table_options import TableChoices
+    from likewise.cli.audit import arguments_of
+    from likewise.cli.options import TableChoices
 
     assert recorded.options is not None  # _found_again has looked
     arguments = arguments_of(audit.command, recorded.options, audit.REPEATED)
@@ -152,7 +149,7 @@ def _choices(recorded: Evidence, model: str, table: str) -> AuditChoices:
 
 def _check_unchanged(recorded: Evidence, model: str, table: Path) -> None:
     """Raise unless every file the audit read is there and has the recorded bytes."""
-    from likewise.cli.recorded_run import inputs_of
+    from likewise.cli.audit import inputs_of
 
     now = inputs_of(model, table, recorded.options or {})
     for name, known in recorded.inputs.items():

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.cell_progress import reporting
 from likewise.cli.options import example, options
+from likewise.cli.output import reporting
 
 if TYPE_CHECKING:
-    from likewise.experiments.runner import Plan
-    from likewise.experiments.study import Study
     from likewise.experiments.study_tables import StudyTable
-    from likewise.experiments.workers import Failure
-
-__all__ = ["command"]
+    from likewise.improving.cells import Study
+    from likewise.improving.runner import Failure, Plan
 
 STUDIES = ("toy", "sentiment", "adult")
 SEEDS, QUICK_SEEDS = 10, 2
@@ -88,8 +85,8 @@ def command(
     count = seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS
     chosen = _studies(study, quick, {"vectors": vectors, "names": names, "n_steps": steps})
     from likewise.experiments.output import check_folder, write_results
-    from likewise.experiments.runner import plan_run, run_plan
-    from likewise.experiments.store import Store
+    from likewise.improving.cells import Store
+    from likewise.improving.runner import plan_run, run_plan
 
     stores = [(one, Store(out / one.name, one)) for one in chosen]
     for _, store in stores:

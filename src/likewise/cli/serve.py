@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.audit import AuditChoices, Trusted, check_choices, load, run_audit
-from likewise.cli.options import example, options
-from likewise.cli.stage_progress import Progress
-from likewise.cli.table_options import table_options
+from likewise.cli.options import example, options, table_options
+from likewise.cli.output import Progress
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
-    from likewise.auditing.parts.search_bar import Heard
+    from likewise.auditing.progress import Heard
+    from likewise.data.opening import MemoryFile
     from likewise.models.model_files import LoadedModel
-    from likewise.serving.audited import Audited, Question
-    from likewise.tables import MemoryFile
-
-__all__ = ["command"]
+    from likewise.serving.audits import Audited, Question
 
 
 @click.command(
@@ -83,7 +80,7 @@ def command(
     MODEL and TABLE are as in `likewise audit`. The audit is made first; then a link is shown, which works in a browser on
     this machine. Without TABLE it begins with the page on which a table is uploaded.
     """
-    from likewise.core.extras import require
+    from likewise.core.errors import require
 
     for module in ("starlette", "uvicorn", "jinja2"):
         require(module, extra="serve", why="Serving a model")
@@ -91,7 +88,7 @@ def command(
     _check(choices, table, uploads)
     from likewise.cli.case import unbroken
     from likewise.serving import Application, Limits
-    from likewise.serving.one_caller import one_caller
+    from likewise.serving.audits import one_caller
     from likewise.serving.server import run_server
 
     progress = Progress(quiet)
@@ -131,7 +128,7 @@ def command(
 
 @dataclass(frozen=True, eq=False)
 class CommandAuditor:
-    """Audits the model of the command line on a table; see `likewise.serving.audited.TableAuditor`.
+    """Audits the model of the command line on a table; see `likewise.serving.audits.TableAuditor`.
 
     Parameters
     ----------
@@ -164,7 +161,7 @@ class CommandAuditor:
     ) -> Audited:
         """Audit a table, as `likewise audit` does."""
         from likewise.report.provenance import Provenance
-        from likewise.serving.audited import Audited, hashed
+        from likewise.serving.audits import Audited, hashed
 
         found = run_audit(self.loaded, table, choices, progress)
         case, matched = found.case, found.case.matched
@@ -189,7 +186,7 @@ class CommandAuditor:
 
 
 class HeardProgress(Progress):
-    """Stages of an audit for a function that looks on; see `likewise.auditing.parts.search_bar.Heard`.
+    """Stages of an audit for a function that looks on; see `likewise.auditing.progress.Heard`.
 
     Parameters
     ----------

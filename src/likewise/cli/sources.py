@@ -13,23 +13,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.cli.people_of_table import planned_domain, read_people
-from likewise.cli.table_columns import Asked, choose_columns, plain_plan
-from likewise.cli.target_values import binary_labels, find_value
+from likewise.cli.case import (
+    Asked,
+    binary_labels,
+    choose_columns,
+    find_value,
+    plain_plan,
+    planned_domain,
+    read_people,
+)
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns
+from likewise.core.text import folded
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from likewise.auditing.parts.engine import Engine
-    from likewise.auditing.parts.survey import Extent
-    from likewise.cli.people_of_table import People
-    from likewise.domains import TabularDomain
-    from likewise.domains.column_plan import ColumnPlan
-    from likewise.tables import MemoryFile, MissingCells
-
-__all__ = ["STREAM_ROWS", "Source", "open_people"]
+    from likewise.auditing import AuditResult
+    from likewise.auditing.partitions.engine import Engine
+    from likewise.auditing.partitions.tables import Extent
+    from likewise.auditing.results.unfair_map import UnfairMap
+    from likewise.cli.case import People
+    from likewise.data.column import ColumnPlan
+    from likewise.data.missing_values import MissingCells
+    from likewise.data.opening import MemoryFile
+    from likewise.data.tabular import TabularDomain
+    from likewise.models.matching import Matched
 
 # Above this many people everybody is compared with a sample of the table instead of with all of it.
 STREAM_ROWS = 100_000
@@ -82,7 +91,7 @@ class Source:
         """Return the domain of some columns, with everything that occurs in the table or in the whole file."""
         if self.extent is None:
             return planned_domain(self.filled, self.plans, columns, immutable)
-        from likewise.domains import TabularDomain
+        from likewise.data.tabular import TabularDomain
 
         names = list(columns)
         words = {n: sorted(self.extent.values[n]) for n in names if n in self.extent.values}
@@ -114,7 +123,7 @@ def open_people(path: Path | MemoryFile, asked: Asked, engine: Engine | None = N
     engine : Engine, optional
         Where Parquet files are read; given, a file of any size is left to it.
     """
-    from likewise.tables.read_table import table_rows
+    from likewise.data.table_files import table_rows
 
     if not isinstance(path, Path):
         return _in_memory(path, asked)
@@ -177,9 +186,8 @@ def _spill(frame: pd.DataFrame) -> Path:
 def _stream(pattern: Path, asked: Asked, engine: Engine | None) -> Source:
     import pandas as pd
 
-    from likewise.auditing.parts.engine import LocalEngine
-    from likewise.auditing.parts.parquet_table import ParquetTable, parquet_files
-    from likewise.auditing.parts.survey import survey
+    from likewise.auditing.partitions.engine import LocalEngine
+    from likewise.auditing.partitions.tables import ParquetTable, parquet_files, survey
 
     choices, target = asked.choices, str(asked.target)
     if choices.policy not in ("auto", "keep"):
@@ -227,3 +235,102 @@ def _target_values(seen: frozenset[Any], positive: str | None, name: str, target
                 "Write a column with two values first, or pass --sample."
             )
     return values
+
+
+# People with missing cells meet a model: gaps stay where it takes them, are filled where it does not, or
+# stop.
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """An audit's model and people once it is clear what becomes of missing cells.
+
+    Parameters
+    ----------
+    matched : Matched
+    people : DataFrame or Path
+        Whom the audit is about.
+    frame : DataFrame
+        Those in memory, for the measures beside the audit.
+    gaps : MissingCells or None
+        How gaps were filled and marked, where they are kept.
+    note : str
+        What the user should know; empty for nothing.
+    """
+
+    matched: Matched
+    people: Any
+    frame: pd.DataFrame
+    gaps: MissingCells | None = None
+    note: str = ""
+
+
+def settle_gaps(matched: Matched, source: Source, policy: str, immutable: Sequence[str]) -> Settled:
+    """Keep missing cells where the model takes them, else fill them or say what to do.
+
+    Parameters
+    ----------
+    matched : Matched
+        Made for people without gaps.
+    source : Source
+    policy : str
+        "keep" refuses to fill.
+    immutable : sequence of str
+        Columns that no twin may differ in.
+    """
+    gaps = None if source.missing is None else source.missing.of(matched.columns)
+    if gaps is None or not gaps.fills:
+        return Settled(matched, source.people, source.frame)
+    from likewise.cli.case import planned_domain
+    from likewise.models.matching import MissingCellsModel, refuse_missing, why_not_missing
+
+    own = source.frame[list(matched.columns)]
+    why = why_not_missing(matched.model, own)
+    named = folded([repr(name) for name in gaps.columns], most=5)
+    if why is not None:
+        if policy == "keep":
+            raise refuse_missing(own, why)
+        note = (
+            f"missing values in {named} were filled with the median or the most frequent value, since the model does "
+            "not take them (--missing chooses)."
+        )
+        return Settled(matched, source.filled, source.filled, note=note)
+    marked = gaps.marked(source.frame)
+    columns = (*matched.columns, *gaps.marks)
+    fixed = [*(name for name in immutable if name in matched.columns), *gaps.marks]
+    domain = planned_domain(marked, source.plans, columns, fixed)
+    wrapped = replace(matched, model=MissingCellsModel(matched.model, gaps), domain=domain, columns=columns)
+    note = f"missing values in {named} went to the model as they are; twins lack what their person lacks."
+    return Settled(wrapped, marked, marked, gaps, note)
+
+
+def with_gaps(result: AuditResult, gaps: MissingCells | None, tolerance: float = 0.0) -> AuditResult:
+    """Return a result whose people and twins have their gaps again, and whose close predictions are one decision.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Of people whose gaps were filled and marked.
+    gaps : MissingCells or None
+    tolerance : float, default=0.0
+        Predicted numbers that differ by no more are the same decision.
+    """
+    if gaps is None and not tolerance:
+        return result
+    return replace(
+        result,
+        unfair_map=_map_with_gaps(result.unfair_map, gaps, tolerance),
+        pure_map=_map_with_gaps(result.pure_map, gaps, tolerance),
+    )
+
+
+def _map_with_gaps(unfair: UnfairMap, gaps: MissingCells | None, tolerance: float) -> UnfairMap:
+    from likewise.auditing.results.unfair_map import make_unfair_map
+
+    told = unfair.outcomes
+    people, twins = unfair.people, unfair.twins
+    if gaps is not None:
+        people, twins = gaps.restored(people), gaps.restored(twins)
+    keys = ("label", "loss", "twin_loss", "decision", "twin_decision", "squared_distance", "person")
+    known: dict[str, Any] = {key: told[key].to_numpy() for key in keys}
+    return make_unfair_map(people, twins, **known, total=unfair.total, tolerance=tolerance)

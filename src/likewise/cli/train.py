@@ -3,26 +3,109 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.launching import agreeing, grouped
-from likewise.cli.methods import METHODS
-from likewise.cli.options import example, options
-from likewise.cli.outputs import check_outputs
-from likewise.cli.table_options import TableChoices, table_options
+from likewise.cli.app import agreeing, grouped
+from likewise.cli.options import TableChoices, example, options, table_options
+from likewise.cli.output import check_outputs
 from likewise.core.errors import InputError, NotConvergedError
 from likewise.core.launch import launched
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from likewise.cli.people_of_table import People
+    from likewise.cli.case import People
+    from likewise.data.tabular import TabularDomain
     from likewise.fair_metrics import FairMetric
 
-__all__ = ["command"]
+# The methods that `train` and `compare` know by name.
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to train.
+
+    Parameters
+    ----------
+    estimator : str
+        Name of the class in `likewise.estimators`.
+    title : str
+        How tables and pages call it.
+    needs : {"", "metric", "attributes"}
+        What it must be told besides the table.
+    """
+
+    estimator: str
+    title: str
+    needs: str = ""
+
+
+METHODS = {
+    "baseline": Method("MLPBaselineClassifier", "Baseline"),
+    "project": Method("ProjectClassifier", "Project", "metric"),
+    "sensr": Method("SenSRClassifier", "SenSR", "metric"),
+    "sensei": Method("SenSeIClassifier", "SenSeI", "metric"),
+    "wasserstein": Method("WassersteinRobustClassifier", "Wasserstein robust"),
+    "adversarial": Method("AdversarialDebiasingClassifier", "Adversarial debiasing", "attributes"),
+    "cocl": Method("CoCLClassifier", "CoCL", "attributes"),
+}
+
+
+def train_method(
+    name: str,
+    frame: pd.DataFrame,
+    y: Any,
+    *,
+    domain: TabularDomain,
+    metric: FairMetric | None,
+    sensitive: Sequence[str],
+    progress: bool,
+    seed: int,
+    **choices: Any,
+) -> Any:
+    """Train one method on a table.
+
+    Parameters
+    ----------
+    name : str
+        A key of `METHODS`.
+    frame : DataFrame
+        Features in original units.
+    y : array
+        Labels.
+    domain : TabularDomain
+        Encodes the table; saved with the model.
+    metric : FairMetric or None
+        Who is comparable, for the methods that need it.
+    sensitive : sequence of str
+        Columns, for the methods that need attributes.
+    progress : bool
+        Show a bar.
+    seed : int
+    **choices
+        Further parameters of the estimator.
+
+    Returns
+    -------
+    NetworkClassifier
+        Fitted.
+    """
+    from likewise import estimators
+
+    method = METHODS[name]
+    if method.needs == "metric":
+        choices["metric"] = metric
+    if method.needs == "attributes":
+        choices["attributes"] = list(sensitive)
+    build = getattr(estimators, method.estimator)
+    estimator = build(domain=domain, progress=progress, random_state=seed, **choices)
+    outside = [column for column in sensitive if column not in domain.groups_]
+    extra = frame[outside] if outside and method.needs == "attributes" else None
+    return estimator.fit(frame[list(domain.feature_names_in_)], y, sensitive_features=extra)
 
 
 @click.command(
@@ -81,10 +164,8 @@ def command(
                 check_outputs([out], force=force, suffixes=[".safetensors"], option="-o")
             layers = parse_layers(hidden)
             _check(method, sensitive, metric, eps)
-            from likewise.cli.case import check_varied
-            from likewise.cli.methods import train_method
-            from likewise.cli.stage_progress import Progress
-            from likewise.cli.target_values import binary_labels, check_classes, told_by_columns
+            from likewise.cli.case import binary_labels, check_classes, check_varied, told_by_columns
+            from likewise.cli.output import Progress
 
             progress = Progress(quiet)
             with progress.stage(f"Reading {table.name}"):
@@ -125,7 +206,7 @@ def _reported(y: Any, share: float, seed: int) -> Any:
     """Who is held out of training, class by class; nobody where a class would be left with fewer than two."""
     import numpy as np
 
-    from likewise.cli.people_of_table import chosen_by_class
+    from likewise.cli.case import chosen_by_class
 
     held = chosen_by_class(y, share, seed) if share else np.zeros(len(y), dtype=bool)
     left = [int((y[~held] == label).sum()) for label in dict.fromkeys(y.tolist())]
@@ -135,7 +216,8 @@ def _reported(y: Any, share: float, seed: int) -> Any:
 def _report(estimator: Any, people: pd.DataFrame, y: Any, sensitive: Sequence[str]) -> str:
     """What the model does on people that it was not trained on, in a line."""
     from likewise.cli.case import MAX_GROUPS
-    from likewise.evaluation import accuracy, balanced_accuracy, correspondence_study
+    from likewise.counterfactuals.correspondence import correspondence_study
+    from likewise.evaluation.accuracy import accuracy, balanced_accuracy
 
     if not len(people):
         return "Nobody was held out: there is no accuracy to report."
@@ -155,9 +237,7 @@ def _read(
     table: Path, metric: Path | None, sensitive: Sequence[str], **choices: Any
 ) -> tuple[Any, FairMetric | None]:
     """Return the people, with every column that is needed, and the metric if one is given."""
-    from likewise.cli.case import metric_columns, plans_of, read_metric
-    from likewise.cli.people_of_table import read_people
-    from likewise.cli.table_columns import Asked
+    from likewise.cli.case import Asked, metric_columns, plans_of, read_metric, read_people
 
     given = read_metric(metric)
     plans = {} if given is None else plans_of(given.feature_map)

@@ -11,23 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import example, options
-from likewise.cli.outputs import check_outputs
-from likewise.cli.table_options import TableChoices, table_options
+from likewise.cli.options import TableChoices, example, options, table_options
+from likewise.cli.output import check_outputs
 from likewise.core.errors import InputError, NotConvergedError, UnfairError
-from likewise.texts import LANGUAGES
+from likewise.core.messages import LANGUAGES
 
 if TYPE_CHECKING:
-    from likewise.auditing.bounds.verifying.verification import Verification
-    from likewise.auditing.claims.sanity import Finding
-    from likewise.cli.gaps_of_people import Settled
-    from likewise.cli.people_of_table import People
-    from likewise.cli.sources import Source
-    from likewise.cli.stage_progress import Progress
+    from likewise.auditing.inference.sanity import Finding
+    from likewise.auditing.verify.verification import Verification
+    from likewise.cli.case import People
+    from likewise.cli.output import Progress
+    from likewise.cli.sources import Settled, Source
     from likewise.models.matching import Matched
     from likewise.models.model_files import LoadedModel
-
-__all__ = ["command"]
 
 EXIT_INTERRUPTED = 130
 
@@ -108,11 +104,9 @@ def command(
         raise InputError("Which columns should not decide? Name them: --sensitive COLUMN.")
     check_outputs([None if json_file in (None, "-") else Path(str(json_file)), out], force=force)
     from likewise import report
-    from likewise.cli.case import plans_of
-    from likewise.cli.gaps_of_people import settle_gaps
-    from likewise.cli.people_of_table import read_people
-    from likewise.cli.stage_progress import Progress
-    from likewise.cli.table_columns import WIDEST_AUDIT, Asked
+    from likewise.cli.case import WIDEST_AUDIT, Asked, plans_of, read_people
+    from likewise.cli.output import Progress
+    from likewise.cli.sources import settle_gaps
     from likewise.models.matching import model_columns
     from likewise.models.model_files import read_model
 
@@ -180,8 +174,7 @@ def _match(
     takes: str,
 ) -> Matched:
     """Bring the model and the table together."""
-    from likewise.cli.case import call_classes
-    from likewise.cli.target_values import binary_labels
+    from likewise.cli.case import binary_labels, call_classes
     from likewise.models.matching import match_model
 
     matched = match_model(
@@ -208,10 +201,9 @@ def _findings(
     settled: Settled, labels: Any, sensitive: Sequence[str], positive: str | None
 ) -> tuple[Finding, ...]:
     """What has to be known before any number; by the labels too, if there are some that the model knows."""
-    from likewise.auditing.claims.sanity import check_before_verdict
-    from likewise.auditing.problem.audit_problem import AuditProblem
-    from likewise.cli.case import fit_metric
-    from likewise.cli.target_values import binary_labels
+    from likewise.auditing.inference.sanity import check_before_verdict
+    from likewise.auditing.problem import AuditProblem
+    from likewise.cli.case import binary_labels, fit_metric
 
     matched = settled.matched
     names = [name for name in sensitive if name in matched.columns]
@@ -238,7 +230,7 @@ def _verify(
     seed: int,
     progress: Progress,
 ) -> Verification:
-    from likewise.auditing.bounds.verifying.verification import Verification, shares_of_people, verify
+    from likewise.auditing.verify.verification import Verification, shares_of_people, verify
 
     names = [name for name in sensitive if name in matched.columns]
     if not names:
@@ -279,8 +271,7 @@ def _bar(seconds: float, shown: bool) -> Iterator[Callable[[Verification], None]
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True, highlight=False), transient=True) as bar:

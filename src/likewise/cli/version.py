@@ -9,8 +9,6 @@ import click
 
 from likewise._version import __version__
 
-__all__ = ["command"]
-
 SHOWN = [
     "torch",
     "scikit-learn",

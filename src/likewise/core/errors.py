@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "FormatError",
-    "InputError",
-    "LikewiseError",
-    "MissingExtraError",
-    "ModelError",
-    "NotConvergedError",
-    "UnfairError",
-    "bad_parameter",
-]
+import importlib
+from types import ModuleType
 
 
 class LikewiseError(Exception):
@@ -107,7 +99,7 @@ class MissingExtraError(LikewiseError, ImportError):
 
     Examples
     --------
-    >>> from likewise.core.extras import require
+    >>> from likewise.core.errors import require
     >>> try:
     ...     require("no_such_package", extra="report", why="A page")
     ... except MissingExtraError as error:
@@ -144,3 +136,37 @@ def bad_parameter(owner: str, name: str, *, allowed: str, got: object, remedy: s
     """
     shown = got if isinstance(got, str) else repr(got)
     return InputError(f"{owner}: {name!r} must be {allowed}, got {shown}." + (f" {remedy}" if remedy else ""))
+
+
+# Optional dependencies load when used; an absent one says which extra to install.
+
+
+def require(module: str, *, extra: str, why: str) -> ModuleType:
+    """Import an optional module, or raise an error that tells how to get it.
+
+    Parameters
+    ----------
+    module : str
+        Name to import, such as ``"onnxruntime"``.
+    extra : str
+        The extra of this package that brings it.
+    why : str
+        What needs it, as the start of a sentence: ``"Auditing an ONNX model"``.
+
+    Returns
+    -------
+    module
+
+    Examples
+    --------
+    >>> require("json", extra="onnx", why="Reading").__name__
+    'json'
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.split(".")[0] != module.split(".")[0]:
+            raise
+        raise MissingExtraError(
+            f"{why} needs {module!r}, which is not installed. Run: pip install 'likewise[{extra}]'"
+        ) from error

@@ -12,17 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
-
-__all__ = ["ExactSum"]
 
 _MANTISSA = 53
 _HALF = 27
 _LOW = (1 << _HALF) - 1
 # Below this many terms a sum of integers under 2**27 stays below 2**53, where floats hold integers exactly.
 _CHUNK = 1 << 24
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class ExactSum:
         return total
 
     @classmethod
-    def _binned(cls, integers: Ints, exponents: Ints) -> ExactSum:
+    def _binned(cls, integers: IntArray, exponents: IntArray) -> ExactSum:
         """Sum ``integers * 2**exponents``: once per exponent with machine numbers, then with Python's."""
         if not integers.size:
             return cls()
@@ -120,7 +117,7 @@ def _chunks(values: Any) -> list[Any]:
     return [array[start : start + _CHUNK] for start in range(0, len(array), _CHUNK)]
 
 
-def _split(values: Any) -> tuple[Ints, Ints]:
+def _split(values: Any) -> tuple[IntArray, IntArray]:
     """Integers below 2⁵³ and exponents whose products are the values."""
     fraction, exponent = np.frexp(values)
     return np.ldexp(fraction, _MANTISSA).astype(np.int64), exponent.astype(np.int64) - _MANTISSA

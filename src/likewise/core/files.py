@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import math
+import numbers
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
-__all__ = ["atomic_folder", "atomic_path"]
+import numpy as np
+
+from likewise.core.errors import FormatError
 
 
 @contextmanager
@@ -92,3 +100,287 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+# What plain data from a file or another process must look like, said once and checked before anyone uses
+# it.
+
+
+_DTYPE = re.compile(r"[<>|=]?[biufUO](\d{0,6})")
+
+_WORDS = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    list: "a list",
+    dict: "a mapping",
+}
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number from `low` to `high`."""
+
+    low: int = 0
+    high: int = 2**53
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of a few values."""
+
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """Something, or null."""
+
+    form: Any
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list of things of one form, at most `most` of them."""
+
+    form: Any
+    most: int = 10_000_000
+
+
+@dataclass(frozen=True)
+class MapOf:
+    """Text to things of one form."""
+
+    form: Any
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Named things, each of its own form; those in `optional` may be absent, others come only where `more` lets them."""
+
+    required: Mapping[str, Any]
+    optional: Mapping[str, Any] = field(default_factory=dict)
+    more: bool = False
+
+
+def check_form(value: Any, form: Any, where: str) -> Any:
+    """Return plain data as it is, or say where it is not what it must be.
+
+    Parameters
+    ----------
+    value : object
+        What JSON gave.
+    form : str, bool, int, float (the types), object for anything, or one of this module's forms
+        What it must be. `float` takes whole numbers too, and nothing that is not finite.
+    where : str
+        What it is, for the message.
+
+    Raises
+    ------
+    FormatError
+        In words: what, what was expected, what came.
+
+    Examples
+    --------
+    >>> check_form({"name": "age", "width": 1}, Fields({"name": str, "width": Whole()}), "the column")
+    {'name': 'age', 'width': 1}
+    >>> check_form({"name": ["age"], "width": 1}, Fields({"name": str, "width": Whole()}), "the column")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.FormatError: 'name' of the column must be text, got a list
+    """
+    if form is object:
+        return value
+    if isinstance(form, type):
+        _check_type(value, form, where)
+    elif isinstance(form, Whole):
+        _check_type(value, int, where)
+        if not form.low <= value <= form.high:
+            raise FormatError(f"{where} must be from {form.low} to {form.high}, got {value}")
+    elif isinstance(form, OneOf):
+        if not is_scalar(value) or value not in form.values:
+            shown = ", ".join(map(repr, form.values))
+            raise FormatError(f"{where} must be one of {shown}, got {_shown(value)}")
+    elif isinstance(form, Maybe):
+        if value is not None:
+            check_form(value, form.form, where)
+    elif isinstance(form, ListOf):
+        _check_type(value, list, where)
+        if len(value) > form.most:
+            raise FormatError(f"{where} must have at most {form.most} parts, got {len(value)}")
+        for number, part in enumerate(value):
+            check_form(part, form.form, f"part {number} of {where}")
+    elif isinstance(form, MapOf):
+        _check_type(value, dict, where)
+        for name, part in value.items():
+            check_form(part, form.form, f"{name!r} of {where}")
+    else:
+        _check_fields(value, form, where)
+    return value
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether a value is text, a number, true, false or null.
+
+    Examples
+    --------
+    >>> is_scalar("a"), is_scalar(["a"])
+    (True, False)
+    """
+    return value is None or isinstance(value, (str, bool, int, float))
+
+
+def plain_dtype(text: Any) -> np.dtype[Any]:
+    """Return the numpy dtype of numbers, text or objects that a file names; no other, and none of a senseless width.
+
+    Examples
+    --------
+    >>> plain_dtype("<U3"), plain_dtype("(1000000000,)f8")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.FormatError: a type of values must be one of numpy's for numbers or text, got '(1000000000,)f8'
+    """
+    if not isinstance(text, str) or _DTYPE.fullmatch(text) is None:
+        raise FormatError(f"a type of values must be one of numpy's for numbers or text, got {_shown(text)}")
+    try:
+        return np.dtype(text)
+    except TypeError as error:
+        raise FormatError(
+            f"a type of values must be one of numpy's for numbers or text, got {_shown(text)}"
+        ) from error
+
+
+def _check_fields(value: Any, form: Fields, where: str) -> None:
+    _check_type(value, dict, where)
+    for name in form.required:
+        if name not in value:
+            raise FormatError(f"{where} has no {name!r}")
+    for name, part in value.items():
+        known = form.required.get(name, form.optional.get(name))
+        if known is None and form.more:
+            continue
+        if known is None:
+            raise FormatError(f"{where} has {name!r}, which is not known")
+        check_form(part, known, f"{name!r} of {where}")
+
+
+def _check_type(value: Any, kind: type[Any], where: str) -> None:
+    fits = isinstance(value, kind)
+    if kind is float:
+        fits = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        # A whole number that numpy has no room for is an object to it, not a number.
+        fits = fits and (abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value))
+    if kind is int:
+        fits = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not fits:
+        raise FormatError(f"{where} must be {_WORDS.get(kind, kind.__name__)}, got {_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, (list, dict)):
+        return _WORDS[type(value)]
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+# Safetensors files, read once their header agrees with the file: no size is believed before it is checked.
+
+
+MAX_HEADER = 64 * 2**20
+_BYTES = {
+    "BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2,
+    "I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8,
+}  # fmt: skip
+_TENSOR = Fields(
+    {
+        "dtype": OneOf(tuple(_BYTES)),
+        "shape": ListOf(Whole(), most=16),
+        "data_offsets": ListOf(Whole(), most=2),
+    }
+)
+
+
+def check_header(path: Path) -> dict[str, str]:
+    """Return the metadata of a safetensors file whose header and size agree.
+
+    Raises
+    ------
+    FormatError
+        Says what does not.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if not 2 <= length <= min(MAX_HEADER, size - 8):
+            raise FormatError(f"its header claims {length:,} bytes of {size:,}")
+        try:
+            header = json.loads(file.read(length))
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"its header is no JSON ({type(error).__name__})") from error
+    check_form(header, dict, "its header")
+    metadata: dict[str, str] = check_form(header.pop("__metadata__", {}), MapOf(str), "its metadata")
+    room = size - 8 - length
+    for name, tensor in header.items():
+        check_form(tensor, _TENSOR, f"the tensor {name[:60]!r}")
+        start, end = tensor["data_offsets"] if len(tensor["data_offsets"]) == 2 else (0, -1)
+        needed = math.prod(tensor["shape"]) * _BYTES[tensor["dtype"]]
+        if not start <= end <= room or end - start != needed:
+            raise FormatError(
+                f"the tensor {name[:60]!r} of shape {tensor['shape'][:4]} needs {needed:,} bytes, and has {end - start:,} "
+                f"of {room:,}"
+            )
+    return metadata
+
+
+def read_tensors(
+    path: str | os.PathLike[str], framework: Literal["numpy", "pt"]
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the metadata and the tensors of a safetensors file.
+
+    Parameters
+    ----------
+    path : path-like
+        Of a file that exists.
+    framework : {"numpy", "pt"}
+        What the tensors shall be.
+
+    Raises
+    ------
+    FormatError
+        When it is no readable safetensors file, or its header and its size do not agree.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    where = Path(path)
+    try:
+        metadata = check_header(where)
+        with safe_open(where, framework=framework) as file:
+            return metadata, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
+        raise FormatError(
+            f"{where.name} is no readable safetensors file: {error}. It is damaged or of another kind."
+        ) from error
+
+
+def read_description(metadata: dict[str, str], key: str, name: str) -> dict[str, Any]:
+    """Return the JSON object that a file's metadata has under a key; an empty one where it has none.
+
+    Examples
+    --------
+    >>> read_description({"likewise": "[1]"}, "likewise", "model.safetensors")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.FormatError: model.safetensors is damaged: its description must be a mapping, got a list.
+    """
+    try:
+        found: dict[str, Any] = check_form(json.loads(metadata.get(key, "{}")), dict, "its description")
+    except FormatError as error:
+        raise FormatError(f"{name} is damaged: {error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise FormatError(
+            f"{name} is damaged: its description is no JSON ({type(error).__name__})."
+        ) from error
+    return found

@@ -11,17 +11,6 @@ import pandas as pd
 
 from likewise.core.errors import InputError, bad_parameter
 
-__all__ = [
-    "check_columns",
-    "check_no_missing",
-    "declared_encoded",
-    "is_frame",
-    "is_raw",
-    "mark_encoded",
-    "to_pandas",
-    "to_same_library",
-]
-
 # What an encoded table says of itself: in the attrs of a pandas frame, in the metadata of an arrow table.
 _ENCODED = "likewise_encoded"
 

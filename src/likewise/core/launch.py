@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-__all__ = ["Launch", "alone", "is_alone", "launched"]
-
 _alone: ContextVar[bool] = ContextVar("alone", default=False)
 
 

@@ -2,55 +2,62 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import pkgutil
 import sys
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any
 
-from likewise.core.renaming import warn_renamed
 
-__all__ = ["lazy_names"]
+def lazy_names(package: str, *eager: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Make ``__getattr__``, ``__dir__`` and ``__all__`` of a package (PEP 562).
 
-
-def lazy_names(
-    package: str, homes: Mapping[str, str], renamed: Mapping[str, str] = MappingProxyType({})
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make the ``__getattr__`` and ``__dir__`` of a package whose names live in its modules (PEP 562).
+    The package lists its names once, as imports below ``if TYPE_CHECKING``: type checkers read them there, and so does
+    this function.
 
     Parameters
     ----------
     package : str
         The package's ``__name__``.
-    homes : mapping of str to str
-        Name to the module below the package that defines it; an empty string is a subpackage of that name.
-
-    renamed : mapping of str to str
-        Old name to new name: the old one gives the new one with a `DeprecationWarning`, where the package has it.
+    *eager : str
+        Public names that the package defines itself.
 
     Returns
     -------
-    getattr, dir : callables
-        To be assigned to ``__getattr__`` and ``__dir__`` of the package.
+    getattr, dir, all
 
     Examples
     --------
-    >>> get, names = lazy_names("likewise.core", {"Subspace": "subspace"})
-    >>> get("Subspace").__name__, names()
-    ('Subspace', ['Subspace'])
+    >>> get, _, names = lazy_names("likewise.mitigation")
+    >>> names
+    ['GraphSmoothing', 'HardDebias', 'Project', 'TwinConsensus']
+    >>> get("Project").__name__
+    'Project'
     """
+    homes = _imports_for_type_checkers(package)
 
     def get(name: str) -> Any:
-        new = renamed.get(name)
-        if new is not None and (new in homes or hasattr(sys.modules[package], new)):
-            warn_renamed(f"{package}.{name}", f"{package}.{new}")
-            return getattr(sys.modules[package], new)
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        if not homes[name]:
-            return importlib.import_module(f"{package}.{name}")
-        value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        module, attribute = homes[name]
+        if module == package:
+            return importlib.import_module(f"{package}.{attribute}")
+        value = getattr(importlib.import_module(module), attribute)
         setattr(sys.modules[package], name, value)
         return value
 
-    return get, lambda: sorted({*homes, *getattr(sys.modules[package], "__all__", ())})
+    public = sorted({*homes, *eager})
+    return get, lambda: public, public
+
+
+def _imports_for_type_checkers(package: str) -> dict[str, tuple[str, str]]:
+    """Name to the module and attribute that a package imports below ``if TYPE_CHECKING``."""
+    source = pkgutil.get_data(package, "__init__.py") or b""
+    homes: dict[str, tuple[str, str]] = {}
+    for block in ast.parse(source).body:
+        if isinstance(block, ast.If):
+            for line in block.body:
+                if isinstance(line, ast.ImportFrom) and line.module:
+                    homes |= {name.asname or name.name: (line.module, name.name) for name in line.names}
+    return homes

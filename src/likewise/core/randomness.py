@@ -11,8 +11,6 @@ from likewise.core.errors import bad_parameter
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["RandomState", "numpy_generator", "spawn_seeds", "torch_generator"]
-
 RandomState: TypeAlias = "int | np.random.Generator | np.random.RandomState | None"
 
 

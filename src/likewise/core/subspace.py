@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.arrays import Array, like, namespace, to_numpy
+from likewise.core.checks import Array, like, namespace, to_numpy
 from likewise.core.errors import InputError, bad_parameter
-
-__all__ = ["Subspace"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,16 +6,6 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "folded",
-    "interval_ends",
-    "join_words",
-    "once_each",
-    "short_number",
-    "text_table",
-    "without_numbers",
-]
-
 _NUMBERS = re.compile(r"[-+]?\d[\d.,e+-]*")
 
 

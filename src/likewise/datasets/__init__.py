@@ -9,25 +9,25 @@ Examples
 (1000, 21)
 """
 
-from likewise.datasets.adult import load_adult
-from likewise.datasets.german import load_german
-from likewise.datasets.hiring import load_hiring_scores
-from likewise.datasets.sentiment import Coverage, SentimentData, load_sentiment
-from likewise.datasets.tabular import TabularData
-from likewise.datasets.toy import ToyData, make_toy
-from likewise.datasets.vector_files import read_word_vectors
-from likewise.datasets.vectors import WordVectors
+from __future__ import annotations
 
-__all__ = [
-    "Coverage",
-    "SentimentData",
-    "TabularData",
-    "ToyData",
-    "WordVectors",
-    "load_adult",
-    "load_german",
-    "load_hiring_scores",
-    "load_sentiment",
-    "make_toy",
-    "read_word_vectors",
-]
+from typing import TYPE_CHECKING
+
+from likewise.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from likewise.datasets.sentiment import (
+        Coverage as Coverage,
+        SentimentData as SentimentData,
+        load_sentiment as load_sentiment,
+    )
+    from likewise.datasets.tabular import (
+        TabularData as TabularData,
+        load_adult as load_adult,
+        load_german as load_german,
+        load_hiring_scores as load_hiring_scores,
+    )
+    from likewise.datasets.toy import ToyData as ToyData, make_toy as make_toy
+    from likewise.datasets.vectors import WordVectors as WordVectors, read_word_vectors as read_word_vectors
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

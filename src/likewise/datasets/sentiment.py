@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from likewise.core.arrays import FloatArray
+from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import FormatError, InputError, bad_parameter
-from likewise.datasets.bundled import open_bundled
-from likewise.datasets.splits import IndexArray, split_indices
-from likewise.datasets.vector_files import read_word_vectors
-from likewise.datasets.vectors import WordVectors
+from likewise.datasets.bundled import open_bundled, split_indices
+from likewise.datasets.vectors import WordVectors, read_word_vectors
 from likewise.datasets.words import (
     GENDER_PAIRS,
     SENTENCES,
@@ -27,8 +25,6 @@ from likewise.datasets.words import (
     sentence_tokens,
     unique,
 )
-
-__all__ = ["Coverage", "SentimentData", "load_sentiment"]
 
 TEST_SHARE = 0.1  # section 4.1: 90%/10% train/test splits
 OWNER = "load_sentiment"
@@ -95,7 +91,7 @@ class SentimentData:
 
     words: np.ndarray[Any, np.dtype[np.str_]]
     X: FloatArray
-    y: np.ndarray[Any, np.dtype[np.int64]]
+    y: IntArray
     name_words: np.ndarray[Any, np.dtype[np.str_]]
     name_vectors: FloatArray
     evaluation_names: pd.DataFrame
@@ -105,8 +101,8 @@ class SentimentData:
     gender_pairs: tuple[tuple[str, str], ...]
     vectors: WordVectors
     coverage: dict[str, Coverage]
-    train_index: IndexArray
-    test_index: IndexArray
+    train_index: IntArray
+    test_index: IntArray
     split: int
 
     def __repr__(self) -> str:
@@ -134,12 +130,12 @@ class SentimentData:
         return self.X[self.test_index]
 
     @property
-    def y_train(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def y_train(self) -> IntArray:
         """Sentiment of the training words."""
         return self.y[self.train_index]
 
     @property
-    def y_test(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def y_test(self) -> IntArray:
         """Sentiment of the test words."""
         return self.y[self.test_index]
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from likewise.core.arrays import FloatArray
-from likewise.core.checks import check_integer, check_number
+from likewise.core.checks import FloatArray, IntArray, check_integer, check_number
 from likewise.core.randomness import RandomState, numpy_generator
-
-__all__ = ["ToyData", "make_toy"]
 
 # Centres of the clusters: label 1 above, label 0 below, and each group leans outwards as it goes up. The
 # two groups mirror each other, so with as many people right as left the best straight line is level.
@@ -43,8 +39,8 @@ class ToyData:
     """
 
     X: FloatArray
-    y: np.ndarray[Any, np.dtype[np.int64]]
-    group: np.ndarray[Any, np.dtype[np.int64]]
+    y: IntArray
+    group: IntArray
     sensitive_directions: FloatArray
 
     def __repr__(self) -> str:

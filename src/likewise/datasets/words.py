@@ -12,17 +12,6 @@ import pandas as pd
 from likewise.core.errors import FormatError, InputError, bad_parameter
 from likewise.datasets.bundled import open_bundled, read_bundled_text
 
-__all__ = [
-    "GENDER_PAIRS",
-    "SENTENCES",
-    "capitalised",
-    "evaluation_names",
-    "opinion_words",
-    "read_names",
-    "sentence_tokens",
-    "unique",
-]
-
 # Section 4.1 of the paper: the sentences of the cuisine gap.
 SENTENCES = ("Let's go get Italian food", "Let's go get Mexican food")
 

@@ -10,24 +10,21 @@ array([0, 0, 1, 1])
 
 from __future__ import annotations
 
-from likewise.estimators.adversarial import AdversarialDebiasingClassifier
-from likewise.estimators.baseline import MLPBaselineClassifier
-from likewise.estimators.boosting import FairBoostingClassifier
-from likewise.estimators.cocl import CoCLClassifier
-from likewise.estimators.estimator_files import load
-from likewise.estimators.project import ProjectClassifier
-from likewise.estimators.sensei import SenSeIClassifier
-from likewise.estimators.sensr import SenSRClassifier
-from likewise.estimators.wasserstein import WassersteinRobustClassifier
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AdversarialDebiasingClassifier",
-    "CoCLClassifier",
-    "FairBoostingClassifier",
-    "MLPBaselineClassifier",
-    "ProjectClassifier",
-    "SenSRClassifier",
-    "SenSeIClassifier",
-    "WassersteinRobustClassifier",
-    "load",
-]
+from likewise.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from likewise.estimators.boosting import FairBoostingClassifier as FairBoostingClassifier
+    from likewise.estimators.classifiers import (
+        AdversarialDebiasingClassifier as AdversarialDebiasingClassifier,
+        CoCLClassifier as CoCLClassifier,
+        MLPBaselineClassifier as MLPBaselineClassifier,
+        ProjectClassifier as ProjectClassifier,
+        SenSeIClassifier as SenSeIClassifier,
+        SenSRClassifier as SenSRClassifier,
+        WassersteinRobustClassifier as WassersteinRobustClassifier,
+    )
+    from likewise.estimators.files import load as load
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

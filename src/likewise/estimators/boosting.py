@@ -12,29 +12,61 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from likewise.core.arrays import FloatArray
-from likewise.core.checks import check_number
+from likewise.core.checks import FloatArray, check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
-from likewise.estimators.boosting_columns import TreeColumns, monotone_directions, sensitive_columns
-from likewise.estimators.boosting_people import (
+from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, ready_maker, twin_factors
+from likewise.counterfactuals.edits import Edits
+from likewise.estimators.boosting_columns import (
+    TreeColumns,
     filled_table,
     fitted_metric,
     group_codes,
+    monotone_directions,
     nodes_of,
+    sensitive_columns,
     stratified_split,
 )
-from likewise.estimators.network_rows import read_labels
-from likewise.evaluation.edits import Edits
-from likewise.evaluation.twin_makers import TwinMaker, ready_maker
-from likewise.evaluation.twins import TwinFactor, twin_factors
-from likewise.preprocessing.transformer_rows import table_or_array
-from likewise.training.boosting_rounds import BoostingPeople, RobustGoal, boost
-from likewise.training.soft_group_gap import GroupCells
+from likewise.estimators.rows import read_labels
+from likewise.mitigation.project import table_or_array
+from likewise.models.losses import LossLike, as_loss
+from likewise.models.model import Model
+from likewise.training.boosting_rounds import BoostingPeople, GroupCells, NeighbourSupport, RobustGoal, boost
 from likewise.training.tree_growers import Library, TreeChoices, ensemble_scores, make_grower
-from likewise.training.worst_neighbours import NeighbourSupport
 
-__all__ = ["FairBoostingClassifier"]
+# A fitted `FairBoostingClassifier` as a `Model`: what audits ask.
+
+
+class BoostingModel(Model):
+    """The trees of a fitted estimator; what `likewise.models.as_model` makes of one.
+
+    Parameters
+    ----------
+    estimator : FairBoostingClassifier
+        Fitted.
+    loss : str, Loss or callable, default="cross_entropy"
+    classes : array-like, optional
+        Other names for the estimator's classes, in the same order.
+    """
+
+    def __init__(self, estimator: Any, *, loss: LossLike = "cross_entropy", classes: Any = None) -> None:
+        names = getattr(estimator, "feature_names_in_", None)
+        super().__init__(
+            loss=as_loss(loss),
+            kind="scores",
+            classes=estimator.classes_ if classes is None else classes,
+            takes_frame=names is not None,
+            feature_names=names,
+            n_features=estimator.n_features_in_,
+            missing=True,
+            batch_rows=65536,
+        )
+        self.estimator = estimator
+
+    def _answer(self, rows: Any) -> FloatArray:
+        scores: FloatArray = self.estimator._scores(rows)
+        return scores
+
 
 # From so many people on, some are held out to say when to stop.
 _ENOUGH = 400
@@ -392,8 +424,6 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
 
     def __likewise_model__(self, **choices: Any) -> Any:
         """Return the trees as a `likewise.models.Model`, for `as_model` and audits."""
-        from likewise.estimators.boosting_model import BoostingModel
-
         check_is_fitted(self)
         return BoostingModel(self, **choices)
 

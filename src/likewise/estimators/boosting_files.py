@@ -11,16 +11,26 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import FormatError
-from likewise.core.plain_forms import Fields, ListOf, MapOf, Maybe, Whole, check_form, plain_dtype
+from likewise.core.files import Fields, ListOf, MapOf, Maybe, Whole, check_form, plain_dtype
+from likewise.counterfactuals.edits import Edit
 from likewise.estimators.boosting_columns import TreeColumns
 from likewise.estimators.values import Arrays, CannotStoreError, decode, encode
-from likewise.evaluation.edits import Edit
+from likewise.mitigation.consensus_files import (
+    FACTORS,
+    TWINS,
+    described_factors,
+    described_maker,
+    read_factors,
+    read_maker,
+)
+from likewise.models.containers import (
+    damage_named,
+    find_sidecar,
+    plain_value,
+    sidecar_path,
+    write_with_sidecar,
+)
 from likewise.models.model_files import read_model, read_tried
-from likewise.models.sidecars import damage_named, find_sidecar, plain_value, sidecar_path, write_with_sidecar
-from likewise.postprocessing.consensus_files import FACTORS, described_factors, read_factors
-from likewise.postprocessing.twin_files import TWINS, described_maker, read_maker
-
-__all__ = ["load_boosting", "save_boosting"]
 
 _KIND = "boosting"
 _FORM = Fields(

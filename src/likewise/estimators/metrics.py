@@ -7,23 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.arrays import to_numpy
+from likewise.core.checks import to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
-from likewise.domains import DataRangeDomain, Domain, TabularDomain
-from likewise.estimators.network_rows import TrainingRows
+from likewise.data.domain import DataRangeDomain, Domain
+from likewise.data.tabular import TabularDomain
+from likewise.estimators.rows import TrainingRows
 from likewise.fair_metrics import AttributeSubspace, FairMetric
-from likewise.fair_metrics.fitted_metric import ready_metric
-from likewise.preprocessing.project import projected_off
-
-__all__ = [
-    "metric_encoder",
-    "metric_of_model",
-    "removed_directions",
-    "search_region",
-    "searched_metric",
-    "trained_metric",
-]
+from likewise.fair_metrics.learner import ready_metric
+from likewise.mitigation.project import projected_off
 
 
 def metric_encoder(metric: Any) -> TabularDomain | None:

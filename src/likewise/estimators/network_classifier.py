@@ -14,17 +14,14 @@ import torch
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
-from likewise.core.arrays import FloatArray
-from likewise.core.checks import check_labels, check_number, check_same_length
+from likewise.core.checks import FloatArray, check_labels, check_number, check_same_length, to_numpy
 from likewise.core.errors import bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.core.subspace import Subspace
-from likewise.domains import TabularDomain
-from likewise.estimators.at_chance import ENOUGH_STEPS, at_chance
-from likewise.estimators.fields_as_parameters import parameters_from_fields
-from likewise.estimators.held_out import HeldOut, hold_out
-from likewise.estimators.network_rows import TrainingRows, read_labels, read_rows, warn_unscaled
+from likewise.data.tabular import TabularDomain
+from likewise.estimators.automatic import VALIDATE_EVERY, Auto, HeldOut, auto_schedule, hold_out
 from likewise.estimators.networks import (
     behind_projection,
     check_outputs,
@@ -33,20 +30,116 @@ from likewise.estimators.networks import (
     plain_layers,
     scores_of,
 )
-from likewise.estimators.row_weights import canonical_order, classes_alike, read_sample_weight
-from likewise.estimators.table_settings import VALIDATE_EVERY, Auto, auto_schedule
-from likewise.preprocessing.transformer_rows import read_new_rows
-from likewise.training.batch import Batch
-from likewise.training.erm import ERM
+from likewise.estimators.parameters import parameters_from_fields
+from likewise.estimators.rows import (
+    TrainingRows,
+    canonical_order,
+    classes_alike,
+    read_labels,
+    read_rows,
+    read_sample_weight,
+    warn_unscaled,
+)
+from likewise.evaluation.accuracy import balanced_accuracy
+from likewise.mitigation.project import read_new_rows
+from likewise.models.losses import LossLike
+from likewise.models.torch_module import TorchModel
+from likewise.training.batch import ArrayBatches, Batch, Sampling
+from likewise.training.checkpoint import TrainingResult
+from likewise.training.distributed import current_ranks, joined
 from likewise.training.findings import Finding, TrainingWarning, warn_about
 from likewise.training.loop import train
-from likewise.training.objective import Objective, State
-from likewise.training.ranks import current_ranks, joined
-from likewise.training.sampling import ArrayBatches, Sampling
+from likewise.training.objective import ERM, Objective, State
 from likewise.training.setup import OptimizerLike
-from likewise.training.training_result import TrainingResult
 
-__all__ = ["NetworkClassifier"]
+# A network that learned nothing says so, also where it is compared with nothing.
+
+
+# After fewer nobody expects a network to have learned anything.
+ENOUGH_STEPS = 50
+# What balanced accuracy should be above that of guessing.
+_ABOVE = 0.03
+# So many people know it to a percent or two.
+_MOST = 2000
+
+
+def at_chance(net: nn.Module, people: Batch, *, seen: bool, owner: str, other: str) -> tuple[Finding, ...]:
+    """Return a finding where a network decides no better than a guess.
+
+    Parameters
+    ----------
+    net : torch.nn.Module
+        Of encoded rows.
+    people : Batch
+    seen : bool
+        Whether it was trained on them.
+    owner : str
+        For the message.
+    other : str
+        What it may be besides columns that do not tell y, and what to do then.
+
+    Examples
+    --------
+    >>> people = Batch(torch.tensor([[-1.0], [1.0]]), torch.tensor([0, 1]))
+    >>> net = nn.Linear(1, 2)
+    >>> _ = nn.init.zeros_(net.weight)
+    >>> [finding.code for finding in at_chance(net, people, seen=True, owner="fit", other="too few steps")]
+    ['near_chance']
+    """
+    some = np.unique(np.linspace(0, len(people) - 1, min(len(people), _MOST)).astype(np.int64))
+    rows = people.take(torch.as_tensor(some, device=people.x.device))
+    y = to_numpy(rows.y)
+    classes = len(np.unique(y))
+    if classes < 2:
+        return ()
+    right = balanced_accuracy(y, scores_of(net, np.asarray(to_numpy(rows.x), dtype=float)).argmax(axis=1))
+    if right >= 1.0 / classes + _ABOVE:
+        return ()
+    whom = "the people it was trained on" if seen else "people held out"
+    return (
+        Finding(
+            "near_chance",
+            f"{owner}: the network is near chance: balanced accuracy {right:.3f} on {whom}, guessing "
+            f"{1.0 / classes:.3f}. Either these columns do not tell y, or {other}.",
+            1.0,
+        ),
+    )
+
+
+# A fitted estimator as a `Model`: its network, with gradients, on encoded rows or raw tables.
+
+
+class NetworkModel(TorchModel):
+    """The network of a fitted estimator; what `likewise.models.as_model` makes of one.
+
+    Encoded rows go to the network as they are; raw tables are encoded by the estimator's own encoder first.
+
+    Parameters
+    ----------
+    estimator : NetworkClassifier
+        Fitted.
+    loss : str, Loss or callable, default="cross_entropy"
+    classes : array-like, optional
+        Other names for the estimator's classes, in the same order.
+
+    Attributes
+    ----------
+    encoder : TabularDomain or None
+        What encodes raw tables.
+    """
+
+    def __init__(self, estimator: Any, *, loss: LossLike = "cross_entropy", classes: Any = None) -> None:
+        names = estimator.classes_ if classes is None else classes
+        super().__init__(estimator.module_, loss=loss, classes=names)
+        self.estimator = estimator
+        self.encoder: TabularDomain | None = getattr(estimator, "encoder_", None)
+        known = getattr(estimator, "feature_names_in_", None) if self.encoder is None else None
+        self.feature_names = None if known is None else tuple(map(str, known))
+
+    def _rows(self, X: Any) -> Any:
+        if self.encoder is None:
+            return super()._rows(X)
+        return read_new_rows(self.estimator, X, owner=type(self.estimator).__name__)
 
 
 # What scikit-learn remembers of the columns: set while the rows are read.
@@ -502,8 +595,6 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
     def __likewise_model__(self, **choices: Any) -> Any:
         """Return the network as a differentiable `likewise.models.Model`, for `as_model` and audits."""
-        from likewise.estimators.network_model import NetworkModel
-
         check_is_fitted(self)
         return NetworkModel(self, **choices)
 
@@ -522,7 +613,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         Written are weights, classes, columns, the encoder, the metric that was learned and the parameters. A
         module of your own is written by its weights only; parameters that are functions are left out.
         """
-        from likewise.estimators.estimator_files import save_estimator
+        from likewise.estimators.files import save_estimator
 
         check_is_fitted(self)
         save_estimator(self, path, training=training)
@@ -547,7 +638,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         FormatError
             When the file is damaged, of another kind, or from a newer version.
         """
-        from likewise.estimators.estimator_files import load_estimator
+        from likewise.estimators.files import load_estimator
 
         loaded: Self = load_estimator(cls, path, module=module)
         return loaded

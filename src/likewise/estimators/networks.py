@@ -11,27 +11,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from likewise.core.arrays import FloatArray, to_numpy
-from likewise.core.checks import check_integer
+from likewise.core.checks import FloatArray, check_integer, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
-from likewise.models.guard import evaluating, module_device, module_dtype
 from likewise.models.losses import as_loss
 from likewise.models.network import network_of
+from likewise.models.oracle import evaluating, module_device, module_dtype
+from likewise.training.loop import private_random_state
+from likewise.training.networks import mlp, undrawn_linear
 from likewise.training.objective import network_scores
-from likewise.training.plain_networks import mlp, undrawn_linear
-from likewise.training.run import private_random_state
-
-__all__ = [
-    "behind_projection",
-    "check_outputs",
-    "folded",
-    "make_network",
-    "plain_layers",
-    "removal_layer",
-    "scores_of",
-    "whole_axes",
-]
 
 _BATCH_ROWS = 16384
 # A coordinate lies in a subspace up to this share of its squared length: a basis stored in float32 is true to 1e-7.

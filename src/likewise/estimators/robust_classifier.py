@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from likewise.core.arrays import to_numpy
+from likewise.core.checks import FloatArray, to_numpy
+from likewise.core.errors import bad_parameter
 from likewise.core.subspace import Subspace
-from likewise.domains import Domain, TabularDomain
-from likewise.estimators.beside_baseline import Decisions, look_at, sayings
-from likewise.estimators.blindness import (
-    BlindTo,
-    blind_directions,
-    choose_blindness,
-    sensitive_coordinates,
+from likewise.data.domain import Domain
+from likewise.data.tabular import TabularDomain
+from likewise.estimators.automatic import (
+    Auto,
+    HeldOut,
+    Plan,
+    auto_eps,
+    auto_search,
+    eps_ladder,
+    few_people,
+    held_out_gap,
+    median_plan,
+    other_folds,
+    too_costly,
 )
-from likewise.estimators.fields_as_parameters import parameters_from_fields
-from likewise.estimators.held_out import HeldOut, other_folds
-from likewise.estimators.held_out_gap import held_out_gap
+from likewise.estimators.compare_to_baseline import Decisions, look_at, sayings
 from likewise.estimators.metrics import (
     metric_encoder,
     metric_of_model,
@@ -30,30 +37,123 @@ from likewise.estimators.metrics import (
     trained_metric,
 )
 from likewise.estimators.network_classifier import NetworkClassifier
-from likewise.estimators.network_rows import TrainingRows
 from likewise.estimators.networks import behind_projection, folded
-from likewise.estimators.table_settings import (
-    Auto,
-    Plan,
-    auto_eps,
-    auto_search,
-    eps_ladder,
-    few_people,
-    median_plan,
-    too_costly,
-)
+from likewise.estimators.parameters import parameters_from_fields
+from likewise.estimators.rows import TrainingRows
 from likewise.fair_metrics import FairMetric
-from likewise.fair_metrics.swallowed import MOST, share_swallowed
+from likewise.fair_metrics.naming import ColumnPlaces
+from likewise.fair_metrics.removed_variance import MOST, share_swallowed
 from likewise.training.batch import Batch
-from likewise.training.erm import ERM
+from likewise.training.checkpoint import TrainingResult
 from likewise.training.findings import Finding
-from likewise.training.lambda_rules import LambdaRule
 from likewise.training.loop import train
-from likewise.training.objective import Objective
-from likewise.training.robust import SearchLike
-from likewise.training.training_result import TrainingResult
+from likewise.training.objective import ERM, Objective
+from likewise.training.robust import LambdaRule, SearchLike
 
-__all__ = ["RobustClassifier"]
+# What a network is not shown at all: the sensitive columns, or everything that costs nothing under the
+# metric.
+
+
+BlindTo: TypeAlias = Literal["subspace", "columns"]
+
+
+def sensitive_coordinates(metric: FairMetric, encoder: TabularDomain | None, width: int) -> list[int]:
+    """Return the coordinates of the columns that the metric was told are sensitive.
+
+    Where the rows have no names, those of whole columns that cost nothing, as long as not all do.
+
+    Parameters
+    ----------
+    metric : FairMetric
+        Of encoded rows.
+    encoder : TabularDomain or None
+        What encoded them.
+    width : int
+        Number of coordinates.
+
+    Examples
+    --------
+    >>> named = FairMetric.from_subspace(
+    ...     Subspace.from_directions([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]),
+    ...     feature_names=["age", "sex_M", "pay"],
+    ...     sensitive_features=["sex"],
+    ... )
+    >>> sensitive_coordinates(named, None, 3)
+    [1]
+    """
+    if metric.sensitive_features:
+        where = ColumnPlaces("fit", width, metric.feature_names, encoder)
+        known = [name for name in metric.sensitive_features if where.has(name)]
+        return sorted({i for name in known for i in where.find(name)})
+    free = metric.null_space
+    if metric.feature_names is not None or free.dim >= width:
+        return []
+    inside = np.square(np.asarray(to_numpy(free.basis), dtype=float)).sum(axis=1)
+    return [int(i) for i in np.flatnonzero(inside > 1.0 - 1e-9)]
+
+
+def choose_blindness(
+    blind_to: Any, metric: FairMetric, x: FloatArray, sensitive: Sequence[int] = (), *, owner: str
+) -> BlindTo | None:
+    """Return what "auto" means for these rows, and any other choice as it is.
+
+    Parameters
+    ----------
+    blind_to : "auto", "subspace", "columns" or None
+    metric : FairMetric
+    x : ndarray of shape (n, d)
+        Encoded rows.
+    sensitive : sequence of int
+        Coordinates of the sensitive columns.
+    owner : str
+
+    Examples
+    --------
+    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 0.0]]))
+    >>> x = np.random.default_rng(0).normal(size=(50, 2))
+    >>> choose_blindness("auto", metric, x * [0.5, 1.0], owner="fit")
+    'subspace'
+    >>> choose_blindness("auto", metric, x * [5.0, 1.0], owner="fit")
+    'columns'
+    """
+    if blind_to is None:
+        return None
+    if not isinstance(blind_to, str) or blind_to not in ("auto", "subspace", "columns"):
+        raise bad_parameter(
+            owner, "blind_to", allowed="'auto', 'subspace', 'columns' or None", got=repr(blind_to)
+        )
+    if blind_to != "auto":
+        return "subspace" if blind_to == "subspace" else "columns"
+    return "subspace" if share_swallowed(x, metric.null_space, sensitive) <= MOST else "columns"
+
+
+def blind_directions(
+    blind_to: BlindTo | None, metric: FairMetric, sensitive: list[int], width: int
+) -> Subspace | None:
+    """Return what is projected off in front of the network; None for nothing.
+
+    Parameters
+    ----------
+    blind_to : "subspace", "columns" or None
+        As `choose_blindness` resolved it.
+    metric : FairMetric
+    sensitive : list of int
+        Coordinates of the sensitive columns.
+    width : int
+
+    Examples
+    --------
+    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 1.0, 0.0]]))
+    >>> blind_directions("columns", metric, [2], 3).basis.ravel().tolist()
+    [0.0, 0.0, 1.0]
+    >>> blind_directions("subspace", metric, [2], 3).dim
+    2
+    """
+    rows = [np.eye(width)[sensitive]] if blind_to is not None else []
+    if blind_to == "subspace" and metric.null_space.dim:
+        rows.append(np.asarray(to_numpy(metric.null_space.basis), dtype=float).T)
+    directions = np.concatenate([np.zeros((0, width)), *rows])
+    return Subspace.from_directions(directions) if len(directions) else None
 
 
 @parameters_from_fields
@@ -65,7 +165,7 @@ class RobustClassifier(NetworkClassifier):
     metric : FairMetric, learner or list of them, optional
         Who is comparable: a metric on the encoded rows; a learner such as ``AttributeSubspace(["sex"])``,
         cloned and fitted inside `fit`; an ``Edit("sex", consequences=...)``, whose twins are comparable then
-        (`likewise.twins.TwinSubspace`); several mean the union. Default: ``AttributeSubspace()`` on the
+        (`likewise.counterfactuals.TwinSubspace`); several mean the union. Default: ``AttributeSubspace()`` on the
         `sensitive_features` given to `fit`.
     eps : float or "auto", default="auto"
         The budget ε of mean squared fair distance, in the units of `likewise.audit`. A larger one gives a fairer and

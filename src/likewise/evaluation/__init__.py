@@ -9,65 +9,42 @@ Examples
 
 from __future__ import annotations
 
-from likewise.evaluation.accuracy import (
-    accuracy,
-    accuracy_interval,
-    balanced_accuracy,
-    balanced_accuracy_interval,
-)
-from likewise.evaluation.bootstrap import bootstrap_counts, bootstrap_interval
-from likewise.evaluation.correspondence import (
-    CorrespondenceStudy,
-    correspondence_study,
-    gender_race_consistency,
-    spouse_consistency,
-)
-from likewise.evaluation.edits import Edit
-from likewise.evaluation.group_gaps import GroupGaps, group_gaps, group_gaps_by_attribute
-from likewise.evaluation.impact_ratios import (
-    CategoryRate,
-    ImpactTable,
-    above_median,
-    impact_ratios,
-    impact_tables,
-)
-from likewise.evaluation.measures import Interval, Measure
-from likewise.evaluation.proportions import proportion_interval
-from likewise.evaluation.sentiment import (
-    SentimentGaps,
-    sentiment_gap,
-    sentiment_gap_interval,
-    sentiment_gaps,
-)
-from likewise.evaluation.summary import Evaluation, evaluate
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CategoryRate",
-    "CorrespondenceStudy",
-    "Edit",
-    "Evaluation",
-    "GroupGaps",
-    "ImpactTable",
-    "Interval",
-    "Measure",
-    "SentimentGaps",
-    "above_median",
-    "accuracy",
-    "accuracy_interval",
-    "balanced_accuracy",
-    "balanced_accuracy_interval",
-    "bootstrap_counts",
-    "bootstrap_interval",
-    "correspondence_study",
-    "evaluate",
-    "gender_race_consistency",
-    "group_gaps",
-    "group_gaps_by_attribute",
-    "impact_ratios",
-    "impact_tables",
-    "proportion_interval",
-    "sentiment_gap",
-    "sentiment_gap_interval",
-    "sentiment_gaps",
-    "spouse_consistency",
-]
+from likewise.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from likewise.core.intervals import (
+        Interval as Interval,
+        Measure as Measure,
+        bootstrap_counts as bootstrap_counts,
+        bootstrap_interval as bootstrap_interval,
+        proportion_interval as proportion_interval,
+    )
+    from likewise.evaluation.accuracy import (
+        accuracy as accuracy,
+        accuracy_interval as accuracy_interval,
+        balanced_accuracy as balanced_accuracy,
+        balanced_accuracy_interval as balanced_accuracy_interval,
+    )
+    from likewise.evaluation.groups import (
+        GroupGaps as GroupGaps,
+        group_gaps as group_gaps,
+        group_gaps_by_attribute as group_gaps_by_attribute,
+    )
+    from likewise.evaluation.impact_ratios import (
+        CategoryRate as CategoryRate,
+        ImpactTable as ImpactTable,
+        above_median as above_median,
+        impact_ratios as impact_ratios,
+        impact_tables as impact_tables,
+    )
+    from likewise.evaluation.sentiment import (
+        SentimentGaps as SentimentGaps,
+        sentiment_gap as sentiment_gap,
+        sentiment_gap_interval as sentiment_gap_interval,
+        sentiment_gaps as sentiment_gaps,
+    )
+    from likewise.evaluation.summary import Evaluation as Evaluation, evaluate as evaluate
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.arrays import FloatArray
+from likewise.core.checks import FloatArray, IntArray
+from likewise.core.decisions import check_pair
+from likewise.core.intervals import (
+    METHODS,
+    Interval,
+    bootstrap_counts,
+    check_choices,
+    mean_share_interval,
+    proportion_interval,
+)
 from likewise.core.randomness import RandomState
-from likewise.evaluation.bootstrap import METHODS, bootstrap_counts, check_choices
-from likewise.evaluation.labels import check_pair
-from likewise.evaluation.measures import Interval
-from likewise.evaluation.proportions import mean_share_interval, proportion_interval
-
-__all__ = ["accuracy", "accuracy_interval", "balanced_accuracy", "balanced_accuracy_interval"]
 
 
 def accuracy(y_true: Any, y_pred: Any) -> float:
@@ -146,7 +149,7 @@ def balanced_accuracy_interval(
     )[0]
 
 
-def _cells(truth: Any, decided: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _cells(truth: Any, decided: Any) -> IntArray:
     """Counts of (class, wrong), (class, right), class by class."""
     classes, code = np.unique(truth, return_inverse=True)
     cell = 2 * code + (truth == decided)

@@ -14,13 +14,10 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from likewise.core.arrays import FloatArray
-from likewise.core.checks import check_number, check_same_length
+from likewise.core.checks import FloatArray, check_number, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns
 from likewise.core.text import text_table
-
-__all__ = ["SMALL_SHARE", "CategoryRate", "ImpactTable", "above_median", "impact_ratios", "impact_tables"]
 
 # § 5-301 (d): a category with less of the data may be left out of the impact ratios, and is still counted.
 SMALL_SHARE = 0.02

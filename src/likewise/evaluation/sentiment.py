@@ -7,15 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.arrays import FloatArray, to_numpy
-from likewise.core.checks import check_labels, check_same_length
+from likewise.core.checks import FloatArray, check_labels, check_same_length, to_numpy
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.intervals import METHODS, Interval, Measure, bootstrap_interval, check_choices
 from likewise.core.randomness import RandomState, spawn_seeds
 from likewise.core.text import text_table
-from likewise.evaluation.bootstrap import METHODS, bootstrap_interval, check_choices
-from likewise.evaluation.measures import Interval, Measure
-
-__all__ = ["SentimentGaps", "sentiment_gap", "sentiment_gap_interval", "sentiment_gaps"]
 
 # Names that data sets use for the paper's N_0 and N_1; the first of each pair is the one subtracted from.
 _RACES = (

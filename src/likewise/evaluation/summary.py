@@ -10,25 +10,22 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.checks import check_same_length
+from likewise.core.decisions import check_model, decide
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame
+from likewise.core.intervals import METHODS, Measure
 from likewise.core.randomness import RandomState, spawn_seeds
 from likewise.core.text import text_table
+from likewise.counterfactuals.cells import Table, find_attribute
+from likewise.counterfactuals.correspondence import CorrespondenceStudy, correspondence_study
+from likewise.counterfactuals.edits import Edit, Edits
 from likewise.evaluation.accuracy import (
     accuracy,
     accuracy_interval,
     balanced_accuracy,
     balanced_accuracy_interval,
 )
-from likewise.evaluation.bootstrap import METHODS
-from likewise.evaluation.correspondence import CorrespondenceStudy, correspondence_study
-from likewise.evaluation.decisions import check_model, decide
-from likewise.evaluation.edits import Edit, Edits
-from likewise.evaluation.group_gaps import GroupGaps, group_gaps_by_attribute
-from likewise.evaluation.measures import Measure
-from likewise.evaluation.table_cells import Table, find_attribute
-
-__all__ = ["Evaluation", "evaluate"]
+from likewise.evaluation.groups import GroupGaps, group_gaps_by_attribute
 
 _PAPER_ATTRIBUTES = ("sex", "race")
 _SPOUSES = ("Husband", "Wife")

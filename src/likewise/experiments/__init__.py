@@ -7,21 +7,24 @@ Examples
 ('Baseline', 'Project')
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from likewise.core.lazy import lazy_names
 
-_HOMES = {
-    "AdultStudy": "adult",
-    "CellResult": "study",
-    "Published": "study",
-    "SentencesStudy": "sentences",
-    "SentimentStudy": "sentiment",
-    "Store": "store",
-    "Study": "study",
-    "StudyMeasure": "study",
-    "ToyStudy": "toy",
-    "plan_run": "runner",
-    "run_plan": "runner",
-}
+if TYPE_CHECKING:
+    from likewise.experiments.adult import AdultStudy as AdultStudy
+    from likewise.experiments.sentences import SentencesStudy as SentencesStudy
+    from likewise.experiments.sentiment import SentimentStudy as SentimentStudy
+    from likewise.experiments.toy import ToyStudy as ToyStudy
+    from likewise.improving.cells import (
+        CellResult as CellResult,
+        Published as Published,
+        Store as Store,
+        Study as Study,
+        StudyMeasure as StudyMeasure,
+    )
+    from likewise.improving.runner import plan_run as plan_run, run_plan as run_plan
 
-__all__ = list(_HOMES)
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

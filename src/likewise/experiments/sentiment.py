@@ -4,25 +4,162 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from likewise.core.checks import check_integer
-from likewise.core.errors import InputError
-from likewise.experiments.sentiment_paper import MEASURES, METHODS, PUBLISHED
-from likewise.experiments.settings import file_digest, plain_settings
-from likewise.experiments.study import CellResult, Cells, Published, Study, StudyMeasure
+from likewise.core.errors import InputError, require
+from likewise.improving.cells import (
+    CellResult,
+    Cells,
+    Published,
+    Study,
+    StudyMeasure,
+    file_digest,
+    plain_settings,
+)
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from likewise.core.checks import FloatArray
     from likewise.datasets.sentiment import SentimentData
     from likewise.experiments.sentiment_data import SentimentWords
 
-__all__ = ["SentimentStudy"]
+# Table 1 of the paper: its columns and its figures.
+
+
+MEASURES = (
+    StudyMeasure("accuracy", "Accuracy", 3, "higher"),
+    StudyMeasure("race gap", "Race gap", 2, "lower"),
+    StudyMeasure("gender gap", "Gender gap", 2, "lower"),
+    StudyMeasure("cuisine gap", "Cuisine gap", 2, "lower"),
+    StudyMeasure("spread", "Spread of names", 2, "lower"),
+)
+
+# Table 1 of the paper, in the order of MEASURES without the last, which the paper only draws.
+_PAPER: dict[str, tuple[tuple[float, float], ...]] = {
+    "Baseline": ((0.95, 0.01), (7.01, 0.44), (5.59, 0.37), (4.10, 0.44)),
+    "SenSR": ((0.94, 0.01), (0.30, 0.05), (0.19, 0.03), (0.23, 0.05)),
+    "SenSR-E": ((0.93, 0.01), (0.11, 0.04), (0.04, 0.03), (1.11, 0.15)),
+    "Project": ((0.94, 0.01), (1.00, 0.56), (1.99, 0.58), (1.70, 0.41)),
+    "Sinha+": ((0.94, 0.01), (3.88, 0.26), (1.42, 0.29), (1.33, 0.18)),
+    "Bolukbasi+": ((0.94, 0.01), (6.85, 0.53), (4.33, 0.46), (3.44, 0.29)),
+}
+
+PUBLISHED = {
+    (method, measure.key): Published(*figure)
+    for method, figures in _PAPER.items()
+    for measure, figure in zip(MEASURES, figures, strict=False)
+}
+
+METHODS = tuple(_PAPER)
+
+
+# Figure 2 of the paper: how each method rates names, by race and by gender.
+
+
+# Two of Okabe and Ito's colours, which people with every kind of colour vision tell apart.
+COLOURS = ("#0072b2", "#d55e00")
+PANELS = (("race", ("white", "black")), ("gender", ("female", "male")))
+
+
+def name_sentiments(cells: Cells, methods: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return the sentiment of every name, its mean over the finished seeds, by method.
+
+    Parameters
+    ----------
+    cells : mapping of (method, seed) to CellResult
+        With the extra "sentiment": name to logit of positive minus logit of negative.
+    methods : sequence of str
+        The order to return them in; those without a finished cell are left out.
+
+    Returns
+    -------
+    dict of method to dict of name to float
+
+    Examples
+    --------
+    >>> from likewise.improving.cells import CellResult
+    >>> cells = {("SenSR", i): CellResult({}, {"sentiment": {"anna": float(i)}}) for i in (0, 1)}
+    >>> name_sentiments(cells, ["Baseline", "SenSR"])
+    {'SenSR': {'anna': 0.5}}
+    """
+    found: dict[str, dict[str, float]] = {}
+    for method in methods:
+        kept = [
+            cells[key].extras["sentiment"]
+            for key in sorted(cells)
+            if key[0] == method and "sentiment" in cells[key].extras
+        ]
+        if kept:
+            found[method] = {name: float(np.mean([one[name] for one in kept])) for name in kept[0]}
+    return found
+
+
+def draw_names(cells: Cells, methods: Sequence[str]) -> Figure | None:
+    """Draw box plots of the sentiment of the evaluation names: by race above, by gender below, methods side by side.
+
+    Parameters
+    ----------
+    cells, methods
+        As in `name_sentiments`.
+
+    Returns
+    -------
+    matplotlib Figure, or None where no cell is finished
+    """
+    found = name_sentiments(cells, methods)
+    if not found:
+        return None
+    from likewise.datasets.words import evaluation_names
+
+    module: Any = require("matplotlib.figure", extra="report", why="Drawing figures")
+    figure: Figure = module.Figure(figsize=(2.2 + 1.3 * len(found), 6.4), layout="constrained")
+    people = evaluation_names().set_index("name")
+    panels = figure.subplots(len(PANELS), 1, sharex=True)
+    for axes, (column, groups) in zip(panels, PANELS, strict=True):
+        group_of = people[column].to_dict()
+        boxes = {
+            group: [
+                np.array([score for name, score in scores.items() if group_of[name] == group])
+                for scores in found.values()
+            ]
+            for group in groups
+        }
+        _panel(axes, boxes)
+        axes.legend(frameon=False, title=column, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    panels[-1].set_xticks(range(len(found)), list(found))
+    seeds = len({seed for _, seed in cells})
+    figure.suptitle(f"Sentiment of names (mean of {seeds} split{'s' * (seeds > 1)})")
+    return figure
+
+
+def _panel(axes: Axes, boxes: dict[str, list[FloatArray]]) -> None:
+    """One pair of boxes per method."""
+    for (group, values), colour, shift in zip(boxes.items(), COLOURS, (-0.19, 0.19), strict=True):
+        drawn = axes.boxplot(
+            values,
+            positions=np.arange(len(values)) + shift,
+            widths=0.32,
+            patch_artist=True,
+            manage_ticks=False,
+            flierprops={"marker": ".", "markersize": 4, "markerfacecolor": colour, "markeredgecolor": colour},
+        )
+        for box in drawn["boxes"]:
+            box.set(facecolor=colour, alpha=0.4, edgecolor=colour)
+        for line in drawn["medians"]:
+            line.set(color="black")
+        drawn["boxes"][0].set_label(group)
+    axes.axhline(0.0, color="0.6", linewidth=0.8, zorder=0)
+    axes.set_ylabel("sentiment (logit)")
+
 
 PAPER_STEPS, STEPS, QUICK_STEPS = 4000, 200, 30
 HIDDEN, QUICK_HIDDEN = 1000, 100
@@ -197,7 +334,7 @@ class SentimentStudy(Study):
             SenSRClassifier,
             WassersteinRobustClassifier,
         )
-        from likewise.estimators.presets import preset_parameters
+        from likewise.estimators.parameters import preset_parameters
 
         paper = preset_parameters("paper-sentiment")
         paper |= {"n_steps": self.steps, "random_state": seed}
@@ -229,8 +366,6 @@ class SentimentStudy(Study):
 
     def figures(self, cells: Cells) -> dict[str, Figure]:
         """Figure 2: box plots of the sentiment of names by race and by gender, for all methods."""
-        from likewise.experiments.sentiment_figures import draw_names
-
         figure = draw_names(cells, self.methods)
         return {} if figure is None else {"names": figure}
 
@@ -274,7 +409,7 @@ def _trained_for(steps: int) -> str:
 
 
 def _measured(estimator: Any, data: SentimentData) -> CellResult:
-    from likewise.evaluation import sentiment_gaps
+    from likewise.evaluation.sentiment import sentiment_gaps
 
     people = data.evaluation_names
     scores = estimator.decision_function(data.evaluation_vectors)

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.core.arrays import FloatArray
+from likewise.core.checks import FloatArray
 from likewise.datasets.sentiment import SentimentData, load_sentiment
 from likewise.datasets.vectors import WordVectors
-
-__all__ = ["SentimentWords", "debiased", "leading_directions", "sentiment_words"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +114,7 @@ def debiased(data: SentimentData, names: str | None = None) -> SentimentData:
     """
     import pandas as pd
 
-    from likewise.preprocessing import HardDebias
+    from likewise.mitigation.hard_debias import HardDebias
 
     words = list(data.vectors.words)
     columns = [f"v{i}" for i in range(data.vectors.dim)]

@@ -9,11 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.experiments.settings import plain_settings
-from likewise.experiments.store import Cell
-from likewise.experiments.study import Published, Study, StudyMeasure
-
-__all__ = ["BETTER", "WORSE", "Entry", "Row", "StudyTable", "make_table"]
+from likewise.improving.cells import Cell, Published, Study, StudyMeasure, plain_settings
 
 BETTER, WORSE = "▲", "▼"
 

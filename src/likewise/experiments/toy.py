@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.datasets.toy import ToyData, make_toy
-from likewise.experiments.settings import plain_settings
-from likewise.experiments.study import CellResult, Cells, Published, Study, StudyMeasure
+from likewise.improving.cells import CellResult, Cells, Published, Study, StudyMeasure, plain_settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from likewise.domains import BoxDomain
+    from likewise.data.domain import BoxDomain
     from likewise.fair_metrics import FairMetric
-
-__all__ = ["ToyStudy"]
 
 STEPS, QUICK_STEPS = 600, 100
 # The unfair map of panel (b) may also spend a little on the vertical coordinate.
@@ -104,7 +101,7 @@ class ToyStudy(Study):
     def estimator(self, method: str, seed: int | None = None) -> Any:
         """Return the estimator of a method, not fitted."""
         from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
-        from likewise.estimators.presets import AS_PUBLISHED
+        from likewise.estimators.parameters import AS_PUBLISHED
         from likewise.fair_metrics import ExpertSubspace
 
         choices: dict[str, Any] = {
@@ -151,7 +148,7 @@ class ToyStudy(Study):
         fair = cells.get(("SenSR", DRAWN_SEED))
         if plain is None or fair is None:
             return {}
-        from likewise.core.extras import require
+        from likewise.core.errors import require
 
         figure = require("matplotlib.figure", extra="report", why="Drawing").Figure(
             figsize=(12, 4.2), layout="constrained"
@@ -177,7 +174,7 @@ class ToyStudy(Study):
 def _comparable(toy: ToyData) -> tuple[FairMetric, BoxDomain]:
     """The metric that ignores the horizontal direction, and the box of the data."""
     from likewise.core.subspace import Subspace
-    from likewise.domains import BoxDomain
+    from likewise.data.domain import BoxDomain
     from likewise.fair_metrics import FairMetric
 
     metric = FairMetric.from_subspace(Subspace.from_directions(toy.sensitive_directions))

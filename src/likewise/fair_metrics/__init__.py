@@ -14,30 +14,22 @@ array([[0. , 4.5, 0. ],
 
 from __future__ import annotations
 
-from likewise._api import RENAMED
+from typing import TYPE_CHECKING
+
 from likewise.core.lazy import lazy_names
-from likewise.fair_metrics.attribute import AttributeSubspace
-from likewise.fair_metrics.comparable import ComparableSubspace
-from likewise.fair_metrics.diagnosing import diagnose
-from likewise.fair_metrics.diagnosis import Diagnosis, ProbeScores
-from likewise.fair_metrics.expert import ExpertSubspace
-from likewise.fair_metrics.fixed_metrics import euclidean, mahalanobis
-from likewise.fair_metrics.metric import FairMetric
-from likewise.fair_metrics.pair_metric import PairMetric
-from likewise.fair_metrics.stability import Stability
 
-__all__ = [
-    "AttributeSubspace",
-    "ComparableSubspace",
-    "Diagnosis",
-    "ExpertSubspace",
-    "FairMetric",
-    "PairMetric",
-    "ProbeScores",
-    "Stability",
-    "diagnose",
-    "euclidean",
-    "mahalanobis",
-]
+if TYPE_CHECKING:
+    from likewise.fair_metrics.attribute import AttributeSubspace as AttributeSubspace
+    from likewise.fair_metrics.comparable import ComparableSubspace as ComparableSubspace
+    from likewise.fair_metrics.constructors import euclidean as euclidean, mahalanobis as mahalanobis
+    from likewise.fair_metrics.diagnosis import (
+        Diagnosis as Diagnosis,
+        ProbeScores as ProbeScores,
+        diagnose as diagnose,
+    )
+    from likewise.fair_metrics.expert import ExpertSubspace as ExpertSubspace
+    from likewise.fair_metrics.metric import FairMetric as FairMetric
+    from likewise.fair_metrics.pair_metric import PairMetric as PairMetric
+    from likewise.fair_metrics.stability import Stability as Stability
 
-__getattr__ = lazy_names(__name__, {}, RENAMED)[0]
+__getattr__, __dir__, __all__ = lazy_names(__name__)

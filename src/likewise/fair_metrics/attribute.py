@@ -2,28 +2,404 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_sample_weight
 
-from likewise.core.arrays import FloatArray
-from likewise.core.checks import check_integer, check_number
-from likewise.core.errors import InputError, bad_parameter
-from likewise.core.subspace import Subspace
-from likewise.fair_metrics.attribute_values import (
-    Attribute,
-    Target,
-    as_list,
-    collect,
-    make_target,
-    resolve_kinds,
+from likewise.core.checks import (
+    FloatArray,
+    check_integer,
+    check_number,
+    check_same_length,
+    is_tensor,
+    to_numpy,
 )
-from likewise.fair_metrics.glm import Penalty, fit_glm
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import is_frame, to_pandas
+from likewise.core.subspace import Subspace
 from likewise.fair_metrics.learner import Features, SubspaceLearner
-from likewise.fair_metrics.swallowed import who_swallows
+from likewise.fair_metrics.removed_variance import who_swallows
 
-__all__ = ["AttributeSubspace"]
+# Values of a sensitive attribute, where they come from, and what kind of attribute it is.
+
+
+KINDS = ("categorical", "continuous", "count")
+_FEW = 10
+_MANY = 100
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One sensitive attribute.
+
+    Parameters
+    ----------
+    name : str or int
+    values : pandas.Series of length n
+        Missing where the attribute is unknown.
+    own : list of int
+        Coordinates of φ that are the attribute itself.
+    """
+
+    name: Any
+    values: pd.Series[Any]
+    own: list[int]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the regression predicts.
+
+    Parameters
+    ----------
+    family : {"softmax", "logistic", "gaussian", "poisson"}
+    y : ndarray of shape (m, k)
+        For the rows in `known` only.
+    known : ndarray of shape (n,) of bool
+    codes : ndarray of shape (m,), optional
+        The class of each row, for an attribute with classes.
+    """
+
+    family: str
+    y: FloatArray
+    known: Any
+    codes: Any = None
+
+
+def as_list(attributes: Any) -> list[Any]:
+    """One or several names as a list."""
+    if attributes is None:
+        return []
+    return [attributes] if isinstance(attributes, (str, int, np.integer)) else list(attributes)
+
+
+def collect(
+    owner: str, features: Features, attributes: Any, y: Any, sensitive_features: Any
+) -> list[Attribute]:
+    """Find the values of every attribute: in `sensitive_features`, in the columns of X, or in y."""
+    wanted = as_list(attributes)
+    if attributes is not None and not wanted:
+        raise bad_parameter(owner, "attributes", allowed="at least one column", got="none")
+    given = sensitive_features if sensitive_features is not None or wanted else y
+    if given is None and not wanted:
+        raise InputError(
+            f"{owner} requires y to be passed, but the target y is None: no attribute was given. Name columns of X "
+            "in 'attributes', or pass the values as sensitive_features=."
+        )
+    table = None if given is None else _as_table(owner, given)
+    if table is not None:
+        check_same_length(owner, X=features.phi, sensitive_features=table)
+    names = wanted or list(table.columns if table is not None else [])
+    return [_attribute(features, table, name) for name in names]
+
+
+def _as_table(owner: str, values: Any) -> pd.DataFrame:
+    if is_frame(values):
+        return to_pandas(values, owner=owner, name="sensitive_features")
+    if isinstance(values, pd.Series):
+        return values.to_frame(values.name if values.name is not None else 0)
+    if isinstance(values, Mapping):
+        return pd.DataFrame(dict(values))
+    array = to_numpy(values) if is_tensor(values) else np.asarray(values)
+    if array.dtype.kind == "c":
+        raise bad_parameter(
+            owner, "y", allowed="real", got="complex values", remedy="Complex data not supported."
+        )
+    if array.ndim not in (1, 2):
+        raise bad_parameter(
+            owner, "sensitive_features", allowed="one column per attribute", got=f"shape {array.shape}"
+        )
+    return pd.DataFrame(array if array.ndim == 2 else array[:, None])
+
+
+def _attribute(features: Features, table: pd.DataFrame | None, name: Any) -> Attribute:
+    where = features.where
+    by_name = isinstance(name, str)
+    if table is not None and name in table.columns:
+        return Attribute(name, table[name], where.find(name) if by_name and where.has(name) else [])
+    frame = features.frame
+    if by_name and frame is not None and name in frame.columns:
+        return Attribute(name, frame[name], where.find(name) if where.has(name) else [])
+    own = where.find(name)
+    if len(own) > 1:
+        return Attribute(name, _one_hot_classes(features, own), own)
+    values = np.array(features.phi[:, own[0]], dtype=float)
+    values[features.holes.get(own[0], [])] = np.nan
+    return Attribute(name, pd.Series(values), own)
+
+
+def _one_hot_classes(features: Features, own: list[int]) -> pd.Series[Any]:
+    """Class of each row from its one-hot columns; rows without any 1 are a class of their own."""
+    block = features.phi[:, own]
+    if not np.isin(block, (0.0, 1.0)).all() or (block.sum(1) > 1).any():
+        names = ", ".join((features.where.names or ())[i] for i in own[:4])
+        raise InputError(
+            f"{features.where.owner}: the columns {names} … belong together but are no one-hot columns. "
+            "Pass the attribute's values as sensitive_features=."
+        )
+    classes = np.where(block.any(1), block.argmax(1), -1).astype(float)
+    for i in own:
+        if i in features.holes:
+            classes[features.holes[i]] = np.nan
+    return pd.Series(classes)
+
+
+def resolve_kinds(owner: str, kind: Any, attributes: list[Attribute]) -> list[str]:
+    """The kind of every attribute, as asked for or found from its values."""
+    if isinstance(kind, Mapping):
+        unknown = [name for name in kind if name not in [a.name for a in attributes]]
+        if unknown:
+            raise bad_parameter(
+                owner, "kind", allowed=f"about the attributes {[a.name for a in attributes]}", got=unknown
+            )
+        asked = [kind.get(attribute.name, "auto") for attribute in attributes]
+    elif isinstance(kind, str):
+        asked = [kind] * len(attributes)
+    else:
+        asked = list(kind)
+    if len(asked) != len(attributes) or not all(one in ("auto", *KINDS) for one in asked):
+        raise bad_parameter(
+            owner,
+            "kind",
+            allowed="'auto', 'categorical', 'continuous' or 'count', one for all or one per attribute",
+            got=kind,
+        )
+    return [
+        _guess(a.values.dropna()) if one == "auto" else one for one, a in zip(asked, attributes, strict=True)
+    ]
+
+
+def _guess(values: pd.Series[Any]) -> str:
+    if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype):
+        try:
+            values = pd.to_numeric(values) if values.dtype == object else values
+        except (TypeError, ValueError):
+            return "categorical"
+        if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype):
+            return "categorical"
+    numbers = values.to_numpy(dtype=float)
+    distinct = np.unique(numbers)
+    if len(distinct) == 2:
+        return "categorical"
+    if not np.equal(np.floor(distinct), distinct).all():
+        return "continuous"
+    if len(distinct) <= _FEW:
+        return "categorical"
+    return "count" if distinct[0] == 0 and distinct[-1] <= _MANY else "continuous"
+
+
+def make_target(owner: str, attribute: Attribute, kind: str) -> Target:
+    """Turn the known values of an attribute into what the regression of its kind predicts."""
+    known = attribute.values.notna().to_numpy()
+    values = attribute.values[known]
+    shown = f"attribute {attribute.name!r}"
+    if not known.any():
+        raise InputError(f"{owner}: {shown} is missing in every row. At least some rows must know it.")
+    if kind == "categorical":
+        return _classes(owner, shown, values, known)
+    try:
+        numbers = values.to_numpy(dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{owner}: {shown} is no number, so it cannot be {kind}. Pass kind='categorical'."
+        ) from error
+    if not np.isfinite(numbers).all():
+        raise InputError(
+            f"{owner}: {shown}: Input y contains infinity or a value too large. Drop those rows."
+        )
+    if np.ptp(numbers) == 0:
+        raise InputError(
+            f"{owner}: {shown} has one value only ({numbers[0]:g}), one class. Nothing can be learned from it."
+        )
+    if kind == "continuous":
+        # In units of its own spread, so that the penalty means the same for years and for dollars.
+        return Target("gaussian", ((numbers - numbers.mean()) / numbers.std())[:, None], known)
+    if (numbers < 0).any() or not np.equal(np.floor(numbers), numbers).all():
+        raise InputError(
+            f"{owner}: {shown} is no count: counts are whole numbers >= 0. Pass kind='continuous'."
+        )
+    return Target("poisson", numbers[:, None], known)
+
+
+def _classes(owner: str, shown: str, values: pd.Series[Any], known: Any) -> Target:
+    if values.dtype.kind == "f" and np.isinf(values.to_numpy()).any():
+        raise InputError(
+            f"{owner}: {shown}: Input y contains infinity or a value too large. Drop those rows."
+        )
+    codes, categories = pd.factorize(values, sort=False)
+    if len(categories) < 2:
+        raise InputError(
+            f"{owner}: {shown} has one category only ({categories[0]!r}), one class. Two or more are needed."
+        )
+    # Order by the category's text, so that the order of the rows does not matter.
+    order = sorted(range(len(categories)), key=lambda i: str(categories[i]))
+    codes = np.argsort(order)[codes]
+    if len(categories) == 2:
+        return Target("logistic", codes[:, None].astype(float), known, codes)
+    return Target("softmax", np.eye(len(categories))[codes], known, codes)
+
+
+# Penalised generalised linear models: mean loss plus a penalty on the weights, never on the intercept.
+
+
+# Loss of every row and its derivative by the scores, both from scores of shape (n, k).
+Link = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """What is added to the mean loss.
+
+    Parameters
+    ----------
+    strength : float
+        The paper's γ.
+    squared : bool, default=True
+        γ‖w‖₂² (ridge), or γ‖w‖₂ as the formula of section 4.2 is printed. Both give the same family of
+        directions; at equal γ the printed one is the weaker where ‖w‖₂ > 1/2.
+    """
+
+    strength: float
+    squared: bool = True
+
+    def value_and_gradient(self, weights: FloatArray) -> tuple[float, FloatArray]:
+        """Penalty of the weights, and its gradient (zero where the norm has none)."""
+        if self.squared:
+            return self.strength * float((weights**2).sum()), 2.0 * self.strength * weights
+        norm = float(np.linalg.norm(weights))
+        return self.strength * norm, self.strength * weights / norm if norm else np.zeros_like(weights)
+
+
+def fit_glm(
+    X: FloatArray,
+    y: FloatArray,
+    family: str,
+    penalty: Penalty,
+    *,
+    fit_intercept: bool = True,
+    sample_weight: FloatArray | None = None,
+    max_iter: int = 1000,
+    tol: float = 1e-7,
+) -> tuple[FloatArray, FloatArray]:
+    """Minimise the weighted mean loss plus the penalty.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    y : ndarray
+        (n, k) indicators for "softmax"; (n, 1) of 0/1 for "logistic", numbers for "gaussian", counts for
+        "poisson".
+    family : {"softmax", "logistic", "gaussian", "poisson"}
+    penalty : Penalty
+        For a softmax model its norm is that of the whole matrix A (Frobenius).
+    fit_intercept : bool, default=True
+        Add the b of Appendix B.1.
+    sample_weight : ndarray of shape (n,), optional
+        Weights of the rows in the mean.
+    max_iter, tol : int, float
+        L-BFGS stops when no entry of the gradient is larger than `tol`.
+
+    Returns
+    -------
+    weights : ndarray of shape (k, d)
+        One row per linear predictor.
+    intercepts : ndarray of shape (k,)
+
+    Examples
+    --------
+    >>> X = np.array([[-1.0], [1.0]])
+    >>> weights, intercepts = fit_glm(X, X, "gaussian", Penalty(0.0))
+    >>> weights.round(6)
+    array([[1.]])
+    """
+    k, d = y.shape[1], X.shape[1]
+    link = _LINKS[family]
+    share = np.full(len(X), 1.0 / len(X)) if sample_weight is None else sample_weight / sample_weight.sum()
+
+    def objective(packed: FloatArray) -> tuple[float, FloatArray]:
+        weights, intercepts = packed[: k * d].reshape(k, d), packed[k * d :]
+        scores = X @ weights.T
+        scores = scores + intercepts if fit_intercept else scores
+        losses, slopes = link(scores, y)
+        slopes *= share[:, None]
+        cost, pull = penalty.value_and_gradient(weights)
+        gradient = slopes.T @ X + pull
+        parts = [gradient.ravel(), slopes.sum(0)] if fit_intercept else [gradient.ravel()]
+        return float(share @ losses) + cost, np.concatenate(parts)
+
+    start = np.zeros(k * d + (k if fit_intercept else 0))
+    if fit_intercept:
+        start[k * d :] = _INTERCEPTS[family](share @ y)
+    if not penalty.squared:
+        # The norm has no gradient at zero; a step down the loss leaves it, or zero is the answer.
+        slope = objective(start)[1][: k * d]
+        if np.linalg.norm(slope) <= penalty.strength:
+            return np.zeros((k, d)), start[k * d :] if fit_intercept else np.zeros(k)
+        start[: k * d] = -1e-3 * slope
+    packed = _descend(objective, start, max_iter=max_iter, tol=tol)
+    return packed[: k * d].reshape(k, d), packed[k * d :] if fit_intercept else np.zeros(k)
+
+
+def _descend(objective: Any, start: FloatArray, *, max_iter: int, tol: float) -> FloatArray:
+    options: Any = {"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 20}
+    found = minimize(
+        objective, np.asarray(start, dtype=np.float64), jac=True, method="L-BFGS-B", options=options
+    )
+    # The line search gives up where the loss is flat to rounding; that is an answer, not a failure.
+    steepest = float(np.abs(objective(found.x)[1]).max())
+    if steepest > max(1e3 * tol, 1e-4) or not np.isfinite(found.fun):
+        warnings.warn(
+            f"The regression on the attribute did not converge (largest slope {steepest:.2g} after "
+            f"{found.nit} iterations). Raise 'max_iter' or 'regularization', or standardise the columns.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return np.asarray(found.x)
+
+
+def _softmax(scores: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    logs = log_softmax(scores, axis=1)
+    return -(y * logs).sum(1), np.exp(logs) - y
+
+
+def _logistic(scores: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    # −x_g (wᵀx) + log(1 + exp(wᵀx)), section 4.2
+    return (np.logaddexp(0.0, scores) - y * scores)[:, 0], expit(scores) - y
+
+
+def _gaussian(scores: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    residual = scores - y
+    return 0.5 * (residual**2)[:, 0], residual
+
+
+def _poisson(scores: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    with np.errstate(over="ignore"):
+        rate = np.exp(np.minimum(scores, 700.0))
+    return (rate - y * scores)[:, 0], rate - y
+
+
+_LINKS: dict[str, Link] = {
+    "softmax": _softmax,
+    "logistic": _logistic,
+    "gaussian": _gaussian,
+    "poisson": _poisson,
+}
+
+# The best intercept of a model without weights, from the mean of y.
+_INTERCEPTS: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "softmax": np.log,
+    "logistic": lambda mean: np.log(mean) - np.log1p(-mean),
+    "gaussian": lambda mean: mean,
+    "poisson": np.log,
+}
 
 
 class AttributeSubspace(SubspaceLearner):

@@ -5,17 +5,232 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
-from likewise.core.arrays import FloatArray
+from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.core.subspace import Subspace
-from likewise.fair_metrics.comparable_groups import Groups, read_groups
+from likewise.fair_metrics.comparable_groups import Groups, centred_chunks, read_groups
 from likewise.fair_metrics.learner import Features, SubspaceLearner
-from likewise.fair_metrics.parallel_analysis import count_factors
-from likewise.fair_metrics.scatter import Scatter, leading_directions, top_of_gram
 
-__all__ = ["ComparableSubspace"]
+# Within-group scatter Σ_g Φ_gᵀ H_g Φ_g of Algorithm 3: whole, streamed, or only its top directions.
+
+
+class Scatter:
+    """Sum of squares and products around the group means, accumulated in float64.
+
+    Parameters
+    ----------
+    n_features : int
+
+    Attributes
+    ----------
+    gram : ndarray of shape (d, d)
+        Σ_g Φ_gᵀ H_g Φ_g.
+    freedom : int
+        Degrees of freedom: rows minus groups.
+
+    Examples
+    --------
+    >>> from likewise.fair_metrics.comparable_groups import read_groups
+    >>> scatter = Scatter(1)
+    >>> for rows in ([[0.0], [2.0]], [[4.0]]):
+    ...     scatter.add(np.array(rows), read_groups("fit", ["a"] * len(rows), len(rows)), remember=True)
+    >>> scatter.gram, scatter.freedom
+    (array([[8.]]), 2)
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.gram: FloatArray = np.zeros((n_features, n_features))
+        self.freedom = 0
+        self._places: dict[Any, int] = {}
+        self._counts: FloatArray = np.zeros(0)
+        self._means: FloatArray = np.zeros((0, n_features))
+
+    def add(self, X: FloatArray, groups: Groups, *, remember: bool) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+        groups : Groups
+        remember : bool
+            A group with a label that came before goes on; else every group is a new one, and nothing is kept
+            of it.
+        """
+        sizes = groups.sizes
+        for chunk in centred_chunks(X, groups):
+            self.gram += chunk.rows.T @ chunk.rows
+            if remember and len(chunk.means):
+                numbers = slice(chunk.first, chunk.first + len(chunk.means))
+                self._merge(groups.labels[numbers].tolist(), sizes[numbers].astype(float), chunk.means)
+        self.freedom += int(sizes.sum())
+        if not remember:
+            self.freedom -= len(sizes)
+
+    def _merge(self, labels: list[Any], sizes: FloatArray, means: FloatArray) -> None:
+        """Merge groups with what came of them before, as Chan, Golub and LeVeque (1979): no large differences."""
+        places = np.array([self._places.get(label, -1) for label in labels])
+        new = places < 0
+        self.freedom -= int(new.sum())
+        if new.any():
+            for i in np.flatnonzero(new):
+                self._places[labels[i]] = len(self._places)
+            self._counts = np.concatenate([self._counts, sizes[new]])
+            self._means = np.concatenate([self._means, means[new]])
+        old = places[~new]
+        if len(old):
+            before, more = self._counts[old], sizes[~new]
+            gap = means[~new] - self._means[old]
+            scaled = gap * np.sqrt(before * more / (before + more))[:, None]
+            self.gram += scaled.T @ scaled
+            self._means[old] += gap * (more / (before + more))[:, None]
+            self._counts[old] = before + more
+
+
+def top_of_gram(gram: FloatArray, count: int | None = None) -> tuple[FloatArray, FloatArray]:
+    """Largest eigenvalues, descending, and their eigenvectors as columns; all of them without `count`.
+
+    Examples
+    --------
+    >>> top_of_gram(np.diag([1.0, 3.0, 2.0]), 2)[0]
+    array([3., 2.])
+    """
+    d = len(gram)
+    wanted = None if count is None or count >= d else (d - count, d - 1)
+    values, vectors = eigh(gram, subset_by_index=wanted)
+    return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+
+
+def leading_directions(
+    X: FloatArray, groups: Groups, count: int, rng: np.random.Generator, *, passes: int = 8, extra: int = 10
+) -> tuple[FloatArray, FloatArray, float]:
+    """Top directions by randomised subspace iteration (Halko, Martinsson and Tropp 2011), for wide X.
+
+    Every pass multiplies the centred rows chunk by chunk, so neither a centred copy of X nor a d × d matrix
+    is made.
+
+    Returns
+    -------
+    eigenvalues : ndarray of shape (count,)
+    vectors : ndarray of shape (d, count)
+    total : float
+        Trace of the scatter.
+    """
+    d = X.shape[1]
+    width = min(count + extra, d)
+    vectors = np.linalg.qr(rng.normal(size=(d, width)))[0]
+    for _ in range(passes):
+        cast = vectors.astype(X.dtype)
+        product, total = np.zeros((d, width)), 0.0
+        for chunk in centred_chunks(X, groups):
+            product += chunk.rows.T @ (chunk.rows @ cast)
+            total += float(np.einsum("ij,ij->", chunk.rows, chunk.rows, dtype=np.float64))
+        # Rayleigh and Ritz: the scatter as seen inside the current directions.
+        small = vectors.T @ product
+        values, turn = np.linalg.eigh((small + small.T) / 2)
+        ritz = (vectors @ turn)[:, ::-1]
+        vectors = np.linalg.qr(product)[0]
+    return np.maximum(values[::-1][:count], 0.0), ritz[:, :count], total
+
+
+# How many directions stand out from the spread of single columns: parallel analysis of what is left, one by
+# one.
+
+
+# The 99% quantile of the Tracy–Widom law of real matrices.
+_TRACY_WIDOM = 2.0234
+# No column is taken for less noise than this share of its variance: a column explained in full would be divided by 0.
+_LEAST_NOISE = 1e-4
+_ROUNDS = 20
+_SETTLED = 1e-2
+
+
+def largest_noise_eigenvalue(n_columns: int, freedom: int) -> float:
+    """Return what the largest eigenvalue of a scatter of independent columns of variance 1 hardly ever exceeds.
+
+    It is the 99% quantile of the largest eigenvalue of a white Wishart matrix by Johnstone (2001): the
+    Marchenko–Pastur edge (√n + √p)², and its spread.
+
+    Parameters
+    ----------
+    n_columns, freedom : int
+        p and n.
+
+    Examples
+    --------
+    >>> round(largest_noise_eigenvalue(20, 300) / 300, 2)  # against 1.58 at the edge
+    1.68
+    """
+    a, b = np.sqrt(max(freedom, 1)), np.sqrt(max(n_columns, 1))
+    return float((a + b) ** 2 + _TRACY_WIDOM * (a + b) * (1 / a + 1 / b) ** (1 / 3))
+
+
+def count_factors(gram: FloatArray, freedom: int) -> int:
+    """Return how many factors the columns share: as many as stand out from columns without correlation.
+
+    Parallel analysis (Horn 1965) asks of each eigenvalue whether columns without correlation would have it too.
+    With many factors the columns' own variances are mostly these factors, and the later ones are missed. So each
+    question is asked of what the factors before leave: every column is divided by the noise that is left in it, and
+    the next eigenvalue is compared with the largest of white noise in the remaining dimensions.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (d, d)
+        Scatter of the centred rows.
+    freedom : int
+        Its degrees of freedom.
+
+    Returns
+    -------
+    int
+        0 for noise; at most as many as a factor model of d columns can tell apart (Ledermann 1937).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = 3 * rng.normal(size=(400, 5)) @ np.eye(5, 12) @ np.linalg.qr(rng.normal(size=(12, 12)))[0]
+    >>> rows += rng.normal(size=(400, 12))
+    >>> count_factors(rows.T @ rows, 400)
+    5
+    """
+    variances = np.diag(gram) / freedom
+    spread = variances > 1e-12 * max(float(variances.max(initial=0.0)), 1e-300)
+    covariance, variances = gram[np.ix_(spread, spread)] / freedom, variances[spread]
+    d = len(variances)
+    noise: FloatArray = variances.copy()
+    for count in range(int(d + 0.5 - np.sqrt(2 * d + 0.25))):
+        noise, following = _noise_beside(covariance, noise, variances, count)
+        if following * freedom <= largest_noise_eigenvalue(d - count, freedom - count):
+            return count
+    return max(0, int(d + 0.5 - np.sqrt(2 * d + 0.25)))
+
+
+def _noise_beside(
+    covariance: FloatArray, noise: FloatArray, variances: FloatArray, count: int
+) -> tuple[FloatArray, float]:
+    """The variance of each column beside `count` factors, and the next eigenvalue relative to it.
+
+    With P = I − UUᵀ, U the leading directions of the columns so scaled, the residual of noise ψ has the diagonal
+    (P∘P) ψ: solved for ψ until it agrees with itself.
+    """
+    for _ in range(_ROUNDS):
+        scale = np.sqrt(noise)
+        scaled = covariance / np.outer(scale, scale)
+        values, vectors = top_of_gram(scaled, count + 1)
+        if count == 0:
+            break
+        leading = vectors[:, :count]
+        outside = np.eye(len(noise)) - leading @ leading.T
+        left = np.diag(scaled) - (leading**2) @ values[:count]
+        # The small ridge is for columns that the leading directions span alone.
+        change = np.linalg.solve(outside**2 + 1e-6 * np.eye(len(noise)), left).clip(0.1, 10.0)
+        before, noise = noise, np.clip(noise * change, _LEAST_NOISE * variances, variances)
+        if np.abs(noise / before - 1).max() < _SETTLED:
+            break
+    return noise, float(values[count])
+
 
 # Up to this width the d × d scatter is the cheaper way: one pass over the rows and one eigenproblem.
 _WIDE = 2000

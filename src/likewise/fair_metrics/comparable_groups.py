@@ -10,11 +10,9 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
-from likewise.core.arrays import FloatArray, is_tensor, to_numpy
+from likewise.core.checks import FloatArray, is_tensor, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame, to_pandas
-
-__all__ = ["Chunk", "Groups", "centred_chunks", "read_groups"]
 
 # Rows per chunk: a few megabytes, so that centring and the product stay in cache.
 _CHUNK_BYTES = 2**22

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.arrays import FloatArray, is_tensor, to_numpy
+from likewise.core.checks import FloatArray, is_tensor, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.learner import SubspaceLearner
 from likewise.fair_metrics.naming import ColumnPlaces
-
-__all__ = ["ExpertSubspace"]
 
 
 class ExpertSubspace(SubspaceLearner):

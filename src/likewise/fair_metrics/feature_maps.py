@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.arrays import is_tensor, like, to_numpy
+from likewise.core.checks import is_tensor, like, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import declared_encoded, is_frame, to_pandas
-
-__all__ = ["apply_feature_map", "is_encoder", "map_names", "map_width"]
 
 
 def is_encoder(feature_map: Any) -> bool:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors.numpy import save_file
 
-from likewise.core.arrays import FloatArray, is_tensor, like, namespace, to_numpy
-from likewise.core.checks import check_matrix, check_number
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.checks import FloatArray, check_matrix, check_number, is_tensor, like, namespace, to_numpy
+from likewise.core.errors import FormatError, InputError, bad_parameter
+from likewise.core.files import (
+    Fields,
+    ListOf,
+    Maybe,
+    OneOf,
+    Whole,
+    atomic_path,
+    check_form,
+    read_description,
+    read_tensors,
+)
 from likewise.core.subspace import Subspace
-from likewise.fair_metrics.feature_maps import apply_feature_map, map_names, map_width
-
-__all__ = ["COSTS_NOTHING", "FairMetric"]
+from likewise.fair_metrics.feature_maps import apply_feature_map, is_encoder, map_names, map_width
 
 # A move δ is free where δᵀΣδ is at most this share of ‖δ‖² times the largest eigenvalue of Σ, and an eigenvalue is 0
 # where it is at most this share of the largest. A basis stored in float32 is true to about 1e-7 in angle, so a move
@@ -151,7 +162,7 @@ class FairMetric:
 
     def __or__(self, other: FairMetric) -> FairMetric:
         """Return the union: what is free (or cheap) under either metric is so under the union."""
-        from likewise.fair_metrics.union import union
+        from likewise.fair_metrics.constructors import union
 
         return union(self, other)
 
@@ -398,7 +409,7 @@ class FairMetric:
         return first, second
 
     def _blocks(self, first: Any, second: Any, max_bytes: int) -> Iterator[tuple[slice, Any]]:
-        from likewise.fair_metrics.pairs import distance_blocks
+        from likewise.fair_metrics.constructors import distance_blocks
 
         # The mean goes first: distances do not see it, and rounding is relative to what is left.
         centre = second.mean(0)
@@ -454,15 +465,11 @@ class FairMetric:
             Write φ with it, which works where φ is None or a `TabularDomain`. False leaves φ out; give it
             again with ``dataclasses.replace(metric, feature_map=φ)`` after loading.
         """
-        from likewise.fair_metrics.metric_files import save_metric
-
         save_metric(self, path, feature_map=feature_map)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FairMetric:
         """Read a metric that `save` wrote; anything else raises a `FormatError`."""
-        from likewise.fair_metrics.metric_files import load_metric
-
         return load_metric(path)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -497,3 +504,97 @@ def _names_of_columns(names: Any) -> tuple[str, ...]:
             remedy=f"Pass ({names!r},).",
         )
     return tuple(dict.fromkeys(str(name) for name in names))
+
+
+# Fair metrics in one safetensors file: arrays, and a JSON description with a schema version. No pickle.
+
+
+_KEY = "likewise"
+_KIND = "fair_metric"
+_SCHEMA = 1
+_FORM = Fields(
+    {
+        "kind": OneOf((_KIND,)),
+        "schema": Whole(),
+        "scale": float,
+        "feature_names": Maybe(ListOf(str)),
+        "domain": Maybe(dict),
+    },
+    # Files of earlier versions do not have these.
+    {"sensitive_features": ListOf(str)},
+    more=True,
+)
+
+
+def save_metric(metric: FairMetric, path: str | os.PathLike[str], *, feature_map: bool = True) -> None:
+    """Write a metric; see `FairMetric.save`."""
+    mapping = metric.feature_map if feature_map else None
+    if mapping is not None and not is_encoder(mapping):
+        raise InputError(
+            f"FairMetric.save: the feature map {type(mapping).__name__} cannot be written to a file. "
+            "Call save(path, feature_map=False) and give the map again after loading, with "
+            "dataclasses.replace(metric, feature_map=...)."
+        )
+    description = {
+        "kind": _KIND,
+        "schema": _SCHEMA,
+        "scale": metric.scale,
+        "feature_names": metric.feature_names,
+        "sensitive_features": metric.sensitive_features,
+        "domain": None if mapping is None else mapping.to_dict(),
+    }
+    arrays = {"basis": np.ascontiguousarray(metric.basis), "values": metric.values}
+    with atomic_path(path) as temporary:
+        # One key only: safetensors writes several in any order, and equal metrics should be equal files.
+        save_file(arrays, temporary, metadata={_KEY: json.dumps(description)})
+
+
+def load_metric(path: str | os.PathLike[str]) -> FairMetric:
+    """Read a metric; see `FairMetric.load`."""
+    where = Path(path)
+    description, arrays = _read(where)
+    try:
+        if description.get("kind") != _KIND:
+            raise FormatError(
+                f"{where.name} is no fair metric (kind {description.get('kind')!r}). "
+                "Pass a file that FairMetric.save wrote."
+            )
+        check_form(description, _FORM, "its description")
+        schema = description["schema"]
+        if schema > _SCHEMA:
+            raise FormatError(
+                f"{where.name} was written by a newer version (schema {schema}; this one reads up to {_SCHEMA}). "
+                "Upgrade likewise, or save the metric again with this version."
+            )
+        return FairMetric(
+            description["scale"],
+            arrays["basis"],
+            arrays["values"],
+            _domain(description["domain"]),
+            description["feature_names"],
+            # Files of earlier versions do not say.
+            description.get("sensitive_features", ()),
+        )
+    except FormatError as error:
+        if str(error).startswith(where.name):
+            raise
+        raise FormatError(
+            f"{where.name} is damaged: {str(error).rstrip('.')}. Save the metric again."
+        ) from error
+    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise FormatError(f"{where.name} is damaged: {error}. Save the metric again.") from error
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    if not path.is_file():
+        raise FileNotFoundError(f"FairMetric.load: there is no file {str(path)!r}.")
+    metadata, arrays = read_tensors(path, "numpy")
+    return read_description(metadata, _KEY, path.name), arrays
+
+
+def _domain(state: dict[str, Any] | None) -> Any:
+    if state is None:
+        return None
+    from likewise.data.tabular import TabularDomain
+
+    return TabularDomain.from_dict(state)

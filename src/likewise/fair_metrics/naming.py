@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.core.arrays import FloatArray
+from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError, bad_parameter
 from likewise.fair_metrics.feature_maps import is_encoder
 
 if TYPE_CHECKING:
     from likewise.fair_metrics.metric import FairMetric
-
-__all__ = ["ColumnPlaces", "displacement", "split_contrast"]
 
 # A minus stands between spaces, since categories such as "Not-in-family" contain hyphens themselves.
 _MINUS = re.compile(r"\s+[−–-]\s+")

@@ -7,25 +7,27 @@ of its true neighbours, at a cost that grows with n √n.
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from likewise.core.arrays import FloatArray
+from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 
-__all__ = ["NearestPlaces", "same_places"]
+if TYPE_CHECKING:
+    from likewise.fair_metrics.metric import FairMetric
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 _BLOCK = 2**23  # distances computed at once
 _MORE = 4  # neighbours measured exactly beyond those asked for
 _RESOLUTION = 2.0**-30  # of a place, relative to how far the places spread
 
 
-def same_places(places: FloatArray) -> tuple[Ints, Ints]:
+def same_places(places: FloatArray) -> tuple[IntArray, IntArray]:
     """Find rows that stand at one place, up to rounding.
 
     Parameters
@@ -58,7 +60,7 @@ def same_places(places: FloatArray) -> tuple[Ints, Ints]:
     return first, place.astype(np.int64)
 
 
-def _first_of(place: Any) -> Ints:
+def _first_of(place: Any) -> IntArray:
     first = np.zeros(int(place.max(initial=-1)) + 1, dtype=np.int64)
     first[place[::-1]] = np.arange(len(place) - 1, -1, -1)
     return first
@@ -114,7 +116,7 @@ class NearestPlaces:
         self._members = np.argsort(cell, kind="stable").astype(np.int64)
         self._starts = np.searchsorted(cell[self._members], np.arange(len(centres) + 1))
 
-    def among_themselves(self, k: int) -> tuple[Ints, FloatArray]:
+    def among_themselves(self, k: int) -> tuple[IntArray, FloatArray]:
         """Return the k nearest other rows of each row, nearest first.
 
         Returns
@@ -135,7 +137,7 @@ class NearestPlaces:
         itself[~itself.any(axis=1), -1] = True
         return index[~itself].reshape(-1, k), distance[~itself].reshape(-1, k)
 
-    def query(self, rows: FloatArray, k: int) -> tuple[Ints, FloatArray]:
+    def query(self, rows: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
         """Return the k nearest of the places to each of some other rows, nearest first; as `among_themselves`."""
         if not 1 <= k <= len(self.places):
             raise bad_parameter(
@@ -144,7 +146,7 @@ class NearestPlaces:
         rows = np.asarray(rows, dtype=np.float64)
         return self._search(rows, (rows - self._centre).astype(np.float32), k)
 
-    def _cells(self, single: Any) -> Ints:
+    def _cells(self, single: Any) -> IntArray:
         """The nearest centre of each row."""
         if len(self._centres) == 1:
             return np.zeros(len(single), dtype=np.int64)
@@ -156,7 +158,7 @@ class NearestPlaces:
             cell[start : start + step] = (squares - 2.0 * block).argmin(axis=1)
         return cell
 
-    def _search(self, rows: FloatArray, single: Any, k: int) -> tuple[Ints, FloatArray]:
+    def _search(self, rows: FloatArray, single: Any, k: int) -> tuple[IntArray, FloatArray]:
         index = np.empty((len(rows), k), dtype=np.int64)
         distance = np.empty((len(rows), k))
         cell = self._cells(single)
@@ -171,7 +173,7 @@ class NearestPlaces:
                 index[part], distance[part] = self._nearest(rows[part], single[part], others, k)
         return index, distance
 
-    def _candidates(self, cell: int, k: int) -> Ints:
+    def _candidates(self, cell: int, k: int) -> IntArray:
         """Members of the nearest cells: at least `probes` of them, and at least k rows."""
         centres = self._centres
         if len(centres) == 1:
@@ -181,7 +183,9 @@ class NearestPlaces:
         count = max(self._probes, int(np.searchsorted(sizes, 4 * k)) + 1)
         return np.concatenate([self._members[self._starts[c] : self._starts[c + 1]] for c in near[:count]])
 
-    def _nearest(self, rows: FloatArray, single: Any, others: Ints, k: int) -> tuple[Ints, FloatArray]:
+    def _nearest(
+        self, rows: FloatArray, single: Any, others: IntArray, k: int
+    ) -> tuple[IntArray, FloatArray]:
         block = single @ self._single[others].T
         block *= -2.0
         block += self._squares[others]
@@ -193,3 +197,51 @@ class NearestPlaces:
         exact = np.einsum("ijk,ijk->ij", difference, difference)
         best = np.lexsort((found, exact))[:, :k]
         return np.take_along_axis(found, best, axis=1), np.take_along_axis(exact, best, axis=1)
+
+
+# What a budget ε means in the table's own units: how far one column may move alone.
+
+
+# Below this squared distance per unit, relative to the coordinate's own length, a direction is free but for rounding.
+_FREE = 1e-12
+
+
+def reach(metric: FairMetric, eps: float, columns: Iterable[Any]) -> dict[str, float | None]:
+    """Return by how many of its own units each number may change alone at a squared fair distance of ε.
+
+    One unit of column j is δ = e_j / scale_j in φ(x), and costs δᵀΣδ, so √ε buys √(ε / δᵀΣδ) units.
+
+    Parameters
+    ----------
+    metric : FairMetric
+        In the coordinates of `columns`.
+    eps : float
+    columns : iterable
+        Encoded columns, with ``name``, ``kind``, ``scale``, ``curve``, ``start`` and ``stop``. Categories are left out,
+        and numbers on a curved scale, of which a unit costs more here and less there.
+
+    Returns
+    -------
+    dict of str to float or None
+        None where moving the column costs nothing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"age": [20.0, 40.0], "hours": [0.0, 20.0], "sex": ["F", "M"]})
+    >>> domain = lw.TabularDomain.from_frame(people)
+    >>> metric = lw.ExpertSubspace(["sex"], domain=domain).fit(people).metric_
+    >>> reach(metric, 0.25, domain.columns_)
+    {'age': 5.0, 'hours': 5.0}
+    """
+    found: dict[str, float | None] = {}
+    for column in columns:
+        if column.kind == "categorical" or column.curve is not None or column.stop - column.start != 1:
+            continue
+        scale = float(column.scale)
+        delta = np.zeros((1, metric.n_features or column.stop))
+        delta[0, column.start] = 1.0
+        cost = float(np.asarray(metric.squared_norm(delta))[0])
+        found[str(column.name)] = None if cost <= _FREE else scale * math.sqrt(eps / cost)
+    return found

@@ -9,9 +9,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from likewise.core.arrays import FloatArray
-
-__all__ = ["Factor", "comparable_probability", "maximise_likelihood", "pair_losses"]
+from likewise.core.checks import FloatArray
 
 # Directions in which the pairs differ by less than this share of the others are not seen by them.
 _UNSEEN = 1e-10

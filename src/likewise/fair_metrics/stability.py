@@ -10,15 +10,13 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from likewise.core.arrays import FloatArray, is_tensor, to_numpy
+from likewise.core.checks import FloatArray, is_tensor, to_numpy
 from likewise.core.errors import InputError
 from likewise.core.frames import is_frame, to_pandas
+from likewise.core.intervals import Measure
 from likewise.core.subspace import Subspace
-from likewise.evaluation.measures import Measure
 from likewise.fair_metrics.comparable_groups import read_groups
 from likewise.fair_metrics.feature_maps import is_encoder
-
-__all__ = ["Stability", "bootstrap_angles"]
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,19 @@ Examples
 
 from __future__ import annotations
 
-from likewise.improving.candidate import Candidate
-from likewise.improving.choosing import improve
-from likewise.improving.improvement import Alternative, Improvement, Unseen
-from likewise.improving.output import write_improvement
-from likewise.improving.rule import Rule
+from typing import TYPE_CHECKING
 
-__all__ = ["Alternative", "Candidate", "Improvement", "Rule", "Unseen", "improve", "write_improvement"]
+from likewise.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from likewise.improving.candidates import Candidate as Candidate
+    from likewise.improving.choosing import improve as improve
+    from likewise.improving.improvement import (
+        Alternative as Alternative,
+        Improvement as Improvement,
+        Rule as Rule,
+        Unseen as Unseen,
+    )
+    from likewise.improving.output import write_improvement as write_improvement
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -9,29 +9,154 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from likewise.core.checks import check_integer, check_number
 from likewise.core.errors import NotConvergedError, bad_parameter
-from likewise.evaluation.edits import Edits
-from likewise.experiments.runner import Plan, StudyProgress, plan_run, run_plan
-from likewise.experiments.store import Cell, Store
-from likewise.experiments.workers import CellTask, Failure
-from likewise.improving.candidate import Candidate
-from likewise.improving.cross_validation import CrossValidation
-from likewise.improving.families import trained_candidates
-from likewise.improving.families.given_model import given_candidates
-from likewise.improving.figures import ACCURACY, expected_figures, rule_figures, seen_figures
-from likewise.improving.flattery import flattery
-from likewise.improving.improvement import Alternative, Improvement, Unseen
-from likewise.improving.measuring import tally_model
-from likewise.improving.people import Ground, prepare_ground
-from likewise.improving.rule import Rule
-from likewise.improving.tally import Tally, pooled
-from likewise.texts import Said
+from likewise.core.messages import Said
+from likewise.counterfactuals.edits import Edits
+from likewise.improving.candidates import Candidate, given_candidates, trained_candidates
+from likewise.improving.cells import Cell, CellResult, Published, Store, Study, StudyMeasure
+from likewise.improving.figures import (
+    ACCURACY,
+    CHANGED,
+    GAP,
+    GROUP_GAP,
+    PURE_GAP,
+    Tally,
+    expected_figures,
+    figure_values,
+    pooled,
+    rule_figures,
+    seen_figures,
+)
+from likewise.improving.improvement import Alternative, Improvement, Rule, Unseen
+from likewise.improving.people import Ground, prepare_ground, tally_model
+from likewise.improving.runner import CellTask, Failure, Plan, StudyProgress, plan_run, run_plan
 
 if TYPE_CHECKING:
     from likewise.fair_metrics import FairMetric
 
-__all__ = ["Reporter", "improve"]
+# How much a choice flatters what it was made by: the winner's curse, estimated by choosing again without
+# each fold.
+
+
+def flattery(folds: Mapping[str, Sequence[Tally]], rule: Rule) -> dict[str, float]:
+    """Return by how much the chosen model's figures are expected to change on people it was not chosen by.
+
+    For each fold the rule chooses by the others; what that model shows on the fold, less what it shows on the others, is
+    what the choice had of luck (Tibshirani and Tibshirani 2009, Annals of Applied Statistics 3: 822–829, for any rule).
+    A model that is chosen every time was not lucky: its folds differ from each other by 0 in the mean.
+
+    Parameters
+    ----------
+    folds : mapping of str to sequence of Tally
+        Of each model, the people of each fold; the same number of folds, of two at least, for every model.
+    rule : Rule
+
+    Returns
+    -------
+    dict of str to float
+        Figure's name to the mean over the folds.
+
+    Examples
+    --------
+    >>> from likewise.improving.figures import Spread
+    >>> none = Spread(10, 0.0, 0.0)
+    >>> def fold(right):
+    ...     return Tally(np.array([[10 - right, right], [10 - right, right]]), {}, np.array([10, 0]), none, none)
+    >>> two = {"first": [fold(8), fold(6)], "second": [fold(6), fold(8)]}
+    >>> round(flattery(two, Rule())["balanced accuracy"], 3)
+    -0.2
+    >>> flattery({"first": [fold(8), fold(6)]}, Rule())["balanced accuracy"]
+    0.0
+    """
+    changes: dict[str, list[float]] = {}
+    for fold in range(len(next(iter(folds.values())))):
+        others = {name: pooled([*parts[:fold], *parts[fold + 1 :]]) for name, parts in folds.items()}
+        name = rule.choose({name: rule_figures(tally) for name, tally in others.items()})
+        before = figure_values(others[name])
+        for figure, value in figure_values(folds[name][fold]).items():
+            changes.setdefault(figure, []).append(value - before[figure])
+    return {figure: float(np.mean(found)) for figure, found in changes.items()}
+
+
+# Candidates × folds as a study: each cell is trained on the other folds and counted on its own, and is
+# kept.
+
+
+_MEASURES = (
+    StudyMeasure(ACCURACY, "B-Acc", 3, "higher"),
+    StudyMeasure(CHANGED, "Changed decisions", 3, "lower"),
+    StudyMeasure(PURE_GAP, "Pure gap", 3, "lower"),
+    StudyMeasure(GAP, "Gap at ε", 3, "lower"),
+    StudyMeasure(GROUP_GAP, "Group gap", 3, "lower"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation(Study):
+    """The search for a less discriminatory alternative, in cells that can be computed anywhere and kept.
+
+    Parameters
+    ----------
+    ground : Ground
+    candidates : tuple of Candidate
+        With different names.
+    """
+
+    ground: Ground
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def name(self) -> str:
+        """Of the study in progress lines."""
+        return "improve"
+
+    @property
+    def title(self) -> str:
+        """Heading."""
+        return "Less discriminatory alternatives"
+
+    @property
+    def measures(self) -> tuple[StudyMeasure, ...]:
+        """What a rule may look at."""
+        return _MEASURES
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The candidates."""
+        return tuple(candidate.name for candidate in self.candidates)
+
+    @property
+    def published(self) -> Mapping[tuple[str, str], Published]:
+        """Nothing: it is the user's table."""
+        return {}
+
+    def candidate(self, name: str) -> Candidate:
+        """Return a candidate by its name."""
+        return next(candidate for candidate in self.candidates if candidate.name == name)
+
+    def settings(self, method: str) -> dict[str, Any]:
+        """The people, the folds, every parameter of the candidate."""
+        return {"ground": self.ground.settings(), "candidate": self.candidate(method).settings(self.ground)}
+
+    def note(self, method: str) -> str:
+        """What the candidate does."""
+        return self.candidate(method).note
+
+    def cost(self, method: str) -> float:
+        """CPU seconds of a training, and of asking about twins."""
+        candidate = self.candidate(method)
+        return candidate.cost(len(self.ground.train)) + self.ground.n_audited / 1000
+
+    def run(self, method: str, seed: int) -> CellResult:
+        """Train on the other folds, count on the one called `seed`."""
+        ground = self.ground
+        model = self.candidate(method).fit(ground, ground.kept(seed), seed=ground.seed)
+        tally = tally_model(model, ground, ground.folds[seed], seed=ground.seed)
+        return CellResult(rule_figures(tally), {"tally": tally.plain()})
+
 
 Reporter = Callable[[StudyProgress, CellTask, "Cell | Failure"], None]
 
@@ -84,7 +209,7 @@ def improve(
     rule : Rule, optional
         By default the least unfair model within .01 of the best balanced accuracy.
     candidates : sequence of Candidate, optional
-        Instead of those above; see `likewise.improving.candidate`.
+        Instead of those above; see `likewise.improving.candidates`.
     test_share : float in (0, 1), default=0.2
         Of the people that nothing sees before the choice.
     folds : int, optional
@@ -114,7 +239,7 @@ def improve(
     --------
     >>> import numpy as np
     >>> import pandas as pd
-    >>> from likewise.improving.families.boosting import BoostingCandidate
+    >>> from likewise.improving.candidates import BoostingCandidate
     >>> random = np.random.default_rng(0)
     >>> people = pd.DataFrame(random.normal(size=(400, 3)), columns=["skill", "talk", "test"])
     >>> people["sex"] = random.choice(["F", "M"], 400)

@@ -4,33 +4,178 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from likewise.auditing.claims.mean_limits import GAIN_LIMITS, mean_lower_limit, mean_upper_limit
-from likewise.auditing.support.moments import Moments
-from likewise.core.arrays import FloatArray
+from likewise.auditing.dual.moments import Moments
+from likewise.auditing.inference.limits import GAIN_LIMITS, mean_lower_limit, mean_upper_limit
+from likewise.core.checks import FloatArray
 from likewise.core.exact_sum import ExactSum
-from likewise.evaluation.group_gaps import gap_intervals, gap_summaries
-from likewise.evaluation.measures import Interval, Measure
-from likewise.evaluation.proportions import mean_share_interval, proportion_interval
-from likewise.improving.between_trainings import between_variance
-from likewise.improving.tally import Spread, Tally, pooled
+from likewise.core.intervals import Interval, Measure, mean_share_interval, proportion_interval
+from likewise.evaluation.groups import gap_intervals, gap_summaries
 from likewise.models.losses import CrossEntropy
 
-__all__ = [
-    "ACCURACY",
-    "CHANGED",
-    "GAP",
-    "GROUP_GAP",
-    "PURE_GAP",
-    "ROUNDING",
-    "expected_figures",
-    "figure_values",
-    "group_gap",
-    "rule_figures",
-    "seen_figures",
-]
+# By how much trainings differ beyond the people they are judged on, from the few folds of a cross-
+# validation.
+
+
+# Standard deviations that are thought of, in units of what the folds show, and how finely.
+_REACH, _STEPS = 1e3, 2000
+
+
+def between_variance(
+    values: Sequence[float] | FloatArray, noise: float, count: int, random: np.random.Generator
+) -> FloatArray:
+    """Draw the variance τ² between trainings, given k values of which each has a variance `noise` besides.
+
+    A random-effects model: value_f ~ N(θ, σ² + τ²), θ unknown. Five folds do not tell τ, so it is not estimated but drawn
+    from its posterior under the prior 1/√(σ² + τ²): flat where trainings differ less than people make figures
+    differ, and without a scale beyond. Without noise, what it makes of one more value is Student's t with k − 1 degrees
+    of freedom; with noise the interval of a further value covers it at least as often as it says (simulated; the
+    half-Cauchy prior of Gelman 2006 gives narrower intervals that cover less where trainings differ much).
+
+    Parameters
+    ----------
+    values : k floats
+    noise : float
+        σ², the mean over the folds.
+    count : int
+        Of draws.
+    random : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (count,)
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> alike, apart = (between_variance([0.7, 0.7 + d, 0.7 - d], 0.01**2, 1000, random) for d in (0.01, 0.2))
+    >>> bool(np.sqrt(np.median(alike)) < 0.01), bool(np.sqrt(np.median(apart)) > 0.1)
+    (True, True)
+    >>> between_variance([0.0, 0.0, 0.0], 0.0, 2, random)
+    array([0., 0.])
+    """
+    k, squares = len(values), float(np.var(values)) * len(values)
+    scale = noise + squares / k
+    if k < 2 or scale <= 0:
+        return np.zeros(count)
+    tau2 = scale * np.square(np.geomspace(1 / _REACH, _REACH, _STEPS))
+    total = noise + tau2
+    # log of prior × likelihood, θ integrated out, and τ for steps that grow with it.
+    log = 0.5 * np.log(tau2) - 0.5 * k * np.log(total) - 0.5 * squares / total
+    weights = np.exp(log - log.max())
+    return np.asarray(random.choice(tau2, p=weights / weights.sum(), size=count))
+
+
+# What a model did to some people, counted: all figures and their intervals are made of such counts.
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Number, sum and sum of squares of something that each person has.
+
+    Examples
+    --------
+    >>> found = Spread.of(np.array([1.0, 3.0]))
+    >>> found.mean, found.variance
+    (2.0, 2.0)
+    """
+
+    n: int
+    total: float
+    squares: float
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Spread:
+        """Summarise an array."""
+        return cls(len(values), float(values.sum()), float((values**2).sum()))
+
+    @property
+    def mean(self) -> float:
+        """Mean."""
+        return self.total / self.n
+
+    @property
+    def variance(self) -> float:
+        """Of one person, with n − 1 below."""
+        if self.n < 2:
+            return float("nan")
+        return max(self.squares - self.total**2 / self.n, 0.0) / (self.n - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Counts of a model's decisions about some people.
+
+    Parameters
+    ----------
+    classes : int array of shape (C, 2)
+        People of each class who were decided wrong and right.
+    groups : mapping of str to int array of shape (G, C, 2)
+        The same by the groups of each attribute.
+    twins : int array of shape (2,)
+        People all of whose twins get the same decision, and the others.
+    pure_gap, gap : Spread
+        What the worst case adds to each person's loss at ε = 0, and at ε: λ*ε + max_j (ℓ_j − λ* d²_j) − ℓ_i with the
+        minimiser λ* of the dual, whose mean is the gap (paper, equation 4).
+
+    Examples
+    --------
+    >>> one = Tally(np.array([[1, 3], [2, 2]]), {}, np.array([8, 0]), Spread(8, 0.0, 0.0), Spread(8, 4.0, 4.0))
+    >>> pooled([one, one]).classes.tolist(), Tally.from_plain(one.plain()).gap.mean
+    ([[2, 6], [4, 4]], 0.5)
+    """
+
+    classes: Any
+    groups: Mapping[str, Any]
+    twins: Any
+    pure_gap: Spread
+    gap: Spread
+
+    @property
+    def n_people(self) -> int:
+        """People decided about."""
+        return int(self.classes.sum())
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            "classes": self.classes.tolist(),
+            "groups": {name: counts.tolist() for name, counts in self.groups.items()},
+            "twins": self.twins.tolist(),
+            "pure_gap": [self.pure_gap.n, self.pure_gap.total, self.pure_gap.squares],
+            "gap": [self.gap.n, self.gap.total, self.gap.squares],
+        }
+
+    @classmethod
+    def from_plain(cls, stored: Mapping[str, Any]) -> Tally:
+        """Read what `plain` wrote."""
+        return cls(
+            np.array(stored["classes"], dtype=np.int64),
+            {name: np.array(counts, dtype=np.int64) for name, counts in stored["groups"].items()},
+            np.array(stored["twins"], dtype=np.int64),
+            Spread(*stored["pure_gap"]),
+            Spread(*stored["gap"]),
+        )
+
+
+def pooled(tallies: Sequence[Tally]) -> Tally:
+    """Return the counts of everybody together."""
+
+    def joined(parts: Sequence[Spread]) -> Spread:
+        return Spread(sum(p.n for p in parts), sum(p.total for p in parts), sum(p.squares for p in parts))
+
+    return Tally(
+        sum(t.classes for t in tallies),
+        {name: sum(t.groups[name] for t in tallies) for name in tallies[0].groups},
+        sum(t.twins for t in tallies),
+        joined([t.pure_gap for t in tallies]),
+        joined([t.gap for t in tallies]),
+    )
+
 
 ACCURACY, CHANGED = "balanced accuracy", "changed decisions"
 PURE_GAP, GAP, GROUP_GAP = "pure gap", "gap at ε", "group gap"
@@ -135,7 +280,7 @@ def expected_figures(
         How many of them the gaps and changed decisions will be of.
     flattery : mapping of str to float, optional
         By how much a figure is expected to be another than the folds say because the model was chosen by them
-        (`likewise.improving.flattery`); an interval reaches as far with it as without.
+        (`likewise.improving.choosing`); an interval reaches as far with it as without.
     confidence : float, default=0.95
     seed : int, default=0
 

@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from lightning.pytorch import LightningModule
 from torch import nn
 
-from likewise.integrations.packages import require_package
-from likewise.integrations.stateful_loss import StatefulLoss
+from likewise.integrations.torch_losses import StatefulLoss, require_package
 from likewise.training import Objective
 
 require_package("lightning", why="FairLightningModule")
-from lightning.pytorch import LightningModule  # noqa: E402 - after the message about what to install
 
-__all__ = ["FairLightningModule"]
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 

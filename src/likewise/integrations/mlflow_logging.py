@@ -11,14 +11,12 @@ from typing import Any
 import pandas as pd
 
 from likewise.auditing import AuditResult
-from likewise.core.errors import InputError
-from likewise.core.extras import require
-from likewise.evaluation import Evaluation, ImpactTable, impact_tables
+from likewise.core.errors import InputError, require
+from likewise.evaluation.impact_ratios import ImpactTable, impact_tables
+from likewise.evaluation.summary import Evaluation
 from likewise.report.document import audit_document, write_json
 from likewise.report.evidence import write_evidence
 from likewise.report.provenance import Provenance
-
-__all__ = ["impact_ratio_metric", "log_audit"]
 
 _WHY = "Logging an audit to MLflow"
 # What MLflow takes in the name of a metric.

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["assert_fair", "pytest_configure", "pytest_runtest_setup"]
-
 _MARKER = "fair"
 
 
@@ -46,7 +44,7 @@ def assert_fair(request: pytest.FixtureRequest) -> Any:
     def check(model: Any, X: Any, y: Any, **choices: Any) -> Any:
         """Audit a model; see `likewise.integrations.assert_fair`."""
         __tracebackhide__ = True
-        from likewise.integrations.fair_assertion import assert_fair as audit_and_assert
+        from likewise.integrations.assertion import assert_fair as audit_and_assert
 
         result = audit_and_assert(model, X, y, **{**chosen, **choices})
         for name in ("gap", "pure_gap"):

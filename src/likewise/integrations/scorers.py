@@ -11,9 +11,7 @@ from sklearn.metrics import get_scorer
 
 from likewise.core.checks import check_number
 from likewise.core.errors import ModelError
-from likewise.integrations.sensitive_audit import audit_sensitive
-
-__all__ = ["PureGapScorer", "pure_gap_scorer"]
+from likewise.integrations.assertion import audit_sensitive
 
 
 @dataclass(frozen=True)

@@ -16,61 +16,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from likewise.core.lazy import lazy_names
-from likewise.models.convert import as_model
-from likewise.models.losses import CrossEntropy, CustomLoss, Hinge, Loss, Squared, ZeroOne, as_loss
-from likewise.models.model import DifferentiableModel, Model
 
 if TYPE_CHECKING:
-    from likewise.models.boosted import CatBoostModel, LightGBMModel, XGBoostModel
-    from likewise.models.callable_model import CallableModel
-    from likewise.models.mlp import MLPOracle
-    from likewise.models.model_files import load_model
-    from likewise.models.onnx_model import OnnxModel
-    from likewise.models.oracle import AutogradOracle, Oracle, make_oracle
-    from likewise.models.sklearn_model import SklearnModel
-    from likewise.models.sklearn_network import SklearnNetwork
-    from likewise.models.torch_module import TorchModel
+    from likewise.models.boosted import (
+        CatBoostModel as CatBoostModel,
+        LightGBMModel as LightGBMModel,
+        XGBoostModel as XGBoostModel,
+    )
+    from likewise.models.convert import CallableModel as CallableModel, as_model as as_model
+    from likewise.models.losses import (
+        CrossEntropy as CrossEntropy,
+        CustomLoss as CustomLoss,
+        Hinge as Hinge,
+        Loss as Loss,
+        Squared as Squared,
+        ZeroOne as ZeroOne,
+        as_loss as as_loss,
+    )
+    from likewise.models.mlp import MLPOracle as MLPOracle
+    from likewise.models.model import DifferentiableModel as DifferentiableModel, Model as Model
+    from likewise.models.model_files import load_model as load_model
+    from likewise.models.onnx_model import OnnxModel as OnnxModel
+    from likewise.models.oracle import (
+        AutogradOracle as AutogradOracle,
+        Oracle as Oracle,
+        make_oracle as make_oracle,
+    )
+    from likewise.models.sklearn_model import SklearnModel as SklearnModel
+    from likewise.models.sklearn_network import SklearnNetwork as SklearnNetwork
+    from likewise.models.torch_module import TorchModel as TorchModel
 
-__all__ = [
-    "AutogradOracle",
-    "CallableModel",
-    "CatBoostModel",
-    "CrossEntropy",
-    "CustomLoss",
-    "DifferentiableModel",
-    "Hinge",
-    "LightGBMModel",
-    "Loss",
-    "MLPOracle",
-    "Model",
-    "OnnxModel",
-    "Oracle",
-    "SklearnModel",
-    "SklearnNetwork",
-    "Squared",
-    "TorchModel",
-    "XGBoostModel",
-    "ZeroOne",
-    "as_loss",
-    "as_model",
-    "load_model",
-    "make_oracle",
-]
-
-_HOMES = {
-    "AutogradOracle": "oracle",
-    "CallableModel": "callable_model",
-    "CatBoostModel": "boosted",
-    "LightGBMModel": "boosted",
-    "MLPOracle": "mlp",
-    "OnnxModel": "onnx_model",
-    "Oracle": "oracle",
-    "SklearnModel": "sklearn_model",
-    "SklearnNetwork": "sklearn_network",
-    "TorchModel": "torch_module",
-    "XGBoostModel": "boosted",
-    "load_model": "model_files",
-    "make_oracle": "oracle",
-}
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -13,8 +13,6 @@ from likewise.core.errors import InputError
 from likewise.models.boosted import is_exactly
 from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
 
-__all__ = ["read_catboost"]
-
 
 def read_catboost(model: Any) -> TreeEnsemble:
     """Read a `CatBoost`, `CatBoostClassifier` or `CatBoostRegressor` with symmetric trees on numbers.

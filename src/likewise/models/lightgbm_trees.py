@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import InputError
-from likewise.models.categories import lightgbm_categories
+from likewise.models.boosted import lightgbm_categories
 from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
-
-__all__ = ["read_lightgbm"]
 
 
 def read_lightgbm(model: Any) -> TreeEnsemble:

@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from likewise.core.arrays import FloatArray, to_numpy
-from likewise.core.checks import check_number
+from likewise.core.checks import FloatArray, check_number, to_numpy
 from likewise.core.errors import InputError, ModelError, bad_parameter
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["CrossEntropy", "CustomLoss", "Hinge", "Loss", "LossLike", "Squared", "ZeroOne", "as_loss"]
-
-IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.integer[Any]]]
 TorchLoss: TypeAlias = "Callable[[torch.Tensor, torch.Tensor], torch.Tensor]"
 
 Wanted: TypeAlias = Literal["probabilities", "scores", "decisions", "values", "native"]

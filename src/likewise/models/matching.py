@@ -7,19 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from likewise.core.errors import InputError
+from likewise.core.errors import InputError, LikewiseError
 from likewise.core.text import folded
-from likewise.models.model_rows import are_made_up, same_words
+from likewise.data.missing_values import MissingCells
+from likewise.models.model import Model, are_made_up, same_words
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from likewise.domains import TabularDomain
-    from likewise.models import Model
+    from likewise.data.tabular import TabularDomain
     from likewise.models.model_files import LoadedModel
-
-__all__ = ["Matched", "match_model", "model_columns", "name_classes"]
 
 # Two classes that are only numbered, so that the target's words can be put in their place.
 _TWO_CLASSES = (["0", "1"], ["False", "True"], ["-1", "1"])
@@ -78,7 +75,7 @@ def model_columns(loaded: LoadedModel) -> tuple[tuple[str, ...] | None, int | No
 
 def _adapter(native: Any, loss: str, takes_frame: bool | None) -> Model:
     """Return the model behind the common contract; under "auto" by the squared error where it predicts numbers."""
-    from likewise.models import as_model
+    from likewise.models.convert import as_model
 
     if loss != "auto":
         return as_model(native, loss=loss, takes_frame=takes_frame)
@@ -151,7 +148,7 @@ def _with_own_encoder(
     model: Any, own: TabularDomain, frame: pd.DataFrame, immutable: Sequence[str], widen: Widen | None
 ) -> Matched:
     from likewise.core.frames import check_columns
-    from likewise.domains import TabularDomain
+    from likewise.data.tabular import TabularDomain
 
     names = tuple(column.name for column in own.columns_)
     check_columns(frame, names, owner="The model", name="table")
@@ -171,7 +168,7 @@ def _with_own_encoder(
 
 def _used_columns(model: Model, frame: pd.DataFrame, needed: Sequence[str]) -> tuple[str, ...]:
     """Columns that the model or the user names; all where the model knows no names."""
-    from likewise.models.model_rows import select_columns
+    from likewise.models.model import select_columns
 
     if model.feature_names is None or not model.takes_frame:
         return tuple(frame.columns)
@@ -192,8 +189,7 @@ def _takes_plain_numbers(model: Model, frame: pd.DataFrame) -> bool:
 def _on_plain_numbers(
     model: Model, frame: pd.DataFrame, make_domain: MakeDomain, needed: Sequence[str]
 ) -> Matched:
-    from likewise.models.model_rows import select_columns
-    from likewise.models.table_model import TableModel
+    from likewise.models.model import TableModel, select_columns
 
     names = model.feature_names if model.feature_names and not are_made_up(model.feature_names) else None
     used = list(select_columns(frame.head(1), names, owner="The model").columns)
@@ -297,3 +293,80 @@ def _written(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
+
+
+# A model that takes missing values, asked about tables in which gaps are filled and marked.
+
+
+# People with gaps that a model is tried on.
+_TRIED = 256
+
+
+class MissingCellsModel(Model):
+    """Another model, shown the gaps that a marked table stands for.
+
+    Parameters
+    ----------
+    inner : Model
+        Takes a table.
+    missing : MissingCells
+        How the table was filled and marked.
+
+    Examples
+    --------
+    >>> from likewise.models import as_model
+    >>> from likewise.data.missing_values import find_missing
+    >>> people = pd.DataFrame({"age": [20.0, None]})
+    >>> unknown = as_model(lambda frame: frame["age"].isna().to_numpy(dtype=float), takes_frame=True)
+    >>> missing = find_missing(people)
+    >>> MissingCellsModel(unknown, missing).predict(missing.marked(people)).tolist()
+    [0, 1]
+    """
+
+    def __init__(self, inner: Model, missing: MissingCells) -> None:
+        super().__init__(
+            loss=inner.loss, kind=inner.output_kind, classes=inner.known_classes, takes_frame=True
+        )
+        self.inner = inner
+        self.missing = missing
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the inner model's own decisions, under the names of this model's classes."""
+        own = self.inner.predict(self.missing.restored(self._rows(X)))
+        if self._classes is None or self.loss.regression:
+            return own
+        return np.asarray(self._classes[self.inner.targets(own)])
+
+    def _answer(self, rows: Any) -> Any:
+        return self.inner.outputs(self.missing.restored(rows))
+
+
+def why_not_missing(model: Model, frame: pd.DataFrame) -> str | None:
+    """Return why a model does not take missing values; None where it does.
+
+    Parameters
+    ----------
+    model : Model
+    frame : DataFrame
+        The table with its gaps; some of the people who have any are tried.
+    """
+    if not model.takes_frame:
+        return "it takes encoded numbers, in which nothing can be missing"
+    gaps = frame.isna()
+    # People who together lack whatever anybody lacks.
+    first = [int(gaps[name].to_numpy().argmax()) for name in frame.columns if gaps[name].any()]
+    rows = sorted({*first, *np.flatnonzero(gaps.any(axis=1).to_numpy())[:_TRIED].tolist()})
+    try:
+        model.outputs(frame.iloc[rows].reset_index(drop=True))
+    except LikewiseError as error:
+        return str(error).splitlines()[0][:200]
+    return None
+
+
+def refuse_missing(frame: pd.DataFrame, why: str) -> InputError:
+    """Return the error for a model that does not take missing values."""
+    named = folded([repr(name) for name in frame.columns if frame[name].isna().any()], most=5)
+    return InputError(
+        f"The table has missing values in {named}, and the model does not take them: {why.rstrip('.')}. Choose what "
+        "stands in for them: --missing impute, --missing category, or --missing drop."
+    )

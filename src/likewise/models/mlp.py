@@ -17,15 +17,26 @@ from typing import Any
 import torch
 from torch import nn
 
-from likewise.core.arrays import like
+from likewise.core.checks import like
 from likewise.core.errors import InputError, bad_parameter
-from likewise.models.activations import Activation, LeakyReLU, activation_from_name
 from likewise.models.losses import Loss, LossLike, as_loss
-from likewise.models.network import Dense, Network, Stage, network_of
-from likewise.models.oracle import FoldedOracle, Oracle, TorchOutput, check_targets, differentiable_loss
-from likewise.models.single_layer import SingleLayer
-
-__all__ = ["MLPOracle"]
+from likewise.models.network import (
+    Activation,
+    Dense,
+    LeakyReLU,
+    Network,
+    Stage,
+    activation_from_name,
+    network_of,
+)
+from likewise.models.oracle import (
+    FoldedOracle,
+    Oracle,
+    SingleLayer,
+    TorchOutput,
+    check_targets,
+    differentiable_loss,
+)
 
 # Below this many columns BLAS is slow on (n, h) @ (h, k); measured with n = 1000, h = 100.
 _FEW_COLUMNS = 16

@@ -2,7 +2,7 @@
 
 The package's own files (safetensors and JSON) are read here. ONNX, XGBoost, LightGBM, CatBoost and skops (with the
 types it lists) run no code, but their libraries believe what they read: they are loaded and asked in a process of
-their own (`likewise.models.isolated`) unless the user trusts the file. Pickle, joblib, torch's pickles, TorchScript
+their own (`likewise.models.sandbox`) unless the user trusts the file. Pickle, joblib, torch's pickles, TorchScript
 and .pt2 are programs, need permission, and then run here: no limit would hold them.
 """
 
@@ -10,27 +10,159 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import io
+import json
 import operator
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-from likewise.core.errors import FormatError, InputError, LikewiseError, bad_parameter
-from likewise.core.extras import require
-from likewise.core.tensor_files import check_header, read_description
-from likewise.models.containers import Container, check_archive, find_container
+from likewise.core.errors import FormatError, InputError, LikewiseError, bad_parameter, require
+from likewise.core.files import check_header, read_description
+from likewise.models.containers import Container, check_archive, find_container, read_sidecar
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
 from likewise.models.model import Model
-from likewise.models.pickles import check_allowed, load_unsafe
-from likewise.models.sidecars import read_sidecar
 
-__all__ = ["LoadedModel", "load_model", "read_described", "read_model", "read_tried"]
+# Boosted models from the bytes of their files, by the libraries that wrote them.
+
+
+# What XGBoost's scikit-learn wrappers write into their files, and which of them reads it back.
+_WRAPPERS = {"classifier": "XGBClassifier", "regressor": "XGBRegressor", "ranker": "XGBRanker"}
+_LABEL = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
+
+
+def load_boosted(kind: str, data: bytes, name: str) -> Any:
+    """Load a boosted model with the library that wrote it.
+
+    Parameters
+    ----------
+    kind : {"xgboost", "lightgbm", "catboost"}
+    data : bytes
+        The whole file.
+    name : str
+        Of the file, for messages.
+
+    Returns
+    -------
+    object
+        `xgboost.Booster`, `lightgbm.Booster` or `catboost.CatBoost`. A file that was saved by one of XGBoost's
+        scikit-learn wrappers gives that wrapper, which uses `best_iteration` where the booster alone does not.
+    """
+    library = require(kind, extra="boosting", why=f"Reading a {_LABEL[kind]} model")
+    try:
+        return _load(kind, library, data)
+    except Exception as error:
+        lines = str(error).strip().splitlines() or ["no reason given"]
+        raise FormatError(
+            f"{name} is a damaged {_LABEL[kind]} model: {lines[0].rstrip('.')[:300]}. Save the model again."
+        ) from error
+
+
+def _load(kind: str, library: Any, data: bytes) -> Any:
+    if kind == "xgboost":
+        booster = library.Booster()
+        booster.load_model(bytearray(data))
+        saved_by = booster.attr("scikit_learn")
+        if saved_by is None:
+            return booster
+        kind_of_estimator = json.loads(saved_by).get("_estimator_type")
+        wrapper = getattr(library, _WRAPPERS.get(kind_of_estimator, "XGBModel"))()
+        wrapper.load_model(bytearray(data))
+        return wrapper
+    if kind == "lightgbm":
+        return library.Booster(model_str=data.decode("utf-8"))
+    model = library.CatBoost()
+    model.load_model(blob=data)
+    return model
+
+
+# Files that can run code when they are loaded: only opened when the user says so, and told what that means.
+
+
+_NAMES = {
+    "pickle": "a pickle (or joblib) file",
+    "torch": "a torch file with a pickle inside",
+    "torchscript": "a TorchScript program",
+    "pt2": "a torch.export program (.pt2)",
+}
+
+
+class UnsafeFileWarning(UserWarning):
+    """A file that can run any code was loaded because the user allowed it."""
+
+
+def check_allowed(kind: Container, path: Path, *, allow_pickle: bool) -> None:
+    """Refuse a file that can run code, unless it was allowed; then warn.
+
+    Examples
+    --------
+    >>> check_allowed("pickle", Path("model.pkl"), allow_pickle=False)
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: model.pkl is a pickle (or joblib) file, which can run any code on this machine when it is loaded, so it was not opened. Save the model with skops.io.dump or as ONNX; or, if you made the file yourself, pass allow_pickle=True (--allow-pickle).
+    """
+    if not allow_pickle:
+        better = "with skops.io.dump or as ONNX" if kind == "pickle" else "as ONNX (torch.onnx.export)"
+        raise InputError(
+            f"{path.name} is {_NAMES[kind]}, which can run any code on this machine when it is loaded, so it was not "
+            f"opened. Save the model {better}; or, if you made the file yourself, pass allow_pickle=True "
+            "(--allow-pickle)."
+        )
+    warnings.warn(
+        f"{path.name} is {_NAMES[kind]}. Loading it can run any code that its maker put there: read or delete files, "
+        "send data away. Load only files from people you trust.",
+        UnsafeFileWarning,
+        stacklevel=3,
+    )
+
+
+def load_unsafe(kind: Container, data: bytes, path: Path) -> Any:
+    """Load a file that `check_allowed` let through.
+
+    Parameters
+    ----------
+    kind : {"pickle", "torch", "torchscript", "pt2"}
+    data : bytes
+        The file.
+    path : Path
+        For the error message.
+    """
+    try:
+        loaded = _load_pickles(kind, data)
+    except Exception as error:
+        raise FormatError(f"{path.name} cannot be loaded: {type(error).__name__}: {error}") from error
+    if isinstance(loaded, dict):
+        raise FormatError(
+            f"{path.name} holds a dictionary ({', '.join(map(str, list(loaded)[:4]))}, …), not a model. "
+            "Weights need the module they belong to: save the module, export it to ONNX, or pass an import path."
+        )
+    return loaded
+
+
+def _load_pickles(kind: Container, data: bytes) -> Any:
+    stream = io.BytesIO(data)
+    if kind == "pickle" and not _is_old_torch(data):
+        return importlib.import_module("joblib").load(stream)
+    import torch
+
+    if kind == "pt2":
+        return torch.export.load(stream).module()
+    if kind == "torchscript":
+        return torch.jit.load(stream, map_location="cpu")  # type: ignore[no-untyped-call]
+    return torch.load(stream, map_location="cpu", weights_only=False)
+
+
+def _is_old_torch(data: bytes) -> bool:
+    """Whether a pickle begins with torch's magic number of files before 1.6."""
+    return data[2:15].startswith(b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19")
+
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _RUNS_CODE = ("pickle", "torch", "torchscript", "pt2")
@@ -45,9 +177,9 @@ _HARMLESS = frozenset({"numpy.dtype", "sklearn.compose._column_transformer._Rema
 _READERS = {"estimator": "likewise.estimators.network_classifier:NetworkClassifier.load"}
 # The same for kinds that a description beside a model file names.
 _SIDECAR_READERS = {
-    "graph_smoothing": "likewise.postprocessing.smoothing_files:load_smoothing",
+    "graph_smoothing": "likewise.mitigation.graph_smoothing:load_smoothing",
     "boosting": "likewise.estimators.boosting_files:load_boosting",
-    "twin_consensus": "likewise.postprocessing.consensus_files:load_consensus",
+    "twin_consensus": "likewise.mitigation.consensus_files:load_consensus",
 }
 
 
@@ -162,7 +294,7 @@ def read_model(
         check_allowed(kind, path, allow_pickle=allow_pickle)
         return LoadedModel(load_unsafe(kind, data, path), kind)
     if not trust and kind != "likewise":
-        from likewise.models.isolated.model_file import IsolatedFile
+        from likewise.models.sandbox.model_file import IsolatedFile
 
         found = IsolatedFile(path, kind, trusted=trusted, sidecar=reader is not None)
         return LoadedModel(found, kind if reader is None else "likewise")
@@ -290,7 +422,6 @@ def _onnx(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
 
 def _boosted(kind: str) -> Callable[[bytes, Path, Sequence[str]], Any]:
     def load(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
-        from likewise.models.boosted_files import load_boosted
 
         return load_boosted(kind, data, path.name)
 

@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.arrays import FloatArray
-from likewise.core.errors import InputError
-from likewise.core.extras import require
+from likewise.core.checks import FloatArray
+from likewise.core.errors import InputError, require
 from likewise.models.onnx_model import OnnxModel, graph_bytes
 from likewise.models.relu_network import ReluNetwork
-
-__all__ = ["relu_from_onnx"]
 
 _NOTHING = ("Identity", "Cast", "Flatten", "Reshape", "Squeeze", "Dropout", "ZipMap")
 _ENDINGS = ("Softmax", "LogSoftmax", "Sigmoid")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.core.arrays import FloatArray
+from likewise.core.checks import FloatArray, to_numpy
 from likewise.core.errors import InputError
+from likewise.models.model import DifferentiableModel
 
-__all__ = ["ReluNetwork", "no_plain_network", "read_relu_network"]
+if TYPE_CHECKING:
+    from likewise.models.oracle import Oracle
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,13 +104,12 @@ def read_relu_network(model: Any) -> ReluNetwork:
     2
     """
     if hasattr(model, "layers") and hasattr(model.layers, "weights"):
-        from likewise.models.relu_from_sklearn import relu_from_layers
+        from likewise.models.sklearn_network import relu_from_layers
 
         return relu_from_layers(model.layers)
     if hasattr(model, "read_network"):
         found: ReluNetwork = model.read_network()
         return found
-    from likewise.models.relu_from_torch import is_torch_module, relu_from_torch
 
     module = getattr(model, "module", model)
     if is_torch_module(module):
@@ -131,3 +132,114 @@ def no_plain_network(kind: str) -> InputError:
         f"read_relu_network: {kind} is not a plain network of linear layers and ReLUs. "
         "Pass an nn.Sequential of them, an MLP with activation='relu', or either as ONNX."
     )
+
+
+# The ReLU network that a torch module is.
+
+
+def is_torch_module(module: Any) -> bool:
+    """Whether something is a torch module, without importing torch."""
+    return any(
+        kind.__module__.split(".")[0] == "torch" and kind.__name__ == "Module"
+        for kind in type(module).__mro__
+    )
+
+
+def relu_from_torch(module: Any) -> ReluNetwork:
+    """Read an ``nn.Linear``, or an ``nn.Sequential`` of linear layers and ReLUs.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Dropout and batch norms with running statistics may stand between; a softmax or a single sigmoid at the end is
+        left away.
+
+    Examples
+    --------
+    >>> import torch
+    >>> relu_from_torch(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))).n_inputs
+    3
+    """
+    import torch
+
+    from likewise.models.network import LeakyReLU, network_of
+
+    network = network_of(module)
+    if network is None:
+        raise no_plain_network(type(module).__name__)
+    weights, biases = [], []
+    for stage in network.stages:
+        hidden = stage is not network.stages[-1]
+        if hidden and stage.activation != LeakyReLU(0.0):
+            raise InputError("read_relu_network: the network has hidden units that are no ReLUs.")
+        with torch.no_grad():
+            weight, bias = stage.read()
+        weights.append(to_numpy(weight).astype(np.float64))
+        biases.append(to_numpy(bias).astype(np.float64))
+    single = next(module.parameters()).dtype != torch.float64
+    # What is multiplied out here is rounded once more.
+    several = any(len(stage.parts) > 1 for stage in network.stages)
+    roundoff = (2.0**-24 if single else 2.0**-53) * (8.0 if several else 1.0)
+    return ReluNetwork(tuple(weights), tuple(biases), roundoff)
+
+
+# Models that are exactly a linear model or a small network of their numeric input, known by their weights.
+
+
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """Weights (out, in) and biases (out,) from input to output, and the activation between them."""
+
+    weights: tuple[FloatArray, ...]
+    biases: tuple[FloatArray, ...]
+    activation: str = "identity"
+
+    def scores(self, X: FloatArray) -> FloatArray:
+        """Return the network's outputs (n, C), or (n, 1)."""
+        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            X = X @ weight.T + bias
+            if i < len(self.weights) - 1:
+                X = _activate(X, self.activation)
+        return X
+
+
+class LayeredModel(DifferentiableModel):
+    """A model whose gradients and linear form come from weights that are at hand.
+
+    Attributes
+    ----------
+    layers : Layers
+    """
+
+    layers: Layers
+
+    def gradient_oracle(self, dtype: Any = None) -> Oracle:
+        """Return an `MLPOracle` of the weights, float64 by default."""
+        import torch
+
+        from likewise.models.mlp import MLPOracle
+        from likewise.models.oracle import as_dtype
+
+        wanted = as_dtype(dtype, torch.float64)
+        weights, biases = (
+            [torch.tensor(np.ascontiguousarray(part), dtype=wanted) for part in parts]
+            for parts in (self.layers.weights, self.layers.biases)
+        )
+        return MLPOracle(weights, biases, self.layers.activation, self.loss)
+
+    def linear_form(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return (coef (C, d), intercept (C,)) for a linear model, None for an MLP."""
+        if len(self.layers.weights) > 1:
+            return None
+        coef, intercept = self.layers.weights[0], self.layers.biases[0]
+        if len(coef) == 1 and not self.loss.regression:
+            return np.vstack([-coef / 2, coef / 2]), np.concatenate([-intercept / 2, intercept / 2])
+        return coef, intercept
+
+
+def _activate(u: FloatArray, name: str) -> FloatArray:
+    if name == "relu":
+        return np.maximum(u, 0.0)
+    if name == "tanh":
+        return np.tanh(u)
+    return u if name == "identity" else np.asarray(0.5 * (1.0 + np.tanh(0.5 * u)))

@@ -8,13 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from likewise.core.arrays import to_numpy
+from likewise.core.checks import to_numpy
 from likewise.core.errors import InputError, ModelError, bad_parameter
 from likewise.models.losses import Loss, LossLike, as_loss
-from likewise.models.model import Model, OutputKind
-from likewise.models.model_rows import named
-
-__all__ = ["EstimatorModel", "SklearnModel", "wants_table"]
+from likewise.models.model import Model, OutputKind, named
 
 
 class EstimatorModel(Model):

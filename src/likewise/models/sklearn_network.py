@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from likewise.core.arrays import FloatArray
-from likewise.models.layered_model import LayeredModel, Layers
-from likewise.models.model_rows import named
+from likewise.core.checks import FloatArray
+from likewise.core.errors import InputError
+from likewise.models.model import named
+from likewise.models.relu_network import LayeredModel, Layers, ReluNetwork
 from likewise.models.sklearn_model import SklearnModel
-
-__all__ = ["Layers", "SklearnNetwork", "from_sklearn", "read_layers"]
 
 # The types whose weights are read, by the module that has them: a closed list.
 _LINEAR = {
@@ -210,3 +209,27 @@ def _agrees(model: SklearnModel, layers: Layers) -> bool:
         scores = np.asarray(softmax(scores, axis=1))
     answer = answer.reshape(len(probes), -1)
     return answer.shape == scores.shape and bool(np.allclose(answer, scores, rtol=1e-6, atol=1e-8))
+
+
+# The ReLU network that a scikit-learn MLP or linear model is.
+
+
+def relu_from_layers(layers: Layers) -> ReluNetwork:
+    """Read the layers of an MLP with ``activation="relu"``, or of a linear model; scalers in front are part of them.
+
+    Parameters
+    ----------
+    layers : Layers
+        From `likewise.models.sklearn_network`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> relu_from_layers(Layers((np.eye(2),), (np.zeros(2),))).n_outputs
+    2
+    """
+    if len(layers.weights) > 1 and layers.activation != "relu":
+        raise InputError(
+            f"read_relu_network: the hidden units are {layers.activation!r}, and only ReLUs are read."
+        )
+    return ReluNetwork(tuple(layers.weights), tuple(layers.biases))

@@ -10,8 +10,6 @@ import numpy as np
 from likewise.core.errors import InputError
 from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
 
-__all__ = ["read_sklearn"]
-
 
 def read_sklearn(estimator: Any) -> TreeEnsemble:
     """Read a decision tree, a forest (random or extra), a bag of trees or a HistGradientBoosting model.

@@ -11,8 +11,6 @@ import numpy as np
 from likewise.core.errors import InputError
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
-__all__ = ["REFUSED", "TableFeature", "is_table_pipeline", "read_table_features", "read_trees_behind"]
-
 
 class _Refused:
     """What becomes of a cell that a step of a pipeline does not take."""

@@ -9,15 +9,22 @@ import numpy as np
 import torch
 from torch import nn
 
-from likewise.core.arrays import FloatArray, to_numpy
+from likewise.core.checks import FloatArray, to_numpy
 from likewise.core.errors import ModelError, bad_parameter
-from likewise.models.guard import check_rows_independent, evaluating, module_device, module_dtype
 from likewise.models.losses import LossLike, as_loss
 from likewise.models.model import DifferentiableModel, OutputKind, look_like_probabilities
 from likewise.models.network import network_of, torch_output
-from likewise.models.oracle import Oracle, TorchOutput, as_dtype, class_scores, make_oracle
-
-__all__ = ["TorchModel"]
+from likewise.models.oracle import (
+    Oracle,
+    TorchOutput,
+    as_dtype,
+    check_rows_independent,
+    class_scores,
+    evaluating,
+    make_oracle,
+    module_device,
+    module_dtype,
+)
 
 
 class TorchModel(DifferentiableModel):

@@ -10,15 +10,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from likewise.core.arrays import FloatArray
+from likewise.core.checks import BoolArray, FloatArray, IntArray
 from likewise.core.errors import InputError
 from likewise.models.model import Model
 
-__all__ = ["TreeEnsemble", "TreeOutput", "read_trees"]
-
 TreeOutput: TypeAlias = Literal["scores", "probabilities", "values"]
-IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-BoolArray: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)

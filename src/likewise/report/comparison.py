@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, cast
 
 import pandas as pd
 
-from likewise.auditing.audit_result import AuditResult
+from likewise.auditing.inference.verdict import give_verdict
+from likewise.auditing.results.audit_result import AuditResult
 from likewise.core.errors import InputError, bad_parameter
-from likewise.evaluation import Evaluation
-from likewise.evaluation.measures import Measure
-from likewise.report.document import SCHEMA_VERSION, audit_document
+from likewise.core.intervals import Measure
+from likewise.core.messages import Said, collect_said
+from likewise.core.text import interval_ends, short_number
+from likewise.evaluation.summary import Evaluation
+from likewise.report.document import SCHEMA_VERSION, audit_document, diagnosis_document
 from likewise.report.first_words import first_words
-from likewise.report.measured import diagnosis_document
 from likewise.report.provenance import Provenance
 from likewise.report.unfair_map_values import MAX_PEOPLE
-from likewise.texts import Said, collect_said
-
-__all__ = ["Comparison", "ComparisonEntry", "comparison_document", "comparison_summary"]
 
 ACCURACY = "balanced accuracy"
 
@@ -232,7 +232,6 @@ class Comparison:
         return self.frame.to_string(float_format=lambda value: f"{value:.3f}")
 
     def _repr_html_(self) -> str:
-        from likewise.report.comparison_summary import comparison_summary_html
 
         return comparison_summary_html(self)
 
@@ -349,3 +348,44 @@ def _against(part: Measure, whole: Measure, name: str | None = None) -> Said:
     if whole.value <= 0:
         return said
     return Said("compared.share", text=said, share=round(part.value / whole.value, 2))
+
+
+# What a notebook shows of a comparison: one table that stands on its own, with every string escaped.
+
+
+_CELL = "padding:.2em .8em .2em 0;text-align:left;vertical-align:top"
+
+
+def comparison_summary_html(comparison: Comparison) -> str:
+    """Return a comparison as a small piece of HTML for notebooks.
+
+    Parameters
+    ----------
+    comparison : Comparison
+
+    Returns
+    -------
+    str
+        One ``<div>`` without scripts, style sheets or links.
+    """
+    head = ["", *comparison.measures, "verdict"]
+    rows = []
+    for entry in comparison.entries:
+        measures = entry.measures()
+        cells = [_cell(measures.get(name)) for name in comparison.measures]
+        name = f'<th style="{_CELL}">{escape(entry.name)}</th>'
+        verdict = f'<td style="{_CELL}">{escape(give_verdict(entry.audit).title)}</td>'
+        rows.append("<tr>" + name + "".join(cells) + verdict + "</tr>")
+    top = "".join(f'<th style="{_CELL}">{escape(cell)}</th>' for cell in head)
+    return (
+        f'<div style="line-height:1.45;overflow-x:auto"><p style="max-width:60em">{escape(comparison.sentence())}</p>'
+        f'<table style="border-collapse:collapse"><thead><tr>{top}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _cell(measure: Measure | None) -> str:
+    if measure is None:
+        return f'<td style="{_CELL}">not measured</td>'
+    interval = interval_ends(measure.low, measure.high)
+    return f'<td style="{_CELL}"><b>{short_number(measure.value)}</b><br><small>{interval}</small></td>'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -11,29 +12,304 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.auditing.audit_result import AuditResult
-from likewise.auditing.claims.bracket import Bracket
-from likewise.auditing.claims.certificate import Bound, Estimate
-from likewise.auditing.claims.most_affected import by_value
-from likewise.auditing.claims.verdict import give_verdict
-from likewise.auditing.support.dual_curve import DualCurve
+from likewise.auditing.dual.finite_dual import DualCurve
+from likewise.auditing.inference.certificate import Bound, Estimate
+from likewise.auditing.inference.verdict import Bracket, by_value, give_verdict
+from likewise.auditing.results.audit_result import AuditResult
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.files import atomic_path
-from likewise.evaluation import Evaluation
+from likewise.core.intervals import Measure
+from likewise.core.messages import collect_said
+from likewise.counterfactuals.correspondence import CorrespondenceStudy
+from likewise.counterfactuals.study import QUESTIONS
+from likewise.evaluation.groups import GroupGaps
+from likewise.evaluation.summary import Evaluation
 from likewise.report.first_words import findings_document, summary_document
-from likewise.report.measured import diagnosis_document, evaluation_document
-from likewise.report.plain import plain, plain_cell, plain_number, rounded
+from likewise.report.plain import named, plain, plain_cell, plain_number, rounded
 from likewise.report.provenance import Provenance
-from likewise.report.twin_documents import twins_document
 from likewise.report.unfair_map_values import MAX_PEOPLE, map_document
-from likewise.texts import collect_said
 
 if TYPE_CHECKING:
-    from likewise.report.comparison import Comparison
-    from likewise.twins.twin_study import TwinStudy
+    from rich.table import Table
 
-__all__ = ["SCHEMA_VERSION", "audit_document", "check_target", "document_of", "json_schema", "write_json"]
+    from likewise.counterfactuals.changes import TwinAnswer
+    from likewise.counterfactuals.study import TwinStudy
+    from likewise.report.comparison import Comparison
+
+# Evaluations and diagnoses of metrics as plain values.
+
+
+def evaluation_document(evaluation: Evaluation, *, labels: Mapping[Any, str] | None = None) -> dict[str, Any]:
+    """Return an evaluation as plain values: measures, correspondence studies, group gaps.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    labels : mapping, optional
+        Names of the labels and decisions.
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
+    >>> from likewise.evaluation import evaluate
+    >>> document = evaluation_document(evaluate([1, 0, 1, 0] * 50, None, [1, 0, 0, 0] * 50))
+    >>> document["people"], document["measures"][0]["name"], document["measures"][0]["value"]
+    (200, 'accuracy', 0.75)
+    """
+    names = labels or {}
+    known = {measure.name: measure for measure in evaluation.measures}
+    return {
+        "people": evaluation.n_people,
+        "confidence": evaluation.confidence,
+        "measures": [_measure(measure) for measure in evaluation.measures],
+        "studies": [
+            _study(name, study, known.get(name), names) for name, study in evaluation.studies.items()
+        ],
+        "gaps": [_gaps(gaps, known, names) for gaps in evaluation.gaps.values()],
+    }
+
+
+def diagnosis_document(diagnosis: Any) -> dict[str, Any]:
+    """Return the diagnosis of a fair metric as plain values; anything unknown as the text it prints.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis, or any object that prints
+
+    Returns
+    -------
+    dict
+
+    Examples
+    --------
+    >>> diagnosis_document("all is well")
+    {'text': 'all is well'}
+    """
+    from likewise.fair_metrics.diagnosis import Diagnosis
+
+    if not isinstance(diagnosis, Diagnosis):
+        return {"text": str(diagnosis)}
+    ranked = sorted(diagnosis.variance_removed.items(), key=lambda item: -item[1])
+    stability = diagnosis.stability
+    return {
+        "attribute": str(diagnosis.attribute),
+        "score": diagnosis.score,
+        "rows": diagnosis.n_rows,
+        "folds": diagnosis.n_folds,
+        "directions": diagnosis.dim,
+        "probes": [
+            {"name": probe.name, "before": _measure(probe.before), "after": _measure(probe.after)}
+            for probe in diagnosis.probes
+        ],
+        "variance_removed": [
+            {"column": str(name), "share": plain_number(share)} for name, share in ranked[:20]
+        ],
+        "total_variance_removed": plain_number(diagnosis.total_variance_removed),
+        "stability": None
+        if stability is None
+        else {
+            "resamples": stability.n_resamples,
+            "failed": stability.n_failed,
+            "angles": [_measure(angle) for angle in stability.angles],
+        },
+        "notes": [str(note) for note in diagnosis.notes],
+    }
+
+
+def _measure(measure: Measure) -> dict[str, Any]:
+    return {
+        "name": str(measure.name),
+        "value": plain_number(measure.value),
+        "low": plain_number(measure.low),
+        "high": plain_number(measure.high),
+        "method": measure.method,
+    }
+
+
+def _study(
+    name: str, study: CorrespondenceStudy, known: Measure | None, labels: Mapping[Any, str]
+) -> dict[str, Any]:
+    measure = known or Measure.of(name, study.consistency, study.interval())
+    counts = study.counts
+    few = counts.shape[1] <= 12  # more are scores, not decisions
+    return {
+        "name": str(name),
+        "people": study.n_people,
+        "changed": study.n_flipped,
+        "consistency": plain_number(measure.value),
+        "low": plain_number(measure.low),
+        "high": plain_number(measure.high),
+        "decisions": [named(label, labels) for label in counts.columns] if few else [],
+        "variants": [
+            {"name": str(variant), "counts": [int(n) for n in row] if few else []}
+            for variant, row in zip(counts.index, counts.to_numpy(), strict=True)
+        ],
+    }
+
+
+def _gaps(gaps: GroupGaps, known: dict[str, Measure], labels: Mapping[Any, str]) -> dict[str, Any]:
+    rates = gaps.tpr.to_numpy()
+    return {
+        "attribute": str(gaps.attribute),
+        "classes": [named(label, labels) for label in gaps.classes],
+        "groups": [
+            {
+                "name": str(group),
+                "people": [int(n) for n in gaps.counts.to_numpy()[i]],
+                "rates": [plain_number(rate) for rate in rates[i]],
+            }
+            for i, group in enumerate(gaps.groups)
+        ],
+        "gaps": [plain_number(gap) for gap in gaps.per_class],
+        "rms": _gap_measure(f"Gap_RMS {gaps.attribute}", gaps.rms, known),
+        "max": _gap_measure(f"Gap_max {gaps.attribute}", gaps.max, known),
+    }
+
+
+def _gap_measure(name: str, value: float, known: dict[str, Measure]) -> dict[str, Any]:
+    return _measure(known.get(name) or Measure(name, value, float("nan"), float("nan")))
+
+
+# A study of three kinds of twins as plain values, and as a table in the terminal.
+
+
+_MOST_RULES = 6
+
+
+def twins_document(study: TwinStudy) -> dict[str, Any]:
+    """Return a study as plain values that follow the published JSON Schema.
+
+    Parameters
+    ----------
+    study : TwinStudy
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from likewise.counterfactuals import twin_study
+    >>> people = pd.DataFrame({"sex": ["F", "M"] * 20, "pay": range(40), "age": [30, 40, 50, 60] * 10})
+    >>> study = twin_study(lambda t: t["pay"] + 2 * (t["sex"] == "M") > 20, people, "sex", questions=["attribute"])
+    >>> twins_document(study)["answers"][0]["changed"]["value"]
+    0.05
+    """
+    return {
+        "attribute": study.attribute,
+        "values": [plain(value) for value in study.values],
+        "people": study.n_people,
+        "confidence": study.confidence,
+        "rules": list(study.rules),
+        "score": study.score,
+        "moved": list(study.moved),
+        "answers": [_answer(answer, len(study.only_under[answer.question])) for answer in study.answers],
+    }
+
+
+def _answer(answer: TwinAnswer, only: int) -> dict[str, Any]:
+    return {
+        "question": answer.question,
+        "words": QUESTIONS[answer.question],
+        "people": answer.n,
+        "changed": _measure(answer.changed),
+        "effects": [_measure(effect) for effect in answer.effects],
+        "groups": [
+            {
+                "group": plain(group.group),
+                "people": group.n,
+                "changed": _measure(group.changed),
+                "change": _measure(group.change),
+            }
+            for group in answer.groups
+        ],
+        "validity": _measure(answer.validity),
+        "level": answer.level,
+        "twins": answer.n_twins,
+        "implausible": answer.n_implausible,
+        "dropped": [{"why": why, "twins": count} for why, count in answer.dropped.items()],
+        "interval": answer.interval,
+        "only_here": only,
+        "notes": list(answer.notes),
+    }
+
+
+def twins_table(study: TwinStudy) -> Table:
+    """Return a study as a table for the terminal; what comes from data is text, never markup."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        box=box.SIMPLE, title=Text(f"Three kinds of twins by {study.attribute}"), title_justify="left"
+    )
+    for name in (
+        "twins differ in",
+        "people",
+        "decision changes",
+        "change of score",
+        "plausible",
+        "only here",
+    ):
+        table.add_column(name, justify="left" if name == "twins differ in" else "right")
+    for answer in study.answers:
+        table.add_row(
+            Text(str(QUESTIONS[answer.question])),
+            f"{answer.n:,}",
+            _share(answer.changed),
+            _change(answer.effects[0]) if len(answer.effects) == 1 else "",
+            f"{answer.validity.value:.1%}" if answer.n_twins else "n/a",
+            f"{len(study.only_under[answer.question]):,}",
+        )
+        for effect in answer.effects if len(answer.effects) > 1 else ():
+            table.add_row(Text(f"  {effect.name}", style="dim"), "", "", _change(effect), "", "")
+        for group in answer.groups:
+            table.add_row(
+                Text(f"  of {study.attribute} = {group.group}", style="dim"),
+                f"{group.n:,}",
+                _share(group.changed),
+                _change(group.change),
+                "",
+                "",
+            )
+    return table
+
+
+def twins_words(study: TwinStudy) -> list[str]:
+    """Return what to know of a study's table in the terminal: what was measured, the rules, who was not compared."""
+    first, rest = study.values[0], ", ".join(str(value) for value in study.values[1:])
+    words = [
+        f"change of score: the mean with {rest} less that with {first}; by group, the twins' less the people's own "
+        f"(score: {study.score})",
+    ]
+    if study.moved:
+        words.append(f"columns that follow along the graph: {', '.join(study.moved)}")
+    if study.rules:
+        more = f"; and {len(study.rules) - _MOST_RULES} more" if len(study.rules) > _MOST_RULES else ""
+        words.append(f"rules that twins keep to: {'; '.join(study.rules[:_MOST_RULES])}{more}")
+    for answer in study.answers:
+        about = [f"{count:,} twins not compared: {why}" for why, count in answer.dropped.items()]
+        about += [*map(str, answer.notes), f"intervals {answer.interval}"]
+        words.append(f"{QUESTIONS[answer.question]}: {'; '.join(about)}")
+    return words
+
+
+def _share(measure: Measure) -> str:
+    return _said(measure, ".1%")
+
+
+def _change(measure: Measure) -> str:
+    return _said(measure, "+.3f")
+
+
+def _said(measure: Measure, form: str) -> str:
+    if math.isnan(measure.value):
+        return "n/a"
+    if math.isnan(measure.low):
+        return f"{measure.value:{form}}"
+    return f"{measure.value:{form}} [{measure.low:{form}}, {measure.high:{form}}]".replace("[", "\\[")
+
 
 SCHEMA_VERSION = 5
 KINDS = ("audit", "comparison")

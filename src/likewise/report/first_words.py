@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.audit_result import AuditResult, SensitiveAnswer
-from likewise.auditing.claims.most_affected import AffectedGroup, most_affected
-from likewise.auditing.claims.sanity import Finding
-from likewise.auditing.people.sensitive_twins import ChangedPerson
+from likewise.auditing.inference.sanity import Finding
+from likewise.auditing.inference.verdict import AffectedGroup, most_affected
+from likewise.auditing.results.audit_result import AuditResult, SensitiveAnswer
+from likewise.auditing.results.sensitive import ChangedPerson
+from likewise.core.messages import Said
 from likewise.report.plain import named, plain_cell, plain_number
-from likewise.texts import Said
-
-__all__ = ["findings_document", "first_words", "reach_words", "summary_document"]
 
 # So many columns of a person are named besides the sensitive ones, and so many units of ε.
 _CELLS, _REACHES = 4, 3

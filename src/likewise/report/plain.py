@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.texts import Said
-
-__all__ = ["LONGEST_TEXT", "named", "plain", "plain_cell", "plain_number", "rounded"]
+from likewise.core.messages import Said
 
 LONGEST_TEXT = 200
 

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.audit_result import AuditResult
-from likewise.auditing.people.unfair_map import UnfairMap
+from likewise.auditing.results.audit_result import AuditResult
+from likewise.auditing.results.unfair_map import UnfairMap
 from likewise.core.checks import check_number
-from likewise.core.errors import InputError, bad_parameter
-from likewise.core.extras import require
+from likewise.core.errors import InputError, bad_parameter, require
 from likewise.core.frames import check_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from likewise.report.comparison import Comparison
-
-__all__ = ["plot_box", "plot_curve", "plot_frontier", "plot_unfair_map"]
 
 # Okabe and Ito's colours, which people with every kind of colour vision tell apart.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
@@ -117,7 +114,7 @@ def plot_unfair_map(
 
     Examples
     --------
-    >>> from likewise.auditing.people.unfair_map import make_unfair_map
+    >>> from likewise.auditing.results.unfair_map import make_unfair_map
     >>> people = pd.DataFrame({"x": [0.0, 1.0], "y": [0.0, 1.0]})
     >>> unfair = make_unfair_map(
     ...     people, people + 1, label=[1, 0], loss=[0.1, 0.2], twin_loss=[0.9, 0.4], decision=[1, 0],

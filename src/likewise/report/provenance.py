@@ -16,8 +16,6 @@ from typing import Any
 
 from likewise._version import __version__
 
-__all__ = ["Provenance", "SourceFile", "hash_of"]
-
 # Always there, and those that were loaded to read or run the model.
 _ALWAYS = ("numpy", "pandas", "scikit-learn", "torch")
 _IF_LOADED = {

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from likewise._version import __version__
 from likewise.core.files import atomic_path
+from likewise.core.intervals import Measure
 from likewise.core.text import join_words, short_number
-from likewise.evaluation.measures import Measure
 from likewise.report.document import check_target
 from likewise.report.plain import rounded
 from likewise.text.score_audit import EditEffect, ScoreAudit, ScoreAudits
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-__all__ = ["print_scores", "score_document", "write_scores_html", "write_scores_json"]
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _CSS = """

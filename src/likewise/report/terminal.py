@@ -7,26 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.auditing.audit_result import AuditResult
-from likewise.auditing.claims.bracket import Bracket
-from likewise.auditing.claims.verdict import Kind, give_verdict
-from likewise.auditing.people.readable import differences_in_words, rounded_like, shown_cell
-from likewise.auditing.people.unfair_map import UnfairMap
+from likewise.auditing.inference.verdict import Bracket, Kind, give_verdict
+from likewise.auditing.results.audit_result import AuditResult
+from likewise.auditing.results.unfair_map import UnfairMap, differences_in_words, rounded_like, shown_cell
+from likewise.core.intervals import Measure
 from likewise.core.text import interval_ends, join_words, short_number
-from likewise.evaluation import Evaluation
-from likewise.evaluation.measures import Measure
+from likewise.evaluation.summary import Evaluation
 from likewise.report.comparison import Comparison, comparison_summary
+from likewise.report.document import twins_table, twins_words
 from likewise.report.first_words import first_words, reach_words
 from likewise.report.plain import named
-from likewise.report.twin_documents import twins_table, twins_words
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
-    from likewise.twins.twin_study import TwinStudy
-
-__all__ = ["print_audit", "print_comparison"]
+    from likewise.counterfactuals.study import TwinStudy
 
 _STYLES: dict[Kind, str] = {
     "fair": "bold green",

@@ -9,13 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.people.harm import HarmRule
-from likewise.auditing.people.readable import rounded_like
-from likewise.auditing.people.unfair_map import UnfairMap
+from likewise.auditing.results.unfair_map import HarmRule, UnfairMap, rounded_like
+from likewise.core.messages import Said
 from likewise.report.plain import named, plain_cell, rounded
-from likewise.texts import Said
-
-__all__ = ["MAX_COLUMNS", "MAX_PEOPLE", "map_document"]
 
 MAX_PEOPLE = 200
 MAX_COLUMNS = 40
@@ -55,7 +51,7 @@ def map_document(
 
     Examples
     --------
-    >>> from likewise.auditing.people.unfair_map import make_unfair_map
+    >>> from likewise.auditing.results.unfair_map import make_unfair_map
     >>> people = pd.DataFrame({"sex": ["F", "M"], "age": [30, 40]})
     >>> unfair = make_unfair_map(
     ...     people, people.assign(sex="M"), label=[1, 0], loss=[0.1, 0.2], twin_loss=[0.9, 0.2],

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.bounds.verifying.verification import Verification
+from likewise.auditing.verify.verification import Verification
 from likewise.core.files import atomic_path
 from likewise.core.frames import to_pandas
+from likewise.core.messages import Texts
 from likewise.report.first_words import findings_document
-from likewise.texts import Texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from likewise.auditing.claims.sanity import Finding
-
-__all__ = ["flip_table", "print_verification", "verification_document", "write_verification"]
+    from likewise.auditing.inference.sanity import Finding
 
 _SHARES = ("proved", "flips", "undecided")
 
@@ -92,7 +90,7 @@ def verification_document(
 
     Examples
     --------
-    >>> from likewise.auditing.bounds.verifying.verification import Verification
+    >>> from likewise.auditing.verify.verification import Verification
     >>> found = Verification(0.9, 0.0, 0.1, (1.0, 0.0, 0.0), (), (), 5, 0.1)
     >>> verification_document(found, None, name="m", sensitive=["sex"])["domain"]
     {'proved': 0.9, 'flips': 0.0, 'undecided': 0.1}

@@ -16,32 +16,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from likewise.core.lazy import lazy_names
-from likewise.serving.limits import Limits
 
 if TYPE_CHECKING:
-    from likewise.serving.app import Application
-    from likewise.serving.frame_audits import FrameAuditor
-    from likewise.serving.gate import Secrets
-    from likewise.serving.serve_model import serve, start_server
-    from likewise.serving.server import RunningServer
+    from likewise.serving.app import Application as Application
+    from likewise.serving.audits import FrameAuditor as FrameAuditor
+    from likewise.serving.gate import Secrets as Secrets
+    from likewise.serving.limits import Limits as Limits
+    from likewise.serving.server import (
+        RunningServer as RunningServer,
+        serve as serve,
+        start_server as start_server,
+    )
 
-__all__ = [
-    "Application",
-    "FrameAuditor",
-    "Limits",
-    "RunningServer",
-    "Secrets",
-    "serve",
-    "start_server",
-]
-
-_HOMES = {
-    "Application": "app",
-    "FrameAuditor": "frame_audits",
-    "RunningServer": "server",
-    "Secrets": "gate",
-    "serve": "serve_model",
-    "start_server": "serve_model",
-}
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -6,8 +6,6 @@ from dataclasses import dataclass, fields
 
 from likewise.core.errors import bad_parameter
 
-__all__ = ["Limits"]
-
 
 @dataclass(frozen=True)
 class Limits:

@@ -11,18 +11,14 @@ from importlib import resources
 from typing import Any
 
 from likewise._version import __version__
-from likewise.core.errors import InputError
-from likewise.core.extras import require
+from likewise.core.errors import InputError, require
+from likewise.core.messages import Texts
 from likewise.report import render_html
 from likewise.report.document import document_of
 from likewise.report.explore import explore_document
-from likewise.serving.audited import Audited
-from likewise.serving.desk import Kept
+from likewise.serving.audits import Audited
 from likewise.serving.limits import Limits
-from likewise.serving.row_scores import RowScores
-from likewise.texts import Texts
-
-__all__ = ["kept_page", "policy_of", "tables_page"]
+from likewise.serving.queue import Kept, RowScores
 
 _META = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}

@@ -14,84 +14,41 @@ from typing import TYPE_CHECKING
 from likewise.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from likewise.text.edited import Change, Edited, TextEdit
-    from likewise.text.name_lists import names_of
-    from likewise.text.name_swap import NameSwap
-    from likewise.text.paid_calls import BudgetError, CallLimits
-    from likewise.text.placebos import Greeting, IrrelevantSentence, ListOrder, WhiteSpace, default_placebos
-    from likewise.text.power import AuditDesign
-    from likewise.text.reply_cache import ReplyCache
-    from likewise.text.score_audit import EditEffect, ScoreAudit, ScoreAudits, audit_scores
-    from likewise.text.sentence_encoder import SentenceEncoder
-    from likewise.text.sentence_vectors import WordMean
-    from likewise.text.swap_consensus import SwapConsensus
-    from likewise.text.templates import Template
-    from likewise.text.term_swap import FunctionEdit, TermSwap
-    from likewise.text.text_auditor import TextAudit, audit_texts
-    from likewise.text.text_plan import TextPlan, default_edits, plan_texts
+    from likewise.text.cluster_inference import AuditDesign as AuditDesign
+    from likewise.text.edited import Change as Change, Edited as Edited, TextEdit as TextEdit
+    from likewise.text.encoders import (
+        SentenceEncoder as SentenceEncoder,
+        SwapConsensus as SwapConsensus,
+        WordMean as WordMean,
+    )
+    from likewise.text.name_swap import NameSwap as NameSwap, names_of as names_of
+    from likewise.text.replies import (
+        BudgetError as BudgetError,
+        CallLimits as CallLimits,
+        ReplyCache as ReplyCache,
+    )
+    from likewise.text.score_audit import (
+        EditEffect as EditEffect,
+        ScoreAudit as ScoreAudit,
+        ScoreAudits as ScoreAudits,
+        audit_scores as audit_scores,
+    )
+    from likewise.text.term_swap import (
+        FunctionEdit as FunctionEdit,
+        Greeting as Greeting,
+        IrrelevantSentence as IrrelevantSentence,
+        ListOrder as ListOrder,
+        Template as Template,
+        TermSwap as TermSwap,
+        WhiteSpace as WhiteSpace,
+        default_placebos as default_placebos,
+    )
+    from likewise.text.text_audit import (
+        TextAudit as TextAudit,
+        TextPlan as TextPlan,
+        audit_texts as audit_texts,
+        default_edits as default_edits,
+        plan_texts as plan_texts,
+    )
 
-__all__ = [
-    "AuditDesign",
-    "BudgetError",
-    "CallLimits",
-    "Change",
-    "EditEffect",
-    "Edited",
-    "FunctionEdit",
-    "Greeting",
-    "IrrelevantSentence",
-    "ListOrder",
-    "NameSwap",
-    "ReplyCache",
-    "ScoreAudit",
-    "ScoreAudits",
-    "SentenceEncoder",
-    "SwapConsensus",
-    "Template",
-    "TermSwap",
-    "TextAudit",
-    "TextEdit",
-    "TextPlan",
-    "WhiteSpace",
-    "WordMean",
-    "audit_scores",
-    "audit_texts",
-    "default_edits",
-    "default_placebos",
-    "names_of",
-    "plan_texts",
-]
-
-_HOMES = {
-    "AuditDesign": "power",
-    "BudgetError": "paid_calls",
-    "CallLimits": "paid_calls",
-    "Change": "edited",
-    "EditEffect": "score_audit",
-    "Edited": "edited",
-    "FunctionEdit": "term_swap",
-    "Greeting": "placebos",
-    "IrrelevantSentence": "placebos",
-    "ListOrder": "placebos",
-    "NameSwap": "name_swap",
-    "ReplyCache": "reply_cache",
-    "ScoreAudit": "score_audit",
-    "ScoreAudits": "score_audit",
-    "SentenceEncoder": "sentence_encoder",
-    "SwapConsensus": "swap_consensus",
-    "Template": "templates",
-    "TermSwap": "term_swap",
-    "TextAudit": "text_auditor",
-    "TextEdit": "edited",
-    "TextPlan": "text_plan",
-    "WhiteSpace": "placebos",
-    "WordMean": "sentence_vectors",
-    "audit_scores": "score_audit",
-    "audit_texts": "text_auditor",
-    "default_edits": "text_plan",
-    "default_placebos": "placebos",
-    "names_of": "name_lists",
-    "plan_texts": "text_plan",
-}
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

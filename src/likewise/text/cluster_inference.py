@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from likewise.core.arrays import FloatArray
-from likewise.core.errors import InputError
-from likewise.evaluation.measures import Interval
+from likewise.core.checks import FloatArray, IntArray, check_number
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.intervals import Interval
 
-__all__ = [
-    "SignFlips",
-    "cluster_sums",
-    "equivalence_p_value",
-    "holm",
-    "mean_and_error",
-    "mean_interval",
-    "sign_flips",
-]
-
-Codes = np.ndarray[Any, np.dtype[np.intp]]
+Codes = IntArray
 
 # All 2^G sign patterns up to this many clusters, a sample of them beyond.
 _ALL_SIGNS_UP_TO = 13
@@ -184,3 +174,108 @@ def equivalence_p_value(values: FloatArray, clusters: Codes, margin: float) -> f
     if error == 0.0:
         return 0.0 if abs(mean) < margin else 1.0
     return float(stats.t.sf((margin - abs(mean)) / error, n_clusters - 1))
+
+
+# How many texts and repeats an audit needs to see an effect of a given size.
+
+
+@dataclass(frozen=True)
+class AuditDesign:
+    """The size of a paired audit, and what it can see.
+
+    Parameters
+    ----------
+    text_sd : float
+        Standard deviation of what an edit does to one text, beyond its mean and apart from repeats.
+    repeat_sd : float
+        Standard deviation of the score when the same text is scored again.
+    repeats : int, default=1
+        Scores per text and variant.
+    n_placebos : int, default=3
+        The control is their mean; 0 takes the baseline.
+    n_edits : int, default=1
+        The level is shared among them, as Holm does at its first step.
+    texts_per_cluster : int, default=1
+    cluster_correlation : float, default=0
+        Of the differences of two texts of one cluster.
+    level : float, default=0.05
+
+    Notes
+    -----
+    A text's difference, edit − mean of k placebos, has variance (σ_text² + σ_repeat²/R)(1 + 1/k); clusters of
+    m texts multiply that of the mean by 1 + (m − 1)ρ; the t test has G − 1 degrees of freedom.
+
+    Examples
+    --------
+    >>> design = AuditDesign(text_sd=0.3, repeat_sd=0.5, repeats=5, n_edits=8)
+    >>> n = design.texts_needed(effect=0.2)
+    >>> n, round(design.power(n, effect=0.2), 2), round(design.power(n // 2, effect=0.2), 2)
+    (64, 0.8, 0.39)
+    """
+
+    text_sd: float
+    repeat_sd: float
+    repeats: int = 1
+    n_placebos: int = 3
+    n_edits: int = 1
+    texts_per_cluster: int = 1
+    cluster_correlation: float = 0.0
+    level: float = 0.05
+
+    def __post_init__(self) -> None:
+        owner = "AuditDesign"
+        for name in ("text_sd", "repeat_sd"):
+            check_number(getattr(self, name), owner=owner, name=name, low=0.0)
+        check_number(self.cluster_correlation, owner=owner, name="cluster_correlation", low=0.0, high=1.0)
+        for name, least in (("repeats", 1), ("n_placebos", 0), ("n_edits", 1), ("texts_per_cluster", 1)):
+            if getattr(self, name) < least:
+                raise bad_parameter(owner, name, allowed=f"an int >= {least}", got=getattr(self, name))
+        if not 0.0 < self.level < 1.0:
+            raise bad_parameter(owner, "level", allowed="between 0 and 1", got=self.level)
+
+    def difference_sd(self) -> float:
+        """Standard deviation of one text's difference from its control."""
+        one = self.text_sd**2 + self.repeat_sd**2 / self.repeats
+        return math.sqrt(one * (1.0 + 1.0 / max(self.n_placebos, 1)))
+
+    def power(self, n_texts: int, effect: float) -> float:
+        """Return the probability that an effect of this size is found with so many texts."""
+        n_clusters = n_texts // self.texts_per_cluster
+        if n_clusters < 2:
+            return 0.0
+        inflation = 1.0 + (self.texts_per_cluster - 1) * self.cluster_correlation
+        error = self.difference_sd() * math.sqrt(inflation / n_texts)
+        if error == 0.0:
+            return 1.0
+        limit = stats.t.ppf(1.0 - self.level / self.n_edits / 2.0, n_clusters - 1)
+        shift = abs(effect) / error
+        tails = stats.nct.sf(limit, n_clusters - 1, shift) + stats.nct.cdf(-limit, n_clusters - 1, shift)
+        return float(tails)
+
+    def texts_needed(self, effect: float, power: float = 0.8, at_most: int = 10_000_000) -> int:
+        """Return the smallest number of texts that finds an effect of this size with this probability."""
+        if not abs(effect) > 0.0:
+            raise bad_parameter("AuditDesign.texts_needed", "effect", allowed="not zero", got=effect)
+        if not 0.0 < power < 1.0:
+            raise bad_parameter("AuditDesign.texts_needed", "power", allowed="between 0 and 1", got=power)
+        low, high = 1, 2
+        while self.power(high * self.texts_per_cluster, effect) < power:
+            low, high = high, high * 2
+            if high * self.texts_per_cluster > at_most:
+                raise bad_parameter(
+                    "AuditDesign.texts_needed",
+                    "effect",
+                    allowed=f"large enough to be seen with {at_most:,} texts",
+                    got=effect,
+                )
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.power(middle * self.texts_per_cluster, effect) < power:
+                low = middle
+            else:
+                high = middle
+        return high * self.texts_per_cluster
+
+    def calls(self, n_texts: int) -> int:
+        """Return how many scores that is: baseline, edits and placebos, repeated."""
+        return n_texts * (1 + self.n_edits + self.n_placebos) * self.repeats

@@ -2,17 +2,433 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from likewise.core.errors import bad_parameter
-from likewise.text.edited import Change, Edited, edited_text
-from likewise.text.name_lists import GENDERS, RACES, gender_of, known_genders, names_of
-from likewise.text.name_places import name_changes, names_in
-from likewise.text.pronouns import has_pronouns, pronoun_changes
-from likewise.text.words_in_text import folded
+import pandas as pd
 
-__all__ = ["NameSwap"]
+from likewise.core.errors import bad_parameter
+from likewise.datasets.bundled import open_bundled
+from likewise.datasets.words import capitalised, evaluation_names
+from likewise.text.edited import Change, Edited, Word, addresses, edited_text, folded, like_case, words_of
+
+# First names by sex and race: the census list and the evaluation names.
+
+
+GENDERS = ("female", "male")
+RACES = ("black", "white")
+
+# A name that one sex bears this many times as often as the other tells the sex.
+_CLEARLY = 20.0
+
+
+def names_of(race: str | None = None, gender: str | None = None) -> tuple[str, ...]:
+    """Return the evaluation names (Caliskan et al. 2017) of a race, a gender or both, with capitals.
+
+    Parameters
+    ----------
+    race : "black", "white" or None
+    gender : "female", "male" or None
+
+    Examples
+    --------
+    >>> names_of("black", "female")[:3], len(names_of("white"))
+    (('Aiesha', 'Lashelle', 'Nichelle'), 50)
+    """
+    for name, value, allowed in (("race", race, RACES), ("gender", gender, GENDERS)):
+        if value is not None and value not in allowed:
+            raise bad_parameter("names_of", name, allowed=f"one of {', '.join(allowed)} or None", got=value)
+    people = evaluation_names()
+    keep = pd.Series(True, index=people.index)
+    for column, value in (("race", race), ("gender", gender)):
+        if value is not None:
+            keep &= people[column] == value
+    return tuple(capitalised(name) for name in people["name"][keep])
+
+
+@cache
+def known_genders() -> dict[str, str]:
+    """Return every first name known, in lower case, with ``"female"``, ``"male"`` or ``""`` (both bear it).
+
+    Examples
+    --------
+    >>> genders = known_genders()
+    >>> genders["emily"], genders["jamal"], genders["robin"]
+    ('female', 'male', '')
+    """
+    with open_bundled("census_first_names.csv") as stream:
+        table = pd.read_csv(stream, keep_default_na=False)
+    found = {}
+    shares = table.pivot_table(index="name", columns="sex", values="percent", aggfunc="sum", fill_value=0.0)
+    for name, female, male in zip(shares.index, shares["female"], shares["male"], strict=True):
+        found[str(name)] = _tell(float(female), float(male))
+    people = evaluation_names()
+    return found | dict(zip(people["name"], people["gender"], strict=True))
+
+
+def gender_of(names: Iterable[str]) -> str:
+    """Return the gender that all names share, or ``""``.
+
+    Examples
+    --------
+    >>> gender_of(["Emily", "Greta"]), gender_of(["Emily", "Greg"])
+    ('female', '')
+    """
+    genders = {known_genders().get(folded(name), "") for name in names}
+    return genders.pop() if len(genders) == 1 else ""
+
+
+def _tell(female: float, male: float) -> str:
+    if female > _CLEARLY * male:
+        return "female"
+    return "male" if male > _CLEARLY * female else ""
+
+
+# First names of the census that are ordinary words or places too: they count as names only in a name's
+# place.
+
+
+_PLACES_AND_TIMES = """
+adelaide al alberta alexandria america angeles april argentina arizona asia august augusta aurora austin
+autumn avis barcelona berlin bradford brooklyn burma carolina charlotte chester cheyenne china christian
+christmas cleveland clinton columbus cornell dakota dallas de december del dell delta denver devon
+dominica easter edison florence florida france geneva georgia german hilton houston india irish israel
+jackson january jefferson jordan june kent kenya kia la latina le lincoln lisbon lorraine mac madison
+march maryland may memphis mercedes meta mexico milan milford monday montana nevada newton noel november
+october odessa olympia orlando paris phoenix porsche raleigh roma roman roosevelt samara san santa
+santiago santo savanna savannah september sierra sofia spring stanford summer sunday sunni sydney tijuana
+trenton trinidad troy tuesday un valencia van venice verona victoria vienna virginia von winter
+"""
+_WORDS = """
+abbey ai aide alpha amber an angel angelic angle are art ashes aura baby basil be bee bell benedict
+bethel bill blossom bo bong bonny booker boy brain brook brooks brother buck bud buddy buena bunny burton
+by cal camellia candy caprice carol carry carter case chad chance charity chase chastity cherish cherry
+chi chin cinderella clay cliff cole conception concha coral coy cruz crystal curt daisy dawn dean dee
+deja desire destiny dia diamond dick dixie do doc don dot drew duke dung dusty earl earnest ebony echo
+eden else emerald era esta eve fairy faith fallon fe fern fletcher flora flower for forest foster frank
+gala gay gene general genesis genie ginger girl glory golden grant guy ha hall hang harley harmony hazel
+he heath heather her herb hi hill his ho holly homer honey hong hope hue hung hunter ima in ina iris is
+it ivory ivy ja jack jade jan jasmine jay jetta jewel joy judge junior ka karma katrina king kit lady
+lance lane laurel lean les less libby liberty lien lily loan loma long lore love ma magnolia major man
+mana manual many maple marine mark marquis marshall marvel mason max mckinley melody mercy merry mi mica
+miles min mina miss modesto mon monte moon mora more my na nam napoleon nick no noble nova novella nu
+numbers oh ok olive omega pa page palma pandora pasty pat patience patria paz pearl peg penny per pierce
+ping precious price prince princess prudence pura queen raven ray read reed reyes rich rob robin rocky
+rod rose rosemary rosy royal ruby rusty sage sally sandy sang scarlet season see sharon shay she shin
+sister skipper so sol son song soon sparkle star starr sterling stone stormy su sue sun sung sunny
+sunshine ta tawny tempie temple tequila terra tiara tierra tiny to tod tory trinity tu ty una us val
+valentine velvet venus vi violet viva wade walker wan ward we wendy weston whitley will willow windy wood
+yen yes you young yu
+"""
+_AFTER = """
+street st avenue ave road rd lane drive square park place court bridge river lake island bay beach hill
+hills valley county city town village airport station hotel hospital clinic college university school
+institute academy church cathedral stadium museum library prize award effect inc ltd llc gmbh corp bank
+brothers foundation press
+"""
+
+# Places, firms, months and days are written with a capital wherever they stand.
+PLACES_AND_TIMES = frozenset(_PLACES_AND_TIMES.split())
+ORDINARY = frozenset(_WORDS.split()) | PLACES_AND_TIMES
+
+# A name before one of these is a place, a street, an institution or a firm.
+AFTER_A_PLACE_NAME = frozenset(_AFTER.split())
+
+
+# Where first names stand in a text: as words, in addresses and as initials.
+
+
+_TITLE_BEFORE = re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|MR|MRS|MS|MISS|DR|PROF)\.?[ \u00a0]+$")
+_SAID_BEFORE = re.compile(
+    r"(?:\b(?:[Mm]y name is|[Nn]amed|[Cc]alled|[Dd]ear)|\b(?:[Ff]irst |[Ff]ull )?[Nn]ame:)[ \u00a0]+$"
+)
+_PLACE_BEFORE = re.compile(r"\b(?:St|Saint|San|Santa|Fort|Mount|Port|Lake|New|Los|El)\.?[ \u00a0]+$")
+_NAME_LINE = re.compile(r"\s*[^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){1,3}\s*(?:\n|$)")
+
+_NOT_BEFORE_NAMES = frozenset({"the", "a", "an", "in", "at", "this", "that"})
+# Words that begin a sentence and are followed by no capital of their own.
+_BEGINNINGS = frozenset(
+    {"with", "for", "to", "by", "from", "when", "if", "about", "and", "but", "because", "like"}
+)
+
+
+def names_in(text: str, source: Collection[str] = ()) -> list[Word]:
+    """Find the first names of a text: whole words with a capital, no surnames, no places.
+
+    Parameters
+    ----------
+    text : str
+    source : collection of str
+        Names to look for, in any case. None given: the census and evaluation names, those that are ordinary
+        words too (Will, May, Virginia) only where a name must stand.
+
+    Returns
+    -------
+    list of Word
+
+    Examples
+    --------
+    >>> [word.text for word in names_in("Emily James met Anna's boss on James Street. Will May will go.")]
+    ['Emily', 'Anna']
+    >>> [word.text for word in names_in("In May I met Mark, who said Will will mark it.")]
+    ['Mark', 'Will']
+    >>> [word.text for word in names_in("Dear Will, call GREG.")]
+    ['Will', 'GREG']
+    """
+    wanted = {folded(name) for name in source}
+    words = list(words_of(text))
+    found: list[Word] = []
+    sure: set[str] = set()
+    unsure: list[Word] = []
+    for place, word in enumerate(words):
+        key = folded(word.text)
+        if wanted:
+            if key in wanted and not _inside_other(text, word):
+                found.append(word)
+            continue
+        if key not in known_genders() or not word.text[0].isupper() or _no_first_name(text, words, place):
+            continue
+        if key not in ORDINARY or _must_be_name(text, words, place):
+            found.append(word)
+            sure.add(key)
+        else:
+            unsure.append(word)
+    # What is a name in one place of a text is the same person's name in the others.
+    found += [word for word in unsure if folded(word.text) in sure]
+    return sorted(found, key=lambda word: word.start)
+
+
+def name_changes(text: str, found: Collection[Word], new_names: Mapping[str, str]) -> list[Change]:
+    """Return what replaces names: the words, their possessives, initials before the surname, addresses.
+
+    Parameters
+    ----------
+    text : str
+    found : collection of Word
+        From `names_in`.
+    new_names : mapping of str to str
+        From the folded name to the new one.
+    """
+    changes = []
+    surnames: dict[str, str] = {}
+    words = list(words_of(text))
+    starts = {word.start: place for place, word in enumerate(words)}
+    for word in found:
+        new = new_names[folded(word.text)]
+        changes.append(_with_possessive(text, word, like_case(new, word.text)))
+        place = starts[word.start] + 1
+        if place < len(words) and _one_space(text, word, words[place]) and words[place].text[0].isupper():
+            surnames[folded(words[place].text)] = folded(word.text)
+    changes += _initials(text, surnames, new_names)
+    for low, high in addresses(text):
+        changes += _in_address(text, low, high, new_names, surnames)
+    return changes
+
+
+def _no_first_name(text: str, words: list[Word], place: int) -> bool:
+    word = words[place]
+    if _inside_other(text, word) or _PLACE_BEFORE.search(text[: word.start]):
+        return True
+    if len(word.text) < 2:
+        return True
+    following = words[place + 1] if place + 1 < len(words) else None
+    if (
+        following is not None
+        and _one_space(text, word, following)
+        and (folded(following.text) in AFTER_A_PLACE_NAME and following.text[0].isupper())
+    ):
+        return True
+    alone = following is None or not _one_space(text, word, following) or not following.text[0].isupper()
+    if alone and _TITLE_BEFORE.search(text[: word.start]):
+        return True  # "Mr. James": a surname
+    if place == 0:
+        return False
+    before = words[place - 1]
+    if not before.text[0].isupper() or not re.fullmatch(r"\.?[ \u00a0]", text[before.end : word.start]):
+        return False
+    if len(before.text) == 1 and before.text != "I":
+        return True  # "E. James"
+    key = folded(before.text)
+    first = key in known_genders() and (key not in ORDINARY or _must_be_name(text, words, place - 1))
+    return (
+        first and text[before.end : word.start].strip() == "" and not _no_first_name(text, words, place - 1)
+    )
+
+
+def _inside_other(text: str, word: Word) -> bool:
+    """Angelo in D'Angelo, Ann in Ann's-lace."""
+    before = text[max(word.start - 2, 0) : word.start]
+    return len(before) == 2 and before[1] in "'’" and before[0].isalpha()
+
+
+def _must_be_name(text: str, words: list[Word], place: int) -> bool:
+    """Whether an ordinary word stands where only a name can: behind a title, in a CV's first line, mid-sentence."""
+    word = words[place]
+    before = text[: word.start]
+    if _TITLE_BEFORE.search(before) or _SAID_BEFORE.search(before):
+        return True
+    if not before.strip():
+        return _NAME_LINE.match(text) is not None and "\n" in text.strip()
+    if folded(word.text) in PLACES_AND_TIMES or word.text.isupper():
+        return False
+    previous = words[place - 1] if place else None
+    return (
+        previous is not None
+        and _one_space(text, previous, word)
+        and (previous.text.islower() or folded(previous.text) in _BEGINNINGS)
+        and previous.text not in _NOT_BEFORE_NAMES
+    )
+
+
+def _one_space(text: str, word: Word, following: Word) -> bool:
+    return text[word.end : following.start] in (" ", "\u00a0")
+
+
+def _with_possessive(text: str, word: Word, new: str) -> Change:
+    """James' becomes Jamal's, James's becomes Jamal's; a closing quotation mark stays."""
+    rest = text[word.end : word.end + 2]
+    bare = rest[:1] in ("'", "’") and word.text[-1] in "sS" and not rest[1:2].isalpha()
+    opened = re.search(r"(?:^|[\s(])['‘][^'’]*$", text[: word.start]) is not None
+    if bare and not opened and re.match(r".\s+\w", text[word.end :]) and new[-1] not in "sS":
+        return Change(word.start, word.text + rest[0], new + rest[0] + ("S" if word.text.isupper() else "s"))
+    return Change(word.start, word.text, new)
+
+
+def _initials(text: str, surnames: Mapping[str, str], new_names: Mapping[str, str]) -> list[Change]:
+    """Find E. for Emily in "E. Walsh" where the text has her whole name."""
+    changes = []
+    for surname, name in surnames.items():
+        pattern = re.compile(
+            rf"(?<![\w.])([^\W\d_])(?=\.[ \u00a0]?{re.escape(surname)}(?!\w))", re.IGNORECASE
+        )
+        changes += [
+            Change(hit.start(1), hit[1], new_names[name][0].upper())
+            for hit in pattern.finditer(text)
+            if folded(hit[1]) == name[0] and hit[1].isupper()
+        ]
+    return changes
+
+
+def _in_address(
+    text: str, low: int, high: int, new_names: Mapping[str, str], surnames: Mapping[str, str]
+) -> list[Change]:
+    """Names in the parts of an address, alone or glued to the surname: emily.walsh, emilywalsh, ewalsh."""
+    at = text.find("@", low + 1, high)
+    end = at if at > low else high
+    changes = []
+    for part in re.finditer(r"[^\W\d_]+", text[low:end]):
+        key = folded(part.group())
+        new = new_names.get(key)
+        for surname, name in surnames.items():
+            if key == name + surname:
+                new = new_names[name] + surname
+            elif key == name[0] + surname:
+                new = new_names[name][0] + surname
+            elif key == surname + name:
+                new = surname + new_names[name]
+            elif key == name[0] and re.match(
+                rf"[._-]{re.escape(surname)}\b", folded(text[low + part.end() : end])
+            ):
+                new = new_names[name][0]
+        if new is not None:
+            written = new if part.group()[0].isupper() else new.lower()
+            changes.append(Change(low + part.start(), part.group(), written))
+    return changes
+
+
+# Pronouns and titles of the other sex.
+
+
+TITLES = {"mr": "male", "ms": "female", "mrs": "female", "miss": "female"}
+
+_TO_MALE = {"she": "he", "herself": "himself", "hers": "his", "ms": "mr", "mrs": "mr", "miss": "mr"}
+_TO_FEMALE = {"he": "she", "himself": "herself", "him": "her", "mr": "ms"}
+_GENDERED = {"female": {*_TO_MALE, "her"}, "male": {*_TO_FEMALE, "his"}}
+
+# "her" before one of these, or at the end of a clause, is "him", else "his"; "his" there is "hers", else "her".
+_NO_NOUN_BEHIND = """
+a about after again alone also although an and are as at because before being but by can could did does
+during for from had has he here if in into is it of off on once or our out over quickly she should since
+so soon than that the there these they this those though through to today tomorrow too under until up
+very was we were what when where which while who why will with without would yesterday you
+"""
+_NO_NOUN = frozenset(_NO_NOUN_BEHIND.split())
+
+
+def pronoun_changes(text: str, gender: str) -> list[Change]:
+    """Return what makes all pronouns and titles of a text those of one gender.
+
+    Parameters
+    ----------
+    text : str
+    gender : "female" or "male"
+        The gender wanted.
+
+    Examples
+    --------
+    >>> from likewise.text.edited import edited_text
+    >>> text = "Mr. Hall said he lost his keys; the dog is his. I told him."
+    >>> edited_text(text, pronoun_changes(text, "female")).text
+    'Ms. Hall said she lost her keys; the dog is hers. I told her.'
+    >>> edited_text("She saw her mother with her.", pronoun_changes("She saw her mother with her.", "male")).text
+    'He saw his mother with him.'
+    """
+    words = list(words_of(text))
+    found = []
+    for place, word in enumerate(words):
+        new = _other(text, words, place, gender)
+        if new is not None:
+            found.append(Change(word.start, word.text, like_case(new, word.text)))
+    return found
+
+
+def has_pronouns(text: str, gender: str) -> bool:
+    """Whether a text has pronouns or titles of a gender.
+
+    Examples
+    --------
+    >>> has_pronouns("He left.", "male"), has_pronouns("He left.", "female")
+    (True, False)
+    """
+    return any(
+        folded(word.text) in _GENDERED[gender] and (folded(word.text) not in TITLES or _is_title(text, word))
+        for word in words_of(text)
+    )
+
+
+def _other(text: str, words: list[Word], place: int, gender: str) -> str | None:
+    word = words[place]
+    key = folded(word.text)
+    if key in TITLES and not _is_title(text, word):
+        return None
+    if gender == "male":
+        if key == "her":
+            return "his" if _before_noun(text, words, place) else "him"
+        return _TO_MALE.get(key)
+    if key == "his":
+        return "her" if _before_noun(text, words, place) else "hers"
+    return _TO_FEMALE.get(key)
+
+
+def _before_noun(text: str, words: list[Word], place: int) -> bool:
+    if place + 1 == len(words):
+        return False
+    following = words[place + 1]
+    between = text[words[place].end : following.start]
+    return not between.strip(" \n\t\"'“‘(") and folded(following.text) not in _NO_NOUN
+
+
+def _is_title(text: str, word: Word) -> bool:
+    """A title has a capital and a capitalised word behind it: "Miss Hall", not "a near miss"."""
+    return (
+        word.text[0].isupper()
+        and re.match(r"\.?[ \u00a0]+[^\W\d_]", text[word.end :]) is not None
+        and (text[word.end :].lstrip(". \u00a0")[:1].isupper())
+    )
+
 
 _MIXED = "people of both sexes: pronouns cannot be told apart"
 

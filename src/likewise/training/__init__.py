@@ -12,56 +12,39 @@ Examples
 
 from __future__ import annotations
 
-from likewise._api import RENAMED
+from typing import TYPE_CHECKING
+
 from likewise.core.lazy import lazy_names
-from likewise.training.adversarial import AdversarialDebiasing
-from likewise.training.batch import Batch, as_batch
-from likewise.training.checkpoint import read_checkpoint
-from likewise.training.cocl import CoCL
-from likewise.training.erm import ERM
-from likewise.training.findings import Finding, TrainingWarning
-from likewise.training.history import History
-from likewise.training.loop import train
-from likewise.training.objective import Objective, State
-from likewise.training.parquet_batches import ParquetBatches
-from likewise.training.penalised import WithCovariancePenalty
-from likewise.training.plain_networks import mlp
-from likewise.training.ranks import RankLostError, Ranks, alone, current_ranks, joined
-from likewise.training.robust import SEARCHES
-from likewise.training.sampling import ArrayBatches, BatchSource, LoaderBatches
-from likewise.training.sensei import SenSeI
-from likewise.training.sensr import SenSR, wasserstein_robust
-from likewise.training.training_result import TrainingResult
 
-__all__ = [
-    "ERM",
-    "SEARCHES",
-    "AdversarialDebiasing",
-    "ArrayBatches",
-    "Batch",
-    "BatchSource",
-    "CoCL",
-    "Finding",
-    "History",
-    "LoaderBatches",
-    "Objective",
-    "ParquetBatches",
-    "RankLostError",
-    "Ranks",
-    "SenSR",
-    "SenSeI",
-    "State",
-    "TrainingResult",
-    "TrainingWarning",
-    "WithCovariancePenalty",
-    "alone",
-    "as_batch",
-    "current_ranks",
-    "joined",
-    "mlp",
-    "read_checkpoint",
-    "train",
-    "wasserstein_robust",
-]
+if TYPE_CHECKING:
+    from likewise.core.launch import alone as alone
+    from likewise.training.adversarial import AdversarialDebiasing as AdversarialDebiasing
+    from likewise.training.batch import (
+        ArrayBatches as ArrayBatches,
+        Batch as Batch,
+        BatchSource as BatchSource,
+        LoaderBatches as LoaderBatches,
+        as_batch as as_batch,
+    )
+    from likewise.training.checkpoint import (
+        TrainingResult as TrainingResult,
+        read_checkpoint as read_checkpoint,
+    )
+    from likewise.training.distributed import (
+        RankLostError as RankLostError,
+        Ranks as Ranks,
+        current_ranks as current_ranks,
+        joined as joined,
+    )
+    from likewise.training.findings import Finding as Finding, TrainingWarning as TrainingWarning
+    from likewise.training.history import History as History
+    from likewise.training.loop import train as train
+    from likewise.training.networks import mlp as mlp
+    from likewise.training.objective import ERM as ERM, Objective as Objective, State as State
+    from likewise.training.parquet_batches import ParquetBatches as ParquetBatches
+    from likewise.training.penalised import CoCL as CoCL, WithCovariancePenalty as WithCovariancePenalty
+    from likewise.training.robust import SEARCHES as SEARCHES
+    from likewise.training.sensei import SenSeI as SenSeI
+    from likewise.training.sensr import SenSR as SenSR, wasserstein_robust as wasserstein_robust
 
-__getattr__ = lazy_names(__name__, {}, RENAMED)[0]
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -12,13 +12,11 @@ from torch import nn
 
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
-from likewise.models.guard import evaluating, module_device, module_dtype
 from likewise.models.losses import LossLike
+from likewise.models.oracle import evaluating, module_device, module_dtype
 from likewise.training.batch import Batch, BatchLike, as_batch
+from likewise.training.distributed import evenly, whole_gradients
 from likewise.training.objective import Objective, State, network_scores, weighted_mean
-from likewise.training.sharing import evenly, whole_gradients
-
-__all__ = ["AdversarialDebiasing", "adam_update"]
 
 
 @dataclass(frozen=True)

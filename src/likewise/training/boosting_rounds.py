@@ -10,18 +10,315 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from likewise.core.arrays import FloatArray
-from likewise.training.soft_group_gap import GroupCells, soft_gap
+from likewise.core.checks import FloatArray, IntArray
+from likewise.fair_metrics.neighbours import NearestPlaces
 from likewise.training.tree_growers import TreeGrower
-from likewise.training.worst_neighbours import NeighbourSupport, worst_case
 
-__all__ = ["BoostingPeople", "BoostingRun", "RobustGoal", "boost"]
+# A penalty on the groups' different rates of decisions, class by class, with its gradient by hand.
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+KAPPA = 3.0
+# The mean of fewer people says little about their group.
+MIN_PEOPLE = 20
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCells:
+    """People by attribute, class and group.
+
+    Parameters
+    ----------
+    average : sparse array of shape (cells, n)
+        Weights whose product with a column is its mean in each cell.
+    centre : sparse array of shape (cells, cells)
+        Takes the mean over the groups of the same attribute and class away.
+
+    Examples
+    --------
+    >>> cells = GroupCells.of([np.array([0, 0, 1, 1])], np.zeros(4, int), np.ones(4), min_people=1)
+    >>> (cells.average @ np.array([1.0, 3.0, 5.0, 5.0])).tolist()
+    [2.0, 5.0]
+    """
+
+    average: sparse.csr_array
+    centre: sparse.csr_array
+
+    @classmethod
+    def of(
+        cls, groups: list[IntArray], labels: IntArray, weight: FloatArray, *, min_people: int = MIN_PEOPLE
+    ) -> GroupCells:
+        """Count people into cells.
+
+        Parameters
+        ----------
+        groups : list of int arrays of shape (n,)
+            The group of each person, one array per attribute; -1 where it is not known.
+        labels : int array of shape (n,)
+            Classes.
+        weight : array of shape (n,)
+        min_people : int, default=20
+            Cells with fewer people are left out.
+        """
+        n = len(labels)
+        rows: list[tuple[IntArray, FloatArray]] = []
+        blocks = []
+        for codes in groups:
+            for label in np.unique(labels):
+                members = [
+                    np.flatnonzero((codes == g) & (labels == label)) for g in np.unique(codes[codes >= 0])
+                ]
+                kept = [m for m in members if len(m) >= min_people and weight[m].sum() > 0]
+                if len(kept) < 2:
+                    continue
+                rows += [(m, weight[m] / weight[m].sum()) for m in kept]
+                blocks.append(np.eye(len(kept)) - 1.0 / len(kept))
+        indptr = np.concatenate([[0], np.cumsum([len(m) for m, _ in rows])]).astype(np.int64)
+        index = np.concatenate([np.zeros(0, dtype=np.int64), *(m for m, _ in rows)])
+        values = np.concatenate([np.zeros(0), *(share for _, share in rows)])
+        average = sparse.csr_array((values, index, indptr), shape=(len(rows), n))
+        centre = sparse.csr_array(sparse.block_diag(blocks)) if blocks else sparse.csr_array((0, 0))
+        return cls(average, centre)
+
+    def at(self, node: IntArray, n_nodes: int) -> GroupCells:
+        """Return the same means over nodes at which people stand, `node` saying where each does.
+
+        Examples
+        --------
+        >>> cells = GroupCells.of([np.array([0, 0, 1, 1])], np.zeros(4, int), np.ones(4), min_people=1)
+        >>> cells.at(np.array([0, 0, 0, 1]), 2).average.toarray().tolist()
+        [[1.0, 0.0], [0.5, 0.5]]
+        """
+        n = len(node)
+        place = sparse.csr_array((np.ones(n), node, np.arange(n + 1)), shape=(n, n_nodes))
+        return GroupCells(sparse.csr_array(self.average @ place), self.centre)
+
+
+def soft_gap(
+    scores: FloatArray, cells: GroupCells, *, kappa: float = KAPPA
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return the penalty, its gradient by the scores and a bound of its curvature.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, C)
+    cells : GroupCells
+    kappa : float, default=3.0
+        How sharp the soft decision is.
+
+    Returns
+    -------
+    value : float
+    gradient : ndarray of shape (n, C)
+    curvature : ndarray of shape (n, C)
+        A diagonal matrix that is nowhere below the Gauss-Newton part of the Hessian in one column of scores:
+        (Σ a_i δ_i)² ≤ Σ a_i · Σ a_i δ_i², with a_i what a person's score does to their cell's mean.
+
+    Examples
+    --------
+    >>> cells = GroupCells.of([np.array([0, 1])], np.zeros(2, int), np.ones(2), min_people=1)
+    >>> value, gradient, curvature = soft_gap(np.array([[0.0, 0.0], [0.0, 9.0]]), cells)
+    >>> round(value, 3), gradient.shape
+    (0.25, (2, 2))
+    """
+    if not cells.average.shape[0]:
+        return 0.0, np.zeros_like(scores), np.zeros_like(scores)
+    sharp = kappa * scores
+    soft = np.exp(sharp - sharp.max(axis=1, keepdims=True))
+    soft /= soft.sum(axis=1, keepdims=True)
+    apart = cells.centre @ (cells.average @ soft)
+    # The centred means sum to 0 within a class, so the mean over the groups has no gradient of its own.
+    by_soft = 2.0 * (cells.average.T @ apart)
+    by_scores = kappa * soft * (by_soft - (by_soft * soft).sum(axis=1, keepdims=True))
+    # A score moves its own soft decision by κ s (1 − s), and the others together by no more.
+    moves = np.sqrt(2.0) * kappa * soft * (1.0 - soft)
+    curvature = 2.0 * moves * (cells.average.T @ (cells.average @ moves))
+    return float((apart**2).sum()), np.asarray(by_scores), np.asarray(curvature)
+
+
+# The worst case of a boosting round: people moved to comparable people, within a budget, solved exactly.
+
+
+# A squared distance below this share of the typical one is rounding: the move costs nothing.
+_FREE = 1e-15
+_MAX_STEPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourSupport:
+    """Where the mass of each node may go.
+
+    Parameters
+    ----------
+    index : int array of shape (m, k + 1)
+        The node itself, then its neighbours by rising distance.
+    squared_distance : float array of shape (m, k + 1)
+
+    Examples
+    --------
+    >>> NeighbourSupport.of(np.array([[0.0], [1.0], [3.0]]), 1).index.tolist()
+    [[0, 1], [1, 0], [2, 1]]
+    """
+
+    index: IntArray
+    squared_distance: FloatArray
+
+    @classmethod
+    def of(cls, places: FloatArray, k: int) -> NeighbourSupport:
+        """Find the k nearest nodes of each node, in a space whose Euclidean distance is the fair distance."""
+        m = len(places)
+        itself = np.arange(m)[:, None]
+        if m < 2:
+            return cls(itself, np.zeros((m, 1)))
+        index, distance = NearestPlaces(places).among_themselves(min(k, m - 1))
+        spread = float(np.einsum("ij,ij->", places - places.mean(axis=0), places - places.mean(axis=0))) / m
+        distance = np.where(distance <= _FREE * spread, 0.0, distance)
+        return cls(np.hstack([itself, index]), np.hstack([np.zeros((m, 1)), distance]))
+
+
+@dataclass(frozen=True, eq=False)
+class WorstCase:
+    """The worst distribution within the budget.
+
+    Parameters
+    ----------
+    mass : ndarray of shape (m, C)
+        Where the mass of each label ends.
+    value : float
+        V(ε) of the support: the mean loss there.
+    lambda_ : float
+        λ*.
+    """
+
+    mass: FloatArray
+    value: float
+    lambda_: float
+
+
+def worst_case(
+    losses: FloatArray, mass: FloatArray, support: NeighbourSupport, eps: float, *, start: float = 1.0
+) -> WorstCase:
+    """Solve the auditor's problem on a support of neighbours.
+
+    Parameters
+    ----------
+    losses : ndarray of shape (m, C)
+        Of each node under each label.
+    mass : ndarray of shape (m, C)
+        Of people at each node, by label.
+    support : NeighbourSupport
+    eps : float
+        Budget of mean squared fair distance; at 0 only moves that cost nothing are made.
+    start : float, default=1.0
+        A guess of λ*, such as that of the round before.
+
+    Returns
+    -------
+    WorstCase
+
+    Examples
+    --------
+    >>> support = NeighbourSupport.of(np.array([[0.0], [1.0]]), 1)
+    >>> worst = worst_case(np.array([[0.0], [3.0]]), np.array([[1.0], [1.0]]), support, 0.25)
+    >>> worst.value, worst.mass.ravel().tolist(), worst.lambda_
+    (2.25, [0.5, 1.5], 3.0)
+    """
+    moves = _Moves.of(losses, mass, support)
+    if eps <= 0:
+        line = moves.line(np.inf)
+        return WorstCase(moves.moved([(1.0, line)]), line.height, np.inf)
+    free = moves.line(0.0)
+    if free.transport <= eps:
+        return WorstCase(moves.moved([(1.0, free)]), free.height, 0.0)
+    low, high = _bracket(moves, free, eps, start)
+    for _ in range(_MAX_STEPS):
+        # Two lines of the dual, one falling and one rising at λ; they meet at or below its minimum.
+        lam = (high.height - low.height) / (high.transport - low.transport)
+        meet = low.height + lam * (eps - low.transport)
+        middle = moves.line(lam)
+        if middle.value(lam, eps) - meet <= 1e-12 * max(1.0, abs(meet)):
+            break
+        if middle.transport > eps:
+            low = middle
+        else:
+            high = middle
+    share = (eps - high.transport) / (low.transport - high.transport)
+    value = share * low.height + (1.0 - share) * high.height
+    return WorstCase(moves.moved([(share, low), (1.0 - share, high)]), float(value), float(lam))
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """The best moves at some λ: their mean loss and transport, one line λ ↦ height + λ (ε − transport)."""
+
+    height: float
+    transport: float
+    choice: list[IntArray]
+
+    def value(self, lam: float, eps: float) -> float:
+        return self.height + lam * (eps - self.transport)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moves:
+    """For each label: nodes that have mass of it, the share of all mass, the loss at each place, the cost."""
+
+    parts: list[tuple[IntArray, FloatArray, FloatArray, FloatArray]]
+    index: IntArray
+    total: float
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, losses: FloatArray, mass: FloatArray, support: NeighbourSupport) -> _Moves:
+        total = float(mass.sum())
+        parts: list[tuple[IntArray, FloatArray, FloatArray, FloatArray]] = []
+        for label in range(mass.shape[1]):
+            nodes = np.flatnonzero(mass[:, label] > 0)
+            reach = losses[:, label][support.index[nodes]]
+            parts.append((nodes, mass[nodes, label] / total, reach, support.squared_distance[nodes]))
+        return cls(parts, support.index, total, mass.shape)
+
+    def line(self, lam: float) -> _Line:
+        height = transport = 0.0
+        choices = []
+        for _, share, reach, cost in self.parts:
+            # Neighbours come by rising distance, so of equals the nearest is taken.
+            gain = np.where(cost > 0, -np.inf, reach) if np.isinf(lam) else reach - lam * cost
+            best = gain.argmax(axis=1)
+            row = np.arange(len(best))
+            height += float(share @ reach[row, best])
+            transport += float(share @ cost[row, best])
+            choices.append(best)
+        return _Line(height, transport, choices)
+
+    def moved(self, lines: list[tuple[float, _Line]]) -> FloatArray:
+        mass = np.zeros(self.shape)
+        for weight, line in lines:
+            for label, ((nodes, share, _, _), best) in enumerate(zip(self.parts, line.choice, strict=True)):
+                goal = self.index[nodes, best]
+                mass[:, label] += np.bincount(goal, weight * self.total * share, self.shape[0])
+        return mass
+
+
+def _bracket(moves: _Moves, free: _Line, eps: float, start: float) -> tuple[_Line, _Line]:
+    """Lines whose transport is above and not above the budget, near the guess."""
+    lam = start if np.isfinite(start) and start > 0 else 1.0
+    line = moves.line(lam)
+    low, high = (line, None) if line.transport > eps else (None, line)
+    for _ in range(_MAX_STEPS):
+        lam = lam * 1.5 if high is None else lam / 1.5
+        line = moves.line(lam)
+        if line.transport > eps:
+            low = line
+        else:
+            high = line
+        if low is not None and high is not None:
+            return low, high
+    return free if low is None else low, moves.line(np.inf) if high is None else high
+
 
 # How much of the worst case of the rounds before stays: alone, a round's own worst case makes the next swing back.
 INERTIA = 0.7
@@ -48,8 +345,8 @@ class BoostingPeople:
         Of the nodes, for the worst case.
     """
 
-    node: Ints
-    labels: Ints
+    node: IntArray
+    labels: IntArray
     weight: FloatArray
     n_nodes: int
     n_classes: int

@@ -11,8 +11,6 @@ import numpy as np
 from likewise.training.history import History
 from likewise.training.objective import Objective, State
 
-__all__ = ["Finding", "TrainingWarning", "diagnose_training", "warn_about"]
-
 
 class TrainingWarning(UserWarning):
     """A training ended, but something about it needs a look.

@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.arrays import FloatArray
-from likewise.core.renaming import warn_renamed
-
-__all__ = ["History", "Recorder"]
+from likewise.core.checks import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +38,6 @@ class History:
         return len(next(iter(self.columns.values()), ()))
 
     def __getitem__(self, name: str) -> FloatArray:
-        if name == "lam" and name not in self.columns:
-            warn_renamed('history["lam"]', 'history["lambda_"]')
-            name = "lambda_"
         return self.columns[name]
 
     def __contains__(self, name: object) -> bool:

@@ -2,31 +2,538 @@
 
 from __future__ import annotations
 
+import math
 import os
+import signal
+import tempfile
+import threading
+import time
 import warnings
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
 from torch import nn
 
-from likewise.core.checks import check_integer
-from likewise.core.errors import bad_parameter
+from likewise.core.checks import check_integer, to_numpy
+from likewise.core.errors import InputError, bad_parameter
 from likewise.core.randomness import RandomState, spawn_seeds
-from likewise.models.guard import module_device, module_dtype
-from likewise.training.batch import Batch
-from likewise.training.erm import ERM
-from likewise.training.findings import TrainingWarning, warn_about
-from likewise.training.joint_step import Together, check_same_plan, same_weights, why_not_shared
-from likewise.training.objective import Objective, State
-from likewise.training.ranks import Ranks, joined
-from likewise.training.run import Callback, Run, Schedule, TrainingResult, private_random_state
-from likewise.training.sampling import Sampling
-from likewise.training.setup import Data, OptimizerLike, check_batch, make_optimizer, make_source
-from likewise.training.threads import choose_threads, torch_threads
+from likewise.models.oracle import module_device, module_dtype
+from likewise.training.batch import Batch, BatchSource, Sampling
+from likewise.training.checkpoint import (
+    Checkpoint,
+    Status,
+    TrainingResult,
+    flat_optimizer,
+    load_optimizer,
+    read_checkpoint,
+    write_checkpoint,
+)
+from likewise.training.distributed import ONE, Ranks, Share, joined, sharing
+from likewise.training.findings import TrainingWarning, diagnose_training, warn_about
+from likewise.training.history import Recorder
+from likewise.training.objective import ERM, Objective, State
+from likewise.training.setup import (
+    Data,
+    OptimizerLike,
+    check_batch,
+    choose_threads,
+    make_optimizer,
+    make_source,
+    torch_threads,
+)
 
-__all__ = ["train"]
+# A progress bar with the time left, when asked for.
+
+
+Report = Callable[[int, float], None]
+
+
+@contextmanager
+def progress_bar(steps: int, done: int = 0, *, show: bool, title: str) -> Iterator[Report]:
+    """Give a function of (steps done, loss) that moves the bar; it does nothing when `show` is False.
+
+    Parameters
+    ----------
+    steps : int
+        How many steps there will be.
+    done : int, default=0
+        How many are done already (a resumed run).
+    show : bool
+        Whether there is a bar at all. It goes to standard error and disappears when the block ends.
+    title : str
+        What it says beside the bar.
+
+    Examples
+    --------
+    >>> with progress_bar(10, show=False, title="ERM") as report:
+    ...     report(1, 0.5)
+    """
+    if not show:
+        yield lambda step, loss: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.4f}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=steps, completed=done, loss=float("nan"))
+        yield lambda step, loss: bar.update(task, completed=step, loss=loss)
+
+
+# One step of several ranks: each works on its share of the batch, and all make the same update.
+
+
+class Together:
+    """How the ranks make a step. With one rank there is nothing to it.
+
+    Every rank draws the same batch, so what is learned does not depend on how many there are. Each takes its share
+    of the rows; their gradients add up to that of the batch, and every rank makes the same update with it.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    share : bool, default=True
+        Whether batches are shared; otherwise every rank works on the whole batch.
+    seed : int, default=0
+        For what is random in the network (dropout): drawn for each step and rank.
+    """
+
+    def __init__(self, ranks: Ranks = ONE, *, share: bool = True, seed: int = 0) -> None:
+        self.ranks, self._shared, self._seed = ranks, share, seed
+        self.interrupted = False
+
+    def step(
+        self, objective: Objective, net: nn.Module, batch: Batch, state: State
+    ) -> tuple[torch.Tensor, State]:
+        """Return the objective's loss, whose gradients of all ranks add up to that of the batch, and the next state."""
+        if not self.ranks.several:
+            return objective.step(net, batch, state)
+        share = self._share_of(batch)
+        # Ranks with rows of their own need masks of their own; those that repeat each other's work the same ones.
+        own = 0 if share is None else 1 + self.ranks.rank
+        drawn = np.random.SeedSequence([self._seed, state.step, own]).generate_state(1)[0]
+        seed_torch(int(drawn), module_device(net))
+        with sharing(share):
+            loss, after = objective.step(net, batch if share is None else share.rows, state)
+        if share is None:
+            # Everyone has all of the gradient: an equal part from each adds up to it.
+            part = loss / self.ranks.world
+            loss = part + (loss.detach() - part.detach())
+        return loss, after
+
+    def backward(self, loss: torch.Tensor, parameters: Sequence[torch.Tensor]) -> bool:
+        """Give the parameters the gradient of the whole batch; return whether every rank's loss was finite.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            On every rank, when any of them was interrupted.
+        """
+        loss.backward()  # type: ignore[no-untyped-call]
+        if not self.ranks.several:
+            return True
+        told = [float(self.interrupted), float(not math.isfinite(float(loss.detach())))]
+        interrupted, bad = _sum_gradients(self.ranks, parameters, told)
+        if interrupted:
+            raise KeyboardInterrupt
+        return not bad
+
+    def robust_loss(self, objective: Objective, net: nn.Module, rows: Batch, state: State) -> float:
+        """Return the objective's robust loss on held-out rows, of which each rank takes its share."""
+        if not self.ranks.several:
+            return objective.robust_loss(net, rows, state)
+        share = self._share_of(rows)
+        with sharing(share):
+            value = objective.robust_loss(net, rows if share is None else share.rows, state)
+        # What is decided by it must be decided alike.
+        return float(self.ranks.from_first(torch.tensor(value, dtype=torch.float64)))
+
+    def _share_of(self, batch: Batch) -> Share | None:
+        return Share(self.ranks, batch) if self._shared and len(batch) >= self.ranks.world else None
+
+
+def seed_torch(seed: int, device: torch.device) -> None:
+    """Seed the generators that a network on a device draws from.
+
+    Not ``torch.manual_seed``: without CUDA it keeps the stack of every call for a CUDA that may come.
+    """
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
+
+
+def _sum_gradients(
+    ranks: Ranks, parameters: Sequence[torch.Tensor], told: Sequence[float]
+) -> tuple[bool, ...]:
+    """Sum the gradients over the ranks, in one message per dtype, and say which of `told` is not 0 anywhere."""
+    heard: tuple[bool, ...] = ()
+    for dtype in dict.fromkeys(p.dtype for p in parameters):
+        own = [p for p in parameters if p.dtype == dtype]
+        # Beside the gradients: which parameters have one, since the optimiser leaves the others alone.
+        notes = [float(p.grad is not None) for p in own] + list(told)
+        flat = [(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in own]
+        summed = ranks.sum(torch.cat([*flat, flat[0].new_tensor(notes)]))
+        *parts, noted = torch.split(summed, [*(p.numel() for p in own), len(notes)])
+        present = (noted != 0).tolist()
+        for p, part, there in zip(own, parts, present, strict=False):
+            p.grad = part.reshape(p.shape) if there else None
+        heard = tuple(present[len(own) :])
+    return heard
+
+
+@contextmanager
+def held_interrupts(together: Together) -> Iterator[None]:
+    """Run a block in which Ctrl-C is noted, for all ranks to stop at the same step; one rank stops at once."""
+    if not together.ranks.several or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def note(number: int, frame: Any) -> None:
+        together.interrupted = True
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def why_not_shared(objective: Objective, net: nn.Module) -> str | None:
+    """Return why every rank has to work on the whole batch; None when batches can be shared.
+
+    Examples
+    --------
+    >>> from likewise.training import ERM
+    >>> print(why_not_shared(ERM(), nn.Linear(1, 1)))
+    None
+    >>> why_not_shared(ERM(), nn.BatchNorm1d(1))
+    'the network has a BatchNorm1d, whose statistics are of the whole batch'
+    """
+    for part in objective.parts:
+        if (reason := why_not_shared(part, net)) is not None:
+            return reason
+    if not objective.sums_over_ranks:
+        return f"{type(objective).__name__} does not say that it adds up over ranks (sums_over_ranks)"
+    for layer in net.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) and not isinstance(layer, nn.SyncBatchNorm):
+            return f"the network has a {type(layer).__name__}, whose statistics are of the whole batch"
+    return None
+
+
+@torch.no_grad()
+def same_weights(ranks: Ranks, net: nn.Module) -> None:
+    """Give the network of every rank the weights and buffers of the first."""
+    if ranks.several:
+        for tensor in net.state_dict().values():
+            tensor.copy_(ranks.from_first(tensor))
+
+
+def check_same_plan(ranks: Ranks, source: BatchSource, plan: Sequence[object]) -> None:
+    """Raise on every rank when they would draw different batches, or meet at different steps.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    source : BatchSource
+    plan : sequence
+        What decides when ranks meet, as plain values.
+    """
+    if not ranks.several:
+        return
+    begin = source.position()
+    batch = source.next()
+    source.restore(begin)
+    labels = zlib.crc32(to_numpy(batch.y.contiguous()).tobytes())
+    exact = [zlib.crc32(repr(plan).encode()), len(batch), batch.x.shape[1], labels]
+    # Not to the last bit: machines of different makes may encode a table with other roundings.
+    size = float(batch.x.double().abs().sum())
+    seen = [part.tolist() for part in ranks.gather(torch.tensor([*exact, size], dtype=torch.float64))]
+    for rank, (*other, other_size) in enumerate(seen):
+        if other != seen[0][:-1] or not math.isclose(other_size, seen[0][-1], rel_tol=1e-6):
+            raise InputError(
+                f"train: rank {rank} would draw another first batch than rank 0, or was given other settings. Pass "
+                "the same data, seed and settings on every rank, and a loader without a DistributedSampler: each "
+                "batch is shared between the ranks here."
+            )
+
+
+# One training run: its moving parts, a step, and how it ends.
+
+
+Callback: TypeAlias = "Callable[[int, float, State], None]"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long a run lasts and what happens when."""
+
+    steps: int
+    validate_every: int
+    patience: int | None
+    checkpoint_every: int
+
+
+class Run:
+    """The moving parts of a training, and the loop over them."""
+
+    def __init__(
+        self,
+        net: nn.Module,
+        source: BatchSource,
+        objective: Objective,
+        optimizer: torch.optim.Optimizer,
+        state: State,
+        *,
+        validation: Batch | None,
+        settings: dict[str, Any],
+        checkpoint: Path | None,
+        together: Together,
+    ) -> None:
+        self.net, self.source, self.objective = net, source, objective
+        self.optimizer, self.state = optimizer, state
+        self.validation, self.settings, self.checkpoint = validation, settings, checkpoint
+        self.together, self.ranks = together, together.ranks
+        self.step = 0
+        self.recorder = Recorder()
+        self.best: dict[str, torch.Tensor] = {}
+        self.best_step, self.best_validation, self.waited = 0, math.inf, 0
+        self._good = _weights(net)
+        self._moving = [p for group in optimizer.param_groups for p in group["params"]]
+
+    def run(self, schedule: Schedule, *, progress: bool, callback: Callback | None) -> TrainingResult:
+        """Make the steps that are missing and return the result."""
+        started = time.perf_counter()
+        modes = [(part, part.training) for part in self.net.modules()]
+        self.net.train()
+        title = type(self.objective).__name__
+        status: Status = "finished"
+        reason = f"all {schedule.steps} steps were made"
+        show = progress and self.ranks.first
+        try:
+            with (
+                progress_bar(schedule.steps, self.step, show=show, title=title) as report,
+                held_interrupts(self.together),
+            ):
+                while self.step < schedule.steps:
+                    ended = self._advance(schedule, callback, report)
+                    if ended is not None:
+                        status, reason = ended
+                        break
+        except KeyboardInterrupt:
+            # An update may have been cut in half: the weights before it are whole.
+            self._load(self._good)
+            status, reason = "interrupted", f"interrupted by the keyboard after {self.step} steps"
+        finally:
+            for part, mode in modes:
+                part.training = mode
+        if self.checkpoint is not None and status in ("finished", "stopped_early"):
+            self.save()
+        return self._result(status, reason, time.perf_counter() - started)
+
+    def _advance(
+        self, schedule: Schedule, callback: Callback | None, report: Callable[[int, float], None]
+    ) -> tuple[Status, str] | None:
+        """Make one step and what is due after it; return how the run ended, if it did."""
+        row = self._update()
+        if row is None:
+            self._load(self._good)
+            return "diverged", (
+                f"the loss or its gradient was not finite at step {self.step + 1}; the weights are the last ones "
+                "whose loss was. Lower the learning rate or the search's step size, or scale the columns"
+            )
+        self.step += 1
+        stopped = False
+        if self.validation is not None and self.step % schedule.validate_every == 0:
+            row["validation"] = self._validate(self.validation)
+            stopped = schedule.patience is not None and self.waited >= schedule.patience
+        self.recorder.add({"step": self.step, **row})
+        if self.checkpoint is not None and self.step % schedule.checkpoint_every == 0:
+            self.save()
+        report(self.step, row["loss"])
+        if callback is not None:
+            callback(self.step, row["loss"], self.state)
+        if stopped:
+            return "stopped_early", (
+                f"no better validation in the last {self.waited}, the best was at step {self.best_step}"
+            )
+        return None
+
+    def _update(self) -> dict[str, float] | None:
+        """Make one update; None when its loss or gradient is not finite, and then nothing was updated."""
+        loss, state = self.together.step(self.objective, self.net, self.source.next(), self.state)
+        value = float(loss.detach())
+        # Several ranks find out together that a loss is not finite, below.
+        if not math.isfinite(value) and not self.ranks.several:
+            return None
+        self.optimizer.zero_grad()
+        if not self.together.backward(loss, self._moving):
+            return None
+        gradients = [p.grad for p in self._moving if p.grad is not None]
+        largest = torch.stack([gradient.detach().abs().amax() for gradient in gradients]).amax()
+        if not math.isfinite(float(largest)):
+            return None
+        # These weights gave a finite loss: the ones to go back to.
+        self._remember()
+        self.optimizer.step()
+        self.state = state
+        return {"loss": value, "lambda_": state.lambda_, **state.last}
+
+    def _validate(self, rows: Batch) -> float:
+        value = self.together.robust_loss(self.objective, self.net, rows, self.state)
+        if value < self.best_validation:
+            self.best, self.best_step, self.best_validation = _weights(self.net), self.step, value
+            self.waited = 0
+        else:
+            self.waited += 1
+        return value
+
+    def _result(self, status: Status, reason: str, seconds: float) -> TrainingResult:
+        if self.best:
+            self._load(self.best)
+        history = self.recorder.history()
+        return TrainingResult(
+            net=self.net,
+            status=status,
+            reason=reason,
+            history=history,
+            state=self.state,
+            optimizer=self.optimizer,
+            steps=self.step,
+            best_step=self.best_step if self.best else self.step,
+            best_validation=self.best_validation if self.best else None,
+            findings=diagnose_training(self.objective, history, self.state),
+            seconds=seconds,
+        )
+
+    # ---- weights to go back to ------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def _remember(self) -> None:
+        now = self.net.state_dict()
+        for name, kept in self._good.items():
+            kept.copy_(now[name])
+
+    @torch.no_grad()
+    def _load(self, weights: dict[str, torch.Tensor]) -> None:
+        now = self.net.state_dict()
+        for name, kept in weights.items():
+            now[name].copy_(kept)
+
+    # ---- files ----------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write the run to its checkpoint: all ranks know the same, and the first writes it down."""
+        assert self.checkpoint is not None
+        with self.ranks.agree():
+            if self.ranks.first:
+                write_checkpoint(self.checkpoint, self._checkpoint())
+
+    def _checkpoint(self) -> Checkpoint:
+        moments, groups = flat_optimizer(self.optimizer)
+        return Checkpoint(
+            settings=self.settings,
+            step=self.step,
+            weights=_weights(self.net),
+            best=self.best,
+            optimizer=moments,
+            optimizer_groups=groups,
+            state=self.state,
+            source=self.source.position(),
+            generator=torch.get_rng_state(),
+            history=self.recorder.history(),
+            progress={
+                "best_step": self.best_step,
+                "best_validation": self.best_validation,
+                "waited": self.waited,
+            },
+        )
+
+    def resume(self) -> None:
+        """Go on from the checkpoint, if there is one and it is of this run."""
+        kept = self._read()
+        if kept is None:
+            return
+        self._load(dict(kept.weights))
+        load_optimizer(self.optimizer, kept.optimizer, kept.optimizer_groups)
+        self.state = kept.state.to(next(iter(self._moving)).device)
+        self.source.restore(kept.source)
+        torch.set_rng_state(kept.generator)
+        self.recorder = Recorder(kept.history)
+        self.best, self.step = dict(kept.best), kept.step
+        self.best_step = kept.progress["best_step"]
+        self.best_validation = kept.progress["best_validation"]
+        self.waited = kept.progress["waited"]
+        self._good = _weights(self.net)
+
+    def _read(self) -> Checkpoint | None:
+        """The checkpoint, if there is one; where there are several ranks only the first needs to have the file."""
+        assert self.checkpoint is not None
+        kept: Checkpoint | None = None
+        with self.ranks.agree():
+            if self.ranks.first and self.checkpoint.exists():
+                kept = read_checkpoint(self.checkpoint)
+                _check_same_run(kept.settings, self.settings, self.checkpoint)
+        if not self.ranks.several:
+            return kept
+        data = self.ranks.bytes_from_first(None if kept is None else self.checkpoint.read_bytes())
+        if data is None or kept is not None:
+            return kept
+        with tempfile.TemporaryDirectory() as folder:
+            copied = Path(folder, self.checkpoint.name)
+            copied.write_bytes(data)
+            return read_checkpoint(copied)
+
+
+@contextmanager
+def private_random_state(seed: int, device: torch.device) -> Iterator[None]:
+    """Run a block with torch's generators seeded (dropout draws from them), then put them back.
+
+    Examples
+    --------
+    >>> before = torch.get_rng_state()
+    >>> with private_random_state(0, torch.device("cpu")):
+    ...     _ = torch.rand(3)
+    >>> bool((torch.get_rng_state() == before).all())
+    True
+    """
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        seed_torch(seed, device)
+        yield
+
+
+def _weights(net: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in net.state_dict().items()}
+
+
+def _check_same_run(kept: dict[str, Any], now: dict[str, Any], path: Path) -> None:
+    for name, value in now.items():
+        if kept.get(name) != value:
+            shown = (kept.get(name), value) if name != "objective" else _first_difference(kept[name], value)
+            raise InputError(
+                f"train: the checkpoint {path.name} is of a run with another {name!r} ({shown[0]!r}, now "
+                f"{shown[1]!r}). Resume with the settings and data of the first run, or use another file."
+            )
+
+
+def _first_difference(kept: dict[str, Any], now: dict[str, Any]) -> tuple[Any, Any]:
+    for name in {**kept, **now}:
+        if kept.get(name) != now.get(name):
+            return f"{name}={kept.get(name)}", f"{name}={now.get(name)}"
+    return kept, now
 
 
 def train(

@@ -13,14 +13,11 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from likewise.core.renaming import warn_renamed
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.network import torch_output
-from likewise.models.oracle import class_scores, differentiable_loss
-from likewise.training.batch import Batch, BatchLike
-from likewise.training.sharing import current_share, total
-
-__all__ = ["Objective", "State", "network_scores", "weighted_mean"]
+from likewise.models.oracle import class_scores, differentiable_loss, evaluating
+from likewise.training.batch import Batch, BatchLike, as_batch
+from likewise.training.distributed import current_share, total
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -91,18 +88,12 @@ class State:
         start = len("tensors.")
         return cls(
             step=read["step"],
-            lambda_=read["lambda_"] if "lambda_" in read else read["lam"],  # its name in older files
+            lambda_=read["lambda_"],
             warm=tensors.get("warm"),
             last=MappingProxyType(read["last"]),
             counters=MappingProxyType(read["counters"]),
             tensors=MappingProxyType({k[start:]: v for k, v in tensors.items() if k.startswith("tensors.")}),
         )
-
-    @property
-    def lam(self) -> float:
-        """The old name of `lambda_`."""
-        warn_renamed("State.lam", "State.lambda_")
-        return self.lambda_
 
     def to(self, device: str | torch.device) -> State:
         """Return the state with its tensors on a device."""
@@ -127,7 +118,7 @@ class Objective(ABC):
     ----------
     sums_over_ranks : bool
         Whether `step` and `robust_loss` may get a share of a batch in a distributed training, because all that they
-        add up over rows goes through `weighted_mean` or `likewise.training.sharing.total`. Where it is not said,
+        add up over rows goes through `weighted_mean` or `likewise.training.distributed.total`. Where it is not said,
         every rank gets the whole batch: always right, but no faster than one process. A subclass with a
         `step` of its own says it again.
 
@@ -244,3 +235,43 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "dtype") and hasattr(value, "tolist"):
         return value.tolist()
     return repr(value) if not callable(value) else getattr(value, "__qualname__", type(value).__name__)
+
+
+# Empirical risk minimisation: the mean loss, and nothing else.
+
+
+@dataclass(frozen=True)
+class ERM(Objective):
+    """The mean loss of the batch: the paper's "Baseline", and "Project" behind a projection.
+
+    Parameters
+    ----------
+    loss : {"cross_entropy", "hinge", "squared"}, Loss or callable, default="cross_entropy"
+
+    Examples
+    --------
+    >>> net, objective = nn.Linear(2, 2), ERM()
+    >>> loss, state = objective.step(net, (torch.zeros(4, 2), torch.tensor([0, 1, 0, 1])), objective.init(net))
+    >>> loss.requires_grad, state.step
+    (True, 1)
+    """
+
+    loss: LossLike = "cross_entropy"
+    sums_over_ranks: ClassVar[bool] = True
+
+    def init(self, net: nn.Module) -> State:
+        """Return an empty state."""
+        return State()
+
+    def step(self, net: nn.Module, batch: BatchLike, state: State) -> tuple[torch.Tensor, State]:
+        """Return the mean loss and the next state; see `Objective.step`."""
+        return self._mean_loss(net, batch), state.after()
+
+    def robust_loss(self, net: nn.Module, batch: BatchLike, state: State) -> float:
+        """Return the mean loss."""
+        with evaluating(net, keep_tensors=False), torch.no_grad():
+            return float(self._mean_loss(net, batch))
+
+    def _mean_loss(self, net: nn.Module, batch: BatchLike) -> torch.Tensor:
+        rows, loss = as_batch(batch), self.row_loss
+        return weighted_mean(loss.torch_losses(network_scores(net, rows.x, loss), rows.y), rows.weight)

@@ -16,11 +16,7 @@ import torch
 
 from likewise.core.errors import FormatError, InputError, bad_parameter
 from likewise.core.frames import check_columns
-from likewise.core.renaming import renamed_parameters
-from likewise.training.batch import Batch
-from likewise.training.sampling import ArrayBatches, BatchSource, Sampling
-
-__all__ = ["ParquetBatches"]
+from likewise.training.batch import ArrayBatches, Batch, BatchSource, Sampling
 
 
 @dataclass(frozen=True)
@@ -32,7 +28,6 @@ class _Group:
     rows: int
 
 
-@renamed_parameters(sensitive="sensitive_features")
 class ParquetBatches(BatchSource):
     """Batches from Parquet files, one window of row groups in memory at a time.
 

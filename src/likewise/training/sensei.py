@@ -9,27 +9,21 @@ from typing import ClassVar, Literal
 import torch
 from torch import nn
 
-from likewise.auditing.search.gradient.row_status import SearchResult
-from likewise.core.arrays import FloatArray
-from likewise.core.checks import check_number
+from likewise.auditing.search.gradient.ascent import SearchResult
+from likewise.core.checks import FloatArray, check_number
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.renaming import renamed_parameters
-from likewise.models.guard import evaluating
 from likewise.models.losses import Loss, Wanted
-from likewise.models.oracle import make_oracle
+from likewise.models.oracle import evaluating, make_oracle
 from likewise.training.batch import Batch, BatchLike, as_batch
+from likewise.training.distributed import anywhere, current_share, total
 from likewise.training.objective import State, network_scores, weighted_mean
 from likewise.training.robust import RobustObjective
-from likewise.training.sharing import anywhere, current_share, total
-
-__all__ = ["OutputDistance", "SenSeI"]
 
 # At the row itself the output distance is 0 and so is its slope: the search would never leave. Seen from outputs
 # that are off by this share of their spread, it leaves in the first step.
 _NUDGE = 1e-2
 
 
-@renamed_parameters(lam="lambda_init")
 @dataclass(frozen=True)
 class SenSeI(RobustObjective):
     """Mean loss plus ρ times the largest change of output between comparable rows.

@@ -9,21 +9,16 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from likewise.auditing.search.gradient.gradient_search import GradientSearch
-from likewise.auditing.search.gradient.row_status import SearchResult
-from likewise.core.renaming import renamed_parameters
+from likewise.auditing.search.gradient.ascent import SearchResult
+from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.fair_metrics import euclidean
-from likewise.models.guard import evaluating
-from likewise.models.oracle import make_oracle
+from likewise.models.oracle import evaluating, make_oracle
 from likewise.training.batch import BatchLike, as_batch
+from likewise.training.distributed import anywhere
 from likewise.training.objective import State, network_scores, weighted_mean
 from likewise.training.robust import RobustObjective
-from likewise.training.sharing import anywhere
-
-__all__ = ["SenSR", "wasserstein_robust"]
 
 
-@renamed_parameters(lam="lambda_init")
 @dataclass(frozen=True)
 class SenSR(RobustObjective):
     """The loss of each row at its worst comparable row: min over the network of V(ε) (equation 6).
@@ -118,7 +113,6 @@ class SenSR(RobustObjective):
         return spent + float(weighted_mean(found.objective(state.lambda_), rows.weight))
 
 
-@renamed_parameters(lam="lambda_init")
 def wasserstein_robust(
     n_features: int | None = None, *, eps: float = 0.1, lambda_init: float = 2.0, **choices: Any
 ) -> SenSR:

@@ -9,11 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from likewise.core.arrays import FloatArray
-from likewise.core.errors import bad_parameter
-from likewise.core.extras import require
-
-__all__ = ["Library", "TreeChoices", "TreeGrower", "ensemble_scores", "make_grower"]
+from likewise.core.checks import FloatArray
+from likewise.core.errors import bad_parameter, require
 
 Library: TypeAlias = Literal["xgboost", "lightgbm"]
 

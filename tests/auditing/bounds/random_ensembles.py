@@ -4,10 +4,9 @@ from itertools import product
 
 import numpy as np
 
-from likewise.auditing.bounds.trees.feature_sources import FeatureSource
+from likewise.auditing.bounds.tree_tables import FeatureSource
 from likewise.core.subspace import Subspace
-from likewise.domains.column import Column
-from likewise.domains.dtypes import Dtype
+from likewise.data.column import Column, Dtype
 from likewise.fair_metrics import FairMetric
 from likewise.models.tree_ensemble import TreeEnsemble
 

@@ -11,24 +11,29 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.auditing.bounds.brackets import RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.exact_search import BranchAndBoundSearch
 from likewise.auditing.bounds.families import family_of
-from likewise.auditing.bounds.networks.network_family import NetworkFamily
-from likewise.auditing.bounds.number_codes import decode_number, encode_number
-from likewise.auditing.bounds.regions import Regions, encoded_box, whole_domain
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import FeatureSource, encoded_sources
-from likewise.auditing.bounds.trees.tree_family import TreeFamily
-from likewise.auditing.bounds.verifying.half_spaces import share_above
-from likewise.auditing.bounds.verifying.verification import verify_family
-from likewise.auditing.problem.audit_problem import AuditProblem
+from likewise.auditing.bounds.family import RegionBudget
+from likewise.auditing.bounds.networks import NetworkFamily
+from likewise.auditing.bounds.regions import (
+    Regions,
+    TableLayout,
+    decode_number,
+    encode_number,
+    encoded_box,
+    whole_domain,
+)
+from likewise.auditing.bounds.tree_tables import FeatureSource, encoded_sources
+from likewise.auditing.bounds.trees import TreeFamily
+from likewise.auditing.dual.finite_dual import solve_dual
+from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.contract import Budget
-from likewise.auditing.support.finite_dual import solve_dual
-from likewise.auditing.support.supporting_rows import Support
+from likewise.auditing.verify.shares_by_lines import share_above
+from likewise.auditing.verify.verification import verify_family
 from likewise.core.errors import InputError
-from likewise.domains.curve import Curve, learn_curve
+from likewise.data.curve import Curve, learn_curve
 from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models.losses import CrossEntropy, Squared, ZeroOne
 from likewise.models.relu_network import ReluNetwork

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from likewise.auditing.bounds.brackets import RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.dual_bracket import bracket_value
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import encoded_sources
-from likewise.auditing.bounds.trees.tree_family import TreeFamily
-from likewise.auditing.search.domain.people_at_once import PeopleAtOnce
-from likewise.auditing.search.domain.proposals import Scale
+from likewise.auditing.bounds.family import RegionBudget
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.bounds.tree_tables import encoded_sources
+from likewise.auditing.bounds.trees import TreeFamily
+from likewise.auditing.search.domain import PeopleAtOnce
+from likewise.auditing.search.domain_moves import Scale
 from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models.losses import CrossEntropy
 

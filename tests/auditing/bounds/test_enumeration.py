@@ -8,7 +8,7 @@ import pytest
 
 import likewise as lw
 from likewise.auditing.bounds.enumeration import EnumerationSearch, free_values
-from likewise.auditing.problem.audit_problem import AuditProblem
+from likewise.auditing.problem import AuditProblem
 
 AGES = range(20, 25)
 
@@ -146,8 +146,8 @@ def test_time_that_is_up_proves_nothing(people):
     frame, y = people
     metric = lw.ExpertSubspace(["sex"]).fit(frame).metric_
     problem = AuditProblem.build(answers_of_a_table(0), frame, y, metric=metric)
+    from likewise.auditing.dual.supporting_rows import Support
     from likewise.auditing.search.contract import Budget
-    from likewise.auditing.support.supporting_rows import Support
 
     found = EnumerationSearch().improve(problem, Support.start(problem), 0.0, Budget(1.0, _start=0.0))
     assert found.status == "not_converged"
@@ -180,8 +180,8 @@ def test_parts_of_a_table_prove_together_what_memory_proves(people, tmp_path):
     frame.assign(y=y).to_parquet(tmp_path / "people.parquet", row_group_size=7)
     metric = lw.ExpertSubspace(["sex", "job"]).fit(frame).metric_
     from likewise.auditing.auditor import audit_asked
-    from likewise.auditing.claims.conclusion import Questions
-    from likewise.auditing.parts.preparation import Asked, Sizes
+    from likewise.auditing.inference.conclusion import Questions
+    from likewise.auditing.partitions.runner import Asked, Sizes
     from likewise.auditing.search.choosing import read_searches
 
     model = answers_of_a_table(0)
@@ -193,7 +193,7 @@ def test_parts_of_a_table_prove_together_what_memory_proves(people, tmp_path):
         domain=metric.feature_map,
         eps=0.02,
     )
-    from likewise.auditing.parts.parquet_table import ParquetTable
+    from likewise.auditing.partitions.tables import ParquetTable
 
     table = ParquetTable.find(tmp_path / "people.parquet", "y")
     parts = audit_asked(asked, table, None, Questions(0.02, None, 0.01, 0.95), sizes=Sizes(part=7, chunk=4))

@@ -108,10 +108,10 @@ def test_a_linear_model_of_a_table_is_bounded_over_people_not_over_the_box_aroun
     from sklearn.linear_model import LogisticRegression
 
     from likewise.auditing.bounds.exact_search import ExactSearch
-    from likewise.auditing.bounds.linear.linear_search import LinearSearch
-    from likewise.auditing.problem.audit_problem import AuditProblem
+    from likewise.auditing.bounds.linear.search import LinearSearch
+    from likewise.auditing.dual.supporting_rows import Support
+    from likewise.auditing.problem import AuditProblem
     from likewise.auditing.search.contract import Budget
-    from likewise.auditing.support.supporting_rows import Support
 
     frame, y = people
     domain = lw.TabularDomain.from_frame(frame)

@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from likewise.auditing.bounds.regions import Regions
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.verifying.half_spaces import share_above
-from likewise.domains import BoxDomain
-from likewise.domains.column import Column
-from likewise.domains.dtypes import Dtype
+from likewise.auditing.bounds.regions import Regions, TableLayout
+from likewise.auditing.verify.shares_by_lines import share_above
+from likewise.data import BoxDomain
+from likewise.data.column import Column, Dtype
 
 _spec = importlib.util.spec_from_file_location(
     "random_ensembles", Path(__file__).with_name("random_ensembles.py")

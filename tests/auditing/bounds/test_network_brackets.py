@@ -8,15 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from likewise.auditing.bounds.brackets import RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
-from likewise.auditing.bounds.networks.linear_bounds import hidden_bounds, output_lines
-from likewise.auditing.bounds.networks.network_family import NetworkFamily
-from likewise.auditing.bounds.regions import Regions, encoded_box
-from likewise.auditing.bounds.table_layout import TableLayout
+from likewise.auditing.bounds.family import RegionBudget
+from likewise.auditing.bounds.linear_bounds import hidden_bounds, output_lines
+from likewise.auditing.bounds.networks import NetworkFamily
+from likewise.auditing.bounds.regions import Regions, TableLayout, encoded_box
 from likewise.core.errors import InputError
-from likewise.domains.column import Column
-from likewise.domains.dtypes import Dtype
+from likewise.data.column import Column, Dtype
 from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models.losses import CrossEntropy, Hinge, Squared, ZeroOne
 from likewise.models.relu_network import ReluNetwork, read_relu_network
@@ -150,7 +148,7 @@ def test_a_region_of_one_row_is_decided_as_the_row_is():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_compiled_bounds_hold_what_the_plain_ones_hold(seed, monkeypatch):
-    from likewise.auditing.bounds.networks import linear_bounds
+    from likewise.auditing.bounds import linear_bounds
 
     rng = np.random.default_rng(seed)
     layout = TableLayout(made.random_columns(rng))

@@ -9,12 +9,16 @@ import pytest
 
 import likewise as lw
 from likewise.auditing.bounds.enumeration import EnumerationSearch
-from likewise.auditing.bounds.exact_search import BranchAndBoundSearch, ExactSearch
-from likewise.auditing.bounds.proof_search import ProofSearch, about_decisions
+from likewise.auditing.bounds.exact_search import (
+    BranchAndBoundSearch,
+    ExactSearch,
+    ProofSearch,
+    about_decisions,
+)
 from likewise.auditing.bounds.sampled_proof import prove_by_sample
-from likewise.auditing.problem.audit_problem import AuditProblem
+from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.contract import Budget, Found, Search
-from likewise.auditing.support.supporting_rows import Support
 
 AGES = (20, 29)
 
@@ -194,14 +198,14 @@ def test_a_sample_bounds_the_table(monkeypatch):
 
 
 def solve(support, eps):
-    from likewise.auditing.support.finite_dual import solve_dual
+    from likewise.auditing.dual.finite_dual import solve_dual
 
     return solve_dual(support.frontier, eps).value
 
 
 def test_a_sampled_bound_is_said_with_its_confidence(monkeypatch):
     model, domain, metric, X, y = setting("forest", n=300)
-    monkeypatch.setattr("likewise.auditing.bounds.proof_search._FEW", 10)
+    monkeypatch.setattr("likewise.auditing.bounds.exact_search._FEW", 10)
     ticks = iter(np.cumsum(np.full(10_000, 20.0)))
     monkeypatch.setattr(
         "likewise.auditing.bounds.sampled_proof.time.perf_counter", lambda: float(next(ticks))
@@ -222,13 +226,13 @@ def test_a_sampled_bound_is_said_with_its_confidence(monkeypatch):
     assert result.certificate.bound.confidence == 0.9
     assert result.population_bound is not None
     assert "90% confidence" in str(result.bracket("gap"))
-    from likewise.auditing.claims.verdict import give_verdict
+    from likewise.auditing.inference.verdict import give_verdict
 
     assert "for everyone audited at 90% confidence" in give_verdict(result).sentence
 
 
 def test_a_bound_with_a_confidence_may_fall_short_of_what_was_found():
-    from likewise.auditing.claims.certificate import Bound, Certificate, Estimate
+    from likewise.auditing.inference.certificate import Bound, Certificate, Estimate
     from likewise.core.errors import InputError
 
     low = Estimate(value=0.6, gap=0.2, eps=0.1, n=9, method="listed")
@@ -263,7 +267,7 @@ def test_a_table_in_parts_is_bounded_from_a_sample(tmp_path):
 
 
 def test_searches_say_how_far_they_are(capsys):
-    from likewise.auditing.parts.search_bar import search_bar
+    from likewise.auditing.progress import search_bar
 
     model, domain, metric, X, y = setting("linear")
     problem = AuditProblem.build(model, X, y, metric=metric, domain=domain)

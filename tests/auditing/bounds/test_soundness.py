@@ -18,14 +18,14 @@ import likewise as lw
 from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.dual_bracket import bracket_value
 from likewise.auditing.bounds.exact_search import BranchAndBoundSearch
-from likewise.auditing.bounds.networks.network_family import NetworkFamily
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import encoded_sources
-from likewise.auditing.bounds.trees.tree_family import TreeFamily
-from likewise.auditing.problem.audit_problem import AuditProblem
+from likewise.auditing.bounds.networks import NetworkFamily
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.bounds.tree_tables import encoded_sources
+from likewise.auditing.bounds.trees import TreeFamily
+from likewise.auditing.dual.finite_dual import solve_dual
+from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.contract import Budget
-from likewise.auditing.support.finite_dual import solve_dual
-from likewise.auditing.support.supporting_rows import Support
 from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models.losses import CrossEntropy, Hinge, Squared, ZeroOne
 from likewise.models.relu_network import ReluNetwork

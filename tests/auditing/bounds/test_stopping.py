@@ -12,12 +12,12 @@ import pytest
 
 import likewise as lw
 from likewise.auditing.bounds import branch_and_bound
-from likewise.auditing.bounds.brackets import Brackets, RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.dual_bracket import bracket_value
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import encoded_sources
-from likewise.auditing.bounds.trees.tree_family import TreeFamily
+from likewise.auditing.bounds.family import Brackets, RegionBudget
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.bounds.tree_tables import encoded_sources
+from likewise.auditing.bounds.trees import TreeFamily
 from likewise.models.losses import CrossEntropy, Squared
 
 _spec = importlib.util.spec_from_file_location(

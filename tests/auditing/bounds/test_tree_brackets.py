@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from likewise.auditing.bounds.brackets import RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import encoded_sources
-from likewise.auditing.bounds.trees.tree_family import TreeFamily
+from likewise.auditing.bounds.family import RegionBudget
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.bounds.tree_tables import encoded_sources
+from likewise.auditing.bounds.trees import TreeFamily
 from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models.losses import CrossEntropy, Hinge, Squared, ZeroOne
 

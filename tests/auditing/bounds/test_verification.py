@@ -9,15 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from likewise.auditing.bounds.networks.network_family import NetworkFamily
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import encoded_sources
-from likewise.auditing.bounds.trees.tree_family import TreeFamily
-from likewise.auditing.bounds.verifying.verification import verify, verify_family
+from likewise.auditing.bounds.networks import NetworkFamily
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.bounds.tree_tables import encoded_sources
+from likewise.auditing.bounds.trees import TreeFamily
+from likewise.auditing.verify.verification import verify, verify_family
 from likewise.core.errors import InputError
-from likewise.domains import TabularDomain
-from likewise.domains.column import Column
-from likewise.domains.dtypes import Dtype
+from likewise.data import TabularDomain
+from likewise.data.column import Column, Dtype
 from likewise.models.losses import ZeroOne
 from likewise.models.relu_network import ReluNetwork
 
@@ -63,7 +62,7 @@ def enumerated(family, sensitive):
 @pytest.mark.parametrize("seed", range(40))
 def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
     if seed % 4 < 2:  # cut all the way down instead of looking row by row
-        monkeypatch.setattr("likewise.auditing.bounds.verifying.undecided_regions._FEW_ROWS", 0)
+        monkeypatch.setattr("likewise.auditing.verify.undecided_regions._FEW_ROWS", 0)
     family = random_family(seed)
     names = [c.name for c in family.layout.columns]
     sensitive = names[: 1 + seed % 2]
@@ -83,7 +82,7 @@ def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_stopped_run_claims_less_and_nothing_wrong(seed, monkeypatch):
-    monkeypatch.setattr("likewise.auditing.bounds.verifying.undecided_regions._FEW_ROWS", 0)
+    monkeypatch.setattr("likewise.auditing.verify.undecided_regions._FEW_ROWS", 0)
     family = random_family(seed)
     sensitive = [family.layout.columns[0].name]
     truth = enumerated(family, sensitive)
@@ -128,7 +127,7 @@ def test_unknown_columns_are_named():
 
 @pytest.mark.parametrize("seed", range(0, 24, 2))
 def test_lines_claim_no_more_than_there_is_however_early_it_stops(seed, monkeypatch):
-    monkeypatch.setattr("likewise.auditing.bounds.verifying.undecided_regions._FEW_ROWS", 0)
+    monkeypatch.setattr("likewise.auditing.verify.undecided_regions._FEW_ROWS", 0)
     family = random_family(seed)
     sensitive = [family.layout.columns[-1].name]
     truth = enumerated(family, sensitive)
@@ -214,7 +213,7 @@ def test_a_model_with_an_encoding_of_its_own_is_verified_over_any_domain_of_its_
 
 
 def test_ctrl_c_keeps_what_is_proved(monkeypatch):
-    from likewise.auditing.bounds.verifying import undecided_regions
+    from likewise.auditing.verify import undecided_regions
 
     monkeypatch.setattr(undecided_regions, "_FEW_ROWS", 0)
     family = random_family(1)

@@ -14,15 +14,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from likewise.auditing.bounds.brackets import INTERRUPTED, Brackets
-from likewise.auditing.support.dual_curve import DualCurve
-from likewise.auditing.support.finite_dual import dual_curve
-from likewise.auditing.support.frontier import Frontier
-from likewise.core.arrays import FloatArray
-from likewise.core.checks import check_number
-from likewise.texts import Said
-
-__all__ = ["DualBracket", "Solver", "bracket_value"]
+from likewise.auditing.bounds.family import INTERRUPTED, Brackets
+from likewise.auditing.dual.finite_dual import DualCurve, dual_curve
+from likewise.auditing.dual.frontier import Frontier
+from likewise.core.checks import FloatArray, IntArray, check_number
+from likewise.core.messages import Said
 
 # Where a time is set: at most so many values of λ are tried before one gets all that is left, each with this share of
 # it; and λ is near when it changes by less than this share.
@@ -68,7 +64,7 @@ class DualBracket:
     base_loss: float
     lambda_: float
     rows: FloatArray
-    person: np.ndarray[Any, np.dtype[np.int64]]
+    person: IntArray
     loss: FloatArray
     cost: FloatArray
     last: Brackets

@@ -15,22 +15,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from likewise.auditing.bounds.table_layout import IntArray, TableLayout
-from likewise.auditing.claims.certificate import Bound
-from likewise.auditing.problem.coordinates import tabular
-from likewise.auditing.problem.editable_rows import EditableRows, Field
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.coordinates import tabular
+from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.editable_rows import EditableRows, Field
+from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.search.contract import Budget, Found, Search
-from likewise.auditing.support.frontier import Frontier
-from likewise.core.arrays import FloatArray, to_numpy
-from likewise.texts import Said
+from likewise.core.checks import FloatArray, IntArray, to_numpy
+from likewise.core.messages import Said
 
 if TYPE_CHECKING:
-    from likewise.auditing.problem.audit_problem import AuditProblem
-    from likewise.auditing.support.supporting_rows import Support
-    from likewise.domains.column import Column
+    from likewise.auditing.dual.supporting_rows import Support
+    from likewise.auditing.problem import AuditProblem
+    from likewise.data.column import Column
     from likewise.fair_metrics import FairMetric
-
-__all__ = ["EnumerationSearch", "FreeTwins", "free_values"]
 
 # A basis stored in float32 is true to so much: what moves less is rounding.
 _TOUCHED = 1e-7
@@ -55,8 +53,8 @@ def free_values(columns: tuple[Column, ...], metric: FairMetric) -> dict[int, Fl
     Examples
     --------
     >>> from likewise.core.subspace import Subspace
-    >>> from likewise.domains.column import Column
-    >>> from likewise.domains.dtypes import Dtype
+    >>> from likewise.data.column import Column
+    >>> from likewise.data.column import Dtype
     >>> from likewise.fair_metrics import FairMetric
     >>> age = Column("age", "integer", Dtype("int64"), lower=17, upper=90)
     >>> sex = Column("sex", "categorical", Dtype("str"), categories=("F", "M"), start=1, stop=2)

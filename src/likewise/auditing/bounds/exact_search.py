@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from likewise.auditing.bounds.linear.linear_search import LinearSearch
-from likewise.auditing.claims.certificate import Bound
+from likewise.auditing.bounds.enumeration import EnumerationSearch
+from likewise.auditing.bounds.family import INTERRUPTED
+from likewise.auditing.bounds.linear.search import LinearSearch
+from likewise.auditing.dual.finite_dual import solve_dual
+from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.search.contract import Budget, Found, Search, Status
-from likewise.auditing.support.finite_dual import solve_dual
 from likewise.core.errors import InputError
-from likewise.texts import Said
+from likewise.core.messages import Said
 
 if TYPE_CHECKING:
-    from likewise.auditing.problem.audit_problem import AuditProblem
-    from likewise.auditing.support.supporting_rows import Support
-    from likewise.core.arrays import FloatArray
-
-__all__ = ["BranchAndBoundSearch", "ExactSearch"]
+    from likewise.auditing.problem import AuditProblem
+    from likewise.core.checks import FloatArray
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,10 @@ class BranchAndBoundSearch(Search):
 
     def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Bracket V(ε): rows from below, a `Bound` from above, as narrow as nodes and time allow."""
-        from likewise.auditing.bounds.asking import Asker
-        from likewise.auditing.bounds.brackets import Brackets, RegionBudget
         from likewise.auditing.bounds.branch_and_bound import maximise
         from likewise.auditing.bounds.dual_bracket import bracket_value
+        from likewise.auditing.bounds.family import Brackets, RegionBudget
+        from likewise.auditing.bounds.reading_check import Asker
 
         family, place = _family(problem), problem.coordinates
         ask = Asker(place, family.layout).losses
@@ -149,3 +150,188 @@ def _family(problem: AuditProblem) -> Any:
     from likewise.auditing.bounds.families import family_in
 
     return family_in(problem)
+
+
+# All that can be proved of an audit, question after question: V and changed decisions, at ε and at no
+# distance.
+
+
+# Fewer people are never sampled: the sampling error would be larger than what is saved.
+_FEW = 256
+
+
+@dataclass(frozen=True)
+class _Question:
+    """One of the questions, and the share of the time left that it may take."""
+
+    problem: AuditProblem
+    eps: float
+    decisions: bool
+    share: float
+
+
+@dataclass(frozen=True)
+class ProofSearch(Search):
+    """Bounds of V(ε) and of the share of changed decisions, at ε and at 0, by the exact audit that fits the model.
+
+    Whether a decision changes is a loss of 0 or 1, so both are the same question. Where the time is not enough for
+    everybody, people drawn at random are bracketed and the bound has a confidence.
+
+    Parameters
+    ----------
+    exact : Search
+        What answers one question: linear models solved, trees and ReLU networks by branch and bound.
+    confidence : float, default=0.95
+        Of bounds from a sample, and for the population.
+
+    Examples
+    --------
+    >>> ProofSearch().name
+    'exact'
+    """
+
+    name: ClassVar[str] = "exact"
+    from_sample: ClassVar[bool] = True
+
+    exact: Search = field(default_factory=ExactSearch)
+    confidence: float = 0.95
+
+    @classmethod
+    def within(cls, *, timed: bool, confidence: float) -> ProofSearch:
+        """Return what is worth its time: all families where the user gave time, else linear models alone.
+
+        Parameters
+        ----------
+        timed : bool
+        confidence : float
+        """
+        solved = LinearSearch(confidence=confidence)
+        choices = (solved, BranchAndBoundSearch())
+        return cls(ExactSearch(choices) if timed else solved, confidence)
+
+    def why_not(self, problem: AuditProblem) -> str | None:
+        """Say why no bound is known for the model, where none is."""
+        return self.exact.why_not(problem)
+
+    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        """Answer the questions one after the other; the rows found for any of them serve all."""
+        ended = Found(support)
+        questions = list(self._questions(problem, eps))
+        for done, question in enumerate(questions):
+            budget.tell(done / len(questions))
+            if budget.spent:
+                break
+            time = _part(budget, question.share, done, len(questions))
+            known = ended.support
+            if question.decisions:
+                known = _added(Support.start(question.problem), known, question.problem)
+            try:
+                found = self._answer(question.problem, known, question.eps, time)
+            except KeyboardInterrupt:
+                # What was answered before stays.
+                return replace(ended, status="not_converged", reasons=(*ended.reasons, INTERRUPTED))
+            ended = _joined_proof_search(ended, found, question, problem)
+            if INTERRUPTED in found.reasons:
+                break
+        return ended
+
+    def prove_table(self, sample: AuditProblem, n: int, eps: float, budget: Budget) -> tuple[Bound, ...]:
+        """Say what a sample, drawn at random, proves about a table of n people that is read in parts.
+
+        Bounds of the loss are right in their `gap`; the table's mean loss is not known here.
+        """
+        if sample.n <= _FEW or not sample.decides or budget.seconds is None:
+            return ()
+        from likewise.auditing.bounds.sampled_proof import prove_by_sample
+
+        bounds: list[Bound] = []
+        for question in self._questions(sample, eps):
+            time = Budget(max(question.share * budget.left, 1e-3))
+            if LinearSearch().why_not(question.problem) is None:
+                solved = self.exact.improve(
+                    question.problem, Support.start(question.problem), question.eps, time
+                )
+                found = [] if solved.population_bound is None else [solved.population_bound]
+            else:
+                nodes = BranchAndBoundSearch().nodes
+                proof = prove_by_sample(
+                    question.problem,
+                    Support.start(question.problem),
+                    question.eps,
+                    time,
+                    nodes=nodes,
+                    confidence=self.confidence,
+                    table=n,
+                )
+                found = [] if proof is None else [proof.bound, proof.population_bound]
+            bounds += [_share(bound) for bound in found] if question.decisions else found
+        return tuple(bounds)
+
+    def _questions(self, problem: AuditProblem, eps: float) -> Iterator[_Question]:
+        # Where everybody at no distance can be listed, that is exact already.
+        listed = EnumerationSearch().why_not(problem) is None
+        if eps > 0 and not listed:
+            yield _Question(problem, 0.0, False, 0.15)
+        decided = about_decisions(problem) if problem.decides else None
+        if eps > 0 or not listed:
+            yield _Question(problem, eps, False, 1.0 if decided is None else 0.7)
+        if decided is None or self.exact.why_not(decided) is not None:
+            return
+        if eps > 0 and not listed:
+            yield _Question(decided, 0.0, True, 0.3)
+        if eps > 0 or not listed:
+            yield _Question(decided, eps, True, 1.0)
+
+    def _answer(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        timed = budget.seconds is not None and problem.n > _FEW and problem.decides
+        if timed and LinearSearch().why_not(problem) is not None:
+            from likewise.auditing.bounds.sampled_proof import prove_by_sample
+
+            nodes = BranchAndBoundSearch().nodes
+            proof = prove_by_sample(problem, support, eps, budget, nodes=nodes, confidence=self.confidence)
+            if proof is not None:
+                support = support.with_rows(np.asarray(proof.rows, dtype=np.float64), proof.person)
+                reasons = (INTERRUPTED,) if proof.interrupted else ()
+                status: Status = "not_converged" if proof.interrupted else "converged"
+                return Found(support, status, reasons, proof.bound, proof.population_bound)
+        return self.exact.improve(problem, support, eps, budget)
+
+
+def _part(budget: Budget, share: float, done: int, questions: int) -> Budget:
+    """A share of the time that is left; whoever looks on hears how much of all questions is answered."""
+    seconds = None if budget.seconds is None else max(share * budget.left, 1e-3)
+    return Budget(seconds, watch=lambda part: budget.tell((done + part) / questions))
+
+
+def about_decisions(problem: AuditProblem) -> AuditProblem:
+    """Return the same people with another question: the loss is 1 where the decision is not the person's own."""
+    place = replace(problem.coordinates, model=problem.coordinates.model.with_loss("zero_one"))
+    return replace(problem, coordinates=place, y=problem.decisions)
+
+
+def _added(support: Support, known: Support, problem: AuditProblem) -> Support:
+    """Add rows that were found for one question to those of another about the same people."""
+    frontier = known.frontier
+    corner = np.flatnonzero(frontier.candidate >= 0)
+    if not len(corner):
+        return support
+    x = np.asarray(problem.coordinates.encoded(known.twins(corner)), dtype=np.float64)
+    return support.with_rows(x, frontier.row[corner])
+
+
+def _joined_proof_search(ended: Found, found: Found, question: _Question, problem: AuditProblem) -> Found:
+    """Put the answer to one question to the others."""
+    support = found.support
+    if question.decisions:
+        support = _added(ended.support, support, problem)
+    bounds = [bound for bound in (found.bound, found.population_bound, *found.more) if bound is not None]
+    if question.decisions:
+        bounds = [_share(bound) for bound in bounds]
+    status = found.status if ended.status == "converged" else ended.status
+    reasons = tuple(dict.fromkeys((*ended.reasons, *found.reasons)))
+    return Found(support, status, reasons, more=(*ended.more, *bounds))
+
+
+def _share(bound: Bound) -> Bound:
+    value = min(1.0, bound.value)
+    return replace(bound, measure="decisions", value=value, gap=value)

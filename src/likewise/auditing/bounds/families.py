@@ -2,38 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from likewise.auditing.bounds.asking import Asker
-from likewise.auditing.bounds.networks.network_family import NetworkFamily
-from likewise.auditing.bounds.networks.raw_columns import behind, of_encoded_rows
-from likewise.auditing.bounds.reading_check import check_reading, check_rows
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import (
-    affine_of,
-    encoded_sources,
-    pipeline_sources,
-    raw_sources,
-)
-from likewise.auditing.bounds.trees.tree_family import TreeFamily
-from likewise.core.arrays import FloatArray
+import numpy as np
+
+from likewise.auditing.bounds.networks import NetworkFamily
+from likewise.auditing.bounds.reading_check import Asker, check_reading, check_rows
+from likewise.auditing.bounds.regions import TableLayout, not_linear
+from likewise.auditing.bounds.tree_tables import affine_of, encoded_sources, pipeline_sources, raw_sources
+from likewise.auditing.bounds.trees import TreeFamily
+from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError
-from likewise.domains.encoding import AffineMap
+from likewise.data.encoding import AffineMap
 from likewise.models import Model, as_model
 from likewise.models.losses import Loss, LossLike, as_loss
-from likewise.models.model_rows import are_made_up
+from likewise.models.model import TableModel, are_made_up
 from likewise.models.relu_network import ReluNetwork, read_relu_network
 from likewise.models.sklearn_model import SklearnModel
 from likewise.models.table_features import is_table_pipeline, read_table_features, read_trees_behind
-from likewise.models.table_model import TableModel
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
 if TYPE_CHECKING:
-    from likewise.auditing.problem.audit_problem import AuditProblem
-    from likewise.auditing.problem.coordinates import Coordinates
+    from likewise.auditing.coordinates import Coordinates
+    from likewise.auditing.problem import AuditProblem
 
-__all__ = ["family_at", "family_in", "family_of"]
+# A network of a table's own numbers as a network of encoded rows: the encoding goes into the first layer.
+
+
+def of_encoded_rows(net: ReluNetwork, layout: TableLayout, names: Sequence[str] | None) -> ReluNetwork:
+    """Put the way from encoded rows to the table's numbers in front of a network: W(Ax + c) + b = (WA)x + (Wc + b).
+
+    Parameters
+    ----------
+    net : ReluNetwork
+        Takes the table's numbers.
+    layout : TableLayout
+    names : sequence of str, optional
+        Its columns, in its order; those of the layout by default.
+
+    Examples
+    --------
+    >>> from likewise.data.column import Column
+    >>> from likewise.data.column import Dtype
+    >>> age = Column("age", "integer", Dtype("int64"), lower=17, upper=90, mean=40.0, scale=10.0, start=0, stop=1)
+    >>> net = ReluNetwork((np.array([[2.0]]),), (np.array([1.0]),))
+    >>> moved = of_encoded_rows(net, TableLayout((age,)), ["age"])
+    >>> moved.weights[0].item(), moved.biases[0].item()
+    (20.0, 81.0)
+    """
+    known = {column.name: i for i, column in enumerate(layout.columns)}
+    wanted = list(known) if names is None else list(names)
+    missing = [name for name in wanted if name not in known]
+    if missing or len(wanted) != net.n_inputs:
+        raise InputError(
+            f"bounds: the network takes {net.n_inputs} columns of the table, and the domain has "
+            f"{'no ' + repr(missing[0]) if missing else f'{len(wanted)} of them'}. Pass the domain of its table."
+        )
+    spread, centre = np.zeros((len(wanted), layout.width)), np.zeros(len(wanted))
+    for row, name in enumerate(wanted):
+        column = layout.columns[known[name]]
+        if not column.categories:
+            if column.curve is not None:
+                raise InputError(not_linear(column))
+            spread[row, column.start], centre[row] = column.scale, column.mean
+            continue
+        try:
+            values = np.array([float(category) for category in column.categories])
+        except (TypeError, ValueError):
+            raise InputError(
+                f"bounds: the network takes numbers, and column {name!r} is text. Pass a network of encoded rows."
+            ) from None
+        if column.is_binary:
+            spread[row, column.start], centre[row] = values[1] - values[0], values[0]
+        else:
+            spread[row, column.slice] = values
+    return behind(net, AffineMap(spread, centre))
+
+
+def behind(net: ReluNetwork, numbers: AffineMap) -> ReluNetwork:
+    """Put an affine map in front of a network.
+
+    Parameters
+    ----------
+    net : ReluNetwork
+    numbers : AffineMap
+        From encoded rows to what the network takes.
+    """
+    weight, bias = net.weights[0], net.biases[0]
+    sizes = (np.abs(weight), np.abs(bias)) if net.first_sizes is None else net.first_sizes
+    per_unit = sizes[0] @ np.abs(numbers.matrix)
+    without = sizes[0] @ np.abs(numbers.offset) + sizes[1]
+    return replace(
+        net,
+        weights=(weight @ numbers.matrix, *net.weights[1:]),
+        biases=(bias + weight @ numbers.offset, *net.biases[1:]),
+        # What is taken off and added again on the way through the encoding.
+        first_sizes=(per_unit, without),
+    )
+
 
 # An audit asks for its family time and again, and to read a model takes longer than many a question.
 _KNOWN: WeakKeyDictionary[Coordinates, TreeFamily | NetworkFamily] = WeakKeyDictionary()
@@ -79,7 +148,7 @@ def family_of(
     --------
     >>> import pandas as pd
     >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from likewise.domains import TabularDomain
+    >>> from likewise.data import TabularDomain
     >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
     >>> domain = TabularDomain.from_frame(people)
     >>> tree = DecisionTreeClassifier().fit(domain.encode(people), [0, 0, 1, 1])

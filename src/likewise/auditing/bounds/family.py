@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from likewise.auditing.bounds.regions import Regions, Split
-from likewise.auditing.bounds.table_layout import IntArray, TableLayout
-from likewise.core.arrays import FloatArray
-
-__all__ = ["BoolArray", "Family", "LossBound"]
-
-BoolArray: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+from likewise.auditing.bounds.regions import Regions, Split, TableLayout
+from likewise.core.checks import BoolArray, FloatArray, IntArray
+from likewise.core.errors import InputError
+from likewise.core.messages import Said
+from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared, ZeroOne
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,3 +87,289 @@ class Family(Protocol):
 
     def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
         """At most the loss that the model itself gives rows of values, whatever its rounding."""
+
+
+# The worst loss that scores can have when only upper bounds of them are known.
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """How outputs become components for every label, and components a loss.
+
+    Parameters
+    ----------
+    mixing : float array of shape (L, C, K)
+        For label l: component k = Σ_c mixing[l, c, k] · output c.
+    loss : Loss
+    probabilities : bool
+        Whether outputs are class probabilities.
+    ties : bool array of shape (L, K)
+        Whether a component of exactly 0 already is a wrong decision.
+    """
+
+    mixing: FloatArray
+    loss: Loss
+    probabilities: bool
+    ties: np.ndarray[Any, np.dtype[np.bool_]]
+
+    @classmethod
+    def of(cls, loss: Loss, n_outputs: int, *, probabilities: bool) -> Components:
+        """Work out the components of a loss.
+
+        Parameters
+        ----------
+        loss : Loss
+            Cross-entropy, hinge, zero-one or squared.
+        n_outputs : int
+            1 for two classes by one score or a regression.
+        probabilities : bool
+
+        Examples
+        --------
+        >>> parts = Components.of(CrossEntropy(), 1, probabilities=False)
+        >>> parts.losses(np.array([[0.0]]), np.array([1])).round(3)
+        array([0.693])
+        """
+        if isinstance(loss, Squared):
+            return cls(np.array([[[1.0, -1.0]]]), loss, False, np.zeros((1, 2), dtype=bool))
+        if not isinstance(loss, (CrossEntropy, Hinge, ZeroOne)):
+            raise InputError(
+                f"bounds: the loss {loss.name!r} is not known to rise with the scores of the other classes. "
+                "Use 'cross_entropy', 'hinge', 'zero_one' or 'squared'."
+            )
+        if n_outputs == 1 and not probabilities:
+            mixing = np.array([[[1.0]], [[-1.0]]])
+            return cls(mixing, loss, False, np.array([[False], [True]]))
+        if probabilities and isinstance(loss, CrossEntropy):
+            mixing = -np.eye(n_outputs)[:, :, None]
+            return cls(mixing, loss, True, np.zeros((n_outputs, 1), dtype=bool))
+        if probabilities and isinstance(loss, Hinge):
+            raise InputError("bounds: hinge needs class scores, and this model gives probabilities.")
+        mixing = np.zeros((n_outputs, n_outputs, n_outputs - 1))
+        ties = np.zeros((n_outputs, n_outputs - 1), dtype=bool)
+        for y in range(n_outputs):
+            for k, other in enumerate(j for j in range(n_outputs) if j != y):
+                mixing[y, other, k], mixing[y, y, k] = 1.0, -1.0
+                ties[y, k] = other < y
+        return cls(mixing, loss, probabilities, ties)
+
+    @property
+    def n_components(self) -> int:
+        """Number of components K."""
+        return int(self.mixing.shape[2])
+
+    def labels(self, targets: Any) -> IntArray:
+        """Return which label's components each target uses."""
+        if isinstance(self.loss, Squared):
+            return np.zeros(len(targets), dtype=np.int64)
+        return np.asarray(targets, dtype=np.int64)
+
+    def losses(self, components: FloatArray, targets: Any) -> FloatArray:
+        """Loss of components (n, K); it never falls when one of them rises."""
+        if isinstance(self.loss, Squared):
+            y = np.asarray(targets, dtype=np.float64)
+            over = np.maximum(components[:, 0] - y, components[:, 1] + y)
+            return np.asarray(np.maximum(over, 0.0) ** 2)
+        if isinstance(self.loss, CrossEntropy):
+            if self.probabilities:
+                with np.errstate(divide="ignore"):
+                    table = -np.log(np.maximum(-components[:, 0], self.loss.floor))
+            else:
+                top = np.maximum(components.max(axis=1), 0.0)
+                rest = np.exp(components - top[:, None]).sum(axis=1) + np.exp(-top)
+                table = top + np.log(rest)
+            return np.asarray(np.clip(table, 0.0, self.loss.upper_bound))
+        if isinstance(self.loss, Hinge):
+            return np.asarray(np.maximum(0.0, 1.0 + components.max(axis=1)))
+        ties = self.ties[self.labels(targets)]
+        wrong = (components > 0.0) | (ties & (components == 0.0))
+        return np.asarray(wrong.any(axis=1), dtype=np.float64)
+
+    def least_component(self, losses: FloatArray, error: float = 0.0) -> FloatArray:
+        """The single component at which the loss reaches a value, (n,): below it the loss is no higher.
+
+        Parameters
+        ----------
+        losses : float array of shape (n,)
+            Above 0.
+        error : float, default=0
+            As in `raised_by_answers`, of a cross-entropy.
+
+        Examples
+        --------
+        >>> parts = Components.of(CrossEntropy(), 1, probabilities=False)
+        >>> parts.losses(parts.least_component(np.array([1.5]))[:, None], np.array([1])).round(9)
+        array([1.5])
+        """
+        if isinstance(self.loss, Hinge):
+            return np.asarray(losses - 1.0)
+        p = np.exp(-losses) + error
+        if self.probabilities:
+            return np.asarray(-p)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(1.0 / p - 1.0, 1e-17)))
+
+    def weights(self, components: FloatArray, targets: Any) -> FloatArray:
+        """How much each component counts at these values, (n, K), for choosing where to split."""
+        if self.n_components == 1:
+            return np.ones_like(components)
+        if isinstance(self.loss, Squared):
+            y = np.asarray(targets, dtype=np.float64)
+            return np.maximum(np.stack([components[:, 0] - y, components[:, 1] + y], axis=1), 0.0) + 1e-9
+        raised = np.exp(components - components.max(axis=1, keepdims=True))
+        return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def raised_by_answers(losses: FloatArray, error: float, loss: Loss) -> FloatArray:
+    """Cross-entropies as high as probabilities that are answered with an error make them: −log(p − error).
+
+    Parameters
+    ----------
+    losses : float array
+        −log p of the exact probability.
+    error : float
+        How far an answered probability may lie from p; one minus another loses what is small beside 1.
+    loss : Loss
+        Its bound is the ceiling.
+
+    Examples
+    --------
+    >>> raised_by_answers(np.array([1.0, 20.0]), 1e-8, CrossEntropy()).round(4)
+    array([ 1.   , 27.631])
+    """
+    left = np.maximum(np.exp(-losses) - error, np.exp(-loss.upper_bound))
+    return np.asarray(np.maximum(-np.log(left), losses))
+
+
+def lowered_by_answers(losses: FloatArray, error: float) -> FloatArray:
+    """Cross-entropies as low as answered probabilities with an error can make them: −log(p + error)."""
+    return np.asarray(np.minimum(np.maximum(-np.log(np.exp(-losses) + error), 0.0), losses))
+
+
+def sure_decisions(outputs: FloatArray, parts: Components, slack: FloatArray | float) -> IntArray:
+    """Return the class whose every component is below 0 by more than the slack, (n,); −1 where there is none.
+
+    Parameters
+    ----------
+    outputs : float array of shape (n, C)
+    parts : Components
+        Of the zero-one loss.
+    slack : float, or float array of shape (n,)
+
+    Examples
+    --------
+    >>> sure_decisions(np.array([[2.0], [-1.0], [0.0]]), Components.of(ZeroOne(), 1, probabilities=False), 1e-6)
+    array([ 1,  0, -1])
+    """
+    label = np.full(len(outputs), -1, dtype=np.int64)
+    least = np.broadcast_to(-np.asarray(slack), (len(outputs),))[:, None]
+    for y, mixing in enumerate(parts.mixing):
+        label[(outputs @ mixing < least).all(axis=1)] = y
+    return label
+
+
+# What a branch and bound may spend, and what it returns: for each person two numbers with the supremum
+# between them.
+
+
+INTERRUPTED = Said("reason.interrupted")
+
+
+@dataclass(frozen=True)
+class RegionBudget:
+    """What a branch and bound may spend.
+
+    Parameters
+    ----------
+    nodes : int, default=10_000
+        Regions per person.
+    seconds : float, optional
+        Of wall time, in all; None is no limit. The whole domain of every person is always looked at.
+    stop : callable, optional
+        Asked between rounds; True ends the work with the brackets so far.
+    tell : callable, optional
+        Called between rounds, for whoever looks on.
+    """
+
+    nodes: int = 10_000
+    seconds: float | None = None
+    stop: Callable[[], bool] | None = None
+    tell: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Brackets:
+    """For each person what is attained and what cannot be exceeded.
+
+    Parameters
+    ----------
+    lower, upper : float arrays of shape (n,)
+        Bracket of the supremum.
+    rows : float array of shape (n, d)
+        Encoded valid rows that attain `lower`.
+    loss, cost : float arrays of shape (n,)
+        Loss and squared fair distance there (0 where a move costs nothing).
+    nodes : int array of shape (n,)
+        Regions looked at.
+    tol : float
+        A person is closed when upper − lower ≤ tol + slack.
+    slack : float
+        The model's own rounding, within `upper`.
+    interrupted : bool
+        Whether the work was broken off (Ctrl-C): valid all the same, and wider.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    rows: FloatArray
+    loss: FloatArray
+    cost: FloatArray
+    nodes: IntArray
+    tol: float
+    slack: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def closed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whose bracket is closed, (n,)."""
+        return np.asarray(self.upper - self.lower <= (self.tol + self.slack) * (1 + 1e-9))
+
+
+# Where in a region a decision is certain: linear functions that are all below 0 there.
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionLines:
+    """A row x of the region is decided as class y wherever slope[y, k]ᵀx + offset[y, k] < 0 for every k.
+
+    Parameters
+    ----------
+    label : int array of shape (n,)
+        The one decision of all rows of the region, or −1.
+    importance : float array of shape (n, P)
+        How much each column leaves open.
+    slope : float array of shape (n, L, K, d)
+        By the encoded row.
+    offset : float array of shape (n, L, K)
+    off : bool array of shape (n, U)
+        What the family wants back with the parts of a region: hidden units that are off all over it.
+    """
+
+    label: IntArray
+    importance: FloatArray
+    slope: FloatArray
+    offset: FloatArray
+    off: Any
+
+
+@runtime_checkable
+class LineDecider(Protocol):
+    """A family that also says where in a region a decision is certain."""
+
+    n_units: int
+
+    def decide_by_lines(self, regions: Regions, off: Any) -> DecisionLines:
+        """Decide regions as far as lines do; (n, U) units are known to be off."""
+
+    def decisions(self, values: FloatArray) -> Any:
+        """The decision of rows, −1 where rounding leaves it open."""

@@ -2,23 +2,321 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from likewise.auditing.bounds.contenders import rows_that_return
-from likewise.auditing.bounds.family import BoolArray, Family, LossBound
-from likewise.auditing.bounds.reachable import within_reach
-from likewise.auditing.bounds.region_costs.least_cost import LeastCost, LeastCostForm
-from likewise.auditing.bounds.region_costs.moves_at_no_cost import free_regions
-from likewise.auditing.bounds.regions import Regions, Split, encoded_box, open_columns, whole_domain
-from likewise.auditing.bounds.table_layout import IntArray, TableLayout
-from likewise.auditing.bounds.trees.shared_costs import separable_part
-from likewise.core.arrays import FloatArray
+from likewise.auditing.bounds.family import Family, LossBound
+from likewise.auditing.bounds.region_costs import (
+    LeastCost,
+    LeastCostForm,
+    begin,
+    free_regions,
+    project,
+    sweep,
+    tangent,
+)
+from likewise.auditing.bounds.regions import (
+    BOX,
+    Regions,
+    Split,
+    TableLayout,
+    decode_number,
+    encode_number,
+    encoded_box,
+    is_curved,
+    open_columns,
+    rounding_at,
+    whole_domain,
+)
+from likewise.auditing.bounds.shared_costs import separable_part
+from likewise.core.checks import BoolArray, FloatArray, IntArray
+from likewise.core.compiled import compiled
+from likewise.data.encoding import rounding_of_values
 from likewise.fair_metrics.metric import COSTS_NOTHING
 
-__all__ = ["Evaluated", "RegionEvaluation"]
+# Regions whose rows all get one answer: the model itself is asked at a row of each, so that no rounding is
+# left.
+
+
+# (rows of values (m, P), targets (m,)) -> the model's own losses (m,), and the values that it was shown (m, P).
+Ask: TypeAlias = Callable[[FloatArray, Any], tuple[FloatArray, FloatArray]]
+
+# A value may change by so many roundings on its way through the encoding and back.
+_ULPS = 32.0
+# The same on a scale that is not linear, in roundings of its place.
+_ROUNDINGS = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """Regions of one answer: whose, a row of each, an upper bound of what is attained there, and λ d² at the least."""
+
+    people: IntArray
+    regions: Regions
+    values: FloatArray
+    upper: FloatArray
+    price: FloatArray
+
+
+class Contenders:
+    """Regions of one answer that may hold somebody's supremum, kept until the model is asked about all of them at once.
+
+    Examples
+    --------
+    >>> kept = Contenders()
+    >>> part = Regions(np.array([[1.0], [2.0]]), np.array([[1.0], [2.0]]), np.zeros((2, 0), dtype=np.uint8))
+    >>> kept.add(Contender(np.array([0, 0]), part, part.low, np.array([0.5, 0.9]), np.zeros(2)))
+    >>> kept.above(np.array([0.7])).values
+    array([[2.]])
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[Contender] = []
+
+    def add(self, more: Contender) -> None:
+        """Keep regions."""
+        if len(more.people):
+            self._parts.append(more)
+
+    def above(self, attained: FloatArray) -> Contender | None:
+        """Return those that may exceed what the model itself was seen to attain, by person (n,); None if there are none."""
+        kept = [(part, np.flatnonzero(part.upper > attained[part.people])) for part in self._parts]
+        kept = [(part, at) for part, at in kept if len(at)]
+        if not kept:
+            return None
+        regions = [part.regions.take(at) for part, at in kept]
+        return Contender(
+            np.concatenate([part.people[at] for part, at in kept]),
+            Regions(*(np.concatenate([getattr(one, name) for one in regions]) for name in BOX)),
+            np.concatenate([part.values[at] for part, at in kept]),
+            np.concatenate([part.upper[at] for part, at in kept]),
+            np.concatenate([part.price[at] for part, at in kept]),
+        )
+
+
+def rows_that_return(
+    layout: TableLayout, regions: Regions, values: FloatArray
+) -> tuple[FloatArray, np.ndarray[Any, np.dtype[np.bool_]]]:
+    """Move rows off the edges of their regions as far as the rounding of the encoding asks for.
+
+    A model of the table is asked about encoded rows that are decoded for it; a number at the very edge of an interval may
+    come back on the other side.
+
+    Parameters
+    ----------
+    layout : TableLayout
+    regions : Regions
+        n of them.
+    values : float array of shape (n, P)
+        A row of each.
+
+    Returns
+    -------
+    values : float array of shape (n, P)
+    inside : bool array of shape (n,)
+        Whether the row is in its region after the way through the encoding and back.
+
+    Examples
+    --------
+    >>> from likewise.data import BoxDomain
+    >>> layout = TableLayout.of(BoxDomain([0.0], [1.0]))
+    >>> part = Regions(np.array([[0.3]]), np.array([[1.0]]), np.zeros((1, 0), dtype=np.uint8))
+    >>> rows_that_return(layout, part, np.array([[0.3]]))[1]
+    array([ True])
+    """
+    at = np.flatnonzero(~layout.is_category & ~layout.is_integer)
+    values = values.copy()
+    if not len(at):
+        return values, np.ones(len(values), dtype=np.bool_)
+    low, high = regions.low[:, at], regions.high[:, at]
+    step = _ULPS * np.spacing(np.abs(values[:, at]) + np.abs(layout.mean[at]))
+    for k in np.flatnonzero(layout.curved[at]):
+        step[:, k] = rounding_of_values(layout.columns[at[k]], values[:, at[k]], _ROUNDINGS)
+    back = layout.values(layout.encode(values))[:, at]
+    off = (back < low) | (back > high)
+    # An interval of one value has no inside; what comes back is that value, rounded.
+    point = low == high
+    nearer = np.clip(values[:, at], low + step, np.maximum(high - step, low + step))
+    values[:, at] = np.where(off & ~point, nearer, values[:, at])
+    back = layout.values(layout.encode(values))[:, at]
+    inside = np.where(point, np.abs(back - low) <= step, (back >= low) & (back <= high))
+    return values, np.asarray(inside.all(axis=1))
+
+
+# Smaller regions at no loss: what lies too far away to beat the best row known is taken off first.
+
+
+_HALVINGS = 10
+_SWEEPS = 20
+
+
+def within_reach(
+    layout: TableLayout,
+    form: LeastCostForm,
+    regions: Regions,
+    origin: FloatArray,
+    warm: FloatArray,
+    reach: FloatArray,
+) -> Regions:
+    """Take off each region what is further than its reach.
+
+    Parameters
+    ----------
+    layout : TableLayout
+    form : LeastCostForm
+        Σ of the metric.
+    regions : Regions
+        n of them.
+    origin, warm : float arrays of shape (n, d)
+        The people, and points to start from, encoded.
+    reach : float array of shape (n,)
+        Squared fair distance beyond which nothing matters.
+
+    Returns
+    -------
+    Regions
+        Parts of the given ones that hold every row within reach of its person.
+
+    Examples
+    --------
+    >>> from likewise.data import BoxDomain
+    >>> layout = TableLayout.of(BoxDomain([-8.0], [8.0]))
+    >>> whole = Regions(np.array([[-8.0]]), np.array([[8.0]]), np.zeros((1, 0), dtype=np.uint8))
+    >>> form = LeastCostForm(1.0, np.zeros((1, 0)), np.zeros(0))
+    >>> near = within_reach(layout, form, whole, np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1))
+    >>> bool(near.high[0, 0] >= 1.0), bool(near.high[0, 0] < 1.1)
+    (True, True)
+    """
+    lower, upper = encoded_box(layout, regions)
+    now = Regions(regions.low.copy(), regions.high.copy(), regions.allowed.copy())
+    kinds = np.where(layout.is_category, 2, np.where(layout.is_integer, 1, 0))
+    shape = (kinds, layout.start, layout.count, layout.offset, layout.numbers)
+    metric = (form.scale, form.basis, form.values)
+    _shrink(lower, upper, now.low, now.high, now.allowed, origin, warm, metric, layout.blocks, shape, reach)
+    return now
+
+
+@compiled
+def _too_far(lower, upper, origin, warm, metric, blocks, in_block, reach, zeros, x, inside):  # type: ignore[no-untyped-def]
+    """Whether the least d² over a region exceeds the reach: at the first proof, or the first row that does not."""
+    begin(lower, upper, warm, blocks, in_block, x)
+    project(x, origin, metric[1], inside)
+    for _ in range(_SWEEPS):
+        value, bound = tangent(lower, upper, origin, metric, blocks, in_block, 1.0, zeros, x, inside)
+        if bound > reach:
+            return True
+        if value <= reach:
+            return False
+        if sweep(lower, upper, origin, metric, blocks, in_block, 1.0, zeros, x, inside) < 1e-12:
+            return False
+    return False
+
+
+@compiled
+def _shrink(lower, upper, low, high, allowed, origin, warm, metric, blocks, shape, reach):  # type: ignore[no-untyped-def]
+    """Take off `low`, `high` and `allowed` what is too far."""
+    kinds, start, count, offset, numbers = shape
+    n, width = lower.shape
+    zeros, x, inside = np.zeros(width), np.empty(width), np.empty(len(metric[2]))
+    in_block = np.zeros(width, dtype=np.bool_)
+    for i in range(n):
+        if not np.isfinite(reach[i]):
+            continue
+        a, b = lower[i], upper[i]
+        for p in range(len(kinds)):
+            j = start[p]
+            if kinds[p] == 2:
+                left = 0
+                for c in range(count[p]):
+                    left += allowed[i, offset[p] + c]
+                for c in range(count[p]):
+                    if left <= 1 or allowed[i, offset[p] + c] == 0:
+                        continue
+                    if count[p] == 2:
+                        a[j], b[j] = float(c), float(c)
+                    else:
+                        a[j : j + count[p]], b[j : j + count[p]] = 0.0, 0.0
+                        a[j + c], b[j + c] = 1.0, 1.0
+                    far = _too_far(
+                        a, b, origin[i], warm[i], metric, blocks, in_block, reach[i], zeros, x, inside
+                    )
+                    if far:
+                        # The last one stays, so that the region remains one; its own bound then says it is too far.
+                        allowed[i, offset[p] + c] = 0
+                        left -= 1
+                    if count[p] == 2:
+                        a[j] = 0.0 if allowed[i, offset[p]] != 0 else 1.0
+                        b[j] = 1.0 if allowed[i, offset[p] + 1] != 0 else 0.0
+                    else:
+                        for k in range(count[p]):
+                            b[j + k] = 1.0 if allowed[i, offset[p] + k] != 0 else 0.0
+                            a[j + k] = b[j + k] if left == 1 else 0.0
+                continue
+            whole = kinds[p] == 1
+            own = min(max(decode_number(p, origin[i, j], numbers), low[i, p]), high[i, p])
+            if whole:
+                own = np.rint(own)
+            for side in (1, -1):
+                # The end comes to the middle while everything beyond it is too far.
+                inner, outer = own, high[i, p] if side > 0 else low[i, p]
+                if not np.isfinite(outer):
+                    continue
+                # Where even the end itself is within reach, nothing comes off.
+                kept = a[j] if side > 0 else b[j]
+                if side * (outer - inner) <= 0.0:
+                    continue
+                edge = encode_number(p, outer, numbers)
+                edge -= side * rounding_at(p, edge, numbers)
+                if side > 0:
+                    a[j] = edge
+                else:
+                    b[j] = edge
+                far = _too_far(a, b, origin[i], warm[i], metric, blocks, in_block, reach[i], zeros, x, inside)
+                if side > 0:
+                    a[j] = kept
+                else:
+                    b[j] = kept
+                if not far:
+                    continue
+                for _ in range(_HALVINGS):
+                    middle = (inner + outer) / 2.0
+                    if is_curved(p, numbers):
+                        ends = encode_number(p, inner, numbers), encode_number(p, outer, numbers)
+                        middle = decode_number(p, (ends[0] + ends[1]) / 2.0, numbers)
+                        middle = min(max(middle, min(inner, outer)), max(inner, outer))
+                    step = 0.0
+                    if whole:
+                        middle = np.floor(middle) if side > 0 else np.ceil(middle)
+                        step = float(side)
+                    if side * (outer - middle) <= 0.0 or side * (outer - inner) <= 0.0:
+                        break
+                    edge = encode_number(p, middle + step, numbers)
+                    edge -= side * rounding_at(p, edge, numbers)
+                    if side > 0:
+                        kept, a[j] = a[j], edge
+                    else:
+                        kept, b[j] = b[j], edge
+                    far = _too_far(
+                        a, b, origin[i], warm[i], metric, blocks, in_block, reach[i], zeros, x, inside
+                    )
+                    if side > 0:
+                        a[j] = kept
+                    else:
+                        b[j] = kept
+                    if far:
+                        outer = middle
+                        end = encode_number(p, middle, numbers)
+                        end += side * rounding_at(p, end, numbers)
+                        if side > 0:
+                            high[i, p], b[j] = middle, end
+                        else:
+                            low[i, p], a[j] = middle, end
+                    else:
+                        inner = middle + step
+
 
 # A region that reaches less than this share of what it did is looked over again for what is out of reach.
 _NEARER = 0.6

@@ -2,28 +2,313 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from likewise.auditing.bounds.table_layout import IntArray, TableLayout
-from likewise.core.arrays import FloatArray
-from likewise.domains.decoding import rounding_of_places
+from likewise.core.checks import FloatArray, IntArray
+from likewise.core.compiled import compiled
+from likewise.core.errors import bad_parameter
+from likewise.data.column import Column, Dtype
+from likewise.data.curve import Curve
+from likewise.data.domain import BoxDomain
+from likewise.data.encoding import decode_columns, rounding_of_places
 
-__all__ = [
-    "BOX",
-    "ByteArray",
-    "Regions",
-    "Split",
-    "box_means",
-    "divide",
-    "encoded_box",
-    "halves",
-    "keep_only",
-    "open_columns",
-    "whole_domain",
+# How numbers of a table are encoded, as plain arrays, and both ways of it for compiled loops.
+
+
+# (mean, scale), (middle, unit, below, above) by column, the first point of each curve (P + 1), and all points (at, to).
+NumberCodes: TypeAlias = tuple[
+    tuple[FloatArray, FloatArray],
+    tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    "np.ndarray[tuple[int], np.dtype[np.int64]]",
+    tuple[FloatArray, FloatArray],
 ]
+# Roundings on the way through a curve.
+_ULPS = 16.0
+
+
+def number_codes(columns: Sequence[Column]) -> NumberCodes:
+    """Return the encoding of the numbers among columns; that of a categorical column means nothing.
+
+    Examples
+    --------
+    >>> from likewise.data.column import Dtype
+    >>> gain = Column("gain", "integer", Dtype("int64"), scale=2.0, curve=Curve("signed log", unit=1.0))
+    >>> codes = number_codes([gain])
+    >>> round(float(encode_number(0, np.expm1(4.0), codes)), 9), round(float(decode_number(0, np.log1p(7.0) / 2, codes)), 9)
+    (2.0, 7.0)
+    """
+    curves = [column.curve or Curve("linear") for column in columns]
+    first = np.cumsum([0, *(len(curve.at) for curve in curves)])
+    return (
+        (np.array([column.mean for column in columns]), np.array([column.scale for column in columns])),
+        (
+            np.array([curve.middle for curve in curves]),
+            # None is written as 0.
+            np.array([curve.unit or 0.0 for curve in curves]),
+            np.array([curve.below for curve in curves]),
+            np.array([curve.above for curve in curves]),
+        ),
+        first.astype(np.int64),
+        (
+            np.array([at for curve in curves for at in curve.at], dtype=np.float64),
+            np.array([to for curve in curves for to in curve.to], dtype=np.float64),
+        ),
+    )
+
+
+@compiled
+def is_curved(p, numbers):  # type: ignore[no-untyped-def]
+    """Whether a column is on a scale that is not linear."""
+    return numbers[1][1][p] != 0.0 or numbers[2][p + 1] > numbers[2][p]
+
+
+@compiled
+def rounding_at(p, place, numbers):  # type: ignore[no-untyped-def]
+    """How far an encoded number may be off; 0 on a linear scale, where rounding keeps the order."""
+    if not is_curved(p, numbers):
+        return 0.0
+    return _ULPS * 2.0**-52 * (abs(place) + abs(numbers[0][0][p]) / numbers[0][1][p])
+
+
+@compiled
+def encode_number(p, value, numbers):  # type: ignore[no-untyped-def]
+    """Place of a number of column p."""
+    (mean, scale), (middle, unit, below, above), first, (at, to) = numbers
+    if not is_curved(p, numbers):
+        return (value - mean[p]) / scale[p]
+    found = value - middle[p]
+    if unit[p] != 0.0:
+        size = np.log1p(abs(found) / unit[p])
+        found = size if found >= 0.0 else -size
+    if first[p + 1] > first[p]:
+        found = _straight(found, at, to, first[p], first[p + 1], below[p], above[p])
+    return (found - mean[p]) / scale[p]
+
+
+@compiled
+def decode_number(p, place, numbers):  # type: ignore[no-untyped-def]
+    """Number of column p at a place."""
+    (mean, scale), (middle, unit, below, above), first, (at, to) = numbers
+    found = place * scale[p] + mean[p]
+    if not is_curved(p, numbers):
+        return found
+    if first[p + 1] > first[p]:
+        found = _straight(found, to, at, first[p], first[p + 1], 1.0 / below[p], 1.0 / above[p])
+    if unit[p] != 0.0:
+        size = np.expm1(abs(found)) * unit[p]
+        found = size if found >= 0.0 else -size
+    return found + middle[p]
+
+
+@compiled
+def _straight(value, at, to, first, stop, below, above):  # type: ignore[no-untyped-def]
+    """Straight pieces through the points first to stop − 1, and straight on outside."""
+    if value <= at[first]:
+        return to[first] + (value - at[first]) * below
+    if value >= at[stop - 1]:
+        return to[stop - 1] + (value - at[stop - 1]) * above
+    low, high = first, stop - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if at[middle] <= value:
+            low = middle
+        else:
+            high = middle
+    return to[low] + (value - at[low]) * ((to[high] - to[low]) / (at[high] - at[low]))
+
+
+# Where each column of a table stands: as a value, as encoded numbers, and among all categories.
+
+
+@dataclass(frozen=True, eq=False)
+class TableLayout:
+    """The columns of a domain as arrays, each column one variable.
+
+    A row is held in two ways: as *values* (n, P), one number per column (a number in original units, or the
+    position of a category), and *encoded* (n, d), as the metric and the domain see it.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        In the order of the encoding.
+
+    Examples
+    --------
+    >>> age = Column("age", "integer", Dtype("int64"), lower=17, upper=90, mean=40.0, scale=10.0)
+    >>> TableLayout((age,)).encode(np.array([[50.0]]))
+    array([[1.]])
+    """
+
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def of(cls, domain: Any) -> TableLayout:
+        """Take the columns of a `TabularDomain`, a list of columns, or the coordinates of a `BoxDomain`.
+
+        Parameters
+        ----------
+        domain : TabularDomain, BoxDomain or sequence of Column
+        """
+        if isinstance(domain, TableLayout):
+            return domain
+        if isinstance(domain, BoxDomain):
+            held = set(domain.immutable)
+            return cls(
+                tuple(
+                    Column(
+                        f"x{i}",
+                        "continuous",
+                        Dtype("float64"),
+                        lower=float(low),
+                        upper=float(high),
+                        immutable=i in held,
+                        start=i,
+                        stop=i + 1,
+                    )
+                    for i, (low, high) in enumerate(zip(domain.lower, domain.upper, strict=True))
+                )
+            )
+        found = getattr(domain, "columns_", domain)
+        if not isinstance(found, Sequence) or not all(isinstance(column, Column) for column in found):
+            raise bad_parameter(
+                "TableLayout",
+                "domain",
+                allowed="a fitted TabularDomain, a BoxDomain or a list of columns",
+                got=type(domain).__name__,
+                remedy="Only such a domain says which rows can exist, column by column.",
+            )
+        return cls(tuple(found))
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns P."""
+        return len(self.columns)
+
+    @property
+    def width(self) -> int:
+        """Number of encoded columns d."""
+        return self.columns[-1].stop
+
+    @property
+    def n_categories(self) -> int:
+        """Number of categories M of all columns together."""
+        return int(self.count.sum())
+
+    @cached_property
+    def is_category(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which columns are categorical, (P,)."""
+        return np.array([column.kind == "categorical" for column in self.columns])
+
+    @cached_property
+    def is_integer(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which columns are whole numbers, (P,)."""
+        return np.array([column.kind == "integer" for column in self.columns])
+
+    @cached_property
+    def count(self) -> IntArray:
+        """Number of categories of each column, 0 for a number; (P,)."""
+        return np.array([len(column.categories) for column in self.columns], dtype=np.int64)
+
+    @cached_property
+    def offset(self) -> IntArray:
+        """Place of a column's first category among all, (P,)."""
+        return np.cumsum(self.count) - self.count
+
+    @cached_property
+    def start(self) -> IntArray:
+        """First encoded column, (P,)."""
+        return np.array([column.start for column in self.columns], dtype=np.int64)
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """Mean of each number, (P,)."""
+        return np.array([column.mean for column in self.columns])
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """Scale of each number, (P,)."""
+        return np.array([column.scale for column in self.columns])
+
+    @cached_property
+    def curved(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which columns are numbers on a scale that is not linear, (P,)."""
+        return np.array([column.curve is not None for column in self.columns])
+
+    @cached_property
+    def numbers(self) -> NumberCodes:
+        """How each number is encoded, for compiled loops."""
+        return number_codes(self.columns)
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """Column that each encoded column belongs to, (d,)."""
+        return np.repeat(np.arange(self.n_columns), [column.width for column in self.columns])
+
+    @cached_property
+    def place(self) -> IntArray:
+        """For each category among all M: its encoded column, (M,); that of a binary column is shared."""
+        places = [
+            column.start if column.width == 1 else column.start + code
+            for column in self.columns
+            for code in range(len(column.categories))
+        ]
+        return np.array(places, dtype=np.int64)
+
+    @cached_property
+    def blocks(self) -> IntArray:
+        """First and last encoded column and first category of each one-hot block, (B, 3)."""
+        found = [
+            (column.start, column.stop, int(self.offset[i]))
+            for i, column in enumerate(self.columns)
+            if column.width > 1
+        ]
+        return np.array(found, dtype=np.int64).reshape(-1, 3)
+
+    def encode(self, values: FloatArray) -> FloatArray:
+        """Encode rows of values, as the domain's own `encode` does."""
+        values = np.asarray(values, dtype=np.float64)
+        X = np.zeros((len(values), self.width))
+        rows = np.arange(len(values))
+        for i, column in enumerate(self.columns):
+            if column.kind != "categorical":
+                X[:, column.start] = column.place(values[:, i])
+            elif column.is_binary:
+                X[:, column.start] = values[:, i]
+            else:
+                X[rows, column.start + values[:, i].astype(np.int64)] = 1.0
+        return X
+
+    def values(self, X: FloatArray) -> FloatArray:
+        """Read the values of encoded rows; numbers beyond the domain's range stay what they are."""
+        # Beyond its range a number must not be clipped: the person is there.
+        free = [
+            column if column.kind == "categorical" else replace(column, lower=-np.inf, upper=np.inf)
+            for column in self.columns
+        ]
+        found = decode_columns(np.asarray(X, dtype=np.float64), free)
+        return np.stack([found[column.name].astype(np.float64) for column in self.columns], axis=1)
+
+
+def not_linear(column: Column) -> str:
+    """Say why a model that reads a column's own numbers is no function of encoded rows that a bound can follow.
+
+    Examples
+    --------
+    >>> from likewise.data.curve import Curve
+    >>> not_linear(Column("gain", "integer", Dtype("int64"), curve=Curve("signed log", unit=1.0)))
+    "bounds: the model reads 'gain' on another scale than the domain ('signed log'), so its scores are no such function of encoded rows. Train it on rows of this domain, or leave the scale of 'gain' linear."
+    """
+    scale = "linear" if column.curve is None else column.curve.name
+    return (
+        f"bounds: the model reads {column.name!r} on another scale than the domain ({scale!r}), so its scores are no such "
+        f"function of encoded rows. Train it on rows of this domain, or leave the scale of {column.name!r} linear."
+    )
+
 
 # The arrays that a region is made of.
 BOX = ("low", "high", "allowed")
@@ -97,7 +382,7 @@ def whole_domain(layout: TableLayout, values: FloatArray) -> Regions:
 
     Examples
     --------
-    >>> from likewise.domains import BoxDomain
+    >>> from likewise.data import BoxDomain
     >>> layout = TableLayout.of(BoxDomain([0.0, 0.0], [1.0, 1.0], immutable=[1]))
     >>> region = whole_domain(layout, np.array([[2.0, 0.5]]))
     >>> region.low.tolist(), region.high.tolist()
@@ -132,7 +417,7 @@ def divide(layout: TableLayout, regions: Regions, split: Split) -> Regions:
 
     Examples
     --------
-    >>> from likewise.domains import BoxDomain
+    >>> from likewise.data import BoxDomain
     >>> layout = TableLayout.of(BoxDomain([0.0], [1.0]))
     >>> whole = Regions(np.array([[0.0]]), np.array([[1.0]]), np.zeros((1, 0), dtype=np.uint8))
     >>> halves = divide(layout, whole, Split(np.array([0]), np.array([0.5]), whole.allowed))
@@ -181,7 +466,7 @@ def open_columns(layout: TableLayout, regions: Regions) -> np.ndarray[Any, np.dt
 
     Examples
     --------
-    >>> from likewise.domains import BoxDomain
+    >>> from likewise.data import BoxDomain
     >>> layout = TableLayout.of(BoxDomain([0.0, 0.0], [1.0, 1.0]))
     >>> part = Regions(np.array([[0.0, 0.5]]), np.array([[1.0, 0.5]]), np.zeros((1, 0), dtype=np.uint8))
     >>> open_columns(layout, part)

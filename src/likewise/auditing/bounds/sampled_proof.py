@@ -17,25 +17,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.auditing.bounds.asking import Asker
-from likewise.auditing.bounds.brackets import Brackets, RegionBudget
 from likewise.auditing.bounds.branch_and_bound import maximise
 from likewise.auditing.bounds.dual_bracket import bracket_value
 from likewise.auditing.bounds.families import family_in
-from likewise.auditing.bounds.table_layout import IntArray, TableLayout
-from likewise.auditing.claims.betting_limit import betting_upper_limit
-from likewise.auditing.claims.certificate import Bound
-from likewise.auditing.support.finite_dual import solve_dual
-from likewise.core.arrays import FloatArray
+from likewise.auditing.bounds.family import Brackets, RegionBudget
+from likewise.auditing.bounds.reading_check import Asker
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.dual.finite_dual import solve_dual
+from likewise.auditing.inference.certificate import Bound
+from likewise.auditing.inference.limits import betting_upper_limit
+from likewise.core.checks import FloatArray, IntArray
+from likewise.core.messages import Said
 from likewise.core.randomness import numpy_generator
-from likewise.texts import Said
 
 if TYPE_CHECKING:
-    from likewise.auditing.problem.audit_problem import AuditProblem
+    from likewise.auditing.dual.supporting_rows import Support
+    from likewise.auditing.problem import AuditProblem
     from likewise.auditing.search.contract import Budget
-    from likewise.auditing.support.supporting_rows import Support
-
-__all__ = ["SampledProof", "prove_by_sample"]
 
 # Draws that settle the stake and how long a person takes.
 _PILOT = 24

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.search.contract import Search
 from likewise.core.errors import InputError, bad_parameter
-from likewise.texts import Said, Texts
+from likewise.core.messages import Said, Texts
 
 if TYPE_CHECKING:
-    from likewise.auditing.problem.audit_problem import AuditProblem
-
-__all__ = ["NAMES", "choose_searches", "read_searches"]
+    from likewise.auditing.problem import AuditProblem
 
 _NO_PARTS = Said("why_not.no_parts")
 NAMES = ("auto", "candidates", "gradient", "domain", "exact")
@@ -124,9 +122,9 @@ def _settled(searches: Sequence[Search], problem: AuditProblem) -> tuple[list[Se
 
     What is found for a person then does not depend on who else is in the table.
     """
-    from likewise.auditing.search.candidates.candidate_search import CandidateSearch
-    from likewise.auditing.search.domain.domain_search import DomainSearch
-    from likewise.auditing.search.gradient.gradient_search import GradientSearch
+    from likewise.auditing.search.candidates import CandidateSearch
+    from likewise.auditing.search.domain import DomainSearch
+    from likewise.auditing.search.gradient.search import GradientSearch
 
     gradient = any(isinstance(one, GradientSearch) and one.why_not(problem) is None for one in searches)
     domain = [one for one in searches if isinstance(one, DomainSearch)]
@@ -141,7 +139,7 @@ def _settled(searches: Sequence[Search], problem: AuditProblem) -> tuple[list[Se
 
 
 def _named(name: str, timed: bool, confidence: float) -> list[Search]:
-    from likewise.auditing.search.candidates.candidate_search import CandidateSearch
+    from likewise.auditing.search.candidates import CandidateSearch
 
     start = CandidateSearch(use_rows=name not in ("gradient",))
     found: list[Search] = [start.own_twins() if name == "domain" else start]
@@ -150,15 +148,15 @@ def _named(name: str, timed: bool, confidence: float) -> list[Search]:
 
         found.append(EnumerationSearch())
     if name in ("auto", "gradient"):
-        from likewise.auditing.search.gradient.gradient_search import GradientSearch
+        from likewise.auditing.search.gradient.search import GradientSearch
 
         found.append(GradientSearch())
     if name in ("auto", "domain"):
-        from likewise.auditing.search.domain.domain_search import DomainSearch
+        from likewise.auditing.search.domain import DomainSearch
 
         found.append(DomainSearch())
     if name in ("auto", "exact"):
-        from likewise.auditing.bounds.proof_search import ProofSearch
+        from likewise.auditing.bounds.exact_search import ProofSearch
 
         found.append(ProofSearch.within(timed=timed or name == "exact", confidence=confidence))
     return found

@@ -26,11 +26,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from likewise.core.checks import check_number
 
 if TYPE_CHECKING:
-    from likewise.auditing.claims.certificate import Bound
-    from likewise.auditing.problem.audit_problem import AuditProblem
-    from likewise.auditing.support.supporting_rows import Support
-
-__all__ = ["Budget", "Found", "Search", "Status"]
+    from likewise.auditing.dual.supporting_rows import Support
+    from likewise.auditing.inference.certificate import Bound
+    from likewise.auditing.problem import AuditProblem
 
 Status = Literal["converged", "not_converged", "failed"]
 

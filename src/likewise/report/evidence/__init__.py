@@ -5,23 +5,20 @@ One file for each form; `write_evidence` writes them all.
 
 from __future__ import annotations
 
-from likewise.report.evidence.csv_bundle import csv_tables
-from likewise.report.evidence.evidence_file import Evidence, compare_figures, figures_of, read_evidence
-from likewise.report.evidence.evidence_folder import write_evidence
-from likewise.report.evidence.junit import junit_xml
-from likewise.report.evidence.local_law_144 import impact_page
-from likewise.report.evidence.model_card import model_card
-from likewise.report.evidence.sarif import sarif_log
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Evidence",
-    "compare_figures",
-    "csv_tables",
-    "figures_of",
-    "impact_page",
-    "junit_xml",
-    "model_card",
-    "read_evidence",
-    "sarif_log",
-    "write_evidence",
-]
+from likewise.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from likewise.report.evidence.checks import junit_xml as junit_xml, sarif_log as sarif_log
+    from likewise.report.evidence.csv_bundle import csv_tables as csv_tables
+    from likewise.report.evidence.folder import (
+        Evidence as Evidence,
+        compare_figures as compare_figures,
+        figures_of as figures_of,
+        read_evidence as read_evidence,
+        write_evidence as write_evidence,
+    )
+    from likewise.report.evidence.model_card import impact_page as impact_page, model_card as model_card
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

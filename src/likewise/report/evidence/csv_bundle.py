@@ -8,11 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from likewise.auditing.audit_result import AuditResult
-from likewise.auditing.people.unfair_map import UnfairMap
-from likewise.evaluation import ImpactTable
-
-__all__ = ["csv_tables", "impact_frame"]
+from likewise.auditing.results.audit_result import AuditResult
+from likewise.auditing.results.unfair_map import UnfairMap
+from likewise.evaluation.impact_ratios import ImpactTable
 
 # A text cell that begins so is run as a formula by spreadsheets; an apostrophe in front makes it text.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

@@ -2,16 +2,159 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from likewise.core.text import interval_ends, short_number
-from likewise.evaluation import ImpactTable
-from likewise.report.evidence.local_law_144 import impact_sections
-from likewise.report.evidence.markdown import escaped, markdown_table
-from likewise.report.evidence.people_in_words import person_in_words
+from likewise.core.text import interval_ends, join_words, short_number
+from likewise.evaluation.impact_ratios import ImpactTable
 
-__all__ = ["model_card"]
+# A person and their worst twin in one sentence, for places where no table fits.
+
+
+# Columns of the person that are named; the twin's changes are all named.
+_MOST_COLUMNS = 6
+
+
+def person_in_words(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """Say what happens to a person and to their twin.
+
+    Parameters
+    ----------
+    row : mapping
+        Of the list of people in a document's map.
+    columns : sequence of str
+        What its cells are.
+
+    Examples
+    --------
+    >>> row = {"person": 4, "decision": "no", "twin_decision": "yes", "cells": [38, "F"], "twin": {"sex": "M"}}
+    >>> person_in_words(row, ["age", "sex"])
+    'Person 4 (age 38, sex F) is decided no; the same person with sex M is decided yes.'
+    """
+    changed = [name for name in columns if name in row["twin"]]
+    kept = [name for name in columns if name not in row["twin"]]
+    cells = dict(zip(columns, row["cells"], strict=True))
+    # What the twin changes is named first where not all fits.
+    shown = {*changed, *kept[: max(0, _MOST_COLUMNS - len(changed))]}
+    who = ", ".join(f"{name} {cells[name]}" for name in columns if name in shown)
+    start = f"Person {row['person']} ({who}{', …' if len(shown) < len(columns) else ''})"
+    if not changed:
+        return f"{start} is decided {row['decision']}."
+    with_ = join_words([f"{name} {row['twin'][name]}" for name in changed])
+    too = " too" if row["decision"] == row["twin_decision"] else ""
+    return f"{start} is decided {row['decision']}; the same person with {with_} is decided {row['twin_decision']}{too}."
+
+
+# Markdown that shows what a table holds as text, whatever it holds.
+
+
+# Signs that Markdown would take for its own; those of the HTML inside it are written as entities.
+_SIGNS = re.compile(r"([\\`*_{}\[\]#|~!])")
+
+
+def escaped(text: Any) -> str:
+    r"""Return text as Markdown shows it unchanged, in one line.
+
+    Examples
+    --------
+    >>> print(escaped("a|b <script>"), escaped("two\nlines"))
+    a\|b &lt;script&gt; two lines
+    """
+    return html.escape(_SIGNS.sub(r"\\\1", " ".join(str(text).split())), quote=False)
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Return a table: the first column left, the others right; the cells are escaped.
+
+    Examples
+    --------
+    >>> print(markdown_table(["sex", "rate"], [["f", "0.5"]]))
+    | sex | rate |
+    |---|---:|
+    | f | 0.5 |
+    """
+    lines = ["| " + " | ".join(escaped(name) for name in header) + " |"]
+    lines.append("|---|" + "---:|" * (len(header) - 1))
+    lines += ["| " + " | ".join(escaped(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+# Selection rates and impact ratios as a Markdown page, in the form New York City's Local Law 144 asks for.
+
+
+TITLE = "Selection rates and impact ratios: evidence for an audit under New York City's Local Law 144"
+_SCOPE = (
+    "These numbers follow the definitions of 6 RCNY § 5-300 and § 5-301. They are evidence for a bias audit under Local "
+    "Law 144 of 2021; they are no such audit, which an independent auditor makes of data that the rules allow, and they "
+    "do not say that a tool or its use complies with the law."
+)
+_RATIO = "The impact ratio is a category's rate over that of the highest category; a category with too few people has none."
+_DEFINED = {
+    "selection": "The selection rate is the share of a category's people who are selected.",
+    "scoring": "The scoring rate is the share of a category's people who score above the median score of the sample.",
+}
+
+
+def impact_page(impact: Sequence[ImpactTable], *, about: str = "", notes: Sequence[str] = ()) -> str:
+    """Return impact tables as a Markdown page.
+
+    Parameters
+    ----------
+    impact : sequence of ImpactTable
+        One or more.
+    about : str, default=""
+        What was measured, in words.
+    notes : sequence of str, optional
+        What else a reader must know.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from likewise.evaluation import impact_ratios
+    >>> page = impact_page([impact_ratios([1, 0, 1], ["f", "f", "m"], attribute="sex")])
+    >>> "| f | 2 | 1 | 50.0% | 0.500 |" in page, "complies" in page.split("do not say")[0]
+    (True, False)
+    """
+    lines = [f"# {TITLE}", "", _SCOPE, ""]
+    if about:
+        lines += [escaped(about), ""]
+    lines += [impact_sections(impact, level=2)]
+    lines += [f"- {escaped(note)}" for note in notes]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def impact_sections(impact: Sequence[ImpactTable], *, level: int) -> str:
+    """Return a section for each table, with the definition of its numbers and its notes."""
+    kinds = dict.fromkeys(table.kind for table in impact)
+    parts = [f"{_DEFINED[kind]} {_RATIO}" for kind in kinds]
+    for table in impact:
+        rate = f"{table.kind} rate"
+        rows = [
+            [
+                row.category,
+                f"{row.people:,}",
+                f"{row.selected:,}",
+                f"{row.rate:.1%}",
+                "excluded"
+                if row.excluded
+                else "n/a"
+                if row.impact_ratio is None
+                else f"{row.impact_ratio:.3f}",
+            ]
+            for row in table.rows
+        ]
+        head = [table.attribute, "people", table.outcome, rate, "impact ratio"]
+        parts.append(f"{'#' * level} By {escaped(table.attribute)}")
+        parts.append(markdown_table(head, rows))
+        if table.notes:
+            parts.append("\n".join(f"- {escaped(note)}" for note in table.notes))
+    return "\n\n".join(parts) + "\n"
+
 
 # People told of in words, and rules about who is harmed.
 _EXAMPLES, _RULES = 3, 3

@@ -6,7 +6,12 @@ that. People, domain and fair metric travel with it, so whoever has the page has
 
 from __future__ import annotations
 
-from likewise.report.explore.document import explore_document
-from likewise.report.explore.page_model import page_model
+from typing import TYPE_CHECKING
 
-__all__ = ["explore_document", "page_model"]
+from likewise.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from likewise.report.explore.document import explore_document as explore_document
+    from likewise.report.explore.page_model import page_model as page_model
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -2,26 +2,220 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from likewise.auditing.audit_result import AuditResult
-from likewise.auditing.problem.coordinates import Coordinates
+from likewise.auditing.coordinates import Coordinates
+from likewise.auditing.results.audit_result import AuditResult
+from likewise.core.checks import IntArray
 from likewise.core.errors import InputError, bad_parameter
-from likewise.domains import TabularDomain
+from likewise.data.missing_values import MissingCells
+from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import FairMetric
+from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models import Model, as_model
-from likewise.models.missing_cells_model import MissingCellsModel
-from likewise.report.explore.cells import exact_cell
-from likewise.report.explore.columns import column_documents
-from likewise.report.explore.fair_distance import metric_document
-from likewise.report.explore.page_model import page_model
-from likewise.report.explore.people import choose_people, people_documents
+from likewise.models.matching import MissingCellsModel
+from likewise.report.explore.page_model import exact_cell, pack, page_model
 from likewise.report.plain import named, plain_number
 
-__all__ = ["MAX_PEOPLE", "explore_document"]
+# The columns of a domain as the page shows them: which control fits, and which values are possible.
+
+
+_KINDS = {"continuous": "number", "integer": "integer", "categorical": "category"}
+
+
+def column_documents(
+    domain: TabularDomain, sensitive: Collection[str] = (), gaps: MissingCells | None = None
+) -> list[dict[str, Any]]:
+    """Return what the page knows of each column, in the order of the table.
+
+    These are the rules of `TabularDomain.validate`: a range, whole numbers, one of the categories, what may not change
+    and what may be missing.
+
+    Parameters
+    ----------
+    domain : TabularDomain
+    sensitive : collection of str
+        Columns that should not decide.
+    gaps : MissingCells, optional
+        Columns that may be missing, where the domain has marks for them. A mark is no column that is shown: it follows
+        from the cell that it marks.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [20, 40], "sex": ["F", "M"]})
+    >>> age, sex = column_documents(TabularDomain.from_frame(people), ["sex"])
+    >>> age["kind"], age["low"], age["high"], sex["categories"], sex["sensitive"]
+    ('integer', 20, 40, ['F', 'M'], True)
+    """
+    fills = {} if gaps is None else gaps.fills
+    marks = {} if gaps is None else dict(zip(gaps.marks, gaps.columns, strict=True))
+    found = []
+    for name in domain.encoding_.names:
+        column = domain.column(name)
+        document: dict[str, Any] = {
+            "name": name,
+            "kind": _KINDS[column.kind],
+            "locked": bool(column.immutable),
+            "sensitive": name in sensitive,
+            "missing": name in fills,
+            "start": column.start,
+        }
+        if column.kind == "categorical":
+            document["categories"] = [exact_cell(category) for category in column.categories]
+        else:
+            document |= {"mean": column.mean, "scale": column.scale}
+            document |= {"low": _end(column.lower), "high": _end(column.upper)}
+            document["decimals"] = column.decimals
+            document |= {} if column.curve is None else {"curve": column.curve.to_dict()}
+        if name in fills:
+            document["fill"] = exact_cell(fills[name])
+        if name in marks:
+            document["marks"] = marks[name]
+        found.append(document)
+    return found
+
+
+def _end(value: float) -> float | int | None:
+    """An end of a range: whole where it is, None where it is open."""
+    if not np.isfinite(value):
+        return None
+    return int(value) if value == int(value) and abs(value) < 2**53 else float(value)
+
+
+# The fair metric as numbers, so that the page can measure how comparable two rows are.
+
+
+# Numbers of the basis that a page carries.
+_MOST = 20_000
+
+
+def metric_document(metric: FairMetric, width: int) -> dict[str, Any] | None:
+    """Return d² = scale · ‖δ − QQᵀδ‖² + Σ costs · (Qᵀδ)² as plain data, of encoded rows.
+
+    Parameters
+    ----------
+    metric : FairMetric
+        Of rows that the domain encoded.
+    width : int
+        Of such a row.
+
+    Returns
+    -------
+    dict or None
+        None where the metric reads the table by a map of its own, or is too large for a page.
+
+    Examples
+    --------
+    >>> from likewise.fair_metrics import euclidean
+    >>> document = metric_document(euclidean(2), 2)
+    >>> document["scale"], document["costs"], document["basis"]["shape"]
+    (1.0, [], [2, 0])
+    """
+    if metric.feature_map is not None or metric.n_features not in (None, width):
+        return None
+    basis = metric.basis if metric.n_features else metric.basis.reshape(width, 0)
+    if basis.size > _MOST:
+        return None
+    costs = metric.scale + metric.values
+    return {
+        "scale": float(metric.scale),
+        "basis": pack(basis),
+        "costs": [float(cost) for cost in costs],
+        # A move that costs less than this share of its squared length is free: rounding, not a cost.
+        "free": COSTS_NOTHING * max(float(metric.scale), float(costs.max(initial=0.0))),
+    }
+
+
+# The people that a page carries: those whom the audit names or found harmed most, and a sample of the
+# others.
+
+
+def choose_people(n: int, results: Sequence[AuditResult], *, max_people: int, seed: int = 0) -> IntArray:
+    """Return numbers of the people a page carries, in order.
+
+    Parameters
+    ----------
+    n : int
+        How many there are.
+    results : sequence of AuditResult
+        Audits of them; of each the one whom its first sentences name and the most harmed come first, those whose
+        decision changes before the others.
+    max_people : int
+        Half of the places, at least, are for a sample of everybody.
+    seed : int, default=0
+        Of the sample.
+
+    Examples
+    --------
+    >>> choose_people(4, [], max_people=10).tolist()
+    [0, 1, 2, 3]
+    """
+    spoken = [
+        one.example.person for result in results if (one := result.sensitive) is not None and one.example
+    ]
+    harmed = [number for number in spoken if number < n]
+    maps = [unfair for result in results for unfair in (result.pure_map, result.unfair_map)]
+    for unfair in maps:
+        order = np.lexsort((-unfair.harm, ~unfair.flipped))
+        order = order[unfair.harm[order] > 0][: max(max_people // (2 * len(maps)), 1)]
+        numbers = unfair.outcomes["person"].to_numpy(dtype=np.int64)[order]
+        harmed += [int(number) for number in numbers if number < n]
+    chosen = list(dict.fromkeys(harmed))[: max_people // 2]
+    others = np.setdiff1d(np.arange(n), chosen)
+    size = min(len(others), max_people - len(chosen))
+    sample = np.random.default_rng(seed).choice(others, size=size, replace=False) if size else others[:0]
+    return np.sort(np.asarray([*chosen, *sample], dtype=np.int64))
+
+
+def people_documents(
+    people: pd.DataFrame,
+    y: Any,
+    numbers: np.ndarray[Any, Any],
+    *,
+    columns: Sequence[str],
+    labels: Mapping[Any, str],
+    found: Sequence[Collection[int]] = (),
+) -> list[dict[str, Any]]:
+    """Return people as plain data: number, cells in the order of the columns, label, and what was found about them.
+
+    Parameters
+    ----------
+    people : DataFrame
+        Everybody, in original units.
+    y : array-like or None
+        Their labels.
+    numbers : int array
+        Whom to take.
+    columns : sequence of str
+        In the order of a row; one that the table lacks has no cells.
+    labels : mapping
+        Names of the labels.
+    found : sequence of collection of int
+        For each model the people of whom a free twin of another decision was found.
+
+    Examples
+    --------
+    >>> people_documents(pd.DataFrame({"age": [20, 40]}), [0, 1], np.array([1]), columns=["age"], labels={1: "yes"})
+    [{'person': 1, 'cells': [40], 'label': 'yes', 'found': []}]
+    """
+    part = people.iloc[numbers]
+    cells = [[exact_cell(v) for v in part[c]] if c in part else [None] * len(part) for c in columns]
+    told = [None] * len(part) if y is None else [named(label, labels) for label in np.asarray(y)[numbers]]
+    return [
+        {
+            "person": int(number),
+            "cells": [column[i] for column in cells],
+            "label": told[i],
+            "found": [int(number) in one for one in found],
+        }
+        for i, number in enumerate(numbers)
+    ]
+
 
 MAX_PEOPLE = 300
 # Of wide tables fewer people are carried.

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import softmax
 
-from likewise.auditing.problem.coordinates import Coordinates
-from likewise.core.arrays import FloatArray
+from likewise.auditing.coordinates import Coordinates
+from likewise.core.checks import FloatArray, to_numpy
 from likewise.core.errors import InputError
-from likewise.domains import TabularDomain
+from likewise.data.column import Column
+from likewise.data.curve import Curve
+from likewise.data.encoding import category_codes, read_numbers
+from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import euclidean
 from likewise.models import Model
-from likewise.models.missing_cells_model import MissingCellsModel
-from likewise.models.model_rows import are_made_up
+from likewise.models.matching import MissingCellsModel
+from likewise.models.model import TableModel, are_made_up, same_words
+from likewise.models.relu_network import Layers, is_torch_module, read_relu_network
+from likewise.models.sklearn_network import read_layers
 from likewise.models.table_features import (
     REFUSED,
     TableFeature,
@@ -25,18 +33,454 @@ from likewise.models.table_features import (
     read_table_features,
     read_trees_behind,
 )
-from likewise.models.table_model import TableModel
 from likewise.models.tree_ensemble import TreeEnsemble
-from likewise.report.explore.cell_features import (
-    CellFeature,
-    encoded_features,
-    pipeline_features,
-    table_features,
-)
-from likewise.report.explore.layer_data import PlainLayers, read_plain_layers
-from likewise.report.explore.tree_data import tree_document
 
-__all__ = ["MAX_MODEL_BYTES", "page_model"]
+# Cells of a table as JSON values that mean exactly the same to the page.
+
+
+def exact_cell(value: Any) -> Any:
+    """Return a cell as text, number, truth value, or None where it is missing; no digit is lost.
+
+    Examples
+    --------
+    >>> [exact_cell(v) for v in (np.int8(3), np.float64(0.1), np.True_, np.nan, "a")]
+    [3, 0.1, True, None, 'a']
+    """
+    if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return str(value)
+
+
+# Arrays as text: the smallest type that holds every number exactly, its bytes in base64.
+
+
+# In the order of their size; the names are those that `evaluate.js` knows.
+_WHOLE = {"u1": np.uint8, "i2": np.int16, "u2": np.uint16, "i4": np.int32}
+_REAL = {"f4": np.float32, "f8": np.float64}
+
+
+def pack(values: Any) -> dict[str, Any]:
+    """Return an array as JSON values, exactly.
+
+    Parameters
+    ----------
+    values : array of bools, whole numbers or floats
+        Finite or not; NaN is kept too.
+
+    Returns
+    -------
+    dict
+        ``type`` of the elements, ``shape``, and ``data``: little-endian bytes in base64.
+
+    Examples
+    --------
+    >>> pack(np.array([1, 2, 300]))
+    {'type': 'i2', 'shape': [3], 'data': 'AQACACwB'}
+    >>> pack(np.array([0.5]))["type"], pack(np.array([0.1]))["type"]
+    ('f4', 'f8')
+    """
+    array = np.asarray(values)
+    array = array.astype(np.int64) if array.dtype.kind == "b" else array
+    types: dict[str, Any] = _REAL if array.dtype.kind == "f" else _WHOLE
+    for name, dtype in types.items():
+        with np.errstate(over="ignore", invalid="ignore"):
+            held = array.astype(dtype)
+        if np.array_equal(held.astype(array.dtype), array, equal_nan=array.dtype.kind == "f"):
+            data = base64.b64encode(held.astype(f"<{np.dtype(dtype).str[1:]}").tobytes()).decode()
+            return {"type": name, "shape": list(array.shape), "data": data}
+    raise OverflowError(f"pack: no type holds whole numbers up to {array.max()}")
+
+
+def unpack(packed: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """Return the array that `pack` wrote.
+
+    Examples
+    --------
+    >>> unpack(pack(np.array([[0.5, np.inf]])))
+    array([[0.5, inf]], dtype=float32)
+    """
+    dtype = np.dtype((_WHOLE | _REAL)[packed["type"]]).newbyteorder("<")
+    return np.frombuffer(base64.b64decode(packed["data"]), dtype=dtype).reshape(packed["shape"])
+
+
+# Features of a model as functions of one cell each: what a number, a category, a gap or a strange word
+# becomes.
+
+
+@dataclass(frozen=True, eq=False)
+class CellFeature:
+    """One feature.
+
+    Parameters
+    ----------
+    column : str
+        The table's column.
+    mean, scale : float
+        A number v becomes (curve(v) − mean) / scale.
+    categories : tuple, optional
+        Of a category: those that are known.
+    answers : tuple of float or REFUSED, optional
+        What each of them becomes.
+    missing, unseen : float or REFUSED
+        What a missing cell, and a category that is not known, become; NaN stays missing.
+    curve : Curve, optional
+        The scale of a number where that is not linear.
+    """
+
+    column: str
+    mean: float = 0.0
+    scale: float = 1.0
+    categories: tuple[Any, ...] | None = None
+    answers: tuple[Any, ...] | None = None
+    missing: Any = np.nan
+    unseen: Any = REFUSED
+    curve: Curve | None = None
+
+    def values(self, frame: pd.DataFrame) -> FloatArray:
+        """Return the feature of each row; a cell that is refused is NaN here."""
+        series = frame[self.column]
+        if self.categories is None or self.answers is None:
+            numbers = read_numbers(series)
+            numbers = ((numbers if self.curve is None else self.curve(numbers)) - self.mean) / self.scale
+            return np.where(series.isna().to_numpy(), _number(self.missing), numbers)
+        codes = category_codes(series, self.categories)
+        found = np.array([_number(answer) for answer in (*self.answers, self.unseen)])[codes]
+        return np.where(series.isna().to_numpy(), _number(self.missing), found)
+
+    def document(self, places: Mapping[str, int]) -> dict[str, Any]:
+        """Return the feature as plain data; `places` says where each column stands in a row."""
+        plain: dict[str, Any] = {"column": places[self.column], "missing": _written(self.missing)}
+        if self.categories is None or self.answers is None:
+            curve = {} if self.curve is None else {"curve": self.curve.to_dict()}
+            return plain | {"mean": self.mean, "scale": self.scale} | curve
+        plain |= {"unseen": _written(self.unseen)}
+        hot = [k for k, answer in enumerate(self.answers) if answer != 0.0]
+        if len(hot) == 1 and self.answers[hot[0]] == 1.0:
+            # Only whether it is known besides: an encoder of a thousand categories stays small.
+            return plain | {"one": exact_cell(self.categories[hot[0]])}
+        return plain | {"answers": [_written(answer) for answer in self.answers]}
+
+
+def encoded_features(columns: Sequence[Column]) -> tuple[CellFeature, ...]:
+    """Features of a model that takes encoded rows, in which nothing is missing and nothing strange.
+
+    Examples
+    --------
+    >>> from likewise.data import TabularDomain
+    >>> domain = TabularDomain.from_frame(pd.DataFrame({"age": [20, 40], "sex": ["F", "M"]}))
+    >>> [(one.column, one.answers) for one in encoded_features(domain.columns_)]
+    [('age', None), ('sex', (0.0, 1.0))]
+    """
+    found: list[CellFeature] = []
+    for column in columns:
+        if column.kind != "categorical":
+            found.append(
+                CellFeature(column.name, column.mean, column.scale, missing=REFUSED, curve=column.curve)
+            )
+            continue
+        n = len(column.categories)
+        hot = [np.arange(2.0)] if column.is_binary else list(np.eye(n))
+        found += [
+            CellFeature(
+                column.name,
+                categories=column.categories,
+                answers=tuple(float(one) for one in row[:n]),
+                missing=REFUSED,
+            )
+            for row in hot
+        ]
+    return tuple(found)
+
+
+def table_features(
+    columns: Sequence[Column],
+    names: Sequence[str] | None,
+    trees: TreeEnsemble | None = None,
+    *,
+    strange: Any = REFUSED,
+) -> tuple[CellFeature, ...]:
+    """Features of a model that takes the table's own columns.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        Of the domain, in the order of the table.
+    names : sequence of str, optional
+        The model's columns in its order; those of the table by default.
+    trees : TreeEnsemble, optional
+        Knows the codes of its categories.
+    strange : float or REFUSED
+        What the model makes of a category that it does not know.
+    """
+    wanted = [column.name for column in columns] if names is None else list(names)
+    found = []
+    for j, name in enumerate(wanted):
+        column = next((one for one in columns if same_words(one.name, name)), None)
+        if column is None:
+            raise InputError(f"explore: the model's column {name!r} is none of the domain's.")
+        codes = None if trees is None else trees.categories.get(j)
+        if column.kind != "categorical":
+            found.append(CellFeature(column.name))
+        elif codes is not None:
+            places = {value: float(code) for code, value in enumerate(codes)}
+            answers = tuple(places.get(category, strange) for category in column.categories)
+            found.append(
+                CellFeature(column.name, categories=column.categories, answers=answers, unseen=strange)
+            )
+        else:
+            try:
+                numbers = tuple(float(category) for category in column.categories)
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"explore: column {name!r} has categories, and the model does not say their codes."
+                ) from None
+            found.append(CellFeature(column.name, categories=column.categories, answers=numbers))
+    return tuple(found)
+
+
+def pipeline_features(columns: Sequence[Column], features: Sequence[TableFeature]) -> tuple[CellFeature, ...]:
+    """Features of a model behind the encoders and scalers of a scikit-learn pipeline.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    features : sequence of TableFeature
+        What `read_table_features` read, with the categories of these columns.
+    """
+    known = {column.name: column for column in columns}
+    found = []
+    for one in features:
+        if one.column not in known:
+            raise InputError(f"explore: the pipeline's column {one.column!r} is none of the domain's.")
+        if one.answers is None:
+            found.append(CellFeature(one.column, one.mean, one.scale, missing=one.missing))
+            continue
+        found.append(
+            CellFeature(
+                one.column,
+                categories=known[one.column].categories,
+                answers=tuple(float(answer) for answer in one.answers),
+                missing=one.missing,
+                # Codes that no step encodes: what the table never had is no code.
+                unseen=REFUSED if one.unseen is None else one.unseen,
+            )
+        )
+    return tuple(found)
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is REFUSED else float(value)
+
+
+def _written(value: Any) -> float | str:
+    """A number, "nan" for one that stays missing, "refused" for one that the model does not take."""
+    if value is REFUSED:
+        return "refused"
+    number = float(value)
+    return "nan" if number != number else number
+
+
+# Linear models and plain networks as plain data: weights, biases and the activations between them.
+
+
+@dataclass(frozen=True, eq=False)
+class PlainLayers:
+    """x ↦ W_L a(… a(W_1 x + b_1) …) + b_L.
+
+    Parameters
+    ----------
+    weights, biases : tuples of float arrays of shapes (out, in) and (out,)
+    activations : tuple of (name, slope)
+        One after each layer but the last: "leaky" (slope 0 is the ReLU), "tanh", "logistic", "silu" or "identity".
+    single : bool, default=False
+        Whether the model itself computes in single precision, in which large numbers overflow.
+
+    Examples
+    --------
+    >>> net = PlainLayers((np.eye(1), np.array([[2.0]])), (np.zeros(1), np.zeros(1)), (("leaky", 0.0),))
+    >>> net.scores(np.array([[-1.0], [1.0]])).ravel().tolist()
+    [0.0, 2.0]
+    """
+
+    weights: tuple[FloatArray, ...]
+    biases: tuple[FloatArray, ...]
+    activations: tuple[tuple[str, float], ...]
+    single: bool = False
+
+    def scores(self, X: FloatArray) -> FloatArray:
+        """Return the outputs (n, C) in double precision."""
+        values: FloatArray = np.asarray(X, dtype=np.float64)
+        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            values = values @ weight.T + bias
+            if i < len(self.activations):
+                values = _activate(values, *self.activations[i])
+        return values
+
+    def document(self) -> dict[str, Any]:
+        """Return the layers as plain data."""
+        return {
+            "kind": "layers",
+            "weights": [pack(weight) for weight in self.weights],
+            "biases": [pack(bias) for bias in self.biases],
+            "activations": [list(one) for one in self.activations],
+            "single": self.single,
+        }
+
+
+def read_plain_layers(model: Any) -> PlainLayers:
+    """Read a linear model, an MLP or a torch module of linear layers with simple activations.
+
+    Parameters
+    ----------
+    model : Model, or what it wraps
+        Anything that `likewise.models.relu_network.read_relu_network` reads; scikit-learn's and torch's networks with
+        tanh, logistic and SiLU units besides.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> fitted = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    >>> read_plain_layers(fitted).weights[0].shape
+    (1, 1)
+    """
+    module = getattr(model, "module", model)
+    if is_torch_module(module):
+        return _of_torch(module)
+    layers = getattr(model, "layers", None)
+    found = layers if isinstance(layers, Layers) else read_layers(getattr(model, "estimator", model))
+    if found is not None:
+        name = {"relu": "leaky"}.get(found.activation, found.activation)
+        return PlainLayers(found.weights, found.biases, ((name, 0.0),) * (len(found.weights) - 1))
+    net = read_relu_network(model)
+    return PlainLayers(net.weights, net.biases, (("leaky", 0.0),) * (len(net.weights) - 1))
+
+
+def _of_torch(module: Any) -> PlainLayers:
+    import torch
+
+    from likewise.models.network import LeakyReLU, Sigmoid, SiLU, Tanh, network_of
+
+    network = network_of(module)
+    if network is None:
+        raise InputError(f"explore: {type(module).__name__} is no plain network of linear layers.")
+    names = {Tanh: "tanh", Sigmoid: "logistic", SiLU: "silu", type(None): "identity"}
+    weights, biases, activations = [], [], []
+    for stage in network.stages:
+        with torch.no_grad():
+            weight, bias = stage.read()
+        weights.append(to_numpy(weight).astype(np.float64))
+        biases.append(to_numpy(bias).astype(np.float64))
+        unit = stage.activation
+        if isinstance(unit, LeakyReLU):
+            activations.append(("leaky", float(unit.negative_slope)))
+        elif type(unit) in names:
+            activations.append((names[type(unit)], 0.0))
+        else:
+            raise InputError(f"explore: hidden units of the kind {type(unit).__name__} are not written.")
+    single = next(module.parameters()).dtype != torch.float64
+    return PlainLayers(tuple(weights), tuple(biases), tuple(activations[:-1]), single)
+
+
+def _activate(u: FloatArray, name: str, slope: float) -> FloatArray:
+    if name == "leaky":
+        return np.where(u > 0, u, slope * u)
+    if name == "identity":
+        return u
+    if name == "tanh":
+        return np.tanh(u)
+    logistic = 0.5 * (1.0 + np.tanh(0.5 * u))
+    return np.asarray(u * logistic if name == "silu" else logistic)
+
+
+# Trees as plain data: nodes in the order of a walk, so that the left child of a node is the next one.
+
+
+def tree_document(trees: TreeEnsemble) -> dict[str, Any]:
+    """Return an ensemble as plain data.
+
+    Parameters
+    ----------
+    trees : TreeEnsemble
+
+    Returns
+    -------
+    dict
+        Per node ``feature`` (−1 at a leaf), ``threshold``, ``right`` (how far on the right child stands), ``missing``
+        (1 where a missing value goes left) and, where there are splits on categories, ``set`` (−1 for a number); the
+        ``leaves`` in the order in which they stand, one row each.
+
+    Examples
+    --------
+    >>> stump = TreeEnsemble.from_nodes(
+    ...     roots=[0], left=[2, -1, -1], right=[1, -1, -1], feature=[0, 0, 0], threshold=[0.5, 0.0, 0.0],
+    ...     values=[[0.0], [2.0], [-1.0]], base=[0.0], kind="scores", n_features=1,
+    ... )
+    >>> from likewise.report.explore.page_model import unpack
+    >>> document = tree_document(stump)
+    >>> unpack(document["right"]).tolist(), unpack(document["leaves"]).ravel().tolist()
+    ([2, 0, 0], [-1.0, 2.0])
+    """
+    order, starts = _walk(trees)
+    place = np.empty(len(trees.left), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    leaf = trees.left[order] < 0
+    by_category = trees.last[order] > trees.first[order]
+    document: dict[str, Any] = {
+        "kind": "trees",
+        "roots": pack(np.asarray(starts, dtype=np.int64)),
+        "feature": pack(np.where(leaf, -1, trees.feature[order])),
+        "threshold": pack(np.where(leaf | by_category, 0.0, trees.threshold[order])),
+        "right": pack(np.where(leaf, 0, place[trees.right[order]] - np.arange(len(order)))),
+        "missing": pack(trees.missing_left[order]),
+        "leaves": pack(trees.values[order][leaf]),
+        "base": [float(value) for value in trees.base],
+        "strict": bool(trees.strict),
+        "single": bool(trees.single.any()),
+        "single_sum": bool(trees.roundoff > 2.0**-53),
+        # scikit-learn's forests refuse what single precision cannot hold; XGBoost takes it for infinite.
+        "bounded": bool(trees.single.any() and trees.kind == "probabilities"),
+    }
+    if by_category.any():
+        document |= _sets(trees, order, by_category)
+    return document
+
+
+def _walk(trees: TreeEnsemble) -> tuple[np.ndarray[Any, Any], list[int]]:
+    """Nodes of all trees with each left child behind its parent, and where each tree begins."""
+    order: list[int] = []
+    starts: list[int] = []
+    left, right = trees.left.tolist(), trees.right.tolist()
+    for root in trees.roots.tolist():
+        starts.append(len(order))
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            order.append(node)
+            if left[node] >= 0:
+                stack += [right[node], left[node]]
+    return np.asarray(order, dtype=np.int64), starts
+
+
+def _sets(trees: TreeEnsemble, order: np.ndarray[Any, Any], by_category: Any) -> dict[str, Any]:
+    nodes = order[by_category]
+    number = np.full(len(order), -1, dtype=np.int64)
+    number[by_category] = np.arange(len(nodes))
+    spans = [trees.codes[trees.first[node] : trees.last[node]] for node in nodes]
+    ends = np.cumsum([0, *(len(span) for span in spans)])
+    return {
+        "set": pack(number),
+        "ends": pack(ends),
+        "codes": pack(np.concatenate(spans)),
+        # One library sends the listed categories left, another right, in all of its splits.
+        "listed_left": bool(trees.listed_left[nodes].all()),
+    }
+
 
 # What is left of a page of 2 MB once people, texts and scripts are in it.
 MAX_MODEL_BYTES = 1_200_000

@@ -1,22 +1,27 @@
 """Linear models, where the worst case is known exactly: the ground truth of every search, and a `Bound`."""
 
-from likewise.auditing.bounds.linear.closed_form import logistic_supremum
-from likewise.auditing.bounds.linear.linear_claims import exact_bound, exact_certificate, loss_ceiling
-from likewise.auditing.bounds.linear.linear_dual import AttainedRows, ExactDual, attaining_rows, exact_dual
-from likewise.auditing.bounds.linear.linear_model import LinearModel
-from likewise.auditing.bounds.linear.linear_supremum import ExactResult, ExactStatus, exact_supremum
+from __future__ import annotations
 
-__all__ = [
-    "AttainedRows",
-    "ExactDual",
-    "ExactResult",
-    "ExactStatus",
-    "LinearModel",
-    "attaining_rows",
-    "exact_bound",
-    "exact_certificate",
-    "exact_dual",
-    "exact_supremum",
-    "logistic_supremum",
-    "loss_ceiling",
-]
+from typing import TYPE_CHECKING
+
+from likewise.core.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from likewise.auditing.bounds.linear.model import LinearModel as LinearModel
+    from likewise.auditing.bounds.linear.search import (
+        AttainedRows as AttainedRows,
+        ExactDual as ExactDual,
+        attaining_rows as attaining_rows,
+        exact_bound as exact_bound,
+        exact_certificate as exact_certificate,
+        exact_dual as exact_dual,
+        loss_ceiling as loss_ceiling,
+    )
+    from likewise.auditing.bounds.linear.supremum import (
+        ExactResult as ExactResult,
+        ExactStatus as ExactStatus,
+        exact_supremum as exact_supremum,
+        logistic_supremum as logistic_supremum,
+    )
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
-from likewise.core.arrays import FloatArray
-
-__all__ = ["BoxResponse", "CostForm", "box_slack", "response_coefficients", "shorten"]
+from likewise.core.checks import FloatArray
 
 _MAX_STEPS = 100
 # Weight of the cost in a round of the method of multipliers, for gains of size 1.

@@ -3,14 +3,83 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
 
 import torch
 
-from likewise.auditing.search.gradient.row_status import RowStatus
 from likewise.auditing.search.gradient.spaces import Point, Space, row_dot
 
-__all__ = ["Track", "ascend"]
+# How the search of one row ended, and what a search hands back.
+
+
+class RowStatus(IntEnum):
+    """How the search of one row ended.
+
+    Examples
+    --------
+    >>> RowStatus(2).name
+    'NON_FINITE'
+    """
+
+    CONVERGED = 0
+    """The value can no longer be raised by more than the tolerance from where the search stands."""
+    MAX_STEPS = 1
+    """The steps ran out while the value was still rising: more steps may find a worse case."""
+    NON_FINITE = 2
+    """A loss or a gradient was not finite. What was found until then is no evidence of fairness."""
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """The worst case found for each row.
+
+    Attributes
+    ----------
+    x : Tensor of shape (n, d)
+        The unfair map T_λ(x_i) (paper, equation 5), a row of the domain for each row.
+    loss : Tensor of shape (n,)
+        Loss of the model there, under the label of the row.
+    squared_distance : Tensor of shape (n,)
+        Squared fair distance spent.
+    status : Tensor of shape (n,), int8
+        `RowStatus` of each row.
+    steps : Tensor of shape (n,), int32
+        Gradient steps that the row took.
+
+    Examples
+    --------
+    >>> zeros = torch.zeros(2)
+    >>> found = SearchResult(
+    ...     torch.zeros(2, 3), torch.ones(2), zeros, torch.tensor([0, 2], dtype=torch.int8), zeros.int()
+    ... )
+    >>> found.counts()
+    {'CONVERGED': 1, 'MAX_STEPS': 0, 'NON_FINITE': 1}
+    """
+
+    x: torch.Tensor
+    loss: torch.Tensor
+    squared_distance: torch.Tensor
+    status: torch.Tensor
+    steps: torch.Tensor
+
+    def objective(self, lam: Any) -> torch.Tensor:
+        """Return ℓ − λ d² of each row, (n,); for λ = ∞ the loss, since only free moves were made."""
+        weight = torch.as_tensor(lam, dtype=self.loss.dtype, device=self.loss.device)
+        paid = torch.where(torch.isinf(weight), torch.zeros_like(weight), weight) * self.squared_distance
+        return self.loss - paid
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows ended in each way."""
+        return {status.name: int((self.status == status.value).sum()) for status in RowStatus}
+
+    @property
+    def finite(self) -> torch.Tensor:
+        """Rows whose search never met a value that is not finite, bool (n,)."""
+        return self.status != RowStatus.NON_FINITE.value
+
 
 # A row that was turned back many times still tries steps of a tenth after its next success.
 _SHORTEST = 0.1
@@ -213,3 +282,96 @@ def _hold(state: _State, rows: torch.Tensor) -> None:
     state.step.masked_fill_(rows[:, None], 0.0)
     for name, value in (("size", 0.0), ("rise", 0.0), ("reach", 1.0)):
         setattr(state, name, getattr(state, name).masked_fill(rows, value))
+
+
+# Displacements that make a model fail whatever the row: found once, tried on every row.
+
+
+_STEPS = 8
+# A probe begins where the penalty is of this size, far outside what a loss of a few nats can pay for.
+_COST = 100.0
+_FARTHEST = 1e6
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Displacements found at one fixed row, for every row with the same label.
+
+    Attributes
+    ----------
+    labels : Tensor of shape (C,)
+        Sorted.
+    deltas : Tensor of shape (m, C, d)
+    """
+
+    labels: torch.Tensor
+    deltas: torch.Tensor
+
+    def ends(self, space: Space, base: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        """Each displacement from `base` as far as the domain lets it, m tensors (n, D)."""
+        at = torch.searchsorted(self.labels, y)
+        return [space.away(base, space.point(delta).index_select(0, at)) for delta in self.deltas]
+
+
+def find_probes(
+    make_space: Callable[[torch.Tensor], Space],
+    labels: torch.Tensor,
+    noise: torch.Tensor,
+    origin: torch.Tensor,
+    *,
+    count: int,
+    cost: Callable[[torch.Tensor], torch.Tensor],
+) -> Probes:
+    """Search from random displacements of one fixed row, and keep the best distinct ones of each label.
+
+    Far from the data a network is nearly linear along rays, so where it is worst hardly depends on the row. What
+    is found here depends on the model, the metric, the domain, λ and the label alone, not on the rows audited:
+    so it may be tried on each of them without making one row's result depend on another's.
+
+    Parameters
+    ----------
+    make_space : callable
+        From targets (m,) to the space of m copies of the fixed row.
+    labels : Tensor of shape (C,)
+        Sorted.
+    noise : Tensor of shape (s, d)
+        Random directions.
+    origin : Tensor of shape (1, d)
+        The fixed row.
+    count : int
+        How many displacements to keep per label.
+    cost : callable
+        λ d² of displacements.
+
+    Returns
+    -------
+    Probes
+        With displacements of length 0 for a label where nothing finite was found.
+    """
+    targets = labels.repeat_interleave(len(noise))
+    space = make_space(targets)
+    paid = cost(noise).clamp(min=torch.finfo(noise.dtype).tiny)
+    far = noise * (_COST / paid).sqrt().clamp(max=_FARTHEST)[:, None]
+    v = space.limit(space.point(far.repeat(len(labels), 1)))
+    track = ascend(space, v, space.look(v), steps=_STEPS, damping=0.5, tol=1e-4)
+    deltas = space.rows(track.v) - origin
+    chosen = [
+        _distinct(deltas[targets == label], track.objective[targets == label], count) for label in labels
+    ]
+    return Probes(labels, torch.stack(chosen, dim=1))
+
+
+def _distinct(deltas: torch.Tensor, values: torch.Tensor, count: int) -> torch.Tensor:
+    """Best `count` displacements that differ by a tenth of their length; the best again where there are fewer."""
+    sound = torch.isfinite(values) & torch.isfinite(deltas).all(1)
+    deltas, values = deltas[sound], values[sound]
+    if len(values) == 0:
+        return deltas.new_zeros(count, deltas.shape[1])
+    away = torch.cdist(deltas, deltas) / deltas.norm(dim=1).clamp(min=torch.finfo(deltas.dtype).tiny)
+    kept: list[int] = []
+    for i in values.argsort(descending=True, stable=True).tolist():
+        if all(float(away[i, j]) > 0.1 for j in kept):
+            kept.append(i)
+        if len(kept) == count:
+            break
+    return deltas[kept + [kept[0]] * (count - len(kept))]

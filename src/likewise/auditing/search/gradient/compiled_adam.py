@@ -7,8 +7,6 @@ import math
 import numba
 import numpy as np
 
-__all__ = ["climb"]
-
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 # Hidden units near their kink that are followed one by one.
 _WATCHED = 32

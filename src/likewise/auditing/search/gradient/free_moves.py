@@ -9,13 +9,163 @@ from typing import TypeAlias
 import numpy as np
 import torch
 
-from likewise.auditing.search.gradient.box_section import BoxSection
-from likewise.core.arrays import to_numpy
-from likewise.domains.boxes import BoxDomain, DataRangeDomain, Unbounded
-from likewise.domains.domain import Domain
-from likewise.domains.tabular import TabularDomain
+from likewise.auditing.search.gradient.spaces import LONGEST_FREE, Move, Point, Space, of_length, row_dot
+from likewise.core.checks import to_numpy
+from likewise.data.domain import BoxDomain, DataRangeDomain, Domain, Unbounded
+from likewise.data.tabular import TabularDomain
+from likewise.models.oracle import FoldedOracle, Oracle, SingleLayer
 
-__all__ = ["CoefficientBox", "FreeMoves", "Limit", "free_moves", "meet"]
+# Where free directions cut a box: the rows of a closed box that lie in x + span(Q), as limits on K
+# coefficients.
+
+
+_PIVOTS = 40
+_TOL = 1e-9
+_TINY = 1e-11
+
+
+@dataclass(frozen=True)
+class BoxSection:
+    """The polytope lower ≤ x + Qz ≤ upper of each row.
+
+    Parameters
+    ----------
+    basis : Tensor of shape (d, K)
+        Orthonormal columns Q.
+    lower, upper : Tensors of shape (d,), finite
+    fixed : Tensor of shape (d,), bool
+        Coordinates that may not change at all.
+
+    Examples
+    --------
+    >>> diagonal = torch.tensor([[0.6], [0.8]])
+    >>> section = BoxSection(diagonal, -torch.ones(2), torch.ones(2), torch.zeros(2, dtype=torch.bool))
+    >>> section.vertex(torch.ones(1, 1), torch.zeros(1, 2)).item()
+    1.25
+    >>> section.slide(torch.zeros(1, 1), torch.full((1, 1), -9.0), torch.zeros(1, 2)).item()
+    -1.25
+    """
+
+    basis: torch.Tensor
+    lower: torch.Tensor
+    upper: torch.Tensor
+    fixed: torch.Tensor
+
+    def slide(self, z: torch.Tensor, step: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """Go a step (n, K) from z, along the faces that stop it; return what was gone.
+
+        On every face the rest of the step goes on without its part across that face, so the step never turns against
+        itself: gone · step ≥ 0.
+        """
+        Q, low, high = self._around(x)
+        begun, rest = z.double(), step.double()
+        at, active = begun, torch.full(z.shape, -1, dtype=torch.int64, device=z.device)
+        along = torch.eye(z.shape[1], dtype=Q.dtype, device=z.device).repeat(len(z), 1, 1)
+        for k in range(z.shape[1]):
+            room, blocked, _ = _room(Q, at, rest, low, high, active)
+            share = room.clamp(max=1.0)
+            at = torch.addcmul(at, rest, share[:, None])
+            active[:, k] = blocked
+            along = _along_face(along, Q[blocked])
+            rest = torch.einsum("nkl,nl->nk", along, rest * (1.0 - share)[:, None])
+        return (_shorten(Q, at, low, high) - begun).to(z.dtype)
+
+    def vertex(self, gradient: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        """Return the vertex with the largest gradientᵀz, (n, K): a linear programme per row, by the simplex method."""
+        Q, low, high = self._around(x)
+        return _shorten(Q, _best_vertex(Q, gradient.double(), low, high), low, high).to(gradient.dtype)
+
+    def _around(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Q, and the room of each row below and above it, which holds 0 even where the row lies outside."""
+        rows = x.double()
+        low = (self.lower.double() - rows).clamp(max=0.0).masked_fill(self.fixed, 0.0)
+        high = (self.upper.double() - rows).clamp(min=0.0).masked_fill(self.fixed, 0.0)
+        return self.basis.double(), low, high
+
+
+def _shorten(Q: torch.Tensor, z: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
+    """Shorten moves until they stay inside, up to rounding."""
+    at = z @ Q.t()
+    room = torch.where(at > 0, high + _TOL, low - _TOL) / torch.where(at == 0, 1.0, at)
+    share = torch.where(at == 0, 1.0, room).amin(1).clamp(0.0, 1.0)
+    return z * share[:, None]
+
+
+def _best_vertex(Q: torch.Tensor, g: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
+    """Go to some vertex along the gradient, then from vertex to vertex while the gradient rises."""
+    z, active, side = _some_vertex(Q, g, low, high)
+    going = torch.arange(len(g), device=g.device)
+    for _ in range(_PIVOTS):
+        held = Q[active[going]]
+        inverse = torch.linalg.inv_ex(held).inverse
+        price = torch.einsum("nk,nkr->nr", g[going], inverse) * side[going]
+        least, which = price.min(1)
+        # Not a number where the held faces do not make a vertex: such a row stays where it is.
+        rises = least < -_TINY * g[going].abs().amax(1)
+        going, which, inverse = going[rises], which[rises], inverse[rises]
+        if len(going) == 0:
+            break
+        each = torch.arange(len(going), device=g.device)
+        edge = -inverse[each, :, which] * side[going, which][:, None]
+        held_back = active[going].scatter(1, which[:, None], -1)
+        length, blocked, sign = _room(Q, z[going], edge, low[going], high[going], held_back)
+        z[going] += length[:, None] * edge
+        active[going, which], side[going, which] = blocked, sign
+    return z
+
+
+def _some_vertex(
+    Q: torch.Tensor, g: torch.Tensor, low: torch.Tensor, high: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Follow the gradient along K faces: coefficients (n, K), the faces (n, K), and +1 for upper or −1 for lower."""
+    n, k = g.shape
+    z = torch.zeros_like(g)
+    along = torch.eye(k, dtype=Q.dtype, device=Q.device).repeat(n, 1, 1)
+    active = torch.full((n, k), -1, dtype=torch.int64, device=Q.device)
+    side = torch.ones_like(g)
+    # Where the gradient says nothing any more, any direction leads to a vertex of the same face.
+    other = torch.linspace(1.0, 2.0, k, dtype=Q.dtype, device=Q.device)
+    for step in range(k):
+        way = torch.einsum("nkl,nl->nk", along, g)
+        flat = way.abs().amax(1) <= _TINY * g.abs().amax(1)
+        way = torch.where(flat[:, None], torch.einsum("nkl,l->nk", along, other), way)
+        length, blocked, sign = _room(Q, z, way, low, high, active)
+        z = z + length[:, None] * way
+        active[:, step], side[:, step] = blocked, sign
+        along = _along_face(along, Q[blocked])
+    return z, active, side
+
+
+def _along_face(along: torch.Tensor, normal: torch.Tensor) -> torch.Tensor:
+    """Projections (n, K, K) on what the faces held so far leave, once one more with this normal is held."""
+    face = torch.einsum("nkl,nl->nk", along, normal)
+    size = (face * normal).sum(1)
+    # A normal that the held faces span already takes nothing more away.
+    share = torch.where(size > 1e-14, 1.0 / size.clamp(min=1e-14), 0.0)
+    return along - face[:, :, None] * face[:, None, :] * share[:, None, None]
+
+
+def _room(
+    Q: torch.Tensor,
+    z: torch.Tensor,
+    way: torch.Tensor,
+    low: torch.Tensor,
+    high: torch.Tensor,
+    active: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """How far along a way the box lets, which face stops it, and whether that is an upper (+1) or a lower one (−1)."""
+    at, change = z @ Q.t(), way @ Q.t()
+    still = change.abs() <= _TINY * change.abs().amax(1, keepdim=True)
+    # A face that is held does not move; without one the place is a copy of the last coordinate, which is put back.
+    held = torch.zeros_like(still, dtype=torch.int8).scatter_add_(
+        1, active.clamp(min=0), (active >= 0).to(torch.int8)
+    )
+    still = still | (held > 0)
+    room = torch.where(change > 0, high - at, low - at) / torch.where(still, 1.0, change)
+    length, blocked = torch.where(still, torch.inf, room.clamp(min=0.0)).min(1)
+    sign = torch.where(change.gather(1, blocked[:, None])[:, 0] > 0, 1.0, -1.0).to(z.dtype)
+    return torch.where(torch.isfinite(length), length, 0.0), blocked, sign
+
 
 Limit: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -192,3 +342,105 @@ def _draw_back(
         z[rows] *= 0.5
     z[rows] = 0.0
     return z
+
+
+# Phase 1: coefficients along the directions that cost nothing.
+
+
+class FreeSpace(Space):
+    """K coefficients z of x + Qz along free directions Q: d² = 0 whatever they are.
+
+    Q is folded into the first layer of the model, so a step costs K and not d per unit of that layer.
+
+    Parameters
+    ----------
+    folded : FoldedOracle
+        The model as a function of z.
+    x, y : Tensors of shapes (n, d) and (n,)
+    moves : FreeMoves
+        The directions and what the domain says about them.
+    radius : float
+        Length of a step of reach 1.
+    """
+
+    longest = LONGEST_FREE
+
+    def __init__(
+        self, folded: FoldedOracle, x: torch.Tensor, y: torch.Tensor, moves: FreeMoves, radius: float
+    ) -> None:
+        self._folded, self._x, self._y, self._moves, self._radius = folded, x, y, moves, radius
+        self.lam = torch.zeros(len(x), dtype=x.dtype, device=x.device)
+        self.gradient_scale = torch.ones_like(self.lam)
+
+    @classmethod
+    def of(
+        cls, oracle: Oracle, x: torch.Tensor, y: torch.Tensor, moves: FreeMoves, radius: float
+    ) -> FreeSpace:
+        """Fold the directions into an oracle."""
+        return cls(oracle.fold(x, moves.basis), x, y, moves, radius)
+
+    def zero(self) -> torch.Tensor:
+        """Return the rows themselves."""
+        return self._x.new_zeros(len(self._x), self._moves.basis.shape[1])
+
+    def loss(self, v: torch.Tensor) -> torch.Tensor:
+        """Return ℓ."""
+        return self._folded.loss(v, self._y)
+
+    def squared(self, v: torch.Tensor) -> torch.Tensor:
+        """Return 0."""
+        return torch.zeros_like(self.lam)
+
+    def look(self, v: torch.Tensor) -> Point:
+        """Evaluate loss and gradient."""
+        loss, slope = self._folded(v, self._y)
+        return Point(loss, torch.zeros_like(loss), slope, slope)
+
+    def move(self, v: torch.Tensor, point: Point, reach: torch.Tensor) -> Move:
+        """Go along the gradient, as far as the domain lets."""
+        step = self._within(v, of_length(point.slope, self._radius * reach))
+        return Move(step, torch.ones_like(reach), row_dot(step, point.gradient))
+
+    def _within(self, v: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        """As much of a step as the domain lets."""
+        if self._moves.section is not None:
+            return self._moves.section.slide(v, step, self._x)
+        return step if self._moves.limit is None else self.limit(v + step) - v
+
+    def vertex(self, point: Point) -> torch.Tensor | None:
+        """Return the corner of the domain that is farthest along the gradient, (n, K); None where there are none."""
+        limit, section = self._moves.limit, self._moves.section
+        if section is not None:
+            return section.vertex(point.slope, self._x)
+        return limit.vertex(point.slope, self._x) if isinstance(limit, CoefficientBox) else None
+
+    def leap(self, v: torch.Tensor, point: Point) -> torch.Tensor:
+        """Go along the gradient to the edge of the domain; one step where there is none."""
+        far = 1.0 if self._moves.limit is None else LONGEST_FREE
+        return self._within(v, of_length(point.slope, torch.full_like(self.lam, self._radius * far)))
+
+    def steeper(self, point: Point, factor: torch.Tensor) -> Point:
+        """Scale the gradient; the length of a step does not depend on it."""
+        slope = point.slope * factor[:, None]
+        return Point(point.loss, point.squared, slope, slope)
+
+    def limit(self, v: torch.Tensor) -> torch.Tensor:
+        """Bring the coefficients back to where x + Qz lies in the domain."""
+        return v if self._moves.limit is None else self._moves.limit(v, self._x)
+
+    def point(self, delta: torch.Tensor) -> torch.Tensor:
+        """Return the coefficients of the free part of δ."""
+        return delta @ self._moves.basis
+
+    def rows(self, v: torch.Tensor) -> torch.Tensor:
+        """Return x + Qz."""
+        return torch.addmm(self._x, v, self._moves.basis.t())
+
+    def single_layer(self) -> SingleLayer | None:
+        """Return the model as a function of the coefficients for a compiled loop; None if a domain limits them."""
+        return None if self._moves.limit is not None else self._folded.single_layer(self._y)
+
+    def take(self, keep: torch.Tensor) -> FreeSpace:
+        """Return the same for some of the rows."""
+        x, y = self._x.index_select(0, keep), self._y.index_select(0, keep)
+        return FreeSpace(self._folded.take(keep), x, y, self._moves, self._radius)

@@ -2,20 +2,265 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from likewise.auditing.search.gradient.ascent import Track, ascend
-from likewise.auditing.search.gradient.fast_adam import fast_adam
-from likewise.auditing.search.gradient.free_moves import CoefficientBox, FreeMoves, free_moves
-from likewise.auditing.search.gradient.free_space import FreeSpace
-from likewise.auditing.search.gradient.row_status import RowStatus
-from likewise.auditing.search.gradient.search_task import SearchTask
-from likewise.auditing.search.gradient.spaces import Point, Space
-from likewise.auditing.search.gradient.starts import better_of, bold_end, lines_to, pick_start
+from likewise.auditing.search.gradient.adam import fast_adam
+from likewise.auditing.search.gradient.ascent import (
+    Probes,
+    RowStatus,
+    SearchResult,
+    Track,
+    ascend,
+    find_probes,
+)
+from likewise.auditing.search.gradient.free_moves import CoefficientBox, FreeMoves, FreeSpace, free_moves
+from likewise.auditing.search.gradient.spaces import Point, Quadratic, RowSpace, Space, WhitenedSpace
+from likewise.core.checks import check_matrix
+from likewise.core.errors import InputError, bad_parameter
+from likewise.data.domain import Domain, Unbounded
+from likewise.fair_metrics.metric import FairMetric
+from likewise.models.mlp import MLPOracle
+from likewise.models.oracle import Oracle
 
-__all__ = ["Outcome", "search_block"]
+if TYPE_CHECKING:
+    from likewise.auditing.search.gradient.search import GradientSearch
+
+# Where phase 2 begins: a far step that a confident row would never dare, or what the probes found.
+
+
+_SCALAR_ROUNDS = 4
+
+
+@dataclass(frozen=True)
+class Line:
+    """The way from a base along `end` (n, D), with the loss modelled as link⁻¹(link(ℓ) + t · rise), 0 ≤ t ≤ 1.
+
+    `cost` (n,) is λ d² at the end; along the way it is cost · t².
+    """
+
+    end: torch.Tensor
+    rise: torch.Tensor
+    cost: torch.Tensor
+
+
+def _link(loss: torch.Tensor, log_odds: bool) -> torch.Tensor:
+    """What is nearly linear along a line: the log-odds m against the label, or the loss itself.
+
+    Cross-entropy is ℓ = log(1 + exp m), so m = log(exp ℓ − 1).
+    """
+    if not log_odds:
+        return loss
+    return loss + torch.log(-torch.expm1(-loss.clamp(min=torch.finfo(loss.dtype).eps ** 2)))
+
+
+def bold_end(space: Space, base: torch.Tensor, point: Point, *, log_odds: bool) -> torch.Tensor:
+    """Return the way from `base` to the fixed point of the log-odds instead of the loss, (n, D).
+
+    A row that the model is sure about has a loss whose slope all but vanishes, ∇ℓ = (1 − p)∇m, while the
+    log-odds m keep theirs. Dividing by 1 − p = 1 − exp(−ℓ) gives the step that a row with nothing to lose takes.
+    """
+    bold = point
+    if log_odds:
+        against = -torch.expm1(-point.loss)
+        bold = space.steeper(point, against.clamp(min=torch.finfo(against.dtype).eps).reciprocal())
+    return space.leap(base, bold)
+
+
+def lines_to(
+    space: Space, base: torch.Tensor, point: Point, ends: list[torch.Tensor], *, log_odds: bool
+) -> list[Line]:
+    """Return lines from `base` along given displacements, judged by the loss at their ends."""
+    now = _link(point.loss, log_odds)
+    return [
+        Line(end, _link(space.loss(space.shifted(base, end)), log_odds) - now, space.lam * space.squared(end))
+        for end in ends
+    ]
+
+
+def pick_start(
+    space: Space, base: torch.Tensor, point: Point, lines: list[Line], *, log_odds: bool
+) -> tuple[torch.Tensor, Point]:
+    """Return the most promising point of all lines and what is seen there; `base` where it turns out no better.
+
+    `base` must have d² = 0: then d² grows with t² along each line.
+    """
+    now, best = _link(point.loss, log_odds), point.loss
+    shares: list[torch.Tensor] = []
+    for line in lines:
+        t = _best_on(line, now, log_odds)
+        value = now + t * line.rise
+        value = (torch.nn.functional.softplus(value) if log_odds else value) - line.cost * t * t
+        better = value > best
+        best = torch.where(better, value, best)
+        shares = [torch.where(better, 0.0, share) for share in shares] + [torch.where(better, t, 0.0)]
+    v = base
+    for line, share in zip(lines, shares, strict=True):
+        v = torch.addcmul(v, line.end, share[:, None])
+    return better_of(space, (base, point), (v, space.look(v)))
+
+
+def _best_on(line: Line, now: torch.Tensor, log_odds: bool) -> torch.Tensor:
+    """Best t of link⁻¹(now + t·rise) − cost·t², reached from t = 1 by its own fixed point."""
+    pull = line.rise / (2 * line.cost).clamp(min=torch.finfo(now.dtype).tiny)
+    if not log_odds:
+        return pull.clamp(0.0, 1.0)
+    t = torch.ones_like(now)
+    for _ in range(_SCALAR_ROUNDS):
+        t = (pull * torch.sigmoid(torch.addcmul(now, t, line.rise))).clamp(0.0, 1.0)
+    return t
+
+
+def better_of(
+    space: Space, first: tuple[torch.Tensor, Point], second: tuple[torch.Tensor, Point]
+) -> tuple[torch.Tensor, Point]:
+    """Return for each row the point of the two with the higher objective; the first where one is not finite."""
+    (v, point), (other, seen) = first, second
+    value = space.objective(seen.loss, seen.squared)
+    sound = torch.isfinite(value + seen.gradient.sum(1))
+    worse = ~((value > space.objective(point.loss, point.squared)) & sound)
+    rows = worse.nonzero()[:, 0]
+    if len(rows) == 0:
+        return second
+
+    def merge(new: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
+        return new.index_copy(0, rows, old.index_select(0, rows))
+
+    gradient = merge(seen.gradient, point.gradient)
+    slope = gradient if seen.slope is seen.gradient else merge(seen.slope, point.slope)
+    return merge(other, v), Point(
+        merge(seen.loss, point.loss), merge(seen.squared, point.squared), gradient, slope
+    )
+
+
+# What a gradient search needs besides the rows: read once, used for every block of them.
+
+
+_PROBE_STARTS = 12
+
+
+@dataclass(frozen=True)
+class SearchTask:
+    """Everything that does not depend on the block of rows.
+
+    Attributes
+    ----------
+    choices : GradientSearch
+    oracle : Oracle
+    metric : FairMetric
+    domain : Domain
+    penalty : Quadratic
+    free : Tensor of shape (d, K)
+        Basis of the metric's free directions.
+    moves : FreeMoves or None
+        Those of them that phase 1 takes at a finite λ.
+    whiteners : pair of Tensors or None
+        Where phase 2 can fold the metric into the model.
+    log_odds : bool
+        Whether the loss is cross-entropy, which knows the log-odds.
+    probes : Probes or None
+    restarts : list of (Tensor of shape (d,), float)
+        Random directions, and how far to go along them.
+    """
+
+    choices: GradientSearch
+    oracle: Oracle
+    metric: FairMetric
+    domain: Domain
+    penalty: Quadratic
+    free: torch.Tensor
+    moves: FreeMoves | None
+    whiteners: tuple[torch.Tensor, torch.Tensor] | None
+    log_odds: bool
+    probes: Probes | None
+    restarts: list[tuple[torch.Tensor, float]]
+
+    def full_space(self, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor) -> Space:
+        """Return the coordinates of phase 2, for λ all positive or all 0: then every direction is free."""
+        paid = bool((lam > 0).all())
+        if paid and self.whiteners is not None:
+            return WhitenedSpace.of(self.oracle, x, y, lam, self.whiteners)
+        penalty = self.penalty if paid else Quadratic.nothing(x)
+        radius = self.choices.subspace_step_size
+        return RowSpace(self.oracle, x, y, lam, penalty=penalty, domain=self.domain, radius=radius)
+
+
+def prepare(
+    choices: GradientSearch,
+    oracle: Oracle,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    *,
+    metric: FairMetric,
+    domain: Domain,
+    lam: float | None,
+    generator: torch.Generator | None,
+) -> SearchTask:
+    """Read the metric, draw the random directions and find the probes.
+
+    Parameters
+    ----------
+    choices, oracle, metric, domain, generator
+        As in `GradientSearch.run`.
+    x, y : Tensors of shapes (n, d) and (n,)
+        Only the width and dtype of x and the labels that occur are looked at.
+    lam : float or None
+        λ where it is the same for all rows.
+    """
+    penalty = Quadratic.of(metric, x)
+    free = x.new_zeros(x.shape[1], 0)
+    if metric.n_features and penalty.has_free:
+        free = torch.as_tensor(metric.null_space.basis, dtype=x.dtype, device=x.device)
+    fixed = choices.method == "fixed_point"
+    folds = fixed and isinstance(oracle, MLPOracle) and isinstance(domain, Unbounded) and not penalty.has_free
+    if generator is None:
+        generator = torch.Generator().manual_seed(0)
+
+    def noise(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.float64, device=generator.device).to(x)
+
+    start_noise = noise(_PROBE_STARTS, x.shape[1])
+    task = SearchTask(
+        choices=choices,
+        oracle=oracle,
+        metric=metric,
+        domain=domain,
+        penalty=penalty,
+        free=free,
+        moves=free_moves(domain, free, exact=False),
+        whiteners=penalty.whiteners if folds else None,
+        log_odds=oracle.objective.name == "cross_entropy",
+        probes=None,
+        # One at a time: more of them must begin with the same ones.
+        restarts=[_restart(noise(x.shape[1] + 1)) for _ in range(choices.restarts)],
+    )
+    if lam is None or not 0 < lam < float("inf") or y.is_floating_point():
+        return task
+    if not (fixed and choices.probes and choices.full_steps):
+        return task
+    return replace(task, probes=_probes(task, start_noise, torch.unique(y), lam))
+
+
+def _restart(drawn: torch.Tensor) -> tuple[torch.Tensor, float]:
+    """A direction and, from the last number drawn, a share between 0.03 and 1: near starts as well as far ones."""
+    return drawn[:-1], float(10 ** (-1.5 * torch.special.ndtr(drawn[-1])))
+
+
+def _probes(task: SearchTask, noise: torch.Tensor, labels: torch.Tensor, lam: float) -> Probes:
+    """Find displacements at the point of the domain next to 0, where standardised data has its middle."""
+    origin: torch.Tensor = task.domain.project(torch.zeros_like(noise[:1]))
+
+    def make_space(targets: torch.Tensor) -> Space:
+        rows = origin.expand(len(targets), -1).contiguous()
+        return task.full_space(rows, targets, torch.full_like(rows[:, 0], lam))
+
+    def cost(deltas: torch.Tensor) -> torch.Tensor:
+        return lam * task.penalty.squared(deltas)
+
+    return find_probes(make_space, labels, noise, origin, count=task.choices.probes, cost=cost)
+
 
 _RESTART_COST = 10.0
 _RESTART_FARTHEST = 1e3
@@ -198,7 +443,7 @@ def _full_phase(
         own = base_loss if begin.x is x else None
         track = ascend(space, v, point, steps=choices.full_steps, damping=choices.damping, tol=choices.tol)
     if task.restarts:
-        track = _restart(task, space, track)
+        track = _restart_phases(task, space, track)
     lost = begin.status == RowStatus.NON_FINITE.value
     return _Found(space.rows(track.v), _with_lost(track.status, lost), begin.steps + track.steps, own)
 
@@ -253,7 +498,7 @@ def _begin_at(space: Space, v: torch.Tensor, extra: torch.Tensor) -> tuple[torch
     return extra.index_copy(0, rows, at), begun, loss
 
 
-def _restart(task: SearchTask, space: Space, track: Track) -> Track:
+def _restart_phases(task: SearchTask, space: Space, track: Track) -> Track:
     """Climb again from random displacements and keep the best for each row."""
     starts = []
     for noise, share in task.restarts:
@@ -297,3 +542,126 @@ def _better_track(track: Track, other: Track) -> Track:
         _with_lost(torch.where(better, other.status, track.status), lost),
         track.steps + other.steps,
     )
+
+
+# Every row of a batch searched by gradients: what came is checked, rows go in blocks, results keep their
+# order.
+
+
+def search_each_row(
+    search: GradientSearch,
+    oracle: Oracle,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    *,
+    metric: FairMetric,
+    domain: Domain,
+    lam: Any,
+    start: torch.Tensor | None = None,
+    generator: torch.Generator | None = None,
+) -> SearchResult:
+    """Search the worst case of every row; the parameters are those of `GradientSearch.run`."""
+    x, y, start = _checked_rows(x, y, start)
+    weights, scalar = _checked_lam(lam, x)
+    task = prepare(
+        search,
+        oracle,
+        x,
+        y,
+        metric=_identity_metric(metric, x),
+        domain=domain,
+        lam=scalar,
+        generator=generator,
+    )
+    found = _Collected(x)
+    kinds = (weights == 0, torch.isinf(weights), (weights > 0) & ~torch.isinf(weights))
+    with torch.no_grad():
+        for kind in kinds:
+            index = kind.nonzero()[:, 0]
+            for first in range(0, len(index), search.batch_size):
+                rows = index[first : first + search.batch_size]
+                # A block of neighbours needs no copy.
+                whole: Any = slice(first, first + len(rows)) if len(index) == len(x) else rows
+                begin = None if start is None else start[whole]
+                found.put(whole, search_block(task, x[whole], y[whole], weights[whole], begin))
+    return found.result()
+
+
+class _Collected:
+    """The result under construction, in the order of the rows."""
+
+    def __init__(self, x: torch.Tensor) -> None:
+        n = len(x)
+        self._outcome = Outcome(
+            torch.empty_like(x),
+            x.new_empty(n),
+            x.new_empty(n),
+            torch.empty(n, dtype=torch.int8, device=x.device),
+            torch.empty(n, dtype=torch.int32, device=x.device),
+        )
+
+    def put(self, rows: Any, part: Outcome) -> None:
+        for field in fields(Outcome):
+            getattr(self._outcome, field.name)[rows] = getattr(part, field.name)
+
+    def result(self) -> SearchResult:
+        found = self._outcome
+        return SearchResult(found.x, found.loss, found.squared, found.status, found.steps)
+
+
+def _checked_rows(
+    x: torch.Tensor, y: torch.Tensor, start: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    if not isinstance(x, torch.Tensor) or not isinstance(y, torch.Tensor):
+        raise bad_parameter(
+            "GradientSearch.run", "x and y", allowed="tensors", got=f"{type(x).__name__}, {type(y).__name__}"
+        )
+    x = check_matrix(x, owner="GradientSearch.run", name="x").detach()
+    if y.shape != (len(x),):
+        raise bad_parameter(
+            "GradientSearch.run", "y", allowed=f"of shape ({len(x)},), one per row", got=str(tuple(y.shape))
+        )
+    if start is not None:
+        start = check_matrix(start, owner="GradientSearch.run", name="start", n_features=x.shape[1]).detach()
+        if len(start) != len(x):
+            raise bad_parameter(
+                "GradientSearch.run",
+                "start",
+                allowed=f"one row for each of the {len(x)} rows",
+                got=f"{len(start)}",
+            )
+        start = start.to(x)
+    return x, y, start
+
+
+def _checked_lam(lam: Any, x: torch.Tensor) -> tuple[torch.Tensor, float | None]:
+    """Return λ for every row, and λ itself where it is one number for all."""
+    weights = torch.as_tensor(lam, dtype=x.dtype, device=x.device).detach()
+    if weights.ndim > 1 or (weights.ndim == 1 and len(weights) != len(x)):
+        raise bad_parameter(
+            "GradientSearch.run",
+            "lam",
+            allowed=f"a number or {len(x)} numbers",
+            got=str(tuple(weights.shape)),
+        )
+    if not bool((weights >= 0).all()):
+        raise bad_parameter("GradientSearch.run", "lam", allowed=">= 0 (inf for free moves only)", got=lam)
+    scalar = float(weights) if weights.ndim == 0 else None
+    return weights.expand(len(x)).contiguous(), scalar
+
+
+def _identity_metric(metric: FairMetric, x: torch.Tensor) -> FairMetric:
+    from likewise.data.tabular import TabularDomain
+
+    if metric.feature_map is not None and not isinstance(metric.feature_map, TabularDomain):
+        raise InputError(
+            "GradientSearch.run: 'metric' measures a feature map of the rows, which this search does not "
+            "differentiate. Search in the space of the features with metric.without_feature_map(), or use the "
+            "candidate search."
+        )
+    if metric.n_features not in (None, x.shape[1]):
+        raise InputError(
+            f"GradientSearch.run: 'x' has {x.shape[1]} columns, the metric has {metric.n_features}. "
+            "Pass rows in the encoding that the metric was made on."
+        )
+    return metric.without_feature_map()

@@ -1,0 +1,610 @@
+"""The exact audit of a linear model as a search: it finds the rows that attain the worst case, and proves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from scipy.special import logsumexp
+
+from likewise.auditing.bounds.family import Components, raised_by_answers, sure_decisions
+from likewise.auditing.bounds.linear.model import LOSSES, LinearModel, Problem
+from likewise.auditing.bounds.linear.supremum import ExactResult, Solver, exact_supremum
+from likewise.auditing.bounds.reading_check import Asker, check_reading, check_rows
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.coordinates import tabular
+from likewise.auditing.inference.certificate import Bound, Certificate, Estimate
+from likewise.auditing.inference.intervals import split_bound
+from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.core.checks import FloatArray, IntArray, check_number, to_numpy
+from likewise.core.errors import InputError
+from likewise.core.messages import Said
+from likewise.core.randomness import RandomState
+from likewise.data.domain import BoxDomain
+from likewise.models.losses import ZeroOne
+from likewise.models.relu_network import ReluNetwork
+
+if TYPE_CHECKING:
+    from likewise.auditing.dual.supporting_rows import Support
+    from likewise.auditing.problem import AuditProblem
+
+# The auditor's problem of a linear model: V(ε) from above and from below, by its dual in one dimension.
+
+
+_MAX_STEPS = 120
+# Tolerance of the inner problems while λ is still far away.
+_COARSE = 1e-3
+# Along paths (two classes in a closed box) more digits cost almost nothing.
+_FINE = 1e-9
+
+
+class AttainedRows(NamedTuple):
+    """Rows of the domain that one unfair map moves people to, with what they attain.
+
+    Examples
+    --------
+    >>> AttainedRows(np.array([0]), np.zeros((1, 2)), np.ones(1), np.zeros(1)).loss
+    array([1.])
+    """
+
+    row: IntArray
+    """The audited rows they belong to, (k,)."""
+    x: FloatArray
+    """Where these go, (k, d)."""
+    loss: FloatArray
+    """Loss there under the label of the audited row, (k,)."""
+    squared_distance: FloatArray
+    """Squared fair distance from the audited row, (k,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactDual:
+    """V(ε) of a linear model.
+
+    Parameters
+    ----------
+    value : float
+        λε + mean of ℓ^c_λ at the best λ found: an upper bound of V(ε), and V(ε) itself where `exact`.
+    lower : float
+        Mean loss of a mixture of two unfair maps that spends at most ε: attained, so a lower bound of V(ε).
+    lam : float
+        The minimiser λ*.
+    eps : float
+        ε.
+    base_loss : float
+        Mean loss of the rows as they are.
+    exact : bool
+        Whether upper and lower bound agree to the tolerance and nothing was relaxed.
+    status : str
+        "solved", "over-estimated" or "unbounded".
+    result : ExactResult
+        The inner suprema at λ*.
+    mixture : tuple of AttainedRows
+        The unfair maps whose mixture attains `lower`: one, or the two on either side of λ*.
+
+    Examples
+    --------
+    >>> from likewise.auditing.bounds.linear import LinearModel, exact_dual
+    >>> from likewise.fair_metrics import euclidean
+    >>> model = LinearModel([1.0, 0.0], 0.0, loss="zero_one")
+    >>> found = exact_dual(model, [[1.0, 0.0], [3.0, 0.0]], [1, 1], metric=euclidean(), eps=0.5)
+    >>> round(found.value, 6), round(found.gap, 6)  # the first row flips for 1, half of the budget of both
+    (0.5, 0.5)
+    """
+
+    value: float
+    lower: float
+    lam: float
+    eps: float
+    base_loss: float
+    exact: bool
+    status: str
+    result: ExactResult
+    mixture: tuple[AttainedRows, ...] = ()
+
+    @property
+    def gap(self) -> float:
+        """V(ε) minus the mean loss: what moving people a little can add."""
+        return self.value - self.base_loss
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One λ tried: the dual value there, and the line below the dual that its unfair map gives."""
+
+    lam: float
+    value: float
+    loss: float
+    slope: float
+    inside: np.ndarray[Any, np.dtype[np.bool_]]
+    result: ExactResult
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the whole map stays in the domain itself, not merely in the box around it."""
+        return bool(self.inside.all())
+
+    def attained(self) -> AttainedRows:
+        """The rows of the map that lie in the domain."""
+        row, found = np.flatnonzero(self.inside), self.result
+        return AttainedRows(row, found.x[row], found.loss[row], found.squared_distance[row])
+
+
+def exact_dual(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    metric: Any,
+    eps: float,
+    domain: Any = None,
+    tol: float = 1e-9,
+    max_nodes: int = 500,
+) -> ExactDual:
+    """Solve the auditor's problem V(ε) = min over λ ≥ 0 of λε + mean ℓ^c_λ (equation 4 of the paper).
+
+    Parameters
+    ----------
+    model, X, y, metric, domain, max_nodes
+        As in `exact_supremum`.
+    eps : float
+        ε ≥ 0, in squared fair distance per row on average.
+    tol : float, default=1e-9
+        Stop when upper and lower bound agree to this, relative to 1 + value.
+
+    Returns
+    -------
+    ExactDual
+
+    Notes
+    -----
+    The dual is convex in λ. The unfair map found at any λ is feasible for every other, so it gives a line below
+    the dual; the crossing of the two lines around the minimum is attained by a mixture of the two maps and is a
+    lower bound of V(ε). The bracket shrinks until it meets the upper bound. λ = 0 is tried where the loss is
+    bounded there, and ε = 0 means moves that cost nothing (λ → ∞).
+
+    Examples
+    --------
+    >>> from likewise.auditing.bounds.linear import LinearModel
+    >>> from likewise.fair_metrics import euclidean
+    >>> model = LinearModel([2.0], 0.0)
+    >>> found = exact_dual(model, [[1.0], [-1.0]], [1, 0], metric=euclidean(), eps=0.25)
+    >>> bool(np.isclose(found.value, np.log1p(np.exp(-2 * (1 - 0.5)))))  # both rows move by √ε = 0.5
+    True
+    """
+    owner = "exact_dual"
+    eps = check_number(eps, owner=owner, name="eps", low=0.0)
+    tol = check_number(tol, owner=owner, name="tol", low=0.0, open_low=True)
+    max_nodes = int(check_number(max_nodes, owner=owner, name="max_nodes", low=1))
+    problem = Problem.build(model, X, y, metric=metric, domain=domain, owner=owner)
+    solve = Solver(problem, tol=tol, max_nodes=max_nodes)
+    tol = min(tol, _FINE) if solve.has_paths else tol
+    if _unbounded(problem):
+        return ExactDual(
+            np.inf, np.inf, np.inf, eps, float(problem.base_losses.mean()), True, "unbounded", solve(1.0)
+        )
+    if eps == 0:
+        return _alone(problem, _try(solve, np.inf, eps, tol), eps, tol)
+    return _minimise(problem, solve, eps, tol)
+
+
+def _unbounded(problem: Problem) -> bool:
+    """Whether some row's loss grows without end at no cost, so that V(ε) is infinite for every ε."""
+    return problem.model.loss != "zero_one" and bool(problem.escapes(1.0)[problem.index].any())
+
+
+def _alone(problem: Problem, line: _Line, eps: float, tol: float) -> ExactDual:
+    """End with a line whose map keeps to the budget: it attains its own mean loss."""
+    return _finish(problem, line, line.loss if line.feasible else -np.inf, (line,), eps, tol)
+
+
+def _try(solve: Solver, lam: float, eps: float, tol: float) -> _Line:
+    result = solve(lam, tol=tol / 4.0)
+    slope = eps - float(result.squared_distance.mean())
+    spent = lam * eps if eps > 0 else 0.0
+    inside = solve.problem.inside(result.x)
+    value, loss = spent + float(result.value.mean()), float(result.loss.mean())
+    return _Line(lam, value, loss, slope, inside, result)
+
+
+def _minimise(problem: Problem, solve: Solver, eps: float, tol: float) -> ExactDual:
+    """Shrink a bracket of λ around the minimum; lines from below, values from above."""
+    bounded = problem.model.loss == "zero_one" or not problem.escapes(0.0)[problem.index].any()
+    low = _try(solve, 0.0, eps, tol) if bounded else None
+    if low is not None and low.slope >= 0:
+        return _alone(problem, low, eps, tol)
+    coarse = max(tol, _COARSE)
+    high = _try(solve, _scale(problem, eps), eps, coarse)
+    tried = [line for line in (low, high) if line is not None]
+    while high.slope < 0 and high.lam < 1e15:
+        low, high = high, _try(solve, 4.0 * high.lam, eps, coarse)
+        tried.append(high)
+    while low is None or low.slope >= 0:
+        # Below every λ tried the budget is still not spent.
+        high = high if low is None else low
+        low = _try(solve, high.lam / 4.0, eps, coarse)
+        tried.append(low)
+    best, lower, pair = _shrink(solve, low, high, min(tried, key=lambda line: line.value), eps, tol)
+    return _finish(problem, best, lower, pair, eps, tol)
+
+
+def _shrink(
+    solve: Solver, low: _Line, high: _Line, best: _Line, eps: float, tol: float
+) -> tuple[_Line, float, tuple[_Line, _Line]]:
+    """Bring the best value and the crossing of the two lines together."""
+    lower = -np.inf
+    for step in range(_MAX_STEPS):
+        crossing = (low.loss - high.loss) / (high.slope - low.slope)
+        crossing = min(max(crossing, low.lam), high.lam)
+        attained = low.loss + low.slope * crossing
+        # Only maps into the domain itself, not merely into the box around it, attain anything.
+        lower = max(lower, attained) if low.feasible and high.feasible else lower
+        left = (best.value - attained) / (1.0 + abs(best.value))
+        if left <= tol or high.lam - low.lam <= 1e-15 * high.lam:
+            break
+        lam = crossing if step % 4 != 3 else (low.lam + high.lam) / 2.0
+        lam = lam if low.lam < lam < high.lam else (low.lam + high.lam) / 2.0
+        # While the bracket is wide, the inner problems need not be solved to the end.
+        line = _try(solve, lam, eps, max(tol, min(_COARSE, left / 8.0)))
+        best = min(best, line, key=lambda each: each.value)
+        low, high = (line, high) if line.slope < 0 else (low, line)
+    return best, lower, (low, high)
+
+
+def _scale(problem: Problem, eps: float) -> float:
+    """A λ of the right size: L / √ε with L the Lipschitz constant of the loss (Lemma A.1 of the paper)."""
+    coef = problem.model.coef
+    differences = (coef - coef.mean(0)) * 2.0
+    lipschitz = float((differences * problem.metric.solve(differences)).sum(1).max())
+    return float(np.sqrt(lipschitz / eps)) if lipschitz > 0 else 1.0
+
+
+def _finish(
+    problem: Problem, best: _Line, lower: float, maps: tuple[_Line, ...], eps: float, tol: float
+) -> ExactDual:
+    lower = min(max(lower, float(problem.base_losses.mean())), best.value)
+    exact = best.value - lower <= 2.0 * tol * (1.0 + abs(best.value))
+    return ExactDual(
+        best.value,
+        lower,
+        best.lam,
+        eps,
+        float(problem.base_losses.mean()),
+        exact,
+        "solved" if exact else "over-estimated",
+        best.result,
+        tuple(line.attained() for line in maps),
+    )
+
+
+def attaining_rows(dual: ExactDual) -> tuple[AttainedRows, ...]:
+    """Rows whose mixture attains `ExactDual.lower`: on them as a support, V(ε) is the exact value where `dual.exact`.
+
+    Parameters
+    ----------
+    dual : ExactDual
+        Of `exact_dual`.
+
+    Returns
+    -------
+    tuple of AttainedRows
+        Of one unfair map, or of the two around λ*; people whose worst case lies in the box around the domain but not
+        in the domain itself are left out. Empty where V(ε) is infinite.
+
+    Examples
+    --------
+    >>> from likewise.auditing.bounds.linear import LinearModel
+    >>> from likewise.data import BoxDomain
+    >>> from likewise.fair_metrics import euclidean
+    >>> model, box = LinearModel([2.0], 0.0), BoxDomain([-3.0], [3.0])
+    >>> dual = exact_dual(model, [[1.0], [-1.0]], [1, 0], metric=euclidean(), domain=box, eps=0.25)
+    >>> [len(part.x) for part in attaining_rows(dual)]
+    [2, 2]
+    """
+    return dual.mixture
+
+
+# From the exact audit of a linear model to what may be claimed about it.
+
+
+def exact_certificate(dual: ExactDual) -> Certificate:
+    """What an exact audit says about the rows at hand, from below and from above.
+
+    Parameters
+    ----------
+    dual : ExactDual
+        Of `exact_dual`.
+
+    Returns
+    -------
+    Certificate
+        With an `Estimate` (the mean loss of a mixture of two maps) and a `Bound` (the dual value).
+
+    Examples
+    --------
+    >>> from likewise.fair_metrics import euclidean
+    >>> model = LinearModel([2.0], 0.0)
+    >>> dual = exact_dual(model, [[1.0], [-1.0]], [1, 0], metric=euclidean(), eps=0.25)
+    >>> exact_certificate(dual).verdict(0.32, of="value"), exact_certificate(dual).verdict(0.31, of="value")
+    ('fair (proved)', 'unfair (shown)')
+    """
+    n = len(dual.result.value)
+    below = Estimate(
+        dual.lower, dual.lower - dual.base_loss, dual.eps, n, "mixture of exact unfair maps", lambda_=dual.lam
+    )
+    kind = "exact dual" if dual.exact else "dual with an over-estimated inner supremum"
+    return Certificate(below, Bound(dual.value, dual.gap, dual.eps, n, kind, lambda_=dual.lam))
+
+
+def loss_ceiling(model: Any, domain: Any) -> float:
+    """Largest loss a linear model can have anywhere in a domain: the M of a finite-sample bound.
+
+    Parameters
+    ----------
+    model : LinearModel, or anything `LinearModel.from_model` reads
+        The audited model.
+    domain : Domain
+        Only the box around it is used.
+
+    Returns
+    -------
+    float
+        Never less than the largest loss; inf where the box is open in a direction that matters.
+
+    Examples
+    --------
+    >>> from likewise.data import BoxDomain
+    >>> round(loss_ceiling(LinearModel([1.0], 0.0), BoxDomain([-2.0], [2.0])), 4)
+    2.1269
+    """
+    linear = LinearModel.from_model(model)
+    if linear.loss == "zero_one":
+        return 1.0
+    if domain is None:
+        return np.inf
+    lower, upper = (np.asarray(to_numpy(side), dtype=float) for side in domain.bounds())
+    difference = linear.coef[None, :, :] - linear.coef[:, None, :]
+    with np.errstate(invalid="ignore"):
+        most = np.where(difference == 0, 0.0, np.maximum(difference * lower, difference * upper)).sum(2)
+    most = most + linear.intercept[None, :] - linear.intercept[:, None]
+    if linear.loss == "hinge":
+        np.fill_diagonal(most, -np.inf)
+        return float(max(0.0, 1.0 + most.max()))
+    return float(np.max(logsumexp(most, axis=1)))
+
+
+def exact_bound(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    metric: Any,
+    domain: Any,
+    eps: float,
+    upper: float | None = None,
+    confidence: float = 0.95,
+    method: str = "empirical_bernstein",
+    tol: float = 1e-6,
+    max_nodes: int = 500,
+    random_state: RandomState = 0,
+) -> Bound:
+    """Bound the V(ε) of the population that the rows were drawn from, for a linear model and any sample size.
+
+    λ* is found on one half of the rows, and the dual evaluated on the other.
+
+    Parameters
+    ----------
+    model, X, y, metric, domain, max_nodes
+        As in `exact_supremum`; the domain must be bounded where the loss is.
+    eps : float
+        ε ≥ 0.
+    upper : float, optional
+        M; by default `loss_ceiling(model, domain)`.
+    confidence, method
+        As in `finite_sample_bound`.
+    tol : float, default=1e-6
+        Of the exact solutions.
+    random_state : int, Generator, RandomState or None
+        Which split.
+
+    Returns
+    -------
+    Bound
+        About the population.
+
+    Examples
+    --------
+    >>> from likewise.data import BoxDomain
+    >>> from likewise.fair_metrics import euclidean
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(400, 1))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> shown = exact_bound(
+    ...     LinearModel([1.0], 0.0), X, y, metric=euclidean(), domain=BoxDomain([-1.0], [1.0]), eps=0.01
+    ... )
+    >>> shown.about, shown.n, bool(0.5 < shown.value < 0.7)
+    ('population', 200, True)
+    """
+    linear = LinearModel.from_model(model)
+    ceiling = loss_ceiling(linear, domain) if upper is None else float(upper)
+    if not np.isfinite(ceiling):
+        raise InputError(
+            "exact_bound: the loss has no upper bound on this domain, so no sample can bound its mean. "
+            "Pass a bounded domain, such as BoxDomain.from_data(X), or 'upper'."
+        )
+    rows = np.asarray(to_numpy(X), dtype=float)
+    labels = to_numpy(y)
+    shared = {"metric": metric, "domain": domain, "tol": tol, "max_nodes": max_nodes}
+
+    def choose(at: IntArray) -> float:
+        return exact_dual(linear, rows[at], labels[at], eps=eps, **shared).lam
+
+    def transform(at: IntArray, lam: float) -> FloatArray:
+        value = exact_supremum(linear, rows[at], labels[at], lam=lam, **shared).value
+        # The bound of a row may exceed the largest loss by the tolerance.
+        return np.where(value <= ceiling + 2.0 * tol * (1.0 + ceiling), np.minimum(value, ceiling), value)
+
+    return split_bound(
+        len(rows),
+        choose=choose,
+        transform=transform,
+        losses=linear.losses(rows, labels),
+        eps=eps,
+        upper=ceiling,
+        confidence=confidence,
+        method=method,
+        random_state=random_state,
+    )
+
+
+@dataclass(frozen=True)
+class LinearSearch(Search):
+    """Logistic and softmax regression, and linear models under hinge and 0–1 loss: solved, not searched.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        How close the bound and what is attained must be, relative to 1 + V(ε).
+    confidence : float, default=0.95
+        Of the bound for the population.
+    """
+
+    name: ClassVar[str] = "exact"
+
+    tol: float = 1e-6
+    confidence: float = 0.95
+
+    def why_not(self, problem: AuditProblem) -> str | None:
+        """Say why the model cannot be solved exactly, where it cannot."""
+        place = problem.coordinates
+        if place.linear_form() is None:
+            return Said("why_not.not_linear")
+        if place.model.loss.name not in LOSSES:
+            return Said("why_not.loss", loss=repr(place.model.loss.name))
+        if problem not in _CHECKED:
+            _CHECKED[problem] = _why_not_read(problem)
+        return _CHECKED[problem]
+
+    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        """Solve the dual, add the rows that attain it, and give the value as a `Bound`."""
+        place = problem.coordinates
+        form = place.linear_form()
+        assert form is not None  # why_not says so
+        model = LinearModel(*form, classes=place.model.classes_, loss=place.model.loss.name)
+        given = (model, problem.X, problem.labels)
+        where: dict[str, Any] = {
+            "metric": place.metric,
+            "domain": place.domain,
+            "eps": eps,
+            "tol": self.tol,
+        }
+        solved = exact_dual(*given, **where)
+        if not np.isfinite(solved.value):
+            reason = Said("reason.endless_loss")
+            return Found(support, "not_converged", (reason,))
+        support = _with_attained(problem, support, solved)
+        slack = _slack(problem, model)
+        bound = Bound(
+            value=solved.value + slack,
+            gap=solved.gap + slack,
+            eps=eps,
+            n=problem.n,
+            method=Said("method.linear"),
+            lambda_=solved.lam,
+            assumptions=(Said("assumption.box"),),
+        )
+        population = None
+        if eps > 0 and problem.n >= 4 and np.isfinite(loss_ceiling(model, place.domain)):
+            population = exact_bound(
+                *given, **where, confidence=self.confidence, random_state=problem.random_state
+            )
+        return Found(support, bound=bound, population_bound=population)
+
+
+# Whether the weights answer as the model does is asked once for some people.
+_CHECKED: WeakKeyDictionary[AuditProblem, str | None] = WeakKeyDictionary()
+
+
+class _LinearReading:
+    """Linear scores of encoded rows, to be compared with the model they were read from."""
+
+    kind = "scores"
+
+    def __init__(self, problem: AuditProblem) -> None:
+        place = problem.coordinates
+        form = place.linear_form()
+        assert form is not None  # why_not says so
+        domain = place.domain if tabular(place.domain) else BoxDomain.from_data(problem.X)
+        self.layout = TableLayout.of(domain)
+        # The map between two encodings rounds once more.
+        self.net = ReluNetwork((form[0],), (form[1],), 16.0 * place.model.roundoff)
+
+    def outputs(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Scores and their rounding."""
+        x = self.layout.encode(values)
+        return self.net.outputs(x), self.net.rounding(x)
+
+    def decisions(self, values: FloatArray) -> Any:
+        """Decisions, −1 where rounding leaves them open."""
+        scores, error = self.outputs(values)
+        parts = Components.of(ZeroOne(), scores.shape[1], probabilities=False)
+        return sure_decisions(scores, parts, 2.0 * error)
+
+    def split_rows(self, base: FloatArray, rng: np.random.Generator, most: int) -> FloatArray:
+        """There are no splits."""
+        return base[:0]
+
+
+def _why_not_read(problem: AuditProblem) -> str | None:
+    """Why the weights of a linear model are not believed; None where they answer as it does."""
+    model = problem.coordinates.model
+    if model.roundoff > 2.0**-53 and (model.gives_probabilities or model.loss.name == "zero_one"):
+        return Said("why_not.single_precision")
+    reading = _LinearReading(problem)
+    asker = Asker(problem.coordinates, reading.layout)
+    people = reading.layout.values(problem.X)
+    try:
+        check_reading(reading, asker, people, decides=problem.decides)
+        check_rows(reading, asker, people, decides=problem.decides)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def _slack(problem: AuditProblem, model: LinearModel) -> float:
+    """How far the model's own losses may lie above those of its exact scores."""
+    place = problem.coordinates
+    if model.loss == "zero_one":
+        return 0.0
+    ceiling = loss_ceiling(model, place.domain)
+    lower, upper = (np.asarray(to_numpy(side), dtype=np.float64) for side in _ends(problem))
+    largest = np.maximum(np.abs(lower), np.abs(upper))
+    net = ReluNetwork((model.coef,), (model.intercept,), 16.0 * place.model.roundoff)
+    error = 2.0 * float(net.rounding(largest)[0]) if np.isfinite(largest).all() else 0.0
+    if not place.model.gives_probabilities or not np.isfinite(ceiling):
+        return error
+    highest = np.array([min(ceiling + error, place.model.loss.upper_bound)])
+    return error + float((raised_by_answers(highest, 4.0 * 2.0**-53, place.model.loss) - highest)[0])
+
+
+def _ends(problem: AuditProblem) -> tuple[Any, Any]:
+    """Ends of the box around domain and people."""
+    lower, upper = problem.coordinates.domain.bounds()
+    return np.minimum(lower, problem.X.min(axis=0)), np.maximum(upper, problem.X.max(axis=0))
+
+
+def _with_attained(problem: AuditProblem, support: Support, solved: Any) -> Support:
+    """Add the rows of the mixture that attains V(ε), and of a table the people next to where the box is worst."""
+    domain = problem.coordinates.domain
+    finite = np.flatnonzero(np.isfinite(solved.result.x).all(axis=1))
+    found = [(part.row, part.x) for part in attaining_rows(solved)]
+    for rows, x in (*found, (finite, solved.result.x[finite])):
+        if not len(rows):
+            continue
+        origin = problem.X[rows]
+        valid = np.asarray(to_numpy(domain.nearest_valid(x, origin)), dtype=np.float64)
+        moved = np.flatnonzero((valid != origin).any(axis=1))
+        support = support.with_rows(valid[moved], rows[moved])
+    return support

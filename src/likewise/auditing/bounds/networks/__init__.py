@@ -1,1 +1,0 @@
-"""ReLU networks: linear bounds by back-substitution over a region."""

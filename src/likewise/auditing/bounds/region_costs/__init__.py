@@ -1,1 +1,0 @@
-"""The least fair distance from a person into a region."""

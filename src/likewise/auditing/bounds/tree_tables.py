@@ -1,0 +1,405 @@
+"""Trees in terms of a table's columns: every split an exact cut of the values that can exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likewise.auditing.bounds.family import Components
+from likewise.auditing.bounds.regions import ByteArray, TableLayout, not_linear
+from likewise.core.checks import FloatArray, IntArray
+from likewise.core.errors import InputError
+from likewise.data.curve import Curve
+from likewise.models.table_features import TableFeature
+from likewise.models.tree_ensemble import TreeEnsemble
+
+# How a model's features come from the columns of a domain: what each value of a column becomes.
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSource:
+    """One feature of a model as a function of one column.
+
+    Parameters
+    ----------
+    column : int
+        Which column of the layout.
+    mean, scale : float
+        A number v becomes (curve(v) − mean) / scale.
+    table : float array, optional
+        Of a categorical column: what each category becomes; NaN is missing.
+    curve : Curve, optional
+        The scale of a number where that is not linear.
+    """
+
+    column: int
+    mean: float = 0.0
+    scale: float = 1.0
+    table: FloatArray | None = None
+    curve: Curve | None = None
+
+    def __call__(self, values: FloatArray) -> FloatArray:
+        """Return the feature for values of the column."""
+        if self.table is not None:
+            return np.asarray(self.table[np.asarray(values, dtype=np.int64)])
+        values = np.asarray(values, dtype=np.float64) if self.curve is None else self.curve(values)
+        if self.mean == 0.0 and self.scale == 1.0:
+            return values
+        # The largest numbers there are may become infinite here, which lies on the same side of every threshold.
+        with np.errstate(over="ignore"):
+            return np.asarray((values - self.mean) / self.scale)
+
+
+def encoded_sources(layout: TableLayout) -> tuple[FeatureSource, ...]:
+    """Sources of a model that sees encoded rows: feature j is the encoded column j.
+
+    Examples
+    --------
+    >>> from likewise.data import BoxDomain
+    >>> [source.column for source in encoded_sources(TableLayout.of(BoxDomain([0.0, 0.0], [1.0, 1.0])))]
+    [0, 1]
+    """
+    sources: list[FeatureSource] = []
+    for i, column in enumerate(layout.columns):
+        if column.kind != "categorical":
+            sources.append(FeatureSource(i, column.mean, column.scale, curve=column.curve))
+        elif column.is_binary:
+            sources.append(FeatureSource(i, table=np.array([0.0, 1.0])))
+        else:
+            sources += [FeatureSource(i, table=row) for row in np.eye(len(column.categories))]
+    return tuple(sources)
+
+
+def raw_sources(
+    layout: TableLayout, trees: TreeEnsemble, names: Sequence[str] | None = None
+) -> tuple[FeatureSource, ...]:
+    """Sources of a model that sees the table itself, its categories by their own codes.
+
+    Parameters
+    ----------
+    layout : TableLayout
+    trees : TreeEnsemble
+        Knows the codes of its categories.
+    names : sequence of str, optional
+        The model's columns in order; its own by default.
+    """
+    known = {column.name: i for i, column in enumerate(layout.columns)}
+    wanted = names if names is not None else trees.feature_names
+    if wanted is None:
+        raise InputError("bounds: the model does not know the names of its columns. Pass them as 'names'.")
+    sources = []
+    for j, name in enumerate(wanted):
+        if name not in known:
+            raise InputError(
+                f"bounds: the model's column {name!r} is none of the domain's: {list(known)[:12]}."
+            )
+        column = layout.columns[known[name]]
+        if column.kind != "categorical":
+            sources.append(FeatureSource(known[name]))
+            continue
+        sources.append(
+            FeatureSource(known[name], table=_codes(column.categories, trees.categories.get(j), name))
+        )
+    return tuple(sources)
+
+
+def pipeline_sources(layout: TableLayout, features: Sequence[TableFeature]) -> tuple[FeatureSource, ...]:
+    """Sources of a model behind the encoders and scalers of a pipeline.
+
+    Parameters
+    ----------
+    layout : TableLayout
+    features : sequence of TableFeature
+        What `read_table_features` read, with the layout's own categories.
+    """
+    known = {column.name: i for i, column in enumerate(layout.columns)}
+    sources = []
+    for feature in features:
+        if feature.column not in known:
+            raise InputError(f"bounds: the pipeline's column {feature.column!r} is none of the domain's.")
+        table = None if feature.answers is None else np.asarray(feature.answers, dtype=np.float64)
+        sources.append(FeatureSource(known[feature.column], feature.mean, feature.scale, table))
+    return tuple(sources)
+
+
+def affine_of(layout: TableLayout, sources: Sequence[FeatureSource]) -> tuple[FloatArray, FloatArray]:
+    """Return A (F, d) and c (F,) with feature = A x + c of an encoded row x.
+
+    Parameters
+    ----------
+    layout : TableLayout
+    sources : sequence of FeatureSource
+        Of F features.
+
+    Examples
+    --------
+    >>> from likewise.data import BoxDomain
+    >>> affine_of(TableLayout.of(BoxDomain([0.0], [1.0])), (FeatureSource(0, mean=1.0, scale=2.0),))
+    (array([[0.5]]), array([-0.5]))
+    """
+    matrix, shift = np.zeros((len(sources), layout.width)), np.zeros(len(sources))
+    for j, source in enumerate(sources):
+        column = layout.columns[source.column]
+        if source.table is None:
+            if source.curve != column.curve:
+                raise InputError(not_linear(column))
+            matrix[j, column.start] = column.scale / source.scale
+            shift[j] = (column.mean - source.mean) / source.scale
+        elif column.is_binary:
+            matrix[j, column.start] = source.table[1] - source.table[0]
+            shift[j] = source.table[0]
+        else:
+            matrix[j, column.slice] = source.table
+    return matrix, shift
+
+
+def _codes(categories: Sequence[Any], codes: Sequence[Any] | None, name: str) -> FloatArray:
+    if codes is not None:
+        places = {value: float(code) for code, value in enumerate(codes)}
+        return np.array([places.get(category, np.nan) for category in categories])
+    try:
+        return np.array([float(category) for category in categories])
+    except (TypeError, ValueError):
+        raise InputError(
+            f"bounds: the domain's column {name!r} has categories, and the model does not say their codes."
+        ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class TableTrees:
+    """Nodes of all trees over the columns of a layout.
+
+    Parameters
+    ----------
+    roots : int array of shape (T,)
+    left, right : int arrays of shape (N,)
+        −1 at a leaf.
+    column : int array of shape (N,)
+    cut : float array of shape (N,)
+        Numbers up to and with it go left: the last value that can exist and does, found by bisection with the model's
+        own arithmetic. −∞ or ∞ where all go one way.
+    group : int array of shape (N,)
+        Row of `goes_left` for a split on categories, −1 for numbers.
+    goes_left : uint8 array of shape (G, M)
+        Which of all categories a split sends left.
+    values : float array of shape (L, N, K)
+        What a leaf adds to the components of each label.
+    peak : float array of shape (L, N, K)
+        The highest leaf below each node.
+    base : float array of shape (L, K)
+        What is added besides.
+    slack : float
+        How far the model's own components may lie from these sums.
+    """
+
+    roots: IntArray
+    left: IntArray
+    right: IntArray
+    column: IntArray
+    cut: FloatArray
+    group: IntArray
+    goes_left: ByteArray
+    values: FloatArray
+    peak: FloatArray
+    base: FloatArray
+    slack: float
+
+    @classmethod
+    def of(
+        cls, trees: TreeEnsemble, layout: TableLayout, sources: Sequence[FeatureSource], parts: Components
+    ) -> TableTrees:
+        """Translate an ensemble."""
+        if len(sources) != trees.n_features:
+            raise InputError(
+                f"bounds: the trees have {trees.n_features} features, {len(sources)} were described."
+            )
+        inner = np.flatnonzero(trees.left >= 0)
+        column = np.zeros(len(trees.left), dtype=np.int64)
+        column[inner] = [sources[j].column for j in trees.feature[inner]]
+        cut = np.zeros(len(trees.left))
+        group = np.full(len(trees.left), -1, dtype=np.int64)
+        masks: list[ByteArray] = []
+        for node in inner:
+            if layout.is_category[column[node]]:
+                group[node] = len(masks)
+                masks.append(_mask(trees, int(node), layout, sources[trees.feature[node]]))
+        on_codes = inner[(group[inner] < 0) & (trees.last[inner] > trees.first[inner])]
+        if len(on_codes):
+            name = layout.columns[column[on_codes[0]]].name
+            raise InputError(
+                f"bounds: the model splits {name!r} by categories, and the domain calls it a number. "
+                "Call it categorical in the domain."
+            )
+        for j, source in enumerate(sources):
+            nodes = inner[(trees.feature[inner] == j) & (group[inner] < 0)]
+            if len(nodes):
+                cut[nodes] = _cuts(trees, nodes, layout, source)
+        values = np.einsum("nc,lck->lnk", trees.values, parts.mixing)
+        # One output enters a component with weight at most 1 in each sign, so at most two rounded sums do.
+        slack = trees.slack * float(np.abs(parts.mixing).sum(axis=1).max())
+        return cls(
+            trees.roots,
+            trees.left,
+            trees.right,
+            column,
+            cut,
+            group,
+            np.array(masks, dtype=np.uint8).reshape(len(masks), layout.n_categories),
+            values,
+            _peaks(trees, values),
+            np.einsum("c,lck->lk", trees.base, parts.mixing),
+            slack,
+        )
+
+    def thresholds(self, layout: TableLayout) -> dict[str, list[float]]:
+        """Cuts of every number by name, for a search that steps over them."""
+        used = (self.left >= 0) & (self.group < 0) & np.isfinite(self.cut)
+        return {
+            column.name: np.unique(self.cut[used & (self.column == i)]).tolist()
+            for i, column in enumerate(layout.columns)
+            if column.kind != "categorical"
+        }
+
+    def split_rows(
+        self, layout: TableLayout, base: FloatArray, rng: np.random.Generator, most: int
+    ) -> FloatArray:
+        """Rows that reach splits and stand on both sides of them: the cut and the next value, every category.
+
+        Parameters
+        ----------
+        layout : TableLayout
+        base : float array of shape (m, P)
+            Rows whose other cells are used where the path to the split allows it.
+        rng : Generator
+        most : int
+            Rows at the most; splits are drawn at random if there are more.
+        """
+        inner = np.flatnonzero(self.left >= 0)
+        if not len(inner) or not len(base):
+            return np.zeros((0, layout.n_columns))
+        each = max(2.0, float(np.where(self.group[inner] >= 0, layout.count[self.column[inner]], 2).mean()))
+        nodes = rng.permutation(inner)[: max(1, int(most / each))]
+        low, high, allowed, possible = self._paths(layout, nodes)
+        nodes, low, high, allowed = nodes[possible], low[possible], high[possible], allowed[possible]
+        rows = np.clip(base[rng.integers(len(base), size=len(nodes))], low, high)
+        for i in np.flatnonzero(layout.is_category):
+            its = slice(int(layout.offset[i]), int(layout.offset[i] + layout.count[i]))
+            at = allowed[:, its] != 0
+            kept = at[np.arange(len(rows)), rows[:, i].astype(np.int64)]
+            drawn = (rng.random(at.shape) * at).argmax(axis=1)
+            rows[:, i] = np.where(kept, rows[:, i], drawn)
+        column, cut = self.column[nodes], self.cut[nodes]
+        at = np.arange(len(nodes))
+        found = []
+        after = np.where(layout.is_integer[column], cut + 1.0, np.nextafter(cut, np.inf))
+        numbers = self.group[nodes] < 0
+        for value in (cut, after):
+            fits = numbers & (value >= low[at, column]) & (value <= high[at, column])
+            part = rows[fits].copy()
+            part[np.arange(len(part)), column[fits]] = value[fits]
+            found.append(part)
+        for code in range(int(layout.count.max(initial=0))):
+            place = np.minimum(layout.offset[column] + code, max(layout.n_categories - 1, 0))
+            fits = ~numbers & (code < layout.count[column])
+            fits[fits] = allowed[at[fits], place[fits]] != 0
+            part = rows[fits].copy()
+            part[np.arange(len(part)), column[fits]] = float(code)
+            found.append(part)
+        return np.concatenate(found)
+
+    def _paths(self, layout: TableLayout, nodes: IntArray) -> tuple[FloatArray, FloatArray, ByteArray, Any]:
+        """The part of the domain that reaches each node, and whether there is any."""
+        parent = np.full(len(self.left), -1, dtype=np.int64)
+        inner = np.flatnonzero(self.left >= 0)
+        went_left = np.zeros(len(self.left), dtype=bool)
+        parent[self.right[inner]] = inner
+        # Of a node with several parents any one will do.
+        parent[self.left[inner]], went_left[self.left[inner]] = inner, True
+        columns = layout.columns
+        low = np.tile([0.0 if c.categories else c.lower for c in columns], (len(nodes), 1))
+        high = np.tile(
+            [len(c.categories) - 1.0 if c.categories else c.upper for c in columns], (len(nodes), 1)
+        )
+        low[:, layout.is_integer] = np.ceil(low[:, layout.is_integer])
+        high[:, layout.is_integer] = np.floor(high[:, layout.is_integer])
+        allowed = np.ones((len(nodes), layout.n_categories), dtype=np.uint8)
+        owner = np.repeat(np.arange(layout.n_columns), layout.count)
+        at = nodes.copy()
+        while (at >= 0).any():
+            going = np.flatnonzero((at >= 0) & (parent[at] >= 0))
+            if not len(going):
+                break
+            above, left = parent[at[going]], went_left[at[going]]
+            column, cut, group = self.column[above], self.cut[above], self.group[above]
+            after = np.where(layout.is_integer[column], cut + 1.0, np.nextafter(cut, np.inf))
+            number = group < 0
+            i, c = going[number & left], column[number & left]
+            high[i, c] = np.minimum(high[i, c], cut[number & left])
+            i, c = going[number & ~left], column[number & ~left]
+            low[i, c] = np.maximum(low[i, c], after[number & ~left])
+            for row, g, own, side in zip(
+                going[~number], group[~number], column[~number], left[~number], strict=True
+            ):
+                goes = self.goes_left[g] != 0
+                allowed[row] &= (owner != own) | (goes if side else ~goes)
+            at[going] = above
+            at[np.setdiff1d(np.arange(len(at)), going)] = -1
+        possible = (low <= high).all(axis=1)
+        for p in np.flatnonzero(layout.is_category):
+            its = slice(int(layout.offset[p]), int(layout.offset[p] + layout.count[p]))
+            possible &= allowed[:, its].any(axis=1)
+        return low, high, allowed, possible
+
+
+def _mask(trees: TreeEnsemble, node: int, layout: TableLayout, source: FeatureSource) -> ByteArray:
+    mask = np.zeros(layout.n_categories, dtype=np.uint8)
+    first, count = int(layout.offset[source.column]), int(layout.count[source.column])
+    mask[first : first + count] = trees.goes_left(node, source(np.arange(count, dtype=np.float64)))
+    return mask
+
+
+def _cuts(trees: TreeEnsemble, nodes: IntArray, layout: TableLayout, source: FeatureSource) -> FloatArray:
+    """The last value of a number that each node sends left, by bisection over the values that can exist."""
+    column = layout.columns[source.column]
+    whole = column.kind == "integer"
+
+    def left(at: IntArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        values = at.astype(np.float64) if whole else _from_order(at)
+        return trees._goes_left(nodes, source(values))
+
+    edge = 2**52 if whole else int(_order(np.array([np.finfo(np.float64).max]))[0])
+    low, high = np.full(len(nodes), -edge, dtype=np.int64), np.full(len(nodes), edge, dtype=np.int64)
+    none, every = ~left(low), left(high)
+    while (high - 1 > low).any():
+        middle = low // 2 + high // 2 + (low % 2 + high % 2) // 2
+        goes = left(middle)
+        low, high = np.where(goes, middle, low), np.where(goes, high, middle)
+    found = low.astype(np.float64) if whole else _from_order(low)
+    return np.where(none, -np.inf, np.where(every, np.inf, found))
+
+
+def _order(values: FloatArray) -> IntArray:
+    """Doubles as integers in the same order."""
+    bits = values.view(np.int64)
+    return np.where(bits >= 0, bits, np.int64(-(2**63)) - bits)
+
+
+def _from_order(order: IntArray) -> FloatArray:
+    return np.where(order >= 0, order, np.int64(-(2**63)) - order).view(np.float64)
+
+
+def _peaks(trees: TreeEnsemble, values: FloatArray) -> FloatArray:
+    """The highest leaf below each node; nodes may be shared, so each is looked at once, after its children."""
+    peak = np.where((trees.left < 0)[None, :, None], values, -np.inf)
+    known = trees.left < 0
+    while not known.all():
+        ready = np.flatnonzero(~known)
+        ready = ready[known[trees.left[ready]] & known[trees.right[ready]]]
+        if not len(ready):
+            break
+        peak[:, ready] = np.maximum(peak[:, trees.left[ready]], peak[:, trees.right[ready]])
+        known[ready] = True
+    return peak

@@ -1,0 +1,456 @@
+"""Tree ensembles for the branch and bound: loss at the sum of the highest leaves, cuts at the trees' own splits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from likewise.auditing.bounds.family import Components, LossBound, lowered_by_answers, raised_by_answers
+from likewise.auditing.bounds.regions import Regions, Split, TableLayout, halves
+from likewise.auditing.bounds.shared_costs import LeafPaths, shared_costs
+from likewise.auditing.bounds.tree_tables import FeatureSource, TableTrees
+from likewise.core.checks import FloatArray, IntArray
+from likewise.core.compiled import compiled
+from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared, ZeroOne
+from likewise.models.tree_ensemble import TreeEnsemble
+
+# Compiled walks through trees: the highest leaf that a region reaches, and the leaf of a row.
+
+
+@compiled
+def _side(node, column, cut, group, left_words, first_word, low, high, words):  # type: ignore[no-untyped-def]
+    """0 where a region goes left, 1 where it goes right, 2 where both."""
+    p = column[node]
+    g = group[node]
+    if g < 0:
+        if high[p] <= cut[node]:
+            return 0
+        return 1 if low[p] > cut[node] else 2
+    some_left, some_right = False, False
+    for w in range(first_word[p], first_word[p + 1]):
+        if words[w] & left_words[g, w]:
+            some_left = True
+        if words[w] & ~left_words[g, w]:
+            some_right = True
+    if some_left and some_right:
+        return 2
+    return 0 if some_left else 1
+
+
+@compiled
+def _pack(flags, offset, count, first_word, words):  # type: ignore[no-untyped-def]
+    """Flags of all categories as bits, each column from a word of its own."""
+    words[:] = 0
+    for p in range(len(count)):
+        for c in range(count[p]):
+            if flags[offset[p] + c] != 0:
+                words[first_word[p] + c // 64] |= np.uint64(1) << np.uint64(c % 64)
+
+
+@compiled
+def packed(flags, offset, count, first_word):  # type: ignore[no-untyped-def]
+    """Return flags (n, M) as words (n, W)."""
+    words = np.zeros((len(flags), first_word[-1]), dtype=np.uint64)
+    for i in range(len(flags)):
+        _pack(flags[i], offset, count, first_word, words[i])
+    return words
+
+
+@compiled
+def highest_leaves(trees, bits, low, high, allowed, label, start, state, top):  # type: ignore[no-untyped-def]
+    """Find the highest leaf of every tree over every region.
+
+    Parameters
+    ----------
+    trees : tuple
+        left, right, column, cut, group, goes_left, values, peak of `TableTrees`.
+    bits : tuple
+        offset, count (P,) of the layout's categories, first word of each column (P + 1,), packed `goes_left` (G, W).
+    low, high, allowed
+        The regions.
+    label : int array of shape (n,)
+    start : int array of shape (n, T)
+        A node of each tree that the region lies below.
+    state : int array of shape (n, T)
+        Filled with the first node that the region does not decide.
+    top : float array of shape (n, T, K)
+        Filled with the highest leaf.
+    """
+    left, right, column, cut, group, _, values, peak = trees
+    offset, count, first_word, left_words = bits
+    n, n_trees, width = top.shape
+    stack = np.empty(4096, dtype=np.int64)
+    words = np.empty(first_word[-1], dtype=np.uint64)
+    for i in range(n):
+        y = label[i]
+        _pack(allowed[i], offset, count, first_word, words)
+        for t in range(n_trees):
+            node = np.int64(start[i, t])
+            while left[node] >= 0:
+                side = _side(node, column, cut, group, left_words, first_word, low[i], high[i], words)
+                if side == 2:
+                    break
+                node = left[node] if side == 0 else right[node]
+            state[i, t] = node
+            if left[node] < 0:
+                for k in range(width):
+                    top[i, t, k] = values[y, node, k]
+                continue
+            for k in range(width):
+                best, size = -np.inf, 1
+                stack[0] = node
+                while size > 0:
+                    size -= 1
+                    at = stack[size]
+                    if peak[y, at, k] <= best:
+                        continue
+                    if left[at] < 0:
+                        best = values[y, at, k]
+                        continue
+                    side = _side(at, column, cut, group, left_words, first_word, low[i], high[i], words)
+                    if side == 0:
+                        stack[size] = left[at]
+                        size += 1
+                    elif side == 1:
+                        stack[size] = right[at]
+                        size += 1
+                    elif peak[y, left[at], k] > peak[y, right[at], k]:
+                        # The more promising side last, so that it is looked at first.
+                        stack[size] = right[at]
+                        stack[size + 1] = left[at]
+                        size += 2
+                    else:
+                        stack[size] = left[at]
+                        stack[size + 1] = right[at]
+                        size += 2
+                top[i, t, k] = best
+
+
+@compiled
+def leaves_of_rows(trees, first, rows, start, leaf):  # type: ignore[no-untyped-def]
+    """Fill leaf (n, T) with the leaf of every row of values in every tree, from a node that it lies below."""
+    left, right, column, cut, group, goes_left, _, _ = trees
+    n, n_trees = leaf.shape
+    for i in range(n):
+        for t in range(n_trees):
+            node = start[i, t]
+            while left[node] >= 0:
+                p = column[node]
+                if group[node] < 0:
+                    goes = rows[i, p] <= cut[node]
+                else:
+                    goes = goes_left[group[node], first[p] + int(rows[i, p])] != 0
+                node = left[node] if goes else right[node]
+            leaf[i, t] = node
+
+
+_HARDLY = 1e-300
+# Rows whose leaves are looked up at once.
+_AT_ONCE = 4_096
+
+
+class TreeFamily:
+    """Bounds of a tree ensemble's loss over regions of a table.
+
+    Parameters
+    ----------
+    trees : TreeEnsemble
+    layout : TableLayout
+    sources : sequence of FeatureSource
+        How the trees' features come from the columns: `raw_sources` or `encoded_sources`.
+    loss : Loss
+    answered : float, default=0
+        How far a probability that the model answers may lie from that of its score, where it answers probabilities.
+
+    Examples
+    --------
+    >>> from likewise.auditing.bounds.tree_tables import encoded_sources
+    >>> from likewise.data import BoxDomain
+    >>> from likewise.models.losses import ZeroOne
+    >>> stump = TreeEnsemble.from_nodes(
+    ...     roots=[0], left=[1, -1, -1], right=[2, -1, -1], feature=[0, 0, 0], threshold=[0.5, 0.0, 0.0],
+    ...     values=[[0.0], [-1.0], [2.0]], base=[0.0], kind="scores", n_features=1,
+    ... )
+    >>> layout = TableLayout.of(BoxDomain([0.0], [1.0]))
+    >>> family = TreeFamily(stump, layout, encoded_sources(layout), ZeroOne())
+    >>> family.losses(np.array([[0.2], [0.7]]), np.array([0, 0]))
+    array([0., 1.])
+    """
+
+    def __init__(
+        self,
+        trees: TreeEnsemble,
+        layout: TableLayout,
+        sources: Sequence[FeatureSource],
+        loss: Loss,
+        answered: float = 0.0,
+    ) -> None:
+        self.layout = layout
+        self.kind: str = trees.kind
+        self._outputs = trees.values, trees.base, trees.slack
+        self.parts = Components.of(loss, trees.values.shape[1], probabilities=trees.kind == "probabilities")
+        self.trees = TableTrees.of(trees, layout, sources, self.parts)
+        # Cross-entropy and hinge of scores rise no faster than their components; elsewhere the slack goes into them.
+        self._answered = answered if isinstance(loss, CrossEntropy) and not self.parts.probabilities else 0.0
+        smooth = isinstance(loss, (CrossEntropy, Hinge)) and not self.parts.probabilities
+        smooth = smooth and self._answered == 0.0
+        self.slack, self._within = (self.trees.slack, 0.0) if smooth else (0.0, self.trees.slack)
+        t = self.trees
+        offset, count = layout.offset, layout.count
+        first_word = np.append(0, np.cumsum((count + 63) // 64))
+        self._bits = (offset, count, first_word, packed(t.goes_left, offset, count, first_word))
+        self._walk = (t.left, t.right, t.column, t.cut, t.group, t.goes_left, t.values, t.peak)
+
+    def state(self, n: int) -> IntArray:
+        """Every tree at its root, (n, T)."""
+        return np.tile(self.trees.roots.astype(np.int32), (n, 1))
+
+    def bound(self, regions: Regions, origin: FloatArray, targets: Any, state: Any) -> LossBound:
+        """Upper bound of the loss over each region, and where each tree stands there."""
+        label = self.parts.labels(targets)
+        reached = np.empty_like(state)
+        top = np.empty((*state.shape, self.parts.n_components))
+        highest_leaves(
+            self._walk,
+            self._bits,
+            regions.low,
+            regions.high,
+            regions.allowed,
+            label,
+            state,
+            reached,
+            top,
+        )
+        highest = top.sum(axis=1) + self.trees.base[label] + self._within
+        same = (self.trees.left[reached] < 0).all(axis=1)
+        value = self.parts.losses(highest, targets)
+        if self._answered:
+            value = raised_by_answers(value, self._answered, self.parts.loss)
+        return LossBound(value, None, reached, (top, highest), same)
+
+    def priced(
+        self,
+        regions: Regions,
+        origin: FloatArray,
+        targets: Any,
+        bound: LossBound,
+        separable: tuple[float, FloatArray],
+        price: float,
+        attained: FloatArray,
+    ) -> FloatArray:
+        """Upper bound of loss − λ d² over each region that takes into account how far away high leaves are.
+
+        Rows that do not beat what is attained may exceed it. A loss that is convex in its one component lies below its
+        chord between the component at which it reaches that value and the highest one within reach.
+
+        Parameters
+        ----------
+        regions : Regions
+        origin : float array of shape (n, d)
+        targets : array of shape (n,)
+        bound : LossBound
+            Of the same regions.
+        separable : float and float array of shape (d, d)
+            From `separable_part`.
+        price : float
+            λ, above 0.
+        attained : float array of shape (n,)
+
+        Returns
+        -------
+        float array of shape (n,)
+            ∞ if nothing is known.
+        """
+        nothing = np.full(len(regions), np.inf)
+        if self._paths is None or self.parts.n_components != 1 or isinstance(self.parts.loss, Squared):
+            return nothing
+        label, highest = self.parts.labels(targets), bound.extra[1][:, 0]
+        flips = isinstance(self.parts.loss, ZeroOne)
+        factors = np.array([1.0, 4.0, 16.0] if flips else [0.25, 1.0])
+        prices = np.tile(price * factors, (len(regions), 1))
+        sums = self._sums(regions, origin, label, separable, prices, bound.state)
+        if flips:
+            # Another decision has a component of at least 0: so far away is it.
+            away = np.maximum(-sums / prices, 0.0).max(axis=1)
+            return np.asarray(np.minimum(bound.upper, np.maximum(1.0 - price * away, 0.0)))
+        # Whoever beats what is attained is no further away than this, and no higher.
+        reach = np.maximum(bound.upper - attained, 0.0) / price
+        top = np.minimum(highest, (sums + prices * reach[:, None]).min(axis=1))
+        floor = self.parts.least_component(np.maximum(attained, 1e-15), self._answered)
+        # Where the loss is clipped, or probabilities are answered as 0, it is not convex: such a component, if it is within
+        # reach at all, has the highest loss there is, as far away as it is.
+        brink = self.parts.least_component(np.full(len(floor), 0.9 * self._brink), self._answered)
+        beyond = np.maximum(((np.minimum(brink, top)[:, None] - sums) / prices).max(axis=1), 0.0)
+        last = np.where(top > brink, bound.upper - price * beyond, -np.inf)
+        top = np.minimum(top, brink)
+        ends = [self._at_component(component, targets) for component in (floor, top)]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rise = np.where(top > floor, (ends[1] - ends[0]) / (top - floor), 0.0)
+        # sup of b·f − λ d² is b times the sup at the price λ / b, which falls as the price rises.
+        steep = np.flatnonzero(rise > 1.0)
+        highest_sum = sums[:, 1].copy()
+        if len(steep):
+            at_slope = (price / rise[steep])[:, None]
+            part = regions.take(steep)
+            given = part, origin[steep], label[steep], separable, at_slope, bound.state[steep]
+            highest_sum[steep] = self._sums(*given)[:, 0]
+        chord = ends[0] + rise * np.maximum(highest_sum - floor, 0.0)
+        found = np.maximum(np.where(top <= floor, ends[0], np.minimum(chord, ends[1])), last)
+        return np.asarray(found + 1e-9 * (1.0 + np.abs(found)))
+
+    @cached_property
+    def _brink(self) -> float:
+        """The loss up to which it is convex in its component, whatever the rounding of answers."""
+        limit = self.parts.loss.upper_bound
+        return float(min(limit, -np.log(2.0 * self._answered))) if self._answered else float(limit)
+
+    def _sums(
+        self,
+        regions: Regions,
+        origin: FloatArray,
+        label: IntArray,
+        separable: tuple[float, FloatArray],
+        prices: FloatArray,
+        state: Any,
+    ) -> FloatArray:
+        """Upper bounds of the component less price · d², as high as the model's rounding allows."""
+        assert self._paths is not None
+        leaves = self.trees.values[:, :, 0]
+        sums = shared_costs(
+            self._paths, leaves, state, self.layout, separable, regions, origin, label, prices
+        )
+        return np.asarray(sums + self.trees.base[label] + self._within)
+
+    def _at_component(self, component: FloatArray, targets: Any) -> FloatArray:
+        """The loss, as high as the model's own answers may make it, of single components."""
+        value = self.parts.losses(component[:, None], targets)
+        return raised_by_answers(value, self._answered, self.parts.loss) if self._answered else value
+
+    @cached_property
+    def _paths(self) -> LeafPaths | None:
+        return LeafPaths.of(self.trees, self.layout)
+
+    def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
+        """The one decision of all rows of each region or −1, how much each column matters, and the state.
+
+        Parameters
+        ----------
+        regions : Regions
+        state : int array
+            Of larger regions, or from `state`.
+
+        Returns
+        -------
+        label : int array of shape (n,)
+        importance : float array of shape (n, P)
+        state : int array
+        """
+        label = np.full(len(regions), -1, dtype=np.int64)
+        spread = np.zeros(state.shape)
+        for y in range(len(self.trees.base)):
+            bound = self.bound(regions, np.zeros(0), np.full(len(regions), y), state)
+            top, highest = bound.extra
+            label[(highest + self.slack < 0).all(axis=1)] = y
+            state = bound.state
+            # Highest leaf of one label minus that of another: what the tree leaves open.
+            spread += top.sum(axis=2)
+        undecided = self.trees.left[state] >= 0
+        column = self.trees.column[state]
+        importance = np.zeros((len(regions), self.layout.n_columns))
+        rows = np.arange(len(regions))[:, None]
+        np.add.at(importance, (rows, column), np.where(undecided, np.maximum(spread, 1e-12), 0.0))
+        return label, importance, state
+
+    def outputs(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What the trees add up to at rows of values, (n, C), and how far the model's own sum may lie from it, (n,)."""
+        leaves, base, slack = self._outputs
+        total = np.tile(base, (len(values), 1))
+        for first in range(0, len(values), _AT_ONCE):
+            part = values[first : first + _AT_ONCE]
+            total[first : first + len(part)] += leaves[self._leaves(part, self.state(len(part)))].sum(axis=1)
+        return total, np.full(len(values), slack)
+
+    def split_rows(self, base: FloatArray, rng: np.random.Generator, most: int) -> FloatArray:
+        """Rows on both sides of the trees' splits."""
+        return self.trees.split_rows(self.layout, base, rng, most)
+
+    def decisions(self, values: FloatArray) -> Any:
+        """The decision of rows of values, (n,); −1 where the model's rounding leaves it open."""
+        leaf = self._leaves(values, self.state(len(values)))
+        label = np.full(len(values), -1, dtype=np.int64)
+        for y in range(len(self.trees.base)):
+            components = self.trees.values[y, leaf].sum(axis=1) + self.trees.base[y]
+            label[(components < -self.trees.slack).all(axis=1)] = y
+        return label
+
+    def cuts(self, regions: Regions, column: Any, values: FloatArray) -> Split:
+        """Cut a column where the first tree that waits for it does, else in the middle."""
+        state = self.bound(regions, np.zeros(0), np.zeros(len(regions)), self.state(len(regions))).state
+        waits = (self.trees.left[state] >= 0) & (self.trees.column[state] == np.asarray(column)[:, None])
+        tree = waits.argmax(axis=1)
+        rows = np.arange(len(regions))
+        node, found = state[rows, tree], waits[rows, tree]
+        split = halves(self.layout, regions, np.asarray(column), values)
+        split.cut[found] = self.trees.cut[node[found]]
+        among = found & (self.trees.group[node] >= 0)
+        split.left[among] = self.trees.goes_left[self.trees.group[node[among]]]
+        return split
+
+    def reads(self, column: int) -> bool:
+        """Whether any tree splits by a column."""
+        return bool((self.trees.column[self.trees.left >= 0] == column).any())
+
+    def losses(self, values: FloatArray, targets: Any) -> FloatArray:
+        """Exact loss of rows of values."""
+        return self._losses_at(self._leaves(values, self.state(len(values))), targets)
+
+    def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
+        """Loss of rows of values by components that lie as low as the model's rounding allows."""
+        losses = self._losses_at(self._leaves(values, self.state(len(values))), targets, self.trees.slack)
+        return lowered_by_answers(losses, self._answered) if self._answered else losses
+
+    def look(
+        self, regions: Regions, targets: Any, bound: LossBound, values: FloatArray
+    ) -> tuple[FloatArray, FloatArray, Split]:
+        """Loss at a row of each region, how much the trees leave open there, and where to cut.
+
+        Of the trees whose first open split is on one column, the one whose highest reachable leaf is furthest above
+        its leaf at the row says where.
+        """
+        leaf = self._leaves(values, bound.state)
+        label = self.parts.labels(targets)
+        top, highest = bound.extra
+        weights = self.parts.weights(highest, targets)
+        at = self.trees.values[label[:, None], leaf]
+        gap = ((top - at) * weights[:, None, :]).sum(axis=2)
+        rows = np.arange(len(leaf))
+        # Trees that wait for the same column are decided together: cut the column that they leave most open.
+        column = self.trees.column[bound.state]
+        undecided = self.trees.left[bound.state] >= 0
+        waiting = np.zeros((len(leaf), self.layout.n_columns))
+        # A tree whose leaves are equally high still rounds its sum one way or another.
+        np.add.at(waiting, (rows[:, None], column), np.where(undecided, np.maximum(gap, _HARDLY), 0.0))
+        wanted = undecided & (column == waiting.argmax(axis=1)[:, None])
+        tree = np.where(wanted, gap, -1.0).argmax(axis=1)
+        node = bound.state[rows, tree]
+        cuttable = self.trees.left[node] >= 0
+        chosen = np.where(cuttable, self.trees.column[node], -1)
+        group = self.trees.group[node]
+        left = np.zeros((len(leaf), self.layout.n_categories), dtype=np.uint8)
+        among = cuttable & (group >= 0)
+        left[among] = self.trees.goes_left[group[among]]
+        losses = self._losses_at(leaf, targets)
+        return losses, np.asarray(bound.upper - losses), Split(chosen, self.trees.cut[node], left)
+
+    def _leaves(self, values: FloatArray, state: Any) -> IntArray:
+        leaf = np.empty(state.shape, dtype=np.int64)
+        leaves_of_rows(self._walk, self.layout.offset, values, state, leaf)
+        return leaf
+
+    def _losses_at(self, leaf: IntArray, targets: Any, slack: float = 0.0) -> FloatArray:
+        label = self.parts.labels(targets)
+        components = self.trees.values[label[:, None], leaf].sum(axis=1) + self.trees.base[label]
+        return self.parts.losses(components - slack, targets)

@@ -1,1 +1,0 @@
-"""All people who could exist: where a decision cannot depend on the sensitive columns."""

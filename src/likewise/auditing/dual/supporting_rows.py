@@ -1,0 +1,256 @@
+"""The rows a worst case may use: what the searches found so far, each row with its loss and fair distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from likewise.auditing.dual.frontier import Floats, Frontier
+from likewise.auditing.results.unfair_map import UnfairMap, make_unfair_map
+from likewise.core.checks import IntArray
+from likewise.core.errors import InputError
+from likewise.core.frames import is_frame
+
+if TYPE_CHECKING:
+    from likewise.auditing.coordinates import Coordinates
+    from likewise.auditing.problem import AuditProblem
+
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class Numbered(Protocol):
+    """Rows by number, made when asked for, such as `Candidates`."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, index: Any) -> Any:
+        """Make some of them, as the kind of table that people come in."""
+
+
+@dataclass(frozen=True, eq=False)
+class FoundRows:
+    """Encoded rows that a search found, by number."""
+
+    coordinates: Coordinates
+    x: Floats
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, index: Any) -> Any:
+        """Return some of them as the kind of table that people come in."""
+        return self.coordinates.given(self.x[np.asarray(index, dtype=np.int64)])
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """A frontier together with the rows that its candidate numbers count in; `Support.start` makes the first.
+
+    Parameters
+    ----------
+    problem : AuditProblem
+        Whose people these are.
+    sources : tuple of Numbered
+        The rows, numbered one source after the other.
+    frontier : Frontier
+        Of the n people.
+    nearest_change : float array of shape (n,)
+        The least squared fair distance of a row seen so far that is decided differently; inf where none was.
+    """
+
+    problem: AuditProblem
+    sources: tuple[Numbered, ...]
+    frontier: Frontier
+    nearest_change: Floats
+
+    @classmethod
+    def start(cls, problem: AuditProblem) -> Support:
+        """Return the support in which everybody stays where they are."""
+        nobody = Frontier.from_points(
+            base_loss=problem.base_loss, row=[], squared_distance=[], loss=[], candidate=[]
+        )
+        return cls(problem, (), nobody, np.full(problem.n, np.inf))
+
+    def __len__(self) -> int:
+        return sum(len(source) for source in self.sources)
+
+    @property
+    def changed(self) -> Bools:
+        """Whether some row at no fair distance from a person is decided differently, shape (n,)."""
+        return np.asarray(self.nearest_change == 0)
+
+    def with_source(self, source: Numbered, frontier: Frontier, changed: Any) -> Support:
+        """Add rows whose frontier is known already.
+
+        Parameters
+        ----------
+        source : Numbered
+        frontier : Frontier
+            Of the same people over these rows, its candidates counted from 0.
+        changed : bool array of shape (n,)
+            As in the class, of these rows.
+        """
+        merged = self.frontier.merge(frontier, offset=len(self))
+        nearest = np.where(np.asarray(changed), 0.0, self.nearest_change)
+        return replace(self, sources=(*self.sources, source), frontier=merged, nearest_change=nearest)
+
+    def with_rows(self, x: Floats, person: IntArray, *, resolution: float | None = None) -> Support:
+        """Add encoded rows that were found for single people; the model is asked and the distance measured here.
+
+        Parameters
+        ----------
+        x : float array of shape (k, d)
+            Encoded rows that can exist.
+        person : int array of shape (k,)
+            The person that each was found for.
+        resolution : float, optional
+            Of the numbers the rows were computed in, where coarser than float64: their rounding costs nothing.
+
+        Raises
+        ------
+        InputError
+            A row cannot exist in the domain, or changes what may not change.
+        """
+        x, person = np.asarray(x, dtype=np.float64), np.asarray(person, dtype=np.int64)
+        if not len(x):
+            return self
+        self._check_rows(x, person)
+        problem, place = self.problem, self.problem.coordinates
+        # A person's own numbers stay what they are.
+        x = np.where(x == problem.X[person], x, place.canonical(x))
+        loss = place.losses_encoded(x, problem.labels[person])
+        distance = problem.squared_distance(x, person, resolution=resolution)
+        nearest = self.nearest_change.copy()
+        nearer = np.flatnonzero(distance < nearest[person])
+        if problem.decides and len(nearer):
+            decided = place.model.predict(place.encoded_for_model(x[nearer]))
+            differs = nearer[decided != problem.decisions[person[nearer]]]
+            np.minimum.at(nearest, person[differs], distance[differs])
+        points = Frontier.from_points(
+            base_loss=self.frontier.base_loss,
+            row=person,
+            squared_distance=distance,
+            loss=loss,
+            candidate=np.arange(len(x)),
+        )
+        return self._with_found(FoundRows(place, x), points, nearest)
+
+    def _check_rows(self, x: Floats, person: IntArray) -> None:
+        place = self.problem.coordinates
+        outside = ~place.possible(x)
+        fixed = place.fixed_positions()
+        if len(fixed):
+            moved = np.abs(x[:, fixed] - self.problem.X[person][:, fixed]) > 1e-6
+            outside |= moved.any(axis=1)
+        if outside.any():
+            row = int(outside.argmax())
+            raise InputError(
+                f"Support.with_rows: row {row}, found for person {int(person[row])}, cannot exist in the domain "
+                "(out of range, between categories, or changed where nothing may change). "
+                "Pass it through domain.nearest_valid(x, origin) first."
+            )
+
+    def _with_found(self, rows: FoundRows, frontier: Frontier, nearest: Floats) -> Support:
+        """Merge, and keep only found rows that the frontier needs, so that rounds of search do not pile up."""
+        sources, earlier, below = self.sources, rows.x[:0], len(self)
+        if sources and isinstance(sources[-1], FoundRows):
+            earlier, sources = sources[-1].x, sources[:-1]
+            below -= len(earlier)
+        merged = self.frontier.merge(frontier, offset=below + len(earlier))
+        everything = np.concatenate([earlier, rows.x])
+        mine = merged.candidate >= below
+        used = np.unique(merged.candidate[mine]) - below
+        renumber = np.full(len(everything), -1, dtype=np.int64)
+        renumber[used] = np.arange(len(used))
+        numbers = merged.candidate.copy()
+        numbers[mine] = below + renumber[numbers[mine] - below]
+        kept = Frontier(merged.indptr, merged.squared_distance, merged.loss, numbers)
+        found = (FoundRows(rows.coordinates, everything[used]),) if len(used) else ()
+        return replace(self, sources=(*sources, *found), frontier=kept, nearest_change=nearest)
+
+    def change_frontier(self) -> Frontier:
+        """Return the frontier of "the decision is another one" (1) or not (0) over everything seen so far.
+
+        Its dual at ε is a share of people whose decision changes within the budget, attained by rows that were seen.
+        """
+        place, frontier = self.problem.coordinates, self.frontier
+        nearest = self.nearest_change.copy()
+        row = frontier.row
+        unseen = (frontier.candidate >= 0) & (frontier.squared_distance < nearest[row])
+        corner = np.flatnonzero(unseen) if self.problem.decides else np.zeros(0, dtype=np.int64)
+        if len(corner):
+            decided = place.model.predict(place.for_model(self.twins(corner)))
+            differs = corner[decided != self.problem.decisions[row[corner]]]
+            np.minimum.at(nearest, row[differs], frontier.squared_distance[differs])
+        person = np.flatnonzero(np.isfinite(nearest))
+        return Frontier.from_points(
+            base_loss=np.zeros(self.problem.n),
+            row=person,
+            squared_distance=nearest[person],
+            loss=np.ones(len(person)),
+            candidate=person,
+        )
+
+    def twins(self, corner: IntArray) -> Any:
+        """Return the row at one corner per person, as the kind of table that people come in.
+
+        Parameters
+        ----------
+        corner : int array of shape (n,)
+            `DualSolution.corner`, or `Frontier.best`; or any corners at which nobody stays where they are.
+        """
+        number = self.frontier.candidate[corner]
+        ends = np.cumsum([0, *(len(source) for source in self.sources)])
+        home = np.searchsorted(ends, number, side="right") - 1
+        stays = np.flatnonzero(number < 0)
+        rows = self.problem.rows
+        parts, places = [rows.iloc[stays] if is_frame(rows) else rows[stays]], [stays]
+        for k, source in enumerate(self.sources):
+            here = np.flatnonzero((home == k) & (number >= 0))
+            if len(here):
+                parts.append(source.take(number[here] - ends[k]))
+                places.append(here)
+        return _stacked(parts, np.argsort(np.concatenate(places), kind="stable"))
+
+    def best_rows(self, lambda_: float) -> Floats:
+        """Return the encoded row of each person that attains most at a λ, (n, d); their own where none does better."""
+        # 0 · ∞ is not a number; a move that costs anything at all is worth none at this price.
+        corner = self.frontier.best(min(lambda_, 1e30))
+        return self.problem.coordinates.encoded(self.twins(corner))
+
+    def unfair_map(
+        self, corner: IntArray, *, person: IntArray | None = None, total: int | None = None
+    ) -> UnfairMap:
+        """Show each person beside the row at one of their corners, as people read it.
+
+        Parameters
+        ----------
+        corner : int array of shape (n,)
+        person, total
+            As in `make_unfair_map`.
+        """
+        place, twins = self.problem.coordinates, self.twins(corner)
+        return make_unfair_map(
+            place.original(self.problem.rows),
+            place.original(twins),
+            label=self.problem.y,
+            loss=self.frontier.base_loss,
+            twin_loss=self.frontier.loss[corner],
+            decision=self.problem.decisions,
+            twin_decision=place.model.predict(place.for_model(twins)),
+            squared_distance=self.frontier.squared_distance[corner],
+            person=person,
+            total=total,
+        )
+
+
+def _stacked(tables: list[Any], order: IntArray) -> Any:
+    filled = [table for table in tables if len(table)]
+    if not is_frame(filled[0]):
+        return np.concatenate(filled)[order]
+    columns = list(filled[0].columns)
+    frames = [frame[columns] for frame in filled]
+    return pd.concat(frames, ignore_index=True).iloc[order].reset_index(drop=True)

@@ -1,0 +1,340 @@
+"""The audited rows as a table in which single columns can be read and rewritten: raw frames and encoded arrays.
+
+Twins differ from a person in a few columns. A raw frame keeps its own dtypes, so that the model sees what it was
+trained on; in an encoded array the indicator columns of a category are rewritten together.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.auditing.dual.frontier import Floats
+from likewise.core.checks import IntArray, check_matrix, to_numpy
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import check_columns, check_no_missing, to_pandas
+from likewise.data.encoding import Encoding
+
+# A numeric column with more values than this is not tried at all of them.
+MAX_VALUES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """One column with the values it may be given.
+
+    Parameters
+    ----------
+    name : str or int
+        The column; a position in a plain array.
+    values : tuple
+        In original units.
+    codes : int array of shape (n,)
+        Position of each row's value in `values`; -1 where it is none of them.
+    """
+
+    name: Hashable
+    values: tuple[Any, ...]
+    codes: IntArray
+
+    def code_of(self, value: Any, *, owner: str) -> int:
+        """Position of one value, or an error that lists what there is."""
+        if value in self.values:
+            return self.values.index(value)
+        shown = ", ".join(repr(v) for v in self.values[:12]) + (", …" if len(self.values) > 12 else "")
+        raise InputError(f"{owner}: column {self.name!r} has no value {value!r}. Its values: {shown}.")
+
+
+class EditableRows(ABC):
+    """Rows whose columns can be read as codes and rewritten."""
+
+    n_rows: int
+
+    @abstractmethod
+    def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
+        """Read a column; `values` defaults to all that the domain or the data know of it."""
+
+    @abstractmethod
+    def two_valued(self) -> tuple[Hashable, ...]:
+        """Names of the columns of numbers with at most two values."""
+
+    @abstractmethod
+    def numbers(self, name: Hashable) -> Floats | None:
+        """Return a numeric column in original units; None for a category."""
+
+    @abstractmethod
+    def writable(self, name: Hashable, values: Floats) -> list[Any]:
+        """Return those numbers, as the column holds them, that it can hold; rising, each once."""
+
+    @abstractmethod
+    def categorical(self) -> tuple[Hashable, ...]:
+        """Names of the categorical columns."""
+
+    @abstractmethod
+    def rewrite(self, rows: IntArray, new: Sequence[tuple[Field, IntArray]]) -> Any:
+        """Return copies of some rows with columns rewritten; a code of -1 leaves the row's value."""
+
+    @abstractmethod
+    def below(self, other: EditableRows) -> EditableRows:
+        """Return these rows followed by the other's."""
+
+
+def editable_rows(X: Any, encoding: Encoding | None, *, raw: bool, owner: str) -> EditableRows:
+    """Wrap rows.
+
+    Parameters
+    ----------
+    X : frame or array of shape (n, p)
+    encoding : Encoding or None
+        Knows the columns behind an encoded array, and the categories of a raw frame.
+    raw : bool
+        Whether `X` is a frame in original units; else it is an array of encoded rows.
+    owner : str
+        For the error message.
+    """
+    known = {} if encoding is None else encoding.by_name
+    if raw:
+        frame = to_pandas(X, owner=owner, name="X").reset_index(drop=True)
+        if not len(frame):
+            raise InputError(f"{owner}: 'X' is empty: it has no rows. Pass at least one row.")
+        check_no_missing(frame, owner=owner, name="X")
+        return EditableFrame(frame, known)
+    width = None if encoding is None else encoding.n_features
+    return EditableArray(to_numpy(check_matrix(X, owner=owner, n_features=width)).astype(np.float64), known)
+
+
+class EditableFrame(EditableRows):
+    """A raw pandas frame, with what a `TabularDomain` knows of its columns, if there is one."""
+
+    def __init__(self, frame: pd.DataFrame, known: Mapping[str, Any]) -> None:
+        self.frame, self.known, self.n_rows = frame, known, len(frame)
+
+    def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
+        """Read a column of the frame."""
+        check_columns(self.frame, [str(name)], owner=owner, name="X")
+        column = self.frame[str(name)]
+        known = self.known.get(str(name))
+        if values is None:
+            values = known.categories if known is not None and known.categories else _seen(column)
+        else:
+            values = _allowed(values, name, known, owner)
+            self._typed(str(name), values, owner)
+        return Field(name, tuple(values), _codes(column, values))
+
+    def two_valued(self) -> tuple[Hashable, ...]:
+        """Names of the columns of numbers and truth values with at most two values."""
+        return tuple(
+            c for c in self.frame if self.frame[c].dtype.kind in "biuf" and self.frame[c].nunique() < 3
+        )
+
+    def numbers(self, name: Hashable) -> Floats | None:
+        """Return a column of numbers that the domain does not call a category."""
+        known = self.known.get(str(name))
+        if str(name) not in self.frame or self.frame[str(name)].dtype.kind not in "iuf":
+            return None
+        return None if known is not None and known.categories else self.frame[str(name)].to_numpy(dtype=float)
+
+    def writable(self, name: Hashable, values: Floats) -> list[Any]:
+        """Return the values in the column's own type, without those that rounding takes out of the range."""
+        dtype: Any = self.frame[str(name)].dtype
+        known = self.known.get(str(name))
+        whole = dtype.kind in "iu"
+        typed = pd.Series(np.round(values) if whole else values).astype(dtype).unique()
+        plain = [value.item() if isinstance(value, np.generic) else value for value in typed]
+        return sorted(v for v in plain if known is None or known.lower <= v <= known.upper)
+
+    def categorical(self) -> tuple[Hashable, ...]:
+        """Names of the columns that the domain calls categorical, or that are no numbers."""
+        if self.known:
+            return tuple(name for name, column in self.known.items() if column.categories)
+        return tuple(c for c in self.frame.columns if self.frame[c].dtype.kind not in "iuf")
+
+    def rewrite(self, rows: IntArray, new: Sequence[tuple[Field, IntArray]]) -> pd.DataFrame:
+        """Return rows of the frame, every column in its own dtype."""
+        frame = self.frame.take(rows).reset_index(drop=True)
+        for field, codes in new:
+            if (codes < 0).all():
+                continue
+            name = str(field.name)
+            levels = self._typed(name, field.values, "rewrite")
+            both = pd.concat([frame[name], levels], ignore_index=True)
+            index = np.where(codes < 0, np.arange(len(rows)), len(rows) + codes)
+            frame[name] = both.array.take(index)
+        return frame
+
+    def below(self, other: EditableRows) -> EditableFrame:
+        """Return both frames in one."""
+        if not isinstance(other, EditableFrame) or list(other.frame.columns) != list(self.frame.columns):
+            raise InputError("pool: must have the columns of 'X', in the same order and units.")
+        return EditableFrame(pd.concat([self.frame, other.frame], ignore_index=True), self.known)
+
+    def _typed(self, name: str, values: Sequence[Any], owner: str) -> pd.Series[Any]:
+        """Return values as a series of the column's own dtype."""
+        dtype: Any = self.frame[name].dtype
+        try:
+            series: pd.Series[Any] = pd.Series(list(values), dtype=dtype)
+        except (TypeError, ValueError) as error:
+            raise _cannot_hold(name, values, dtype, owner) from error
+        if series.isna().any() or list(series) != list(values):
+            raise _cannot_hold(name, values, dtype, owner)
+        return series
+
+
+class EditableArray(EditableRows):
+    """Encoded rows: columns of a `TabularDomain` by name, or columns of a plain array by position."""
+
+    def __init__(self, array: np.ndarray[Any, Any], known: Mapping[str, Any]) -> None:
+        self.array, self.known, self.n_rows = array, known, len(array)
+
+    def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
+        """Read a column from its encoding."""
+        if name in self.known:
+            column = self.known[str(name)]
+            if column.categories:
+                values = column.categories if values is None else _allowed(values, name, column, owner)
+                return Field(name, tuple(values), self._category_codes(column, values))
+        at, column = self._place(name, owner)
+        part = pd.Series(self.array[:, at])
+        if column is None:
+            values = _seen(part) if values is None else [float(v) for v in values]
+            return Field(name, tuple(values), _codes(part, values))
+        if values is None:
+            levels = _seen(part)
+            units = column.number(levels).tolist()
+            shown = [float(round(v)) for v in units] if column.kind == "integer" else units
+            return Field(name, tuple(shown), _codes(part, levels))
+        values = _allowed(values, name, column, owner)
+        encoded = column.place(values)
+        near = np.abs(self.array[:, [at]] - encoded) <= 1e-9 * (1 + np.abs(encoded))
+        return Field(name, tuple(values), np.where(near.any(axis=1), near.argmax(axis=1), -1))
+
+    def two_valued(self) -> tuple[Hashable, ...]:
+        """Names of the domain's columns of two values; a plain array has none."""
+        return tuple(
+            name
+            for name, column in self.known.items()
+            if column.is_binary or column.upper - column.lower == 1
+        )
+
+    def numbers(self, name: Hashable) -> Floats | None:
+        """Return a number in original units; a column of a plain array as it is."""
+        if name in self.known and self.known[str(name)].categories:
+            return None
+        at, column = self._place(name, "audit")
+        if column is None:
+            return self.array[:, at]
+        units = column.number(self.array[:, at])
+        return np.rint(units) if column.kind == "integer" else np.asarray(units)
+
+    def writable(self, name: Hashable, values: Floats) -> list[Any]:
+        """Return the values, each once."""
+        return [float(value) for value in np.unique(values)]
+
+    def categorical(self) -> tuple[Hashable, ...]:
+        """Names of the domain's categorical columns; a plain array does not say."""
+        return tuple(name for name, column in self.known.items() if column.categories)
+
+    def rewrite(self, rows: IntArray, new: Sequence[tuple[Field, IntArray]]) -> Any:
+        """Return rows of the array."""
+        array = self.array[rows]
+        for field, codes in new:
+            hit = np.flatnonzero(codes >= 0)
+            place, cells = self._cells(field)
+            array[np.ix_(hit, place)] = cells[codes[hit]]
+        return array
+
+    def below(self, other: EditableRows) -> EditableArray:
+        """Return both arrays in one."""
+        if not isinstance(other, EditableArray) or other.array.shape[1] != self.array.shape[1]:
+            raise InputError("pool: must have the columns of 'X', in the same order and encoding.")
+        return EditableArray(np.concatenate([self.array, other.array]), self.known)
+
+    def _category_codes(self, column: Any, values: Sequence[Any]) -> IntArray:
+        part = self.array[:, column.start : column.stop]
+        code = (part[:, 0] > 0.5).astype(np.int64) if column.is_binary else part.argmax(axis=1)
+        index = np.array([values.index(c) if c in values else -1 for c in column.categories], dtype=np.int64)
+        return np.asarray(index[code])
+
+    def _cells(self, field: Field) -> tuple[IntArray, np.ndarray[Any, Any]]:
+        """Encoded columns of a field, and what to write there for each of its values."""
+        column = self.known.get(str(field.name)) if field.name in self.known else None
+        if column is None or not column.categories:
+            at, column = self._place(field.name, "rewrite")
+            numbers = np.array(field.values, dtype=float)
+            return np.array([at]), (numbers if column is None else column.place(numbers))[:, None]
+        levels = list(column.categories)
+        cells = np.eye(len(levels))[[levels.index(value) for value in field.values]]
+        return np.arange(column.start, column.stop), cells[:, 1:] if column.is_binary else cells
+
+    def _place(self, name: Hashable, owner: str) -> tuple[int, Any]:
+        if name in self.known:
+            return int(self.known[str(name)].start), self.known[str(name)]
+        if isinstance(name, (int, np.integer)) and 0 <= name < self.array.shape[1]:
+            return int(name), None
+        if self.known:
+            check_columns(pd.DataFrame(columns=list(self.known)), [str(name)], owner=owner, name="domain")
+        raise bad_parameter(
+            owner,
+            "edits",
+            allowed=f"column positions between 0 and {self.array.shape[1] - 1} for an array",
+            got=name,
+            remedy="Pass domain=TabularDomain.from_frame(frame) to use the names of the original columns.",
+        )
+
+
+def _seen(column: pd.Series[Any]) -> list[Any]:
+    """All values of a column in order; of a number with very many, its smallest, largest and quartiles."""
+    values = pd.unique(column)
+    if column.dtype.kind in "iuf" and len(values) > MAX_VALUES:
+        ends = np.quantile(column.to_numpy(dtype=float), [0.0, 0.25, 0.5, 0.75, 1.0], method="nearest")
+        values = column[column.isin(ends)].unique()
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    return sorted(plain, key=lambda value: (str(type(value)), value))
+
+
+def _codes(column: pd.Series[Any], values: Sequence[Any]) -> IntArray:
+    index = pd.Index(list(values))
+    if column.dtype.kind not in "iuf":
+        index = index.astype(object)
+    # A repeated person costs one lookup: a table has few distinct values.
+    codes, seen = pd.factorize(column)
+    found = index.get_indexer(pd.Index(np.asarray(seen), dtype=index.dtype))
+    return np.asarray(found[codes], dtype=np.int64)
+
+
+def _allowed(values: Sequence[Any], name: Hashable, known: Any, owner: str) -> list[Any]:
+    """Return the values asked for, once the domain agrees that they can exist."""
+    if isinstance(values, str) or not len(values):
+        raise bad_parameter(
+            owner,
+            "edits",
+            allowed=f"a list of values for {name!r}",
+            got=values,
+            remedy=f"Write [{values!r}].",
+        )
+    if known is None:
+        return list(values)
+    if known.categories:
+        wrong = [value for value in values if value not in known.categories]
+        allowed = f"among the categories of {name!r}: {', '.join(map(repr, known.categories[:12]))}"
+    else:
+        wrong = [
+            v for v in values if not known.lower <= v <= known.upper or (known.kind == "integer" and v % 1)
+        ]
+        whole = "whole numbers " if known.kind == "integer" else ""
+        allowed = f"{whole}between {known.lower:g} and {known.upper:g} for {name!r}"
+    if wrong:
+        raise bad_parameter(owner, "edits", allowed=allowed, got=wrong[0], remedy="The domain rules it out.")
+    return list(values)
+
+
+def _cannot_hold(name: str, values: Sequence[Any], dtype: Any, owner: str) -> InputError:
+    return InputError(
+        f"{owner}: column {name!r} is of type {dtype} and cannot hold every value of {list(values)[:12]!r}. "
+        "Use values of its own type, or convert the column first."
+    )

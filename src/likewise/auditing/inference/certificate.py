@@ -1,0 +1,679 @@
+"""What an audit may claim: an `Estimate` is attained and can refute, a `Bound` holds and can certify.
+
+An (ε, δ)-fair model has V(ε) ≤ δ (Definition 2.1 of the paper). A search that lists the rows it moved people to
+knows that V(ε) is at least their mean loss, so it can show that a model is unfair and never that it is fair. A
+dual value λε + mean ℓ^c_λ with ℓ^c exact or over-estimated is at least V(ε) for every λ, so it can show that a
+model is fair and never that it is unfair. Nothing else is a certificate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import stats
+
+from likewise.auditing.dual.moments import Moments
+from likewise.core.checks import FloatArray, check_number, check_same_length, to_numpy
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.messages import Said
+from likewise.core.text import short_number
+
+# A confidence interval that says what it is about.
+
+
+IntervalAbout = Literal["given candidates", "population"]
+_WORDS: dict[IntervalAbout, str] = {
+    "given candidates": "for everybody like those audited, moved among the same candidates",
+    "population": "for the population",
+}
+
+
+@dataclass(frozen=True)
+class ConfidenceInterval:
+    """An interval of a gap, a mean loss or a share, and the quantity it covers.
+
+    Parameters
+    ----------
+    estimate : float
+        Of the people at hand.
+    low, high : float
+        The ends; `high` is inf where nothing bounds it from above.
+    confidence : float
+        Probability that the interval covers.
+    n : int
+        People it was computed from.
+    quantity : {"value", "gap", "share"}
+        V(ε), the gap V(ε) − mean loss, or a share of people.
+    about : {"given candidates", "population"}
+        What is covered. "given candidates": the expectation over people of what moves among the candidates of this
+        audit add, these candidates held fixed. It grows with their number, so audits of more people are about more.
+        "population": the worst case of the population itself, whoever was audited.
+    method : str
+        How it was made, in words.
+    notes : tuple of str
+        What it rests on, and why an end is open.
+
+    Examples
+    --------
+    >>> found = ConfidenceInterval(0.5, 0.4, 0.6, 0.95, 100, "gap", about="population")
+    >>> round(found.width, 9), found.open
+    (0.2, False)
+    >>> print(found)
+    95% interval 0.400 to 0.600 for the population
+    """
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float
+    n: int
+    quantity: Literal["value", "gap", "share"]
+    about: IntervalAbout = "given candidates"
+    method: str = "Student's t"
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notes", tuple(self.notes))
+        if self.about not in _WORDS:
+            allowed = " or ".join(repr(name) for name in _WORDS)
+            raise bad_parameter("ConfidenceInterval", "about", allowed=allowed, got=self.about)
+
+    @property
+    def width(self) -> float:
+        """Length of the interval."""
+        return self.high - self.low
+
+    @property
+    def open(self) -> bool:
+        """Whether nothing bounds it from above."""
+        return math.isinf(self.high)
+
+    @property
+    def about_words(self) -> str:
+        """What the interval is about, to follow its ends in a sentence."""
+        return _WORDS[self.about]
+
+    def __str__(self) -> str:
+        if self.open:
+            return (
+                f"at least {short_number(self.low)} ({self.confidence:.0%} confidence) {self.about_words}, "
+                "no upper end"
+            )
+        return f"{self.confidence:.0%} interval {short_number(self.low)} to {short_number(self.high)} {self.about_words}"
+
+
+# Upper confidence bounds of an expectation for every sample size, and the paper's δ_n.
+
+
+def mean_upper_bound(
+    values: FloatArray, upper: float, *, confidence: float = 0.95, method: str = "empirical_bernstein"
+) -> float:
+    """Upper confidence bound of the mean of independent values in [0, M].
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        Independent draws.
+    upper : float
+        M.
+    confidence : float, default=0.95
+        1 − t; the bound is at least the expectation with this probability, for every n.
+    method : {"empirical_bernstein", "hoeffding"}
+        Maurer and Pontil (2009, theorem 4): mean + √(2 v log(2/t) / n) + 7 M log(2/t) / (3 (n − 1)) with v the
+        sample variance. Hoeffding: mean + M √(log(1/t) / 2n).
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(mean_upper_bound(np.full(200, 0.5), 1.0, method="hoeffding"), 4)
+    0.5865
+    """
+    owner = "mean_upper_bound"
+    t = 1.0 - check_number(
+        confidence, owner=owner, name="confidence", low=0.0, high=1.0, open_low=True, open_high=True
+    )
+    values = np.asarray(values, dtype=float)
+    slack = 1e-9 * upper
+    if values.min() < -slack or values.max() > upper + slack:
+        raise InputError(
+            f"{owner}: values run from {values.min():g} to {values.max():g}, outside [0, {upper:g}]. "
+            "Pass an upper bound that holds for every row of the domain."
+        )
+    n, mean = len(values), float(values.mean())
+    if method == "hoeffding":
+        return mean + upper * float(np.sqrt(np.log(1.0 / t) / (2.0 * n)))
+    if method != "empirical_bernstein":
+        raise bad_parameter(owner, "method", allowed="'empirical_bernstein' or 'hoeffding'", got=method)
+    if n < 2:
+        raise InputError(f"{owner}: one row is not enough for a variance. Pass more, or method='hoeffding'.")
+    log = float(np.log(2.0 / t))
+    spread = float(np.sqrt(2.0 * values.var(ddof=1) * log / n))
+    return mean + spread + 7.0 * upper * log / (3.0 * (n - 1))
+
+
+@dataclass(frozen=True)
+class DeltaN:
+    """The uniform convergence error δ_n of Proposition 3.1, term by term.
+
+    Parameters
+    ----------
+    complexity : float
+        48 C(L) / √n: the size of the class of models.
+    transport : float
+        48 L D² / √(nε): the choice of λ.
+    metric : float
+        L δ_c D² / √ε: the error of a learned fair metric. It does not vanish with n.
+    deviation : float
+        M √(log(2/t) / 2n): the chance of an unlucky sample.
+    n : int
+        Sample size.
+    eps : float
+        ε.
+    t : float
+        The bound holds with probability at least 1 − t.
+
+    Examples
+    --------
+    >>> delta_n(C_L=1.0, L=1.0, D=1.0, delta_c=0.0, M=1.0, n=10**6, eps=1.0, t=0.05).total < 0.1
+    True
+    """
+
+    complexity: float
+    transport: float
+    metric: float
+    deviation: float
+    n: int
+    eps: float
+    t: float
+
+    @property
+    def total(self) -> float:
+        """δ_n itself: the sum of the four terms."""
+        return self.complexity + self.transport + self.metric + self.deviation
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """The four terms by name."""
+        return {
+            "complexity": self.complexity,
+            "transport": self.transport,
+            "metric": self.metric,
+            "deviation": self.deviation,
+        }
+
+    def trained_gap(self, delta_star: float) -> float:
+        """Return δ* + 2δ_n of Proposition 3.2: a bound on the population gap of a SenSR-trained model.
+
+        Parameters
+        ----------
+        delta_star : float
+            δ*: some model of the class has a worst-case loss of at most this on the population.
+        """
+        return check_number(delta_star, owner="DeltaN.trained_gap", name="delta_star") + 2.0 * self.total
+
+    @property
+    def certificate_error(self) -> float:
+        """2δ_n of Proposition 3.3: how far the gap on the sample can be above the gap on the population.
+
+        The proof bounds absolute differences, so it says as much about how far it can be below.
+        """
+        return 2.0 * self.total
+
+    def population_gap(self, sample_gap: float) -> float:
+        """Return sample gap + 2δ_n: what Proposition 3.3 lets a gap on the sample say about the population."""
+        return check_number(sample_gap, owner="DeltaN.population_gap", name="sample_gap") + 2.0 * self.total
+
+
+def delta_n(
+    *, C_L: float, L: float, D: float, delta_c: float, M: float, n: int, eps: float, t: float
+) -> DeltaN:
+    """Calculate δ_n of Proposition 3.1 of the paper with its own symbols (assumptions A1–A3).
+
+    Parameters
+    ----------
+    C_L : float
+        C(L): entropy integral of the loss class.
+    L : float
+        Lipschitz constant of the losses with respect to the fair metric (A2).
+    D : float
+        Diameter of the sample space under the fair metric (A1).
+    delta_c : float
+        δ_c: error of the transport cost, relative to D² (A3); 0 for a known metric.
+    M : float
+        Upper bound of the losses (A2).
+    n : int
+        Sample size.
+    eps : float
+        ε > 0.
+    t : float
+        In (0, 1).
+
+    Returns
+    -------
+    DeltaN
+
+    Examples
+    --------
+    >>> parts = delta_n(C_L=0.5, L=1.0, D=2.0, delta_c=0.01, M=1.0, n=10_000, eps=0.04, t=0.05)
+    >>> {name: round(term, 4) for name, term in parts.terms.items()}
+    {'complexity': 0.24, 'transport': 9.6, 'metric': 0.2, 'deviation': 0.0136}
+    """
+    owner = "delta_n"
+    for name, value in {"C_L": C_L, "L": L, "D": D, "delta_c": delta_c, "M": M}.items():
+        check_number(value, owner=owner, name=name, low=0.0)
+    check_number(n, owner=owner, name="n", low=1)
+    check_number(eps, owner=owner, name="eps", low=0.0, open_low=True)
+    check_number(t, owner=owner, name="t", low=0.0, high=1.0, open_low=True, open_high=True)
+    root = float(np.sqrt(n))
+    return DeltaN(
+        complexity=48.0 * C_L / root,
+        transport=48.0 * L * D**2 / float(np.sqrt(n * eps)),
+        metric=L * delta_c * D**2 / float(np.sqrt(eps)),
+        deviation=M * float(np.sqrt(np.log(2.0 / t) / (2.0 * n))),
+        n=int(n),
+        eps=float(eps),
+        t=float(t),
+    )
+
+
+Quantity = Literal["value", "gap"]
+Measure = Literal["loss", "decisions"]
+About = Literal["sample", "population"]
+
+ROUNDING = 1e-6
+
+Fair = Literal["fair (proved)"]
+Unfair = Literal["unfair (shown)"]
+FAIR: Fair = "fair (proved)"
+UNFAIR: Unfair = "unfair (shown)"
+
+# The name that results of older versions and their readers know.
+CltInterval = ConfidenceInterval
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What the two kinds of claim have in common."""
+
+    value: float
+    gap: float | None
+    eps: float
+    n: int
+    method: str
+    confidence: float = 1.0
+    about: About = "sample"
+    lambda_: float | None = None
+    assumptions: tuple[str, ...] = ()
+    measure: Measure = "loss"
+
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        for name in ("value", "gap"):
+            number = getattr(self, name)
+            if number is not None and np.isnan(number):
+                raise bad_parameter(
+                    owner,
+                    name,
+                    allowed="a number",
+                    got="not a number",
+                    remedy="A search that diverged claims nothing: fix its domain or its step size.",
+                )
+        check_number(self.eps, owner=owner, name="eps", low=0.0)
+        check_number(self.n, owner=owner, name="n", low=1)
+        check_number(self.confidence, owner=owner, name="confidence", low=0.0, high=1.0, open_low=True)
+        if self.about not in ("sample", "population"):
+            raise bad_parameter(owner, "about", allowed="'sample' or 'population'", got=self.about)
+        if self.measure not in ("loss", "decisions"):
+            raise bad_parameter(owner, "measure", allowed="'loss' or 'decisions'", got=self.measure)
+
+    def of(self, quantity: Quantity) -> float:
+        """Return the claimed value or the claimed gap."""
+        if quantity not in ("value", "gap"):
+            raise bad_parameter(type(self).__name__, "of", allowed="'value' or 'gap'", got=quantity)
+        number = self.value if quantity == "value" else self.gap
+        if number is None:
+            raise InputError(
+                f"{type(self).__name__}: there is no claim about the gap. Make it with the losses of the rows."
+            )
+        return number
+
+
+@dataclass(frozen=True)
+class Estimate(_Claim):
+    """A lower bound of V(ε), attained by a listed set of rows. It can refute fairness, never certify it.
+
+    Parameters
+    ----------
+    value : float
+        Mean loss of the moved rows; V(ε) is at least this.
+    gap : float or None
+        The same minus the mean loss of the rows as they are.
+    eps : float
+        ε, the budget that was kept.
+    n : int
+        Number of rows.
+    method : str
+        How the rows were found, in words.
+    confidence : float, default=1
+        Probability that the claim holds; 1 for the rows at hand, where nothing is random.
+    about : {"sample", "population"}, default="sample"
+        The rows at hand (the paper's P_n), or the people they were drawn from.
+    lambda_ : float, optional
+        λ of the map.
+    assumptions : tuple of str
+        What must hold for the claim.
+    measure : {"loss", "decisions"}, default="loss"
+        What is claimed: the mean loss, or the share of people whose decision changes.
+
+    Examples
+    --------
+    >>> found = Estimate(value=0.7, gap=0.2, eps=0.1, n=100, method="gradient search")
+    >>> found.verdict(0.1), found.verdict(0.3), found.verdict(0.5, of="value")
+    ('unfair (shown)', 'not refuted', 'unfair (shown)')
+    """
+
+    def verdict(self, delta: float, *, of: Quantity = "gap") -> Unfair | Literal["not refuted"]:
+        """Whether the gap (or V(ε) itself, with ``of="value"``) is shown to be above δ."""
+        delta = _delta(delta, "Estimate.verdict")
+        return UNFAIR if self.of(of) > delta else "not refuted"
+
+
+@dataclass(frozen=True)
+class Bound(_Claim):
+    """An upper bound of V(ε). It can certify fairness, never refute it.
+
+    Parameters
+    ----------
+    value : float
+        V(ε) is at most this.
+    gap : float or None
+        V(ε) minus the mean loss is at most this.
+    eps, n, method, confidence, about, lambda_, assumptions, measure
+        As in `Estimate`; λ is the one at which the dual was evaluated.
+
+    Examples
+    --------
+    >>> shown = Bound(value=0.7, gap=0.2, eps=0.1, n=100, method="exact dual")
+    >>> shown.verdict(0.25), shown.verdict(0.1), shown.verdict(0.9, of="value")
+    ('fair (proved)', 'not certified', 'fair (proved)')
+    """
+
+    def verdict(self, delta: float, *, of: Quantity = "gap") -> Fair | Literal["not certified"]:
+        """Whether the gap (or V(ε) itself, with ``of="value"``) is shown to be at most δ."""
+        delta = _delta(delta, "Bound.verdict")
+        return FAIR if self.of(of) <= delta else "not certified"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known about V(ε) from below and, where there is one, from above.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        From below.
+    bound : Bound, optional
+        From above, at the same ε.
+
+    Examples
+    --------
+    >>> low = Estimate(value=0.6, gap=0.1, eps=0.1, n=100, method="gradient search")
+    >>> high = Bound(value=0.7, gap=0.2, eps=0.1, n=100, method="exact dual")
+    >>> Certificate(low).verdict(0.3), Certificate(low, high).verdict(0.3), Certificate(low, high).verdict(0.15)
+    ('undecided', 'fair (proved)', 'undecided')
+    """
+
+    estimate: Estimate
+    bound: Bound | None = None
+
+    def __post_init__(self) -> None:
+        if self.bound is None:
+            return
+        low, high = self.estimate, self.bound
+        if low.eps != high.eps:
+            raise InputError(
+                f"Certificate: the estimate is for eps={low.eps:g}, the bound for eps={high.eps:g}. "
+                "Make both at the same ε."
+            )
+        both_here = low.about == high.about == "sample" and low.n == high.n and high.confidence == 1
+        if both_here and low.value > high.value + ROUNDING * (1.0 + abs(high.value)):
+            raise InputError(
+                f"Certificate: the estimate {low.value:.6g} is above the bound {high.value:.6g}, which cannot be "
+                "for the same rows, loss, metric and domain. Check that both used the same."
+            )
+
+    def verdict(self, delta: float, *, of: Quantity = "gap") -> Fair | Unfair | Literal["undecided"]:
+        """Whether the gap is at most δ: "unfair (shown)", "fair (proved)", or "undecided" where δ lies between.
+
+        With ``of="value"`` it is about V(ε) itself, the (ε, δ)-fairness of the paper's definition 2.1.
+        """
+        if self.estimate.verdict(delta, of=of) == UNFAIR:
+            return UNFAIR
+        if self.bound is not None and self.bound.verdict(delta, of=of) == FAIR:
+            return FAIR
+        return "undecided"
+
+    def sentence(self, delta: float, *, of: Quantity = "gap") -> str:
+        """Say the verdict in one sentence for people.
+
+        Examples
+        --------
+        >>> low = Estimate(value=0.6, gap=0.1, eps=0.1, n=100, method="gradient search")
+        >>> print(Certificate(low).sentence(0.05))
+        Unfair (shown): moving 100 people to comparable places within a budget of 0.1 adds at least 0.1 to their mean loss, more than the 0.05 allowed.
+        """
+        verdict = self.verdict(delta, of=of)
+        what = "adds {} to their mean loss" if of == "gap" else "brings their mean loss to {}"
+        if verdict == "undecided":
+            high = (
+                "no upper bound is known" if self.bound is None else f"{_number(self.bound.of(of))} at most"
+            )
+            quantity = "the added loss" if of == "gap" else "the worst mean loss"
+            return (
+                f"Undecided: within a budget of {self.estimate.eps:g}, {quantity} is "
+                f"{_number(self.estimate.of(of))} at least and {high}; {delta:g} is allowed."
+            )
+        claim: _Claim = self.estimate
+        size, compare = "at least", f"more than the {delta:g} allowed"
+        if verdict == FAIR and self.bound is not None:
+            claim, size, compare = self.bound, "at most", f"within the {delta:g} allowed"
+        who = f"{claim.n:,} people" if claim.about == "sample" else "people"
+        text = what.format(f"{size} {_number(claim.of(of))}")
+        sure = "" if claim.confidence == 1 else f" ({claim.confidence:.0%} confidence)"
+        return (
+            f"{verdict.capitalize()}: moving {who} to comparable places within a budget of {claim.eps:g} "
+            f"{text}{sure}, {compare}."
+        )
+
+
+def finite_sample_bound(
+    transformed: Any,
+    *,
+    lambda_: float,
+    eps: float,
+    upper: float,
+    losses: Any = None,
+    confidence: float = 0.95,
+    method: str = "empirical_bernstein",
+    assumptions: tuple[str, ...] = (),
+) -> Bound:
+    """Upper bound of the population's V(ε), for every sample size.
+
+    For any fixed λ, V(ε) ≤ λε + E ℓ^c_λ (equation 4 of the paper). With λ chosen on other people, the ℓ^c_λ of
+    these are independent and lie in [0, M], so their expectation is bounded from above by Hoeffding's inequality
+    or by the empirical Bernstein inequality of Maurer and Pontil (2009, theorem 4), which is shorter where they
+    vary little.
+
+    Parameters
+    ----------
+    transformed : array of shape (n,)
+        ℓ^c_λ of each row: exact, or over-estimated. A local search under-estimates it and must not be used.
+    lambda_ : float
+        λ ≥ 0, chosen without looking at these rows. Infinity goes with ε = 0: moves that cost nothing.
+    eps : float
+        ε ≥ 0.
+    upper : float
+        M: no loss in the domain is larger, whoever comes.
+    losses : array of shape (n,), optional
+        Losses of the rows as they are; with them the gap is bounded as well, at the same confidence by itself.
+    confidence : float, default=0.95
+        1 − t.
+    method : {"empirical_bernstein", "hoeffding"}
+        Which inequality.
+    assumptions : tuple of str
+        More to say about what was assumed.
+
+    Returns
+    -------
+    Bound
+        About the population.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shown = finite_sample_bound(np.full(1000, 0.2), lambda_=1.0, eps=0.1, upper=1.0)
+    >>> round(shown.value, 4)
+    0.3086
+    """
+    owner = "finite_sample_bound"
+    spent = _transport(lambda_, eps, owner)
+    upper = check_number(upper, owner=owner, name="upper", low=0.0, open_low=True)
+    values = _rows(transformed, owner, "transformed")
+    value = spent + mean_upper_bound(values, upper, confidence=confidence, method=method)
+    gap = None
+    if losses is not None:
+        base = _rows(losses, owner, "losses")
+        check_same_length(owner, transformed=values, losses=base)
+        added = values - base
+        if (added < -ROUNDING * (1.0 + upper)).any():
+            row = int(added.argmin())
+            raise InputError(
+                f"{owner}: 'transformed' is below 'losses' at row {row} ({values[row]:g} < {base[row]:g}), which "
+                "cannot be: staying put costs nothing. Pass ℓ^c and losses of the same rows."
+            )
+        gap = spent + mean_upper_bound(added.clip(min=0.0), upper, confidence=confidence, method=method)
+    said = (
+        Said("assumption.row_draws"),
+        Said("assumption.other_rows"),
+        Said("assumption.ceiling", loss=float(upper)),
+        Said("assumption.over_estimated"),
+        *assumptions,
+    )
+    name = "Hoeffding" if method == "hoeffding" else Said("method.bernstein")
+    return Bound(
+        value=min(value, upper),
+        gap=None if gap is None else min(gap, upper),
+        eps=float(eps),
+        n=len(values),
+        method=Said("method.fixed", name=name),
+        confidence=confidence,
+        about="population",
+        lambda_=float(lambda_),
+        assumptions=said,
+    )
+
+
+def clt_interval(
+    transformed: Any,
+    *,
+    lambda_: float,
+    eps: float,
+    losses: Any = None,
+    confidence: float = 0.95,
+) -> ConfidenceInterval:
+    """Student's interval of the expected dual value, or of its gap where `losses` are given, for many people.
+
+    The dual value is an average at the minimiser λ*, and how λ* itself was estimated matters only to second order
+    (the derivative there is zero), so the central limit theorem applies to λε + mean ℓ^c_λ. It needs many people
+    who gain: with few, or where λ* is 0 or not unique, it covers less often than it says. `gap_interval` holds for
+    few as well, and `finite_sample_bound` always.
+
+    Parameters
+    ----------
+    transformed : array of shape (n,)
+        ℓ^c_λ of each row, at the minimiser.
+    lambda_, eps : float
+        λ* and ε.
+    losses : array of shape (n,), optional
+        Losses of the rows as they are: gives the interval of the gap V(ε) − E ℓ.
+    confidence : float, default=0.95
+        Asymptotic level; Student's quantiles are used.
+
+    Returns
+    -------
+    ConfidenceInterval
+        About the expectation given the candidates that ℓ^c_λ was taken over.
+
+    Examples
+    --------
+    >>> found = clt_interval([0.1, 0.3, 0.2, 0.4], lambda_=1.0, eps=0.05)
+    >>> round(found.estimate, 3), round(found.low, 3), round(found.high, 3)
+    (0.3, 0.095, 0.505)
+    """
+    owner = "clt_interval"
+    spent = _transport(lambda_, eps, owner)
+    confidence = check_number(
+        confidence, owner=owner, name="confidence", low=0.0, high=1.0, open_low=True, open_high=True
+    )
+    values = _rows(transformed, owner, "transformed")
+    quantity: Quantity = "value"
+    if losses is not None:
+        base = _rows(losses, owner, "losses")
+        check_same_length(owner, transformed=values, losses=base)
+        values, quantity = values - base, "gap"
+    return interval_of_moments(Moments.of(values), spent=spent, confidence=confidence, quantity=quantity)
+
+
+def interval_of_moments(
+    values: Moments, *, spent: float, confidence: float, quantity: Quantity
+) -> ConfidenceInterval:
+    """`clt_interval` of rows that are never in one place.
+
+    Parameters
+    ----------
+    values : Moments
+        Of ℓ^c_λ, or of ℓ^c_λ − ℓ for the gap.
+    spent : float
+        λε.
+    confidence, quantity
+        As in `ConfidenceInterval`.
+    """
+    if values.n < 2:
+        raise InputError("clt_interval: one row is not enough for a variance. Pass at least two.")
+    estimate, n = spent + values.mean, values.n
+    half = values.std / float(np.sqrt(n)) * float(stats.t.ppf(0.5 + confidence / 2.0, n - 1))
+    return ConfidenceInterval(estimate, estimate - half, estimate + half, confidence, n, quantity)
+
+
+def _rows(values: Any, owner: str, name: str) -> FloatArray:
+    array = np.asarray(to_numpy(values), dtype=float)
+    if array.ndim != 1 or array.size == 0:
+        raise bad_parameter(owner, name, allowed="one number per row", got=f"shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise InputError(
+            f"{owner}: {name!r} has values that are not finite, first at row {int((~np.isfinite(array)).argmax())}. "
+            "An unbounded supremum bounds nothing; give the audit a bounded domain."
+        )
+    return array
+
+
+def _transport(lambda_: float, eps: float, owner: str) -> float:
+    """λε, which is 0 at ε = 0 whatever λ is."""
+    eps = check_number(eps, owner=owner, name="eps", low=0.0)
+    if lambda_ == np.inf and eps == 0:
+        return 0.0
+    return check_number(lambda_, owner=owner, name="lambda_", low=0.0) * eps
+
+
+def _delta(delta: float, owner: str) -> float:
+    return check_number(delta, owner=owner, name="delta")
+
+
+def _number(value: float) -> str:
+    return "infinity" if np.isinf(value) else f"{value:.4g}"

@@ -1,0 +1,353 @@
+"""An upper confidence limit of a mean, by a bet whose size was settled on other people.
+
+If a mean of numbers in [0, M] were q, a gambler who stakes the share b of his capital on every number in turn, and gets
+back 1 + b (q − x) / M times it, would gain nothing on average; so it has grown to 1/α at the end with probability α at
+most (Markov's inequality; Waudby-Smith and Ramdas 2024, "Estimating means of bounded random variables by betting"). The
+limit is the least q at which it did. It holds for every sample size and whatever the numbers' distribution; and also for
+a sample of a table without replacement, whose numbers are negatively associated, so that the capital's expectation is
+smaller still (Joag-Dev and Proschan 1983). A stake that must not look at the numbers may look at other people's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import betainc, betaincinv
+
+from likewise.auditing.dual.moments import Moments
+from likewise.core.checks import FloatArray, check_number
+from likewise.core.errors import InputError
+from likewise.core.messages import Said
+
+# The distribution of a mean whose weights are drawn from a Dirichlet distribution.
+
+
+_STEP = 0.1
+# The trapezoidal rule in x, with y = sinh x, converges exponentially and reaches 10¹¹ standard deviations.
+_GRID = np.arange(0.0, 26.0, _STEP)
+_SINH, _COSH = np.sinh(_GRID), np.cosh(_GRID)
+_WEIGHT = np.full(len(_GRID), _STEP)
+_WEIGHT[0] /= 2.0
+_BISECTIONS = 200
+_MOST_RISE, _LEAST_BEND = 1.0, 0.01
+
+Complexes = np.ndarray[Any, np.dtype[np.complex128]]
+
+
+def dirichlet_mean_tails(values: Sequence[float], weights: Sequence[float], q: float) -> tuple[float, float]:
+    """P(Σ D_j x_j ≤ q) and P(Σ D_j x_j > q) with D ~ Dirichlet(weights); both keep their digits where small.
+
+    Parameters
+    ----------
+    values : sequence of float
+        x, a few of them.
+    weights : sequence of float
+        c > 0, one per value; equal values may be given once with their weights added.
+    q : float
+
+    Returns
+    -------
+    below, above : float
+        They sum to 1.
+
+    Examples
+    --------
+    Of two values it is a beta distribution:
+
+    >>> from scipy import stats
+    >>> below, above = dirichlet_mean_tails([0.0, 1.0], [18.0, 3.0], 0.3)
+    >>> bool(abs(below - stats.beta.cdf(0.3, 3, 18)) < 1e-12), bool(abs(above - stats.beta.sf(0.3, 3, 18)) < 1e-12)
+    (True, True)
+    """
+    atoms = [(value - q, weight) for value, weight in zip(values, weights, strict=True) if value != q]
+    if not any(place > 0 for place, _ in atoms):
+        return 1.0, 0.0
+    if not any(place < 0 for place, _ in atoms):
+        return 0.0, 1.0
+    start = _start(atoms)
+    width = 1.0 / math.sqrt(_derivative(atoms, start, 2))
+    # Steepest descent leaves the vertical by (third derivative / 6 second derivative) y²: so does this hyperbola.
+    bend = _derivative(atoms, start, 3) * width**3 / 3.0
+    t, cumulants = _path(atoms, start, width, bend)
+    while float(cumulants.real.max()) > float(cumulants[0].real) + _MOST_RISE:
+        # Far away the path came near another pole. Along the vertical nothing ever rises.
+        bend = bend / 2.0 if abs(bend) > _LEAST_BEND else 0.0
+        t, cumulants = _path(atoms, start, width, bend)
+    slope = width * (1j * _COSH + bend * _SINH)
+    tail = min(abs(float(((np.exp(cumulants) / t * slope).imag * _WEIGHT).sum())) / math.pi, 1.0)
+    return (1.0 - tail, tail) if start > 0 else (tail, 1.0 - tail)
+
+
+def _path(
+    atoms: Sequence[tuple[float, float]], start: float, width: float, bend: float
+) -> tuple[Complexes, Complexes]:
+    """The upper half of a hyperbola, and K along it."""
+    t = start + width * (1j * _SINH + bend * (_COSH - 1.0))
+    cumulants = np.zeros(len(t), dtype=complex)
+    for place, weight in atoms:
+        cumulants -= weight * np.log1p(-place * t)
+    return t, cumulants
+
+
+def _start(atoms: Sequence[tuple[float, float]]) -> float:
+    """Where the path crosses the real axis: at the saddle point, or beside it where it is near the pole 0."""
+    saddle = _saddle(atoms)
+    width = 1.0 / math.sqrt(_derivative(atoms, saddle, 2))
+    if abs(saddle) >= width:
+        return saddle
+    end = 1.0 / (max if saddle >= 0 else min)(place for place, _ in atoms)
+    return math.copysign(min(width, abs(end) / 2.0), saddle)
+
+
+def _saddle(atoms: Sequence[tuple[float, float]]) -> float:
+    """The root of K'(t) = Σ c a / (1 − a t), which rises from −∞ to ∞ between the poles."""
+    low, high = 1.0 / min(place for place, _ in atoms), 1.0 / max(place for place, _ in atoms)
+    slope = sum(weight * place for place, weight in atoms)
+    low, high = (0.0, high) if slope < 0 else (low, 0.0)
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2.0
+        if middle in (low, high):
+            break
+        if sum(weight * place / (1.0 - place * middle) for place, weight in atoms) < 0:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2.0
+
+
+def _derivative(atoms: Sequence[tuple[float, float]], t: float, order: int) -> float:
+    """Of K: (order − 1)! Σ c (a / (1 − a t))^order."""
+    total = math.fsum(weight * (place / (1.0 - place * t)) ** order for place, weight in atoms)
+    return math.factorial(order - 1) * total
+
+
+# Confidence limits of the mean of numbers that are never negative, from a few exact sums of them.
+
+
+# What results call these limits.
+GAIN_LIMITS = Said("method.gaffke")
+
+_ACCURACY = 1e-10
+
+
+def gain_level(confidence: float, ceiling: float | None) -> float:
+    """Level of each limit of an interval: all of the confidence is the lower one's where no ceiling allows an upper one.
+
+    Examples
+    --------
+    >>> gain_level(0.95, 27.6), gain_level(0.95, None)
+    (0.975, 0.95)
+    """
+    return confidence if ceiling is None or ceiling == math.inf else 0.5 + confidence / 2.0
+
+
+def mean_lower_limit(numbers: Moments, *, level: float) -> float:
+    """Lower confidence limit of the expectation; holds with probability `level`. No ceiling is needed.
+
+    Parameters
+    ----------
+    numbers : Moments
+        Of independent draws, none below 0.
+    level : float in (0, 1)
+        One-sided.
+
+    Returns
+    -------
+    float
+        At least 0.
+
+    Examples
+    --------
+    >>> round(mean_lower_limit(Moments.of([0.0] * 17 + [1.0] * 3), level=0.975), 6)  # Clopper and Pearson's
+    0.032071
+    """
+    alpha = 1.0 - _checked(numbers, level, "mean_lower_limit")
+    if not numbers.positives:
+        return 0.0
+    size, harmed = _effective(numbers)
+    return size * float(betaincinv(harmed, numbers.n - harmed + 1.0, alpha))
+
+
+def mean_upper_limit(numbers: Moments, ceiling: float | None, *, level: float) -> float:
+    """Upper confidence limit of the expectation; holds with probability `level`.
+
+    Parameters
+    ----------
+    numbers : Moments
+        Of independent draws, none below 0.
+    ceiling : float or None
+        M: no number can be larger, seen or not, such as the `upper_bound` of the loss. Nothing that was measured on the
+        sample is one. Without one (None or inf) nothing bounds what was not seen.
+    level : float in (0, 1)
+        One-sided.
+
+    Returns
+    -------
+    float
+        At most M; inf without a ceiling.
+
+    Examples
+    --------
+    >>> round(mean_upper_limit(Moments.of([0.0] * 100), 2.0, level=0.95), 4)  # the rule of three: 2 · 3 / 100
+    0.059
+    >>> mean_upper_limit(Moments.of([0.0] * 100), None, level=0.95)
+    inf
+    """
+    owner = "mean_upper_limit"
+    alpha = 1.0 - _checked(numbers, level, owner)
+    if ceiling is None or ceiling == math.inf:
+        return math.inf
+    ceiling = check_number(ceiling, owner=owner, name="ceiling", low=0.0)
+    if numbers.largest > ceiling * (1.0 + 1e-9):
+        raise InputError(
+            f"{owner}: a number of {numbers.largest:g} exceeds the 'ceiling' of {ceiling:g}. Pass one that holds "
+            "for everybody, such as an upper_bound of the loss that no row can exceed."
+        )
+    if ceiling == 0.0:
+        return 0.0
+    values, weights = _upper_atoms(numbers)
+    values, weights = [*values, ceiling], [*weights, 1.0]
+
+    def missing(q: float) -> float:
+        return dirichlet_mean_tails(values, weights, q)[1] - alpha
+
+    mean = math.fsum(value * weight for value, weight in zip(values, weights, strict=True)) / (numbers.n + 1)
+    low, step = 0.0, max(mean, ceiling / (numbers.n + 1)) / math.sqrt(numbers.n)
+    high = min(mean + step, ceiling)
+    while high < ceiling and missing(high) > 0:
+        low, step = high, 2.0 * step
+        high = min(high + step, ceiling)
+    return float(brentq(missing, low, high, xtol=_ACCURACY * high, rtol=_ACCURACY))
+
+
+def mean_at_most_p_value(numbers: Moments, threshold: float) -> float:
+    """P-value of "the expectation is at most τ": the level at which `mean_lower_limit` is τ.
+
+    Parameters
+    ----------
+    numbers : Moments
+        Of independent draws, none below 0.
+    threshold : float
+        τ.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    Of numbers that are 0 or 1 it is the exact binomial test:
+
+    >>> from scipy import stats
+    >>> p_value = mean_at_most_p_value(Moments.of([0.0] * 17 + [1.0] * 3), 0.05)
+    >>> bool(abs(p_value - stats.binomtest(3, 20, 0.05, alternative="greater").pvalue) < 1e-12)
+    True
+    """
+    _checked(numbers, 0.5, "mean_at_most_p_value")
+    if threshold < 0:
+        return 0.0
+    if not numbers.positives:
+        return 1.0
+    size, harmed = _effective(numbers)
+    return float(betainc(harmed, numbers.n - harmed + 1.0, min(1.0, threshold / size)))
+
+
+def _effective(numbers: Moments) -> tuple[float, float]:
+    """Σx²/Σx and (Σx)²/Σx²: so many people with so much each have the same two sums, the others 0."""
+    total, squares = numbers.total.fraction, numbers.squares.fraction
+    return float(squares / total), float(total**2 / squares)
+
+
+def _upper_atoms(numbers: Moments) -> tuple[list[float], list[float]]:
+    """The zeros, and two values for the others: the largest, and the one below it that keeps both sums."""
+    others, largest = numbers.positives, numbers.largest
+    atoms = [(0.0, float(numbers.n - others))]
+    if others:
+        high = Fraction(largest)
+        # Distances below the largest: δ = b − x, by their sum and the sum of their squares.
+        below = others * high - numbers.total.fraction
+        squared = others * high**2 - 2 * high * numbers.total.fraction + numbers.squares.fraction
+        share = below**2 / squared if squared else Fraction(0)
+        if share:
+            atoms.append((max(0.0, float(high - squared / below)), float(share)))
+        if others > share:
+            atoms.append((largest, float(others - share)))
+    kept = [(value, weight) for value, weight in atoms if weight > 0]
+    return [value for value, _ in kept], [weight for _, weight in kept]
+
+
+def _checked(numbers: Moments, level: float, owner: str) -> float:
+    level = check_number(level, owner=owner, name="level", low=0.0, high=1.0, open_low=True, open_high=True)
+    if not numbers.n:
+        raise InputError(f"{owner}: there are no numbers. Pass the moments of at least one.")
+    if numbers.smallest < 0:
+        raise InputError(
+            f"{owner}: the smallest number is {numbers.smallest:g}, but these limits are for numbers that are "
+            "never negative. Moving people never lowers a loss where staying is allowed: keep the better of both."
+        )
+    return level
+
+
+# Stakes that are tried; a stake of 1 may lose everything to one large number.
+_STAKES = np.geomspace(1e-3, 0.95, 40)
+
+
+def betting_upper_limit(values: Any, ceiling: float, *, pilot: Any, level: float = 0.95) -> float:
+    """Upper confidence limit of a mean; holds with probability `level`, for any distribution in [0, M].
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        Independent draws, or drawn from a table without replacement.
+    ceiling : float
+        M: no number can be larger, seen or not.
+    pilot : array of shape (k,)
+        Numbers of other people, which settle the stake; they may be anything.
+    level : float, default=0.95
+        One-sided.
+
+    Returns
+    -------
+    float
+        At most M.
+
+    Examples
+    --------
+    Of n zeros it is close to the rule of three, M · 3 / n:
+
+    >>> round(betting_upper_limit(np.zeros(1000), 2.0, pilot=np.zeros(50)), 4)
+    0.0063
+    """
+    owner = "betting_upper_limit"
+    level = check_number(level, owner=owner, name="level", low=0.0, high=1.0, open_low=True, open_high=True)
+    ceiling = check_number(ceiling, owner=owner, name="ceiling", low=0.0)
+    x, other = np.asarray(values, dtype=np.float64), np.asarray(pilot, dtype=np.float64)
+    if not len(x):
+        raise InputError(f"{owner}: 'values' is empty. Pass the numbers of at least one person.")
+    if x.min() < 0 or x.max() > ceiling * (1.0 + 1e-9):
+        raise InputError(
+            f"{owner}: values run from {x.min():g} to {x.max():g}, outside [0, {ceiling:g}]. Pass a ceiling that "
+            "holds for everybody, seen or not."
+        )
+    if ceiling == 0:
+        return 0.0
+    wanted = float(np.log(1.0 / (1.0 - level)))
+    guess = np.clip(other / ceiling, 0.0, 1.0) if len(other) else np.zeros(1)
+    limits = [_limit(guess, stake, wanted * len(guess) / len(x)) for stake in _STAKES]
+    return ceiling * _limit(np.minimum(x / ceiling, 1.0), float(_STAKES[int(np.argmin(limits))]), wanted)
+
+
+def _limit(x: FloatArray, stake: float, wanted: float) -> float:
+    """The least q at which the logarithm of the capital is `wanted`; 1 where it never is."""
+
+    def grown(q: float) -> float:
+        return float(np.log1p(stake * (q - x)).sum()) - wanted
+
+    # At the mean of the sample the capital cannot have grown (Jensen's inequality).
+    low = float(x.mean())
+    return 1.0 if low >= 1.0 or grown(1.0) <= 0 else float(brentq(grown, low, 1.0, xtol=1e-12))

@@ -1,0 +1,487 @@
+"""The verdict of an audit in one sentence: what was found, how sure that is, and what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from likewise.auditing.inference.certificate import FAIR, UNFAIR, Bound
+from likewise.auditing.results.sensitive import ChangedGroup
+from likewise.core.checks import check_number
+from likewise.core.errors import bad_parameter
+from likewise.core.intervals import proportion_interval
+from likewise.core.messages import Said
+from likewise.core.text import short_number
+
+if TYPE_CHECKING:
+    from likewise.auditing.inference.certificate import ConfidenceInterval
+    from likewise.auditing.results.audit_result import AuditResult
+
+# What is known of one number from both sides: attained by listed people, and not to be exceeded by anybody.
+
+
+Bracketed: TypeAlias = Literal["value", "gap", "changed"]
+QUANTITIES: tuple[Bracketed, ...] = ("value", "gap", "changed")
+
+# Narrower than this a bracket is one number: sums in another order, and the rounding of what costs nothing.
+_CLOSED = 1e-9
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """The truth lies between `lower` and `upper`.
+
+    Parameters
+    ----------
+    quantity : {"value", "gap", "changed"}
+        V(ε), V(ε) − mean loss, or the share of people whose decision changes within the budget.
+    eps : float
+        The budget ε.
+    lower : float
+        Attained by listed people (`Estimate`).
+    upper : float or None
+        Not to be exceeded (`Bound`); None where nothing is proved.
+    confidence : float, default=1
+        Probability that `upper` holds: 1 where everybody was looked at, less where a sample was.
+    method : str, optional
+        How `upper` was found, in words.
+
+    Examples
+    --------
+    >>> print(Bracket("gap", 0.0, 0.01, 0.02)), print(Bracket("changed", 0.1, 0.25, None))
+    0.010 to 0.020
+    at least 25.0%
+    (None, None)
+    >>> Bracket("gap", 0.0, 0.01, 0.01).closed
+    True
+    """
+
+    quantity: Bracketed
+    eps: float
+    lower: float
+    upper: float | None
+    confidence: float = 1.0
+    method: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.quantity not in QUANTITIES:
+            raise bad_parameter(
+                "Bracket", "quantity", allowed=f"one of {', '.join(QUANTITIES)}", got=self.quantity
+            )
+        check_number(self.eps, owner="Bracket", name="eps", low=0.0)
+        check_number(self.lower, owner="Bracket", name="lower")
+        if self.upper is not None and self.upper < self.lower:
+            raise bad_parameter("Bracket", "upper", allowed="at least 'lower'", got=self.upper)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the truth is known: both ends are the same number but for rounding."""
+        return self.upper is not None and self.upper - self.lower <= _CLOSED * (1.0 + abs(self.upper))
+
+    def __str__(self) -> str:
+        low = self._number(self.lower)
+        if self.upper is None:
+            return f"at least {low}"
+        sure = "" if self.confidence == 1 else f" ({self.confidence:.0%} confidence)"
+        return f"exactly {low}{sure}" if self.closed else f"{low} to {self._number(self.upper)}{sure}"
+
+    @property
+    def name(self) -> str:
+        """What it is about, in words."""
+        at = f"ε = {self.eps:g}"
+        if self.quantity == "changed":
+            return f"decided differently at {at}"
+        return f"gap at {at}" if self.quantity == "gap" else f"worst mean loss at {at}"
+
+    def _number(self, number: float) -> str:
+        return f"{number:.1%}" if self.quantity == "changed" else short_number(number)
+
+
+def brackets_of(
+    *,
+    eps: float,
+    base_loss: float,
+    values: tuple[float, float],
+    changed: tuple[float, float] | None,
+    bounds: Sequence[Bound],
+) -> tuple[Bracket, ...]:
+    """Put what was attained and what was proved side by side: V, the gap and changed decisions, at 0 and at ε.
+
+    Parameters
+    ----------
+    eps : float
+        The budget of the audit.
+    base_loss : float
+        Mean loss of the people as they are.
+    values : tuple of float
+        V(0) and V(ε), attained.
+    changed : tuple of float or None
+        Shares of people whose decision changes at 0 and within ε, attained; None for a regression.
+    bounds : sequence of Bound
+        About the people at hand, of any ε and measure.
+
+    Returns
+    -------
+    tuple of Bracket
+        Those at 0 first; those at ε are the same where ε is 0 and stand once.
+
+    Examples
+    --------
+    >>> proved = Bound(value=0.7, gap=0.2, eps=0.1, n=10, method="exact dual")
+    >>> found = brackets_of(eps=0.1, base_loss=0.5, values=(0.5, 0.6), changed=(0.0, 0.1), bounds=[proved])
+    >>> [(b.quantity, b.eps, b.upper) for b in found][:4]
+    [('value', 0.0, 0.7), ('gap', 0.0, 0.2), ('changed', 0.0, None), ('value', 0.1, 0.7)]
+    """
+    here = [bound for bound in bounds if bound.about == "sample"]
+    found: list[Bracket] = []
+    for at, budget in enumerate(dict.fromkeys((0.0, float(eps)))):
+        value = values[at]
+        # V and the share rise with ε, so what bounds them at a larger one bounds them here as well.
+        loss = [bound for bound in here if bound.measure == "loss" and bound.eps >= budget]
+        best = min(loss, key=lambda bound: bound.value, default=None)
+        high = None if best is None else max(best.value, value)
+        found.append(_bracket("value", budget, value, high, best))
+        low, high = value - base_loss, None if high is None else high - base_loss
+        if best is not None and best.gap is not None:
+            high = max(best.gap, low)
+        found.append(_bracket("gap", budget, low, high, best))
+        if changed is None:
+            continue
+        share = [bound for bound in here if bound.measure == "decisions" and bound.eps >= budget]
+        best = min(share, key=lambda bound: bound.value, default=None)
+        low = changed[at]
+        found.append(
+            _bracket("changed", budget, low, None if best is None else min(1.0, max(best.value, low)), best)
+        )
+    return tuple(found)
+
+
+def _bracket(quantity: Bracketed, eps: float, low: float, high: float | None, by: Bound | None) -> Bracket:
+    # Means of the same numbers in another order.
+    if high is not None and high - low <= 1e-12 * (1.0 + abs(low)):
+        high = low
+    return Bracket(
+        quantity, eps, low, high, 1.0 if by is None else by.confidence, None if by is None else by.method
+    )
+
+
+Kind = Literal["fair", "trivial", "unfair", "undecided", "unanswered", "not converged", "no limit"]
+
+_KINDS: dict[str, Kind] = {FAIR: "fair", "fair (trivially)": "trivial", UNFAIR: "unfair"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a page says first.
+
+    Parameters
+    ----------
+    kind : {"fair", "trivial", "unfair", "undecided", "unanswered", "not converged", "no limit"}
+        "trivial" if nothing can change because the model reads none of the sensitive columns; "unanswered" if the
+        model and the table do not seem to belong together; "no limit" if the audit was not asked whether the gap is
+        at most some δ.
+    sentence : str
+        One sentence with the number, the confidence and what was assumed.
+    """
+
+    kind: Kind
+    sentence: str
+
+    @property
+    def title(self) -> str:
+        """The kind in a word or two."""
+        return Said(f"verdict.title.{self.kind.replace(' ', '_')}")
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.sentence}"
+
+
+def give_verdict(result: AuditResult) -> Verdict:
+    """Say what an audit found.
+
+    Parameters
+    ----------
+    result : AuditResult
+
+    Returns
+    -------
+    Verdict
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> from likewise.auditing.auditor import audit
+    >>> from likewise.models import as_model
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> model = as_model(score, takes_frame=True)
+    >>> result = audit(model, people, [0, 1, 1, 1], metric=metric, eps=0.0, delta=0.1)
+    >>> print(give_verdict(result))
+    Unfair (shown): Comparable twins at no fair distance (ε = 0) raise the mean loss of 4 people by at least 0.243 (95% interval 0.034 to 16.74 for everybody like those audited, moved among the same candidates), more than the δ = 0.1 allowed, assuming the fair metric as given and twins that may exchange sex.
+    """
+    assumed = _assumed(result)
+    verdict = result.verdict()
+    if verdict == "unanswered":
+        said = Said("verdict.unanswered", people=_people(result.n), gap=result.gap, assumed=assumed)
+        return Verdict("unanswered", said)
+    if verdict == "not converged":
+        return Verdict("not converged", _not_converged(result, assumed))
+    if result.delta is None:
+        return Verdict("no limit", _without_limit(result, assumed))
+    kind = _KINDS.get(verdict, "undecided")
+    say = {"fair": _fair, "trivial": _trivial, "unfair": _unfair, "undecided": _undecided}[kind]
+    return Verdict(kind, say(result, result.delta, assumed))
+
+
+def _not_converged(result: AuditResult, assumed: Said) -> Said:
+    why: str = Said("verdict.no_reason")
+    for i, reason in enumerate(result.reasons):
+        why = reason if i == 0 else Said("verdict.reasons", one=why, two=reason)
+    return Said("verdict.not_converged", why=why, gap=result.gap, people=_people(result.n), assumed=assumed)
+
+
+def _unfair(result: AuditResult, delta: float, assumed: Said) -> Said:
+    return Said(
+        "verdict.unfair",
+        budget=_budget(result.eps),
+        people=_people(result.n),
+        gap=result.gap,
+        interval=interval_words(result.interval),
+        delta=delta,
+        assumed=assumed,
+    )
+
+
+def _fair(result: AuditResult, delta: float, assumed: Said) -> Said:
+    bound = result.certificate.bound
+    assert bound is not None  # nothing else makes a verdict of fair
+    sure = (
+        Said("verdict.bound") if bound.confidence == 1 else Said("verdict.bound_at", level=bound.confidence)
+    )
+    wider = result.population_bound
+    if wider is not None and wider.gap is not None:
+        sure = Said("verdict.bound_and_population", bound=sure, gap=wider.gap, level=wider.confidence)
+    return Said(
+        "verdict.fair",
+        budget=_budget(result.eps),
+        people=_people(result.n),
+        gap=bound.of("gap"),
+        sure=sure,
+        delta=delta,
+        assumed=assumed,
+    )
+
+
+def _trivial(result: AuditResult, delta: float, assumed: Said) -> Said:
+    columns = [str(name) for name in result.settings.get("sensitive") or ()] or list(_unread(result))
+    return Said(
+        "verdict.trivial",
+        people=_people(result.n),
+        columns=columns,
+        budget=_budget(result.eps),
+        assumed=assumed,
+    )
+
+
+def _unread(result: AuditResult) -> tuple[str, ...]:
+    return tuple(name for finding in result.findings if finding.kind == "unread" for name in finding.columns)
+
+
+def _undecided(result: AuditResult, delta: float, assumed: Said) -> Said:
+    bound = result.certificate.bound
+    nothing = bound is None or bound.gap is None
+    return Said(
+        "verdict.undecided",
+        budget=_budget(result.eps),
+        people=_people(result.n),
+        gap=result.gap,
+        interval=interval_words(result.interval),
+        delta=delta,
+        open_end=Said("verdict.open") if bound is None or nothing else Said("verdict.proven", gap=bound.gap),
+        assumed=assumed,
+    )
+
+
+def _without_limit(result: AuditResult, assumed: Said) -> Said:
+    only = _sensitive_only(result)
+    if only is None:
+        return Said("verdict.no_limit_free", free=_free(result), assumed=assumed)
+    return Said("verdict.no_limit", only=only, free=_free(result), assumed=assumed)
+
+
+def _sensitive_only(result: AuditResult) -> Said | None:
+    """What needs no metric to be believed, which comes first."""
+    found = result.sensitive
+    if found is None:
+        return None
+    shared: dict[str, Any] = {"columns": list(found.columns), "people": _people(result.n)}
+    if found.changed is None or found.changed_interval is None:
+        return Said("verdict.only_loss", gap=found.gap, **shared)
+    low, high = found.changed_interval
+    shared |= {"level": result.settings.get("confidence", 0.95), "low": low}
+    share = Said("verdict.share" if found.exact else "verdict.share_at_least", changed=found.changed)
+    if found.tolerance is not None:
+        return Said("verdict.only_apart", share=share, high=high, tolerance=found.tolerance, **shared)
+    return Said("verdict.only", share=share, high=high, **shared)
+
+
+def _free(result: AuditResult) -> Said:
+    test = result.test
+    low, high = test.interval
+    ends = (
+        Said("verdict.at_least", low=low)
+        if high == float("inf")
+        else Said("verdict.between", low=low, high=high)
+    )
+    said = Said(
+        "verdict.free_shown" if test.rejected else "verdict.free_not_shown",
+        gap=result.pure_gap,
+        level=test.confidence,
+        ends=ends,
+        threshold=test.threshold,
+        p=test.p_value,
+    )
+    return said if result.flipped is None else Said("verdict.free_decided", free=said, share=result.flipped)
+
+
+def interval_words(interval: ConfidenceInterval) -> Said:
+    """Return an interval and what it is about, to stand in a sentence.
+
+    Parameters
+    ----------
+    interval : ConfidenceInterval
+
+    Examples
+    --------
+    >>> from likewise.auditing.inference.certificate import ConfidenceInterval
+    >>> interval_words(ConfidenceInterval(0.5, 0.4, 0.6, 0.95, 100, "gap", about="population"))
+    '95% interval 0.400 to 0.600 for the population'
+    """
+    about = Said(f"interval.about_{interval.about.replace(' ', '_')}")
+    if interval.open:
+        return Said("interval.open", low=interval.low, level=interval.confidence, about=about)
+    return Said(
+        "interval.closed", low=interval.low, high=interval.high, level=interval.confidence, about=about
+    )
+
+
+def _budget(eps: float) -> Said:
+    return Said("verdict.at_no_distance") if eps == 0 else Said("verdict.within", eps=eps)
+
+
+def _people(n: int) -> Said:
+    return Said("people", n=n)
+
+
+def _assumed(result: AuditResult) -> Said:
+    names = [str(name) for name in result.settings.get("sensitive") or ()]
+    return Said("verdict.assumed_exchange", columns=names) if names else Said("verdict.assumed")
+
+
+# Whose decisions depend most on the sensitive columns: which of their values, and what these people get
+# now.
+
+
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class AffectedGroup:
+    """People with one value of a sensitive column, of whom some get another decision when sensitive columns change.
+
+    Whether that is to their good or harm depends on what the decisions mean, so the decision that most of them get now
+    is said, and nothing else.
+
+    Parameters
+    ----------
+    column : str
+    value : object
+    people, changed : int
+        With that value, and those of them who get another decision.
+    decision : object
+        What most of those who change get as they are, or most of the group where nobody does.
+    of_decision : int
+        How many of them do.
+    """
+
+    column: str
+    value: Any
+    people: int
+    changed: int
+    decision: Any
+    of_decision: int
+
+    @property
+    def share(self) -> float:
+        """Share of the group's people who change."""
+        return self.changed / self.people
+
+
+def most_affected(groups: Iterable[ChangedGroup], *, most: int = 2) -> tuple[AffectedGroup, ...]:
+    """Find the values of one sensitive column whose people change decision most often.
+
+    Ranked by the lower end of the exact 95% interval of the share, so that three of four people do not outweigh a
+    thousand of two thousand.
+
+    Parameters
+    ----------
+    groups : iterable of ChangedGroup
+    most : int, default=2
+        How many values, all of the column of the first.
+
+    Returns
+    -------
+    tuple of AffectedGroup
+        Empty where nobody changes.
+
+    Examples
+    --------
+    >>> found = most_affected([
+    ...     ChangedGroup("sex", "F", 0, 100, 20), ChangedGroup("sex", "F", 1, 50, 1), ChangedGroup("sex", "M", 0, 90, 3),
+    ... ])
+    >>> [(one.value, one.changed, one.people, one.decision, one.of_decision) for one in found]
+    [('F', 21, 150, 0, 20), ('M', 3, 90, 0, 3)]
+    """
+    found = sorted((one for one in by_value(groups) if one.changed), key=_surely, reverse=True)
+    return tuple(one for one in found if one.column == found[0].column)[:most]
+
+
+def by_value(groups: Iterable[ChangedGroup]) -> tuple[AffectedGroup, ...]:
+    """Count every value of each sensitive column, whatever is decided: those of one column together.
+
+    Parameters
+    ----------
+    groups : iterable of ChangedGroup
+
+    Returns
+    -------
+    tuple of AffectedGroup
+        Of each column the value with the largest share of people who change first.
+
+    Examples
+    --------
+    >>> found = by_value([
+    ...     ChangedGroup("sex", "M", 0, 90, 0), ChangedGroup("sex", "F", 0, 100, 20), ChangedGroup("sex", "F", 1, 50, 1),
+    ... ])
+    >>> [(one.value, one.changed, one.people) for one in found]
+    [('F', 21, 150), ('M', 0, 90)]
+    """
+    inside: dict[str, dict[Any, list[ChangedGroup]]] = {}
+    for group in groups:
+        inside.setdefault(group.column, {}).setdefault(group.value, []).append(group)
+    found: list[AffectedGroup] = []
+    for column, values in inside.items():
+        counted = []
+        for value, parts in values.items():
+            people, changed = sum(part.people for part in parts), sum(part.changed for part in parts)
+            main = max(parts, key=lambda part: (part.changed, part.people))
+            counted.append(AffectedGroup(column, value, people, changed, main.decision, main.changed))
+        found += sorted(counted, key=lambda one: -one.share)
+    return tuple(found)
+
+
+def _surely(group: AffectedGroup) -> float:
+    return proportion_interval(group.changed, group.people, confidence=_CONFIDENCE).low

@@ -1,1 +1,0 @@
-"""What is audited: model, metric, domain and people in one coordinate system."""

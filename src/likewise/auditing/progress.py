@@ -1,0 +1,66 @@
+"""How far the searches of people in memory are: on standard error with the time left, or for a function that looks on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from likewise.auditing.search.contract import Budget
+
+# (name of a search, share of it that is done or None where that is not known yet) -> nothing; raising KeyboardInterrupt
+# ends the search as Ctrl-C does.
+Heard: TypeAlias = Callable[[str, float | None], None]
+# (name of a search, budget) -> the same budget, which now shows what it is told.
+Watched: TypeAlias = Callable[[str, Budget], Budget]
+
+
+@contextmanager
+def search_bar(*, show: bool | Heard) -> Iterator[Watched]:
+    """Give a function that has a search's progress shown; it changes nothing when `show` is False.
+
+    Parameters
+    ----------
+    show : bool or callable
+        Whether there are bars at all; they disappear when the block ends. Or a function that hears the name of a
+        search when it begins, and with it the share that is done.
+
+    Examples
+    --------
+    >>> with search_bar(show=False) as watched:
+    ...     watched("candidates", Budget()).tell(0.5)
+    """
+    if callable(show):
+        yield lambda name, budget: _heard(show, name, budget)
+        return
+    if not show:
+        yield lambda name, budget: budget
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: list[Any] = []
+
+        def watched(name: str, budget: Budget) -> Budget:
+            for earlier in tasks:
+                bar.update(earlier, total=1.0, completed=1.0)
+            # Until a search says how far it is, its bar only moves.
+            task = bar.add_task(name, total=None)
+            tasks.append(task)
+            return replace(budget, watch=lambda share: bar.update(task, total=1.0, completed=share))
+
+        yield watched
+
+
+def _heard(hear: Heard, name: str, budget: Budget) -> Budget:
+    hear(name, None)
+    return replace(budget, watch=lambda share: hear(name, share))

@@ -1,0 +1,454 @@
+"""The unfair map (paper, equation 6) as people read it: each person beside the twin that fares worst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.auditing.dual.frontier import Floats
+from likewise.core.messages import Said
+from likewise.core.text import folded
+
+# Who is harmed: a few rules in the words of the table, and the harm by value of each column.
+
+
+_BINS = 5
+
+
+@dataclass(frozen=True)
+class HarmRule:
+    """One group of people, described in words, with how much worse than others it fares.
+
+    Parameters
+    ----------
+    conditions : tuple of str
+        All of them hold for the group, such as ``"relationship is Wife"`` or ``"age > 34.5"``.
+    support : int
+        How many people it describes.
+    share : float
+        Their share of all people.
+    mean_harm : float
+        Mean increase of their loss in the worst case.
+    lift : float
+        `mean_harm` over the mean harm of everybody.
+    """
+
+    conditions: tuple[str, ...]
+    support: int
+    share: float
+    mean_harm: float
+    lift: float
+
+    def __str__(self) -> str:
+        who = " and ".join(self.conditions) or "everybody"
+        return f"{who}: {self.support} people ({self.share:.1%}), mean harm {self.mean_harm:.3f}, lift {self.lift:.1f}"
+
+
+def harm_rules(
+    people: pd.DataFrame, harm: Floats, *, max_depth: int = 3, min_share: float = 0.01, top: int = 6
+) -> tuple[HarmRule, ...]:
+    """Describe who is harmed most by the leaves of a shallow regression tree over the people's columns.
+
+    Parameters
+    ----------
+    people : DataFrame of shape (n, p)
+        In original units.
+    harm : array of shape (n,)
+        Increase of each person's loss in the worst case.
+    max_depth : int, default=3
+        At most so many conditions per rule.
+    min_share : float, default=0.01
+        No rule for a smaller share of the people.
+    top : int, default=6
+        How many rules, the most harmed first.
+
+    Returns
+    -------
+    tuple of HarmRule
+        Empty where nobody is harmed.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"sex": ["F"] * 50 + ["M"] * 50, "age": [30] * 100})
+    >>> print(harm_rules(people, np.repeat([0.4, 0.0], 50))[0])
+    sex is F: 50 people (50.0%), mean harm 0.400, lift 2.0
+    """
+    from sklearn.tree import DecisionTreeRegressor
+
+    overall = float(np.mean(harm))
+    if overall <= 0:
+        return ()
+    matrix, questions = _questions(people)
+    smallest = max(1, round(min_share * len(people)))
+    tree = DecisionTreeRegressor(max_depth=max_depth, min_samples_leaf=smallest, random_state=0)
+    tree.fit(matrix, harm)
+    leaves = tree.apply(matrix)
+    rules = []
+    for leaf, path in _paths(tree.tree_):
+        inside = leaves == leaf
+        mean = float(harm[inside].mean())
+        rules.append(
+            HarmRule(
+                conditions=tuple(_words(path, questions)),
+                support=int(inside.sum()),
+                share=float(inside.mean()),
+                mean_harm=mean,
+                lift=mean / overall,
+            )
+        )
+    rules.sort(key=lambda rule: (-rule.mean_harm, rule.conditions))
+    return tuple(rule for rule in rules[:top] if rule.mean_harm > 0)
+
+
+def harm_by_value(people: pd.DataFrame, harm: Floats, changed_decision: Any) -> pd.DataFrame:
+    """Tabulate the harm by value of every column (numbers in quantile bins).
+
+    Parameters
+    ----------
+    people : DataFrame of shape (n, p)
+        In original units.
+    harm : array of shape (n,)
+        Increase of each person's loss in the worst case.
+    changed_decision : bool array of shape (n,)
+        Whether the decision differs in the worst case.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``column, value, people, mean_harm, lift, flipped``, in the order of the table's columns.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"sex": ["F", "M"]})
+    >>> harm_by_value(people, np.array([0.2, 0.0]), [True, False])["lift"].tolist()
+    [2.0, 0.0]
+    """
+    overall = float(np.mean(harm))
+    parts = []
+    for name in people.columns:
+        values = people[name]
+        if _is_number(values) and values.nunique() > _BINS:
+            values = pd.qcut(values, _BINS, duplicates="drop")
+        table = pd.DataFrame(
+            {"value": values.astype(object).map(str).to_numpy(), "harm": harm, "flipped": changed_decision}
+        )
+        grouped = table.groupby("value", sort=True).agg(
+            people=("harm", "size"), mean_harm=("harm", "mean"), flipped=("flipped", "mean")
+        )
+        grouped.insert(0, "column", name)
+        parts.append(grouped.reset_index())
+    everything = pd.concat(parts, ignore_index=True)
+    everything["lift"] = everything["mean_harm"] / overall if overall > 0 else 0.0
+    return everything[["column", "value", "people", "mean_harm", "lift", "flipped"]]
+
+
+def _is_number(values: pd.Series) -> bool:
+    return pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+
+
+_LARGEST = float(np.finfo(np.float32).max) / 2
+
+
+@dataclass(frozen=True)
+class _Question:
+    column: str
+    category: str | None  # None: a number is compared with a threshold
+    otherwise: str | None = None  # the other of two categories
+
+
+def _questions(people: pd.DataFrame) -> tuple[Floats, list[_Question]]:
+    """Numbers as they are, one indicator per category."""
+    columns: list[Floats] = []
+    questions: list[_Question] = []
+    for name in people.columns:
+        values = people[name]
+        if _is_number(values):
+            # The tree reads float32; what is beyond it is only larger.
+            columns.append(np.clip(values.to_numpy(dtype=float, na_value=np.nan), -_LARGEST, _LARGEST))
+            questions.append(_Question(str(name), None))
+            continue
+        words = values.astype(object).map(str)
+        categories = sorted(words.unique())
+        other = categories[0] if len(categories) == 2 else None
+        for category in categories if other is None else categories[1:]:
+            columns.append((words == category).to_numpy(dtype=float))
+            questions.append(_Question(str(name), category, other))
+    return np.column_stack(columns), questions
+
+
+Path = tuple[tuple[int, bool, float], ...]
+
+
+def _paths(tree: Any, node: int = 0, path: Path = ()) -> Iterator[tuple[int, Path]]:
+    """Every leaf with the (feature, went right, threshold) that lead to it."""
+    left, right = int(tree.children_left[node]), int(tree.children_right[node])
+    if left == right:
+        yield node, path
+        return
+    feature, threshold = int(tree.feature[node]), float(tree.threshold[node])
+    yield from _paths(tree, left, (*path, (feature, False, threshold)))
+    yield from _paths(tree, right, (*path, (feature, True, threshold)))
+
+
+def _words(path: Path, questions: list[_Question]) -> Iterator[str]:
+    """Conditions in words; several thresholds on one number become one interval."""
+    said_to_be = {questions[f].column for f, right, _ in path if questions[f].category is not None and right}
+    low: dict[str, float] = {}
+    high: dict[str, float] = {}
+    for feature, right, threshold in path:
+        question = questions[feature]
+        if question.category is None:
+            side, choose = (low, max) if right else (high, min)
+            side[question.column] = choose(side.get(question.column, threshold), threshold)
+        elif right:
+            yield Said("rule.is", column=question.column, value=question.category)
+        elif question.otherwise is not None:
+            yield Said("rule.is", column=question.column, value=question.otherwise)
+        elif question.column not in said_to_be:
+            yield Said("rule.is_not", column=question.column, value=question.category)
+    for column in dict.fromkeys([*low, *high]):
+        if column in low and column in high:
+            yield Said("rule.between", column=column, low=low[column], high=high[column])
+        elif column in low:
+            yield Said("rule.above", column=column, low=low[column])
+        else:
+            yield Said("rule.below", column=column, high=high[column])
+
+
+# Cells as people read them: numbers to the precision their column is written in, and only what differs.
+
+
+_MOST_DECIMALS = 6
+
+
+def column_decimals(column: pd.Series[Any]) -> int:
+    """Return how many decimals write every value of a column, or about four digits where none of up to six do.
+
+    Examples
+    --------
+    >>> column_decimals(pd.Series([1.0, 3.0])), column_decimals(pd.Series([0.25, 3.5])), column_decimals(pd.Series([1 / 3]))
+    (0, 2, 4)
+    """
+    values = column.to_numpy(dtype=float, na_value=np.nan)
+    values = values[np.isfinite(values)]
+    for decimals in range(_MOST_DECIMALS + 1):
+        if np.allclose(np.round(values, decimals), values, rtol=1e-12, atol=0):
+            return decimals
+    largest = float(np.abs(values).max(initial=0.0))
+    return int(np.clip(3 - np.floor(np.log10(largest)), 0, 15)) if largest > 0 else 0
+
+
+def rounded_like(frame: pd.DataFrame, people: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose broken numbers have the precision of the same column of other people.
+
+    Examples
+    --------
+    >>> rounded_like(pd.DataFrame({"grade": [2.7182]}), pd.DataFrame({"grade": [1.5, 3.0]}))
+       grade
+    0    2.7
+    """
+    floats = [
+        name for name in frame.columns if frame[name].dtype.kind == "f" and people[name].dtype.kind == "f"
+    ]
+    if not floats:
+        return frame
+    return frame.assign(**{name: frame[name].round(column_decimals(people[name])) for name in floats})
+
+
+def shown_cell(value: Any) -> str:
+    """Return one cell in words: a whole number without decimals, nothing as "missing".
+
+    Examples
+    --------
+    >>> shown_cell(1.0), shown_cell(0.25), shown_cell(None), shown_cell("clerk")
+    ('1', '0.25', 'missing', 'clerk')
+    """
+    if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
+        return "missing"
+    if isinstance(value, (float, np.floating)):
+        number = float(value)
+        return f"{number:.0f}" if number.is_integer() and abs(number) < 1e15 else f"{number:.10g}"
+    return str(value)
+
+
+def differences_in_words(person: Mapping[str, Any], twin: Mapping[str, Any], most: int = 6) -> str:
+    """Return the columns in which a twin differs, from what to what; a long list is folded.
+
+    Parameters
+    ----------
+    person, twin : mapping of column to cell
+        The twin's numbers rounded already.
+    most : int, default=6
+        How many columns to name.
+
+    Examples
+    --------
+    >>> differences_in_words({"sex": "F", "age": 30.0, "n": 2}, {"sex": "M", "age": 31.0, "n": 2})
+    'sex: F → M, age: 30 → 31'
+    """
+    pairs = [(name, shown_cell(person[name]), shown_cell(twin[name])) for name in person]
+    moved = [f"{name}: {before} → {after}" for name, before, after in pairs if before != after]
+    return ", ".join(moved) if len(moved) <= most else folded(moved, most)
+
+
+# Prefix of the twin's columns in `UnfairMap.frame`.
+TWIN = "twin "
+
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class UnfairMap:
+    """Every person with their worst comparable twin (their counterfactual), in original units.
+
+    Parameters
+    ----------
+    people, twins : DataFrame of shape (n, p)
+        Row i of `twins` is where the unfair map sends row i of `people`; the person again where they stay.
+    outcomes : DataFrame of shape (n, 8)
+        ``person`` (number of the audited row), ``label``, ``loss``, ``twin_loss``, ``harm`` (their difference),
+        ``decision``, ``twin_decision``, ``squared_distance`` (fair distance spent) and ``changed`` (the columns
+        that differ, in words).
+    total : int
+        How many people were audited; more than n where only the most harmed are kept.
+    tolerance : float, default=0.0
+        Predicted numbers that differ by no more are the same decision.
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"sex": ["F", "M"], "age": [30, 40]})
+    >>> twins = pd.DataFrame({"sex": ["M", "M"], "age": [30, 40]})
+    >>> unfair = make_unfair_map(
+    ...     people, twins, label=[1, 0], loss=[0.1, 0.2], twin_loss=[0.9, 0.2], decision=[1, 0],
+    ...     twin_decision=[0, 0], squared_distance=[0.0, 0.0],
+    ... )
+    >>> unfair.top(1)[["harm", "changed", "sex", "twin sex"]].to_dict("records")
+    [{'harm': 0.8, 'changed': 'sex', 'sex': 'F', 'twin sex': 'M'}]
+    """
+
+    people: pd.DataFrame
+    twins: pd.DataFrame
+    outcomes: pd.DataFrame
+    total: int
+    tolerance: float = 0.0
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Outcomes, then the person's columns, then the twin's with the prefix ``"twin "``."""
+        return pd.concat([self.outcomes, self.people, self.twins.add_prefix(TWIN)], axis=1)
+
+    def top(self, k: int = 10) -> pd.DataFrame:
+        """Return the `k` people who are harmed most, the worst first."""
+        order = np.argsort(-self.harm, kind="stable")[:k]
+        return self.frame.iloc[order].reset_index(drop=True)
+
+    @property
+    def harm(self) -> Floats:
+        """Increase of each person's loss at their twin, shape (n,)."""
+        return self.outcomes["harm"].to_numpy(dtype=float)
+
+    @cached_property
+    def flipped(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether the twin gets another decision, shape (n,)."""
+        own, other = (self.outcomes[key].to_numpy() for key in ("decision", "twin_decision"))
+        if self.tolerance and own.dtype.kind in "iuf":
+            return np.asarray(np.abs(own - other) > self.tolerance)
+        return np.asarray(own != other)
+
+    @cached_property
+    def changes(self) -> pd.DataFrame:
+        """How often each column differs between person and twin, and the mean harm then."""
+        differs = _differences(self.people, self.twins)
+        counts = differs.sum(axis=0)
+        harms = [float(self.harm[differs[:, j]].mean()) if counts[j] else 0.0 for j in range(len(counts))]
+        table = pd.DataFrame(
+            {
+                "column": list(self.people.columns),
+                "people": counts,
+                "share": counts / len(differs),
+                "mean_harm": harms,
+            }
+        )
+        return table.sort_values(["people", "column"], ascending=[False, True], ignore_index=True)
+
+    @cached_property
+    def rules(self) -> tuple[HarmRule, ...]:
+        """Who is harmed, as a few rules in words."""
+        return harm_rules(self.people, self.harm)
+
+    @cached_property
+    def by_value(self) -> pd.DataFrame:
+        """Harm by value of each column."""
+        return harm_by_value(self.people, self.harm, self.flipped)
+
+
+def make_unfair_map(
+    people: pd.DataFrame,
+    twins: pd.DataFrame,
+    *,
+    label: Any,
+    loss: Any,
+    twin_loss: Any,
+    decision: Any,
+    twin_decision: Any,
+    squared_distance: Any,
+    person: Any = None,
+    total: int | None = None,
+    tolerance: float = 0.0,
+) -> UnfairMap:
+    """Put persons and twins side by side and name the columns in which they differ.
+
+    Parameters
+    ----------
+    people, twins : DataFrame of shape (n, p)
+        The same columns in the same order.
+    label, loss, twin_loss, decision, twin_decision, squared_distance : arrays of shape (n,)
+        What `UnfairMap.outcomes` shows.
+    person : int array of shape (n,), optional
+        Numbers of the audited rows; default 0 … n − 1.
+    total : int, optional
+        How many people were audited in all; default n.
+    tolerance : float, default=0.0
+        As in `UnfairMap`.
+
+    Returns
+    -------
+    UnfairMap
+    """
+    people, twins = people.reset_index(drop=True), twins.reset_index(drop=True)
+    loss, twin_loss = np.asarray(loss, dtype=float), np.asarray(twin_loss, dtype=float)
+    differs = _differences(people, twins)
+    names = np.asarray(people.columns, dtype=object)
+    outcomes = pd.DataFrame(
+        {
+            "person": np.arange(len(people)) if person is None else np.asarray(person),
+            "label": np.asarray(label),
+            "loss": loss,
+            "twin_loss": twin_loss,
+            "harm": twin_loss - loss,
+            "decision": np.asarray(decision),
+            "twin_decision": np.asarray(twin_decision),
+            "squared_distance": np.asarray(squared_distance, dtype=float),
+            "changed": [", ".join(map(str, names[row])) for row in differs],
+        }
+    )
+    return UnfairMap(people, twins, outcomes, len(people) if total is None else total, tolerance)
+
+
+def _differences(people: pd.DataFrame, twins: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Cells in which person and twin differ, (n, p); numbers to rounding."""
+    columns = []
+    for name in people.columns:
+        a, b = people[name], twins[name]
+        if pd.api.types.is_float_dtype(a) and pd.api.types.is_float_dtype(b):
+            x, z = a.to_numpy(dtype=float), b.to_numpy(dtype=float)
+            columns.append((np.abs(x - z) > _CLOSE * (1 + np.abs(x))) | (np.isnan(x) != np.isnan(z)))
+        else:
+            both_missing = (a.isna() & b.isna()).to_numpy()
+            columns.append((a.astype(object) != b.astype(object)).to_numpy() & ~both_missing)
+    return np.column_stack(columns) if columns else np.zeros((len(people), 0), dtype=bool)

@@ -1,0 +1,707 @@
+"""The exact audit over a finite set of candidates, for any model at all (DESIGN: inner search, any model).
+
+Candidates are the rows of the data, their twins with sensitive columns edited to all combinations of values, and
+twins whose proxies go along. The model is asked once about each; a candidate's loss depends on nothing but itself
+and the audited row's label. Distances come in blocks, and every row keeps its concave frontier, which solves the
+inner problem for every λ at once (`likewise.auditing.dual` does the rest).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from likewise.auditing.coordinates import Coordinates, priced_distance
+from likewise.auditing.dual.frontier import Floats, Frontier
+from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.problem import AuditProblem, rows_of
+from likewise.auditing.search.candidate_rows import Candidates, plan_candidates
+from likewise.auditing.search.contract import Budget, Found, Search
+from likewise.core.checks import IntArray, check_number
+from likewise.core.errors import bad_parameter
+from likewise.core.frames import is_frame
+from likewise.core.messages import Said
+from likewise.counterfactuals.edits import EditParts, edited_columns, read_edits
+from likewise.data.domain import Unbounded
+
+# What the model, the metric and the domain say about every candidate, each asked once and in batches.
+
+
+# Candidates closer to each other than about this, relative to their distance from the origin, are at one place.
+_SAME_PLACE = 2.0**-33
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateLosses:
+    """Candidates that may serve, with all that is needed to compare rows with them.
+
+    Parameters
+    ----------
+    number : int array of shape (k,)
+        Candidate numbers, rising.
+    scores : float array of shape (k, C)
+        Loss under every class; for a regression the (k, 1) predictions.
+    features : float array of shape (k, d)
+        φ of the candidates.
+    places : float array of shape (k, r)
+        Where they are in the space in which the fair distance is Euclidean, near the origin.
+    place : int array of shape (k,)
+        Candidates with the same number are at no distance from each other.
+    group : int array of shape (k,)
+        Candidates with the same number agree in every column that may not change.
+    resolution : float
+        Of the numbers that φ is made of.
+    """
+
+    number: IntArray
+    scores: Floats
+    features: Floats
+    places: Floats
+    place: IntArray
+    group: IntArray
+    resolution: float
+
+
+def ask_about(
+    coordinates: Coordinates, candidates: Candidates, wanted: IntArray, n_rows: int, batch_size: int
+) -> tuple[CandidateLosses, IntArray]:
+    """Ask about candidates, in batches.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+        Of the table the candidates are made from.
+    candidates : Candidates
+    wanted : int array
+        Candidate numbers, rising; the first `n_rows` of them are the audited rows themselves.
+    n_rows : int
+        How many rows are audited.
+    batch_size : int
+        Candidates made at once.
+
+    Returns
+    -------
+    evaluated : CandidateLosses
+        The audited rows first, whether the domain knows them or not, then every possible candidate.
+    outside : int array
+        Candidate numbers that the domain rules out, audited rows included.
+    """
+    plain = coordinates.metric.without_feature_map()
+    fixed = coordinates.fixed_positions()
+    parts: list[tuple[Any, ...]] = []
+    centre, resolution, outside = None, 0.0, [np.zeros(0, dtype=np.int64)]
+    for start in range(0, len(wanted), batch_size):
+        number = wanted[start : start + batch_size]
+        table = candidates.take(number)
+        scores = _scores(coordinates.model, coordinates.for_model(table))
+        rows = coordinates.encoded(table)
+        features, eps = coordinates.features(table, rows)
+        embedded = plain.embed(features)
+        # Distances do not see the centre; rounding is relative to what is left without it.
+        centre = embedded.mean(axis=0) if centre is None else centre
+        possible = coordinates.possible(rows)
+        outside.append(number[~possible])
+        keep = possible | (number < n_rows)
+        key = _fingerprint(_rounded(embedded[keep]))
+        kept = rows[keep][:, fixed]
+        parts.append(
+            (
+                number[keep],
+                scores[keep],
+                features[keep],
+                embedded[keep] - centre,
+                key,
+                kept,
+            )
+        )
+        resolution = max(resolution, eps)
+    number, scores, features, places, key, kept = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
+    group = _numbered(_fingerprint(kept)) if len(fixed) else np.zeros(len(number), dtype=np.int64)
+    evaluated = CandidateLosses(number, scores, features, places, _numbered(key), group, resolution)
+    return evaluated, np.concatenate(outside)
+
+
+def _scores(model: Any, rows: Any) -> Floats:
+    if model.loss.regression:
+        return np.asarray(model.outputs(rows), dtype=np.float64)
+    return np.asarray(model.loss_table(rows), dtype=np.float64)
+
+
+def _rounded(embedded: Floats) -> Floats:
+    """Places rounded by what two computations of one place may differ, row by row.
+
+    The unit is a power of two that depends on the row alone. Where rounding parts two candidates at one place
+    both are kept, which costs time and changes nothing.
+    """
+    norm = np.sqrt((embedded**2).sum(axis=1, keepdims=True))
+    unit = np.exp2(np.floor(np.log2(np.where(norm > 0, norm, 1.0)))) * _SAME_PLACE
+    return np.asarray(np.rint(embedded / unit) * unit)
+
+
+def _fingerprint(values: Floats) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Two 64-bit hashes of each row of numbers."""
+    # Adding 0 makes −0 and 0 one number.
+    mixed = np.ascontiguousarray(values + 0.0, dtype=np.float64).view(np.uint64)
+    mixed = mixed * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(32)
+    keys = (
+        np.random.default_rng(0).integers(2**63, size=(values.shape[1], 2), dtype=np.int64).astype(np.uint64)
+    )
+    return np.asarray(mixed @ (2 * keys + np.uint64(1)))
+
+
+def _numbered(key: np.ndarray[Any, np.dtype[np.uint64]]) -> IntArray:
+    """Number equal rows of fingerprints alike, from 0."""
+    order = np.lexsort((key[:, 1], key[:, 0]))
+    first = np.concatenate([[False], (key[order][1:] != key[order][:-1]).any(axis=1)])
+    number = np.empty(len(key), dtype=np.int64)
+    number[order] = np.cumsum(first)
+    return number
+
+
+# Which candidates can matter for a row: none has a higher loss at a smaller distance. All pairs, few
+# passes.
+
+
+_CHUNK = 128  # candidates whose smallest distance is looked at first
+_MAX_ROWS = 256  # more rows per block bring no more speed and leave the cache
+_TOO_MANY = 512  # pairs per row beyond which float32 is judged too coarse for a block
+_FAR = 1e30  # distance of the padding
+
+
+class FallingLoss:
+    """Candidates in falling order of loss, ready for matrix products with rows.
+
+    Parameters
+    ----------
+    places : float64 array of shape (m, d)
+        Where the candidates are, in a space whose Euclidean distance is the fair distance, and near the
+        origin (rounding is relative to the distance from it).
+
+    Examples
+    --------
+    >>> candidates = FallingLoss(np.array([[0.0], [5.0], [1.0], [4.0]]))
+    >>> rows, found = next(scan_pairs(np.array([[2.0]]), np.array([4]), candidates))
+    >>> found.tolist()
+    [0, 2]
+    """
+
+    def __init__(self, places: Floats) -> None:
+        self.places, self.size = places, len(places)
+        self._columns: dict[Any, Any] = {}
+
+    def columns(self, dtype: Any) -> Any:
+        """Return padded rows (b, ‖b‖²), so that one product with (-2a, 1) gives ‖a − b‖² − ‖a‖²."""
+        if dtype not in self._columns:
+            m, d = self.places.shape
+            columns = np.zeros((-(-max(m, 1) // _CHUNK) * _CHUNK, d + 1), dtype=dtype)
+            columns[:m, :d] = self.places
+            columns[:m, d] = np.einsum("ij,ij->i", columns[:m, :d], columns[:m, :d])
+            columns[m:, d] = _FAR
+            self._columns[dtype] = columns
+        return self._columns[dtype]
+
+
+def scan_pairs(
+    places: Floats, prefix: IntArray, candidates: FallingLoss, *, block_bytes: int = 2**25
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the pairs (row, candidate) that may be undominated, block by block of rows.
+
+    Parameters
+    ----------
+    places : float64 array of shape (n, d)
+        Where the rows are, in the candidates' space.
+    prefix : int array of shape (n,)
+        How many of the candidates, counted from the highest loss, matter to each row: those with a loss above
+        its own.
+    candidates : FallingLoss
+        Sorted by falling loss.
+    block_bytes : int, default=32 MiB
+        Bound of one block of distances.
+
+    Yields
+    ------
+    rows, candidates : int arrays of equal length
+        Every pair whose distance is below that of all candidates of higher loss, and a few more whose computed
+        distance is too close to tell. Each row occurs in one block only, and in no set order.
+
+    Examples
+    --------
+    >>> list(scan_pairs(np.zeros((1, 1)), np.array([0]), FallingLoss(np.ones((1, 1)))))
+    []
+    """
+    order = np.argsort(-prefix, kind="stable")[: int(np.count_nonzero(prefix))]
+    start = 0
+    while start < len(order):
+        width = -(-int(prefix[order[start]]) // _CHUNK) * _CHUNK
+        size = int(np.clip(block_bytes // (4 * width), 1, _MAX_ROWS))
+        rows = order[start : start + size]
+        start += size
+        found, which = _scan_block(places[rows], candidates, width, np.float32)
+        if len(found) > _TOO_MANY * len(rows):
+            # Clusters far apart leave float32 blind inside them. Half the rows fit in a block of float64.
+            for part in np.array_split(np.arange(len(rows)), 2):
+                if len(part):
+                    found, which = _scan_block(places[rows[part]], candidates, width, np.float64)
+                    yield rows[part[found]], which
+        else:
+            yield rows[found], which
+
+
+def _scan_block(places: Floats, candidates: FallingLoss, width: int, dtype: Any) -> tuple[IntArray, IntArray]:
+    n, d = places.shape
+    left = np.empty((n, d + 1), dtype=dtype)
+    left[:, :d] = places
+    norm = np.einsum("ij,ij->i", left[:, :d], left[:, :d], dtype=np.float64)
+    left[:, :d] *= -2.0
+    left[:, d] = 1.0
+    block = left @ candidates.columns(dtype)[:width].T
+    # Rounding of a product of d + 1 terms and of its factors, relative to (‖a‖ + ‖b‖)²: Higham, Accuracy and
+    # Stability of Numerical Algorithms, section 3.1.
+    gamma = (d + 8) * float(np.finfo(dtype).eps)
+    found, which = _falls_below(block, norm, gamma)
+    real = which < candidates.size
+    return found[real], which[real]
+
+
+def _falls_below(block: Any, norm: Floats, gamma: float) -> tuple[IntArray, IntArray]:
+    """Entries of each row that are not certain to be above the smallest entry before them."""
+    n, width = block.shape
+    lowest = np.minimum.reduceat(block, np.arange(0, width, _CHUNK), axis=1)
+    before = np.full(lowest.shape, np.inf, dtype=block.dtype)
+    np.minimum.accumulate(lowest[:, :-1], axis=1, out=before[:, 1:])
+    row, chunk = np.nonzero(lowest <= _limit(before, norm[:, None], gamma))
+    part = block.reshape(n, -1, _CHUNK)[row, chunk]
+    smallest = np.empty_like(part)
+    smallest[:, 0] = before[row, chunk]
+    smallest[:, 1:] = part[:, :-1]
+    np.minimum.accumulate(smallest, axis=1, out=smallest)
+    hit, place = np.nonzero(part <= _limit(smallest, norm[row, None], gamma))
+    return row[hit], chunk[hit] * _CHUNK + place
+
+
+def _limit(smallest: Any, norm: Floats, gamma: float) -> Any:
+    """Upper bound of a computed entry whose true distance is below the true distance behind `smallest`.
+
+    Both entries are off by at most γ(‖a‖ + ‖b‖)², and ‖b‖ ≤ ‖a‖ + d(a, b).
+    """
+    distance = np.sqrt(np.maximum(smallest + norm, 0.0))
+    return smallest + (2.0 * gamma) * (2.0 * np.sqrt(norm) + distance) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateFrontier:
+    """What the search found: the frontier of every audited row, and the candidates its corners name.
+
+    Parameters
+    ----------
+    frontier : Frontier
+        Of the n audited rows; `frontier.candidate` counts in `candidates`.
+    candidates : Candidates
+        ``candidates.take(numbers)`` makes rows of them. The first n are the audited rows themselves.
+    outside : int array
+        Candidates that the domain rules out, and that were not used.
+    places : int
+        How many different places, under the metric, were compared with every row.
+    changed : bool array of shape (n,)
+        Whether any candidate at no fair distance, and not only the one with the worst loss, is decided differently.
+    """
+
+    frontier: Frontier
+    candidates: Candidates
+    outside: IntArray
+    places: int
+    changed: np.ndarray[Any, np.dtype[np.bool_]]
+
+    def twin_numbers(self, corner: Any) -> IntArray:
+        """Candidate number of the worst case of each row, itself where it stays.
+
+        Parameters
+        ----------
+        corner : int array of shape (n,)
+            One corner of each row: `DualSolution.corner`, or `frontier.best(lam)`.
+        """
+        number = self.frontier.candidate[corner]
+        return np.where(number < 0, np.arange(len(number)), number)
+
+    def twins(self, corner: Any) -> Any:
+        """Return the worst case of each row, as the kind of table the audited rows are."""
+        return self.candidates.take(self.twin_numbers(corner))
+
+
+@dataclass(frozen=True)
+class CandidateSearch(Search):
+    """Choices of the finite-support search.
+
+    Parameters
+    ----------
+    edits : mapping, Edit, or sequence, optional
+        What twins exchange, in the language of `correspondence_study`: ``["sex", Edit("age", (25, 45, 65))]``. A
+        column without values takes all combinations of those it has; a number with more than 20 values its
+        smallest, largest and quartiles. An `Edit` with consequences adds the twins that carry them, at their fair
+        distance. Default: what the audit's metric was told is sensitive, or makes free.
+    proxies : "auto", None or mapping, default="auto"
+        Whether columns that give a sensitive one away may go along (Husband becomes Wife with the sex). Such
+        twins are extra candidates. See `proxy_columns` for the rule, and for the mapping
+        ``{"sex": {"relationship": {"Husband": "Wife", "Wife": "Husband"}}}``.
+    use_rows : bool or "pool", default=True
+        Compare each row with everybody's rows and twins. False: with its own twins only. "pool": with its own
+        twins and those of a pool of people only, so that the outcome of a row does not depend on the rows beside it.
+    max_candidates : int, default=500_000
+        Of the candidates shared by all, keep at most so many, spread evenly. A row's own twins are always
+        kept. Bounds the memory to about 20 bytes per candidate and encoded column.
+    block_bytes : int, default=32 MiB
+        Bound of one block of distances.
+    batch_size : int, default=16384
+        Candidates made, and shown to the model, at once.
+    pool_rows : int, default=2000
+        Size of the pool: people, drawn at random, whom everybody is compared with.
+    shard_rows : int, default=20000
+        People of the pool that are compared at once: memory is bounded by the largest shard.
+
+    Examples
+    --------
+    A score that adds one for sex, in the second column, where the metric sees the first column only:
+
+    >>> from likewise.auditing.dual.finite_dual import solve_dual
+    >>> from likewise.core.subspace import Subspace
+    >>> from likewise.fair_metrics import FairMetric
+    >>> from likewise.models import as_model
+    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0]]))
+    >>> model = as_model(lambda X: 1 / (1 + np.exp(-X.sum(axis=1))))
+    >>> X, y = np.array([[0.0, 0.0], [0.5, 1.0], [2.0, 1.0]]), [0, 1, 1]
+    >>> found = CandidateSearch(edits=[1]).run(model, X, y, metric=metric)
+    >>> worst = solve_dual(found.frontier, eps=0.0)
+    >>> round(worst.gap, 3), found.twins(worst.corner).tolist()
+    (0.324, [[0.0, 1.0], [0.5, 0.0], [2.0, 0.0]])
+    """
+
+    name: ClassVar[str] = "candidates"
+
+    edits: Any = None
+    proxies: Any = "auto"
+    use_rows: bool | Literal["pool"] = True
+    max_candidates: int = 500_000
+    block_bytes: int = 2**25
+    batch_size: int = 16_384
+    pool_rows: int = 2_000
+    shard_rows: int = 20_000
+
+    def __post_init__(self) -> None:
+        for name in ("max_candidates", "block_bytes", "batch_size", "pool_rows", "shard_rows"):
+            check_number(getattr(self, name), owner="CandidateSearch", name=name, low=1)
+        if not isinstance(self.use_rows, (bool, np.bool_)) and self.use_rows != "pool":
+            raise bad_parameter(
+                "CandidateSearch", "use_rows", allowed="True, False or 'pool'", got=self.use_rows
+            )
+
+    # ---- the contract of a search ----------------------------------------------------------------------
+
+    def for_parts(self) -> CandidateSearch:
+        """Return this search with a pool in place of everybody."""
+        return replace(self, use_rows="pool") if self.use_rows is True else self
+
+    def own_twins(self) -> CandidateSearch:
+        """Return this search with everybody's own twins only, so that nobody else's row has a say in what is found."""
+        return replace(self, use_rows=False, proxies=None if self.proxies == "auto" else self.proxies)
+
+    @property
+    def pool_size(self) -> int:
+        """How many people of the table everybody is to be compared with, apart from themselves."""
+        return self.pool_rows if self.use_rows == "pool" else 0
+
+    def prepare(self, problem: AuditProblem) -> CandidateSearch:
+        """Return the same choices with the values and proxies of these people, so that others cannot change them."""
+        if self.use_rows is True:  # everybody is here
+            return self
+        plan = self.plan(problem)
+        proxies = tuple(part.settled() for part in plan.counterparts)
+        return replace(self, edits=plan.settled_edits(self._edits(problem)), proxies=proxies)
+
+    def assumes(self, problem: AuditProblem) -> tuple[str, ...]:
+        """Say who may be a twin."""
+        said: list[str] = []
+        names = edited_columns(self._edits(problem))
+        if names:
+            listed = ", ".join(str(name) for name in names)
+            key = "assumption.exchange" if self.proxies is None else "assumption.exchange_along"
+            said.append(Said(key, columns=listed))
+        if self.use_rows == "pool":
+            said.append(Said("assumption.pool"))
+        elif self.use_rows:
+            said.append(Said("assumption.rows"))
+        return tuple(said)
+
+    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        """Add every candidate that treats somebody worse; the outcome is exact for this finite set."""
+        for shard in _shards(problem.pool, self.shard_rows) if self.use_rows == "pool" else (None,):
+            found = self.search(problem, shard)
+            support = support.with_source(found.candidates, found.frontier, found.changed)
+        return Found(support)
+
+    # ---- the search ------------------------------------------------------------------------------------
+
+    def run(
+        self, model: Any, X: Any, y: Any, *, metric: Any, domain: Any = None, pool: Any = None
+    ) -> CandidateFrontier:
+        """Build the frontier of every row, outside of an audit.
+
+        Parameters
+        ----------
+        model, X, y, metric
+            As in `audit`. A twin keeps the label of the row it is compared with.
+        domain : Domain, optional
+            Candidates that cannot exist are left out, and columns it calls immutable are the same in a row
+            and its candidates. Default: anything may exist.
+        pool : like `X`, optional
+            More rows to make candidates of, such as the training data.
+
+        Returns
+        -------
+        CandidateFrontier
+        """
+        problem = AuditProblem.build(
+            model, X, y, metric=metric, domain=_domain_or_any(domain, metric), random_state=0
+        )
+        own = () if self.edits is None else read_edits(self.edits, owner="CandidateSearch")
+        problem = replace(problem, edits=own)
+        return self.search(problem, None if pool is None else rows_of(pool, problem.coordinates))
+
+    def search(self, problem: AuditProblem, pool: Any = None) -> CandidateFrontier:
+        """Build the frontier of everybody over their own twins and those of the pool, or of each other."""
+        n, candidates = problem.n, self.plan(problem, pool)
+        own = candidates.source < n
+        shared = np.zeros(len(candidates), dtype=bool)
+        if self.use_rows:
+            open_to_all = np.flatnonzero(~own) if self.use_rows == "pool" else np.arange(len(candidates))
+            spread = np.linspace(0, len(open_to_all) - 1, min(self.max_candidates, len(open_to_all)))
+            shared[open_to_all[np.unique(spread.astype(np.int64))]] = True
+        wanted = np.flatnonzero(own | shared)
+        losses, outside = ask_about(problem.coordinates, candidates, wanted, n, self.batch_size)
+        audited = _Audited(problem, losses)
+        possible = ~np.isin(losses.number, outside)
+        mine = np.flatnonzero(possible & own[losses.number] & (losses.number >= n))
+        parts = [audited.corners(candidates.source[losses.number[mine]], mine)]
+        everyone = np.flatnonzero(possible & shared[losses.number])
+        for task in _tasks(audited, everyone):
+            parts += task.corners(audited, self.block_bytes)
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        frontier = Frontier.from_points(
+            base_loss=problem.base_loss,
+            row=columns[0],
+            squared_distance=columns[1],
+            loss=columns[2],
+            candidate=losses.number[columns[3].astype(np.int64)],
+        )
+        changed = audited.changed(candidates, mine, everyone, self.batch_size)
+        places = len(np.unique(losses.place[everyone]))
+        return CandidateFrontier(frontier, candidates, outside, places, changed)
+
+    def plan(self, problem: AuditProblem, pool: Any = None) -> Candidates:
+        """List the candidates that `search` compares the people with; nothing is asked of the model."""
+        people = problem.editable()
+        if pool is not None:
+            people = people.below(problem.editable(pool))
+        fixed = problem.coordinates.fixed_names()
+        return plan_candidates(
+            people,
+            self._edits(problem),
+            proxies=self.proxies,
+            fixed=fixed,
+            owner="CandidateSearch",
+            carry=True,
+        )
+
+    def _edits(self, problem: AuditProblem) -> EditParts:
+        return problem.edits if self.edits is None else read_edits(self.edits, owner="CandidateSearch")
+
+
+def _domain_or_any(domain: Any, metric: Any) -> Any:
+    known = getattr(metric, "feature_map", None)
+    if domain is not None or hasattr(known, "encoding_"):
+        return domain
+    return Unbounded()
+
+
+def _shards(pool: Any, rows: int) -> Iterator[Any]:
+    if pool is None:
+        yield None
+        return
+    for start in range(0, len(pool), rows):
+        part = slice(start, start + rows)
+        yield pool.iloc[part].reset_index(drop=True) if is_frame(pool) else pool[part]
+
+
+Corners = tuple[IntArray, Floats, Floats, IntArray]
+
+
+@dataclass(frozen=True, eq=False)
+class _Audited:
+    """The first n candidates are the audited rows; every position counts in `evaluated`."""
+
+    problem: AuditProblem
+    evaluated: CandidateLosses
+
+    @property
+    def model(self) -> Any:
+        return self.problem.coordinates.model
+
+    @property
+    def target(self) -> Any:
+        return self.problem.target
+
+    @property
+    def base_loss(self) -> Floats:
+        return self.problem.base_loss
+
+    def losses(self, rows: IntArray, positions: IntArray) -> Floats:
+        """Loss of candidates under the labels of rows, pair by pair."""
+        if not self.model.loss.regression:
+            return np.asarray(self.evaluated.scores[positions, self.target[rows]])
+        return np.asarray(self.model.loss.losses(self.evaluated.scores[positions], self.target[rows]))
+
+    def squared_distance(self, rows: IntArray, positions: IntArray) -> Floats:
+        """Exact squared fair distance pair by pair, 0 where it is rounding."""
+        out = np.empty(len(rows))
+        features, place = self.evaluated.features, self.problem.coordinates
+        metric, exact = place.metric.without_feature_map(), place.metric.feature_map is None
+        for start in range(0, len(rows), 2**14):
+            part = slice(start, start + 2**14)
+            out[part] = priced_distance(
+                metric,
+                features[rows[part]],
+                features[positions[part]],
+                resolution=self.evaluated.resolution,
+                exact=exact,
+            )
+        return out
+
+    def changed(
+        self, candidates: Candidates, mine: IntArray, everyone: IntArray, batch_size: int
+    ) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether any candidate at no distance from a row is decided differently, row by row."""
+        problem, evaluated, n = self.problem, self.evaluated, self.problem.n
+        found = np.zeros(n, dtype=bool)
+        if not problem.decides:
+            return found
+        source = candidates.source[evaluated.number[mine]]
+        free = np.flatnonzero(self.squared_distance(source, mine) == 0)
+        # Candidates at one place, which agree in what may not change, are at no distance from each other.
+        room = evaluated.place * (int(evaluated.group.max(initial=0)) + 1) + evaluated.group
+        beside = everyone[np.isin(room[everyone], room[:n]) & (evaluated.number[everyone] >= n)]
+        asked = np.unique(np.concatenate([mine[free], beside]))
+        decided = np.empty(len(evaluated.number), dtype=object)
+        decided[:n] = problem.decisions
+        place = problem.coordinates
+        for start in range(0, len(asked), batch_size):
+            part = asked[start : start + batch_size]
+            table = candidates.take(evaluated.number[part])
+            decided[part] = place.model.predict(place.for_model(table))
+        differs = decided[mine[free]] != decided[source[free]]
+        found[source[free[differs]]] = True
+        shared = np.concatenate([everyone[evaluated.number[everyone] < n], beside])
+        return np.asarray(found | _not_unanimous(room, decided, n, shared))
+
+    def corners(self, rows: IntArray, positions: IntArray) -> Corners:
+        """Corners of the frontiers of some rows over some candidates: row, d², loss, position."""
+        which, local = np.unique(rows, return_inverse=True)
+        if not len(which):
+            return rows, np.zeros(0), np.zeros(0), positions
+        frontier = Frontier.from_points(
+            base_loss=self.base_loss[which],
+            row=local,
+            squared_distance=self.squared_distance(rows, positions),
+            loss=self.losses(rows, positions),
+            candidate=positions,
+        )
+        moved = frontier.candidate >= 0
+        return (
+            which[frontier.row[moved]],
+            frontier.squared_distance[moved],
+            frontier.loss[moved],
+            frontier.candidate[moved],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Rows for which the same order of candidates is the order of falling loss."""
+
+    rows: IntArray
+    order: IntArray  # positions of candidates
+    prefix: IntArray  # how many of them have a higher loss than each row
+
+    def corners(self, audited: _Audited, block_bytes: int) -> Iterator[Corners]:
+        if not self.prefix.any():
+            return
+        places = audited.evaluated.places
+        # Candidates beyond the longest prefix have no row to matter to.
+        falling = FallingLoss(places[self.order[: int(self.prefix.max())]])
+        for row, which in scan_pairs(places[self.rows], self.prefix, falling, block_bytes=block_bytes):
+            yield audited.corners(self.rows[row], self.order[which])
+
+
+def _tasks(audited: _Audited, everyone: IntArray) -> Iterator[_Task]:
+    evaluated, n = audited.evaluated, audited.problem.n
+    # Sorted once: there may be as many groups as rows where a number may not change.
+    rows_of = np.argsort(evaluated.group[:n], kind="stable")
+    pool_of = everyone[np.argsort(evaluated.group[everyone], kind="stable")]
+    rows_in, pool_in = evaluated.group[rows_of], evaluated.group[pool_of]
+    for group in np.unique(rows_in):
+        rows = rows_of[np.searchsorted(rows_in, group) : np.searchsorted(rows_in, group, side="right")]
+        pool = pool_of[np.searchsorted(pool_in, group) : np.searchsorted(pool_in, group, side="right")]
+        if not len(pool):
+            continue
+        if audited.model.loss.regression:
+            yield from _regression_tasks(audited, rows, pool)
+            continue
+        for label in np.unique(audited.target[rows]):
+            mine = rows[audited.target[rows] == label]
+            loss = evaluated.scores[pool, label]
+            yield _task(audited, mine, pool, loss, audited.base_loss[mine])
+
+
+def _regression_tasks(audited: _Audited, rows: IntArray, pool: IntArray) -> Iterator[_Task]:
+    prediction, target = audited.evaluated.scores[:, 0], audited.target
+    if audited.model.loss.name == "squared":
+        # (f − y)² rises with f above y and with −f below: two orders serve all targets.
+        error = np.abs(prediction[rows] - target[rows])
+        yield _task(audited, rows, pool, prediction[pool], target[rows] + error)
+        yield _task(audited, rows, pool, -prediction[pool], -(target[rows] - error))
+        return
+    for value in np.unique(target[rows]):
+        mine = rows[target[rows] == value]
+        loss = audited.losses(np.full(len(pool), mine[0]), pool)
+        yield _task(audited, mine, pool, loss, audited.base_loss[mine])
+
+
+def _task(audited: _Audited, rows: IntArray, pool: IntArray, height: Floats, own: Floats) -> _Task:
+    """Order candidates by falling height, the highest of each place only."""
+    place = audited.evaluated.place[pool]
+    best = np.lexsort((pool, -height, place))
+    best = best[np.concatenate([[True], place[best][1:] != place[best][:-1]])]
+    best = best[np.lexsort((pool[best], -height[best]))]
+    prefix = np.searchsorted(-height[best], -own, side="left").astype(np.int64)
+    return _Task(rows, pool[best], prefix)
+
+
+def _not_unanimous(
+    room: IntArray, decided: np.ndarray[Any, Any], n: int, shared: IntArray
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether somebody among `shared` who is in a row's room is decided differently from the row."""
+    if not len(shared):
+        return np.zeros(n, dtype=bool)
+    used = np.concatenate([np.arange(n), shared])
+    codes = np.unique(decided[used].astype(str), return_inverse=True)[1]
+    rooms, where = np.unique(room[used], return_inverse=True)
+    lowest = np.full(len(rooms), np.iinfo(np.int64).max)
+    highest = np.full(len(rooms), -1)
+    np.minimum.at(lowest, where[n:], codes[n:])
+    np.maximum.at(highest, where[n:], codes[n:])
+    met = highest[where[:n]] >= 0
+    return np.asarray(met & ((lowest[where[:n]] != codes[:n]) | (highest[where[:n]] != codes[:n])))

@@ -1,1 +1,0 @@
-"""The finite search: people of the table, their edits and their proxies as candidates."""

@@ -1,0 +1,440 @@
+"""Regions of all columns but the sensitive ones: what is settled of each, and the one that leaves most open is cut first."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from likewise.auditing.bounds.family import LineDecider
+from likewise.auditing.bounds.regions import (
+    BOX,
+    Regions,
+    Split,
+    TableLayout,
+    divide,
+    open_columns,
+    whole_domain,
+)
+from likewise.auditing.verify.asked_shares import FlipExamples, SensitiveValues, settled
+from likewise.auditing.verify.shares_by_lines import ValueLines, shares_by_lines
+from likewise.core.checks import FloatArray, IntArray
+
+# How large a region is, which rows it holds, and how a person reads it.
+
+
+def volumes(layout: TableLayout, regions: Regions, apart: Any = ()) -> FloatArray:
+    """Share of the domain that each region is, some columns aside; a whole number counts its values.
+
+    Examples
+    --------
+    >>> from likewise.data import BoxDomain
+    >>> layout = TableLayout.of(BoxDomain([0.0], [4.0]))
+    >>> volumes(layout, Regions(np.array([[1.0]]), np.array([[2.0]]), np.zeros((1, 0), dtype=np.uint8)))
+    array([0.25])
+    """
+    share = np.ones(len(regions))
+    for i, column in enumerate(layout.columns):
+        if i in set(apart):
+            continue
+        low, high = regions.low[:, i], regions.high[:, i]
+        if column.categories:
+            first, count = int(layout.offset[i]), int(layout.count[i])
+            share *= regions.allowed[:, first : first + count].sum(axis=1) / count
+        elif column.kind == "integer":
+            share *= (high - low + 1.0) / (np.floor(column.upper) - np.ceil(column.lower) + 1.0)
+        elif column.upper > column.lower:
+            share *= (high - low) / (column.upper - column.lower)
+    return share
+
+
+def count_points(layout: TableLayout, regions: Regions, apart: Any = ()) -> FloatArray:
+    """Number of rows of each region, some columns aside; inf where a number is continuous."""
+    count = np.ones(len(regions))
+    for i, column in enumerate(layout.columns):
+        if i in set(apart):
+            continue
+        if column.categories:
+            first, size = int(layout.offset[i]), int(layout.count[i])
+            count *= regions.allowed[:, first : first + size].sum(axis=1)
+        elif column.kind == "integer":
+            count *= regions.high[:, i] - regions.low[:, i] + 1.0
+        else:
+            count *= np.where(regions.high[:, i] > regions.low[:, i], np.inf, 1.0)
+    return count
+
+
+def points_of(layout: TableLayout, region: Regions, apart: Any = ()) -> FloatArray:
+    """All rows of one region, (m, P); columns that are left aside are 0."""
+    options: list[FloatArray] = []
+    for i, column in enumerate(layout.columns):
+        if i in set(apart):
+            options.append(np.zeros(1))
+        elif column.categories:
+            first, count = int(layout.offset[i]), int(layout.count[i])
+            options.append(np.flatnonzero(region.allowed[0, first : first + count]).astype(np.float64))
+        elif column.kind == "integer":
+            options.append(np.arange(region.low[0, i], region.high[0, i] + 1.0))
+        else:
+            options.append(region.low[:1, i])
+    return np.array(list(product(*options)), dtype=np.float64)
+
+
+def describe(layout: TableLayout, low: FloatArray, high: FloatArray, allowed: Any, apart: Any = ()) -> str:
+    """Say which rows a region holds: only the columns that it restricts.
+
+    Examples
+    --------
+    >>> from likewise.data import BoxDomain
+    >>> layout = TableLayout.of(BoxDomain([0.0, 0.0], [4.0, 1.0]))
+    >>> describe(layout, np.array([1.0, 0.0]), np.array([2.0, 1.0]), np.zeros(0))
+    '1 <= x0 <= 2'
+    """
+    said = []
+    for i, column in enumerate(layout.columns):
+        if i in set(apart):
+            continue
+        if column.categories:
+            first, count = int(layout.offset[i]), int(layout.count[i])
+            left = [
+                str(c) for c, ok in zip(column.categories, allowed[first : first + count], strict=True) if ok
+            ]
+            if len(left) < count:
+                said.append(
+                    f"{column.name} = {left[0]}"
+                    if len(left) == 1
+                    else f"{column.name} in {{{', '.join(left)}}}"
+                )
+        elif low[i] == high[i] and column.lower < column.upper:
+            said.append(f"{column.name} = {low[i]:.6g}")
+        elif low[i] > column.lower and high[i] < column.upper:
+            said.append(f"{low[i]:.6g} <= {column.name} <= {high[i]:.6g}")
+        elif low[i] > column.lower:
+            said.append(f"{column.name} >= {low[i]:.6g}")
+        elif high[i] < column.upper:
+            said.append(f"{column.name} <= {high[i]:.6g}")
+    return ", ".join(said) if said else "everybody"
+
+
+# The first cuts of a domain as a tree: what is settled below each, so that a person can read where
+# decisions flip.
+
+
+_DEPTH = 6
+
+
+@dataclass(eq=False)
+class Branch:
+    """A region near the root, and what is settled of the domain within it.
+
+    Parameters
+    ----------
+    low, high, allowed : arrays
+        The region.
+    volume, proved, flips : float
+        Shares of the domain.
+    """
+
+    low: Any
+    high: Any
+    allowed: Any
+    volume: float
+    proved: float = 0.0
+    flips: float = 0.0
+
+
+class RegionTree:
+    """Branches by number; a region's branch is the path of the numbers above it."""
+
+    def __init__(self) -> None:
+        self.branches: list[Branch] = []
+
+    def below(self, path: tuple[int, ...], regions: Regions, i: int, volume: float) -> tuple[int, ...]:
+        """Return the path of a new region under another; below some depth that of the other."""
+        if len(path) > _DEPTH:
+            return path
+        self.branches.append(Branch(regions.low[i], regions.high[i], regions.allowed[i], float(volume)))
+        return (*path, len(self.branches) - 1)
+
+    def add(self, path: tuple[int, ...], proved: float, flips: float) -> None:
+        """Add what is settled to all branches of a path."""
+        for number in path:
+            branch = self.branches[number]
+            branch.proved += proved
+            branch.flips += flips
+
+    def worst(self, count: int = 10) -> list[Branch]:
+        """Return branches with the largest share of rows that flip, none within another, none with hardly any."""
+        least = 0.02 * self.branches[0].flips
+        within = sorted(
+            (b for b in self.branches if b.flips > max(least, 1e-12)),
+            key=lambda b: (-b.flips / b.volume, -b.volume),
+        )
+        chosen: list[Branch] = []
+        for branch in within:
+            if len(chosen) < count and not any(_overlap(branch, other) for other in chosen):
+                chosen.append(branch)
+        return sorted(chosen, key=lambda b: -b.flips)
+
+
+def _overlap(one: Branch, other: Branch) -> bool:
+    numbers = bool(((one.low <= other.high) & (other.low <= one.high)).all())
+    if not numbers or not len(one.allowed):
+        return numbers
+    # Branches are parts of one tree: they overlap where one holds the other.
+    both = one.allowed & other.allowed
+    return bool((both == one.allowed).all() or (both == other.allowed).all())
+
+
+_AT_ONCE = 256
+# Regions with so few rows are looked at row by row.
+_FEW_ROWS = 8
+
+
+class Decider(Protocol):
+    """A family that decides regions; `TreeFamily` and `NetworkFamily` are."""
+
+    layout: TableLayout
+
+    def state(self, n: int) -> Any:
+        """State of n whole domains."""
+
+    def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
+        """The one decision of each region or −1, how much each column matters, the state."""
+
+    def decisions(self, values: FloatArray) -> Any:
+        """The decision of rows, −1 where rounding leaves it open."""
+
+    def cuts(self, regions: Regions, column: IntArray, values: FloatArray) -> Split:
+        """Where to cut a column of each region."""
+
+    def reads(self, column: int) -> bool:
+        """Whether a column has any say in what the model answers."""
+
+
+class _Node(NamedTuple):
+    """An open region: where it will be cut, and what was settled of it."""
+
+    low: FloatArray
+    high: FloatArray
+    allowed: Any
+    labels: IntArray
+    off: Any
+    column: int
+    cut: float
+    left: Any
+    proved: float
+    flips: float
+    branch: tuple[int, ...]
+
+
+class UndecidedRegions:
+    """What is proved, flips and is open of a whole domain.
+
+    Parameters
+    ----------
+    family : Decider
+    values : SensitiveValues
+    examples : FlipExamples
+        It asks the model about single rows, and collects those that flip.
+
+    Attributes
+    ----------
+    proved, flips, unknown : float
+        Shares of the domain; what is unknown cannot be cut any more.
+    looked : int
+        Regions looked at.
+    """
+
+    def __init__(self, family: Decider, values: SensitiveValues, examples: FlipExamples) -> None:
+        self.family, self.layout, self.values = family, family.layout, values
+        self.heap: list[tuple[float, int, _Node]] = []
+        self.proved = self.flips = self.unknown = 0.0
+        self.examples = examples
+        self.tree = RegionTree()
+        self.looked = 0
+        self._counter = 0
+        self._by_rows_at_all = values.complete
+        self._units = family.n_units if isinstance(family, LineDecider) else 0
+        labels = np.full((1, len(values.low)), -1, dtype=np.int64)
+        nothing = np.packbits(np.zeros((1, len(values.low), self._units), dtype=bool), axis=2)
+        self._look(self._whole(), labels, nothing, np.ones(1), [()])
+
+    def _whole(self) -> Regions:
+        """All rows; nothing is immutable here."""
+        middle = [
+            0.0 if c.categories else float(np.clip(np.floor((c.lower + c.upper) / 2), c.lower, c.upper))
+            for c in self.layout.columns
+        ]
+        free = TableLayout(tuple(replace(column, immutable=False) for column in self.layout.columns))
+        return whole_domain(free, np.array([middle]))
+
+    @property
+    def undecided(self) -> float:
+        """Share that is neither proved nor flips."""
+        return max(0.0, 1.0 - self.proved - self.flips)
+
+    def advance(self) -> None:
+        """Cut the regions that leave most open."""
+        count = min(len(self.heap), max(1, _AT_ONCE // len(self.values.low)))
+        taken = [heapq.heappop(self.heap)[2] for _ in range(count)]
+        for node in taken:
+            self.proved -= node.proved
+            self.flips -= node.flips
+            self.tree.add(node.branch, -node.proved, -node.flips)
+        regions = Regions(*(np.stack([getattr(node, name) for node in taken]) for name in BOX))
+        split = Split(
+            np.array([node.column for node in taken]),
+            np.array([node.cut for node in taken]),
+            np.stack([node.left for node in taken]),
+        )
+        halves = divide(self.layout, regions, split)
+        volume = volumes(self.layout, halves, self.values.columns)
+        labels = np.stack([node.labels for node in taken] * 2)
+        off = np.stack([node.off for node in taken] * 2)
+        self._look(halves, labels, off, volume, [node.branch for node in taken] * 2)
+
+    def _look(
+        self, regions: Regions, labels: IntArray, off: Any, volume: FloatArray, parents: list[tuple[int, ...]]
+    ) -> None:
+        """Settle regions as far as possible, and file what is open."""
+        self.looked += len(regions)
+        branches = [self.tree.below(parents[i], regions, i, volume[i]) for i in range(len(regions))]
+        few = self._few(regions)
+        if few.any():
+            at = np.flatnonzero(few)
+            self._by_rows(regions.take(at), volume[at], [branches[i] for i in at])
+            rest = np.flatnonzero(~few)
+            regions, labels, off, volume = regions.take(rest), labels[rest], off[rest], volume[rest]
+            branches = [branches[i] for i in rest]
+        if not len(regions):
+            return
+        off, labels = off.copy(), labels.copy()
+        importance, proved, flips = self._decide(regions, labels, off)
+        proved, flips = proved * volume, flips * volume
+        self.proved += float(proved.sum())
+        self.flips += float(flips.sum())
+        middle = _middles(self.layout, regions)
+        self.examples.look(middle[np.argsort(-flips, kind="stable")[:64]], self.family.decisions)
+        for branch, p, f in zip(branches, proved, flips, strict=True):
+            self.tree.add(branch, float(p), float(f))
+        is_open = np.flatnonzero(volume - proved - flips > 1e-12 * volume)
+        self._file(regions, labels, off, volume, importance, middle, proved, flips, branches, is_open)
+
+    def _decide(
+        self, regions: Regions, labels: IntArray, off: Any
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Importance of columns, and the shares that are proved and flip; labels and units that are off are noted."""
+        row, part = np.nonzero(labels < 0)
+        importance = np.zeros((len(regions), self.layout.n_columns))
+        lines = None
+        if len(row):
+            there = self.values.put(self.layout, regions.take(row), part)
+            if isinstance(self.family, LineDecider):
+                known = np.unpackbits(off[row, part], axis=1, count=self._units).astype(bool)
+                found = self.family.decide_by_lines(there, known)
+                off[row, part] = np.packbits(found.off, axis=1)
+                label, weight = found.label, found.importance
+                n_labels, n_lines, width = found.slope.shape[1:]
+                labels[row, part] = label
+                lines = ValueLines.known(labels, n_labels, n_lines, width)
+                still = np.flatnonzero(label < 0)
+                lines.put(
+                    self.layout,
+                    (row[still], part[still]),
+                    there.take(still),
+                    self.values.columns,
+                    found.slope[still],
+                    found.offset[still],
+                )
+            else:
+                label, weight, _ = self.family.decide(there, self.family.state(len(row)))
+                labels[row, part] = label
+            unsure = label < 0
+            np.maximum.at(importance, row[unsure], weight[unsure])
+        same, flips = (part.astype(np.float64) for part in settled(labels, self.values.covers))
+        at = np.flatnonzero((same == 0) & (flips == 0))
+        if lines is not None and len(at):
+            some = ValueLines(lines.slope[at], lines.offset[at])
+            same[at], flips[at] = shares_by_lines(
+                self.layout, regions.take(at), self.values.columns, some, self.values.covers
+            )
+        return importance, same, flips
+
+    def _file(
+        self,
+        regions: Regions,
+        labels: IntArray,
+        off: Any,
+        volume: FloatArray,
+        importance: FloatArray,
+        middle: FloatArray,
+        proved: FloatArray,
+        flips: FloatArray,
+        branches: list[tuple[int, ...]],
+        at: IntArray,
+    ) -> None:
+        cuttable = open_columns(self.layout, regions)
+        cuttable[:, self.values.columns] = False
+        score = np.where(cuttable, np.maximum(importance, 1e-300), -1.0)
+        column = score.argmax(axis=1)
+        stuck = score[np.arange(len(column)), column] <= 0
+        left = volume - proved - flips
+        self.unknown += float(left[at[stuck[at]]].sum())
+        going = at[~stuck[at]]
+        if not len(going):
+            return
+        part = regions.take(going)
+        split = self.family.cuts(part, column[going], middle[going])
+        for k, i in enumerate(going):
+            self._counter += 1
+            node = _Node(
+                part.low[k],
+                part.high[k],
+                part.allowed[k],
+                labels[i],
+                off[i],
+                int(split.column[k]),
+                float(split.cut[k]),
+                split.left[k],
+                float(proved[i]),
+                float(flips[i]),
+                branches[i],
+            )
+            heapq.heappush(self.heap, (-float(left[i]), self._counter, node))
+
+    def _few(self, regions: Regions) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        if not self._by_rows_at_all:
+            return np.zeros(len(regions), dtype=bool)
+        return np.asarray(count_points(self.layout, regions, self.values.columns) <= _FEW_ROWS)
+
+    def _by_rows(self, regions: Regions, volume: FloatArray, branches: list[tuple[int, ...]]) -> None:
+        """Settle regions of few rows row by row: the model is asked."""
+        rows = [points_of(self.layout, regions.take([i]), self.values.columns) for i in range(len(regions))]
+        sizes = np.array([len(part) for part in rows])
+        labels = self.examples.labels(np.concatenate(rows))
+        share = np.repeat(volume / sizes, sizes)
+        same, flips = settled(labels, np.ones(labels.shape[1], dtype=bool))
+        self.proved += float(share[same].sum())
+        self.flips += float(share[flips].sum())
+        self.unknown += float(share[~same & ~flips].sum())
+        first = np.cumsum(sizes) - sizes
+        for i, branch in enumerate(branches):
+            its = slice(first[i], first[i] + sizes[i])
+            self.tree.add(branch, float(share[its] @ same[its]), float(share[its] @ flips[its]))
+        if flips.any() and self.examples.wants:
+            at = np.flatnonzero(flips)[:64]
+            self.examples.add(np.concatenate(rows)[at], labels[at])
+
+
+def _middles(layout: TableLayout, regions: Regions) -> FloatArray:
+    """A row in the middle of each region: the first category that is left, the middle of every number."""
+    middle = (regions.low + regions.high) / 2.0
+    middle[:, layout.is_integer] = np.floor(middle[:, layout.is_integer])
+    for i in np.flatnonzero(layout.is_category):
+        first, count = int(layout.offset[i]), int(layout.count[i])
+        middle[:, i] = regions.allowed[:, first : first + count].argmax(axis=1)
+    return middle

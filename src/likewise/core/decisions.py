@@ -1,0 +1,166 @@
+"""Ask any model for one decision per row, and take no answer that is none."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from likewise.core.checks import check_labels, check_same_length, to_numpy
+from likewise.core.errors import InputError, ModelError, bad_parameter
+
+# What counts as a list of decisions, and which pairs of lists may be compared.
+
+
+LabelArray: TypeAlias = np.ndarray[Any, Any]
+
+
+def are_scores(values: LabelArray) -> bool:
+    """Whether numbers are scores rather than labels: some of them is no whole number.
+
+    Examples
+    --------
+    >>> are_scores(np.array([0.2, 0.9])), are_scores(np.array([0.0, 1.0])), are_scores(np.array(["a"]))
+    (True, False, False)
+    """
+    return values.dtype.kind == "f" and bool((values != np.floor(values)).any())
+
+
+def check_pair(
+    y_true: Any, y_pred: Any, *, owner: str, min_classes: int = 1
+) -> tuple[LabelArray, LabelArray]:
+    """Return true and predicted labels as arrays of one length that can be compared with each other.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n,)
+        Labels.
+    owner : str
+        For the error message.
+    min_classes : int, default=1
+        How many classes `y_true` must have.
+
+    Returns
+    -------
+    tuple of two ndarrays of shape (n,)
+
+    Examples
+    --------
+    >>> check_pair([0, 1], ["0", "1"], owner="accuracy")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: accuracy: 'y_true' holds numbers and 'y_pred' holds text, so no label can be equal. Convert one to the other's kind.
+    """
+    truth = check_labels(y_true, owner=owner, name="y_true", min_classes=min_classes)
+    decided = check_labels(y_pred, owner=owner, name="y_pred", min_classes=1)
+    check_same_length(owner, y_true=truth, y_pred=decided)
+    kinds = [_kind(truth), _kind(decided)]
+    if kinds[0] != kinds[1]:
+        raise InputError(
+            f"{owner}: 'y_true' holds {kinds[0]} and 'y_pred' holds {kinds[1]}, so no label can be equal. "
+            "Convert one to the other's kind."
+        )
+    if are_scores(decided) and not are_scores(truth):
+        row = int(np.argmax(decided != np.floor(decided)))
+        raise InputError(
+            f"{owner}: 'y_pred' holds scores, not labels ({decided[row]} at row {row}). "
+            "Turn them into decisions first, for example (scores > 0.5).astype(int)."
+        )
+    return truth, decided
+
+
+def _kind(labels: LabelArray) -> str:
+    if labels.dtype.kind in "biuf":
+        return "numbers"
+    if labels.dtype.kind in "USO" or labels.dtype.kind == "T":
+        return "text" if all(isinstance(label, str) for label in labels) else _kind_of_objects(labels)
+    return f"{labels.dtype} values"
+
+
+def _kind_of_objects(labels: LabelArray) -> str:
+    numbers = all(isinstance(label, (bool, int, float, np.bool_, np.number)) for label in labels)
+    return "numbers" if numbers else "objects"
+
+
+def check_model(model: Any, *, owner: str) -> None:
+    """Raise an error unless `model` has `predict` or can be called.
+
+    Examples
+    --------
+    >>> check_model("net.pt", owner="evaluate")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: evaluate: 'model' must be an object with predict, or a function of a table, got str. Pass a fitted model or model.predict.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(model, torch.nn.Module) and not hasattr(model, "predict"):
+        raise bad_parameter(
+            owner,
+            "model",
+            allowed="an object with predict, or a function of a table",
+            got=f"the torch module {type(model).__name__}, which gives scores of tensors",
+            remedy="Wrap it: likewise.models.as_model(module).",
+        )
+    if isinstance(model, type) or not (hasattr(model, "predict") or callable(model)):
+        got = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
+        raise bad_parameter(
+            owner,
+            "model",
+            allowed="an object with predict, or a function of a table",
+            got=got,
+            remedy="Pass a fitted model or model.predict.",
+        )
+
+
+def decide(model: Any, table: Any, n: int, *, owner: str, scores: bool = False) -> LabelArray:
+    """Return one decision per row of a table.
+
+    Parameters
+    ----------
+    model : object with `predict`, or callable
+        Gets the table as it is.
+    table : data frame or array of n rows
+        What the model wants.
+    n : int
+        How many decisions must come.
+    owner : str
+        For the error message.
+    scores : bool, default=False
+        Whether numbers that are no labels are welcome.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> decide(lambda table: [row[0] > 1 for row in table], [[1], [2]], 2, owner="study").tolist()
+    [False, True]
+    """
+    raw = model.predict(table) if hasattr(model, "predict") else model(table)
+    answer = to_numpy(raw)
+    if answer.ndim == 2 and answer.shape[1] == 1:
+        answer = answer[:, 0]
+    if answer.ndim == 2:
+        raise ModelError(
+            f"{owner}: the model answered with a table of shape {answer.shape} where one decision per row is "
+            "needed. If these are scores by class, pass lambda table: scores(table).argmax(axis=1)."
+        )
+    if answer.ndim != 1 or len(answer) != n:
+        got = f"{len(answer)} decisions" if answer.ndim == 1 else f"an answer of shape {answer.shape}"
+        raise ModelError(f"{owner}: the model gave {got} for {n} rows. It must give one per row, in order.")
+    missing = np.asarray(pd.isna(answer))
+    if missing.any():
+        raise ModelError(
+            f"{owner}: the model gave no decision (NaN or None) for {int(missing.sum())} of {n} rows, "
+            f"first at row {int(missing.argmax())}. Check the model and its input there."
+        )
+    if not scores and are_scores(answer):
+        row = int(np.argmax(answer != np.floor(answer)))
+        raise ModelError(
+            f"{owner}: the model gave scores, not decisions ({answer[row]} at row {row}). "
+            "Cut them, for example lambda table: model.predict_proba(table)[:, 1] > 0.5."
+        )
+    return answer

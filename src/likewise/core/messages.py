@@ -1,0 +1,497 @@
+"""A text in a language: its form for the number at hand, its places filled."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import tomllib
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from likewise.core.errors import bad_parameter
+from likewise.core.text import join_words, short_number
+
+# The texts of a language as they stand in its file: dotted keys, one form or two.
+
+
+#: Languages that there are texts in.
+LANGUAGES = ("en", "de")
+
+# One text, or its forms for one and for any other number `n`.
+Forms: TypeAlias = str | Mapping[str, str]
+
+# {name} or {name:format}
+PLACE = re.compile(r"\{(\w+)(?::(\w+))?\}")
+_PLURAL = {"one", "other"}
+
+
+def check_language(language: str, *, owner: str) -> str:
+    """Return a language that there are texts in, or raise.
+
+    Examples
+    --------
+    >>> check_language("de", owner="write_html")
+    'de'
+    """
+    if language not in LANGUAGES:
+        raise bad_parameter(
+            owner, "language", allowed=f"one of {', '.join(map(repr, LANGUAGES))}", got=repr(language)
+        )
+    return language
+
+
+@functools.cache
+def catalogue(language: str) -> Mapping[str, Forms]:
+    """Return all texts of a language by key.
+
+    Parameters
+    ----------
+    language : str
+        Checked.
+
+    Examples
+    --------
+    >>> catalogue("en")["people"]["one"]
+    '1 person'
+    """
+    file = resources.files("likewise.core") / f"{language}.toml"
+    return MappingProxyType(dict(_flat(tomllib.loads(file.read_text(encoding="utf-8")))))
+
+
+def places(forms: Forms) -> set[tuple[str, str]]:
+    """Return the values that a text asks for, with their formats; of two forms, those of either but for the count.
+
+    Examples
+    --------
+    >>> sorted(places("{who} of {n:whole}"))
+    [('n', 'whole'), ('who', '')]
+    """
+    listed = [forms] if isinstance(forms, str) else list(forms.values())
+    return {(found[1], found[2] or "") for text in listed for found in PLACE.finditer(text)}
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Forms]]:
+    for name, item in table.items():
+        key = f"{prefix}{name}"
+        if isinstance(item, str):
+            yield key, item
+        elif set(item) == _PLURAL:
+            yield key, MappingProxyType(item)
+        else:
+            yield from _flat(item, f"{key}.")
+
+
+# Words from a table inside of our sentences: what they say about the direction of writing ends where they
+# end.
+
+
+_BEGIN, _END = "\u2068", "\u2069"
+_OVERRIDES = re.compile("[\u202a-\u202e\u2066\u2067]")
+_ISOLATES = re.compile("[\u2068\u2069]")
+_FROM_RIGHT = ("R", "AL")
+
+
+def contained(text: str) -> str:
+    """Return words that leave the direction of what stands around them alone.
+
+    Parameters
+    ----------
+    text : str
+
+    Examples
+    --------
+    >>> contained("sex"), contained("\u202esex"), contained("\u05de\u05d9\u05df") == "\u2068\u05de\u05d9\u05df\u2069"
+    ('sex', 'sex', True)
+    """
+    if text.isascii():
+        return text
+    text = _OVERRIDES.sub("", text)
+    depth, balanced, open_word = 0, True, False
+    for sign in text:
+        depth += (sign == _BEGIN) - (sign == _END)
+        balanced = balanced and depth >= 0
+        open_word = open_word or (depth <= 0 and unicodedata.bidirectional(sign) in _FROM_RIGHT)
+    if depth or not balanced:
+        return contained(_ISOLATES.sub("", text))
+    return f"{_BEGIN}{text}{_END}" if open_word else text
+
+
+# Numbers, shares and lists as a language writes them; the scripts of the page know the same formats by
+# name.
+
+
+@dataclass(frozen=True)
+class NumberStyle:
+    """How a language writes numbers.
+
+    Parameters
+    ----------
+    decimal, group : str
+        Between whole and broken part, and between thousands.
+    percent : str
+        After a number of hundredths.
+    last, either : str
+        Before the last of a list, and of a list of which one will do.
+    unknown : str
+        For what is no number.
+    """
+
+    decimal: str
+    group: str
+    percent: str
+    last: str
+    either: str
+    unknown: str
+
+
+STYLES = {
+    "en": NumberStyle(".", ",", "%", "and", "or", "unknown"),
+    "de": NumberStyle(",", ".", "\u00a0%", "und", "oder", "unbekannt"),
+}
+
+
+def _general(value: float) -> str:
+    return f"{value:g}"
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _percent(value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    # A small share is not none: the end of an interval at 0.04% is not 0.0%.
+    small = 0.0 < value < 0.0005
+    return f"{max(100 * value, 0.001):.1g}%" if small else f"{100 * value:,.1f}%"
+
+
+def _percent0(value: float) -> str:
+    return f"{value * 100:g}%"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2g} s" if value < 10 else f"{value:,.0f} s"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return "p unknown"
+    return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
+
+
+def _times(value: float) -> str:
+    return f"{value:.1f}×"
+
+
+# In English; `written` turns that into another language's signs.
+FORMATS: dict[str, Callable[[Any], str]] = {
+    "number": short_number,
+    "general": _general,
+    "whole": _whole,
+    "percent": _percent,
+    "percent0": _percent0,
+    "seconds": _seconds,
+    "p": _p,
+    "times": _times,
+}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def written(value: Any, form: str, language: str) -> str:
+    r"""Write one value in a format, as a language does.
+
+    Parameters
+    ----------
+    value : object
+    form : str
+        One of `FORMATS`, "list" or "either" for a sequence of words, or nothing: text as it is, numbers in short.
+    language : str
+
+    Examples
+    --------
+    >>> written(1234.5, "number", "en"), written(0.1234, "percent", "de"), written(["a", "b"], "list", "de")
+    ('1,234', '12,3\xa0%', 'a und b')
+    """
+    style = STYLES[language]
+    if form in ("list", "either"):
+        words: Sequence[str] = [written(word, "", language) for word in value]
+        return join_words(words, style.last if form == "list" else style.either)
+    if isinstance(value, str) or (not form and not _is_number(value)):
+        return contained(str(value))
+    text = FORMATS[form or "general"](value).replace("-", "−")
+    if language == "en":
+        return text
+    signs = {",": style.group, ".": style.decimal}
+    text = "".join(signs.get(sign, sign) for sign in text)
+    return text.replace("%", style.percent).replace("unknown", style.unknown)
+
+
+# Sentences that can be said again in another language: plain strings that remember their key and values.
+
+
+# Deeper than any sentence is nested; a damaged file cannot make us go on without end.
+_DEEPEST = 8
+
+
+class Said(str):
+    """An English sentence, made of a key and values, that can be written in another language.
+
+    It is a `str` in every respect, so who only wants the sentence need not know.
+
+    Parameters
+    ----------
+    key : str
+        Of a text in `en.toml`.
+    **values
+        Numbers, text, sequences of text, or other `Said`.
+
+    Examples
+    --------
+    >>> said = Said("people", n=1200)
+    >>> said, said.written("de")
+    ('1,200 people', '1.200 Personen')
+    """
+
+    __slots__ = ("key", "values")
+
+    key: str
+    values: Mapping[str, Any]
+
+    def __new__(cls, key: str, /, **values: Any) -> Said:
+        """Write the English sentence and keep what it was made of."""
+        made = super().__new__(cls, render_said(key, values, "en"))
+        made.key, made.values = key, values
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_again, (self.key, dict(self.values)))
+
+    def written(self, language: str) -> str:
+        """Return the sentence in a language."""
+        return str(self) if language == "en" else render_said(self.key, self.values, language)
+
+    def document(self) -> dict[str, Any]:
+        """Return key and values as plain JSON values."""
+        return {"key": self.key, "values": {name: _plain(value) for name, value in self.values.items()}}
+
+    @classmethod
+    def of(cls, document: Any, depth: int = 0) -> Said | None:
+        """Return what `document` described, or None where that is no text that is known here."""
+        if not isinstance(document, Mapping) or depth > _DEEPEST:
+            return None
+        key, values = document.get("key"), document.get("values")
+        if not isinstance(key, str) or not isinstance(values, Mapping):
+            return None
+        try:
+            return cls(key, **{str(name): _read(value, depth) for name, value in values.items()})
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def render_said(key: str, values: Mapping[str, Any], language: str) -> str:
+    """Return a text with its values filled in.
+
+    Parameters
+    ----------
+    key : str
+    values : mapping
+        `n` chooses the form where there are two.
+    language : str
+
+    Examples
+    --------
+    >>> render_said("people", {"n": 3}, "de")
+    '3 Personen'
+    """
+    text = form_of(key, values, language)
+    return PLACE.sub(lambda place: filled(values[place[1]], place[2] or "", language), text)
+
+
+def form_of(key: str, values: Mapping[str, Any], language: str) -> str:
+    """Return a text with its places still open, in the form for the number `n` where there are two."""
+    forms = catalogue(language)[key]
+    return forms if isinstance(forms, str) else forms["one" if values["n"] == 1 else "other"]
+
+
+def filled(value: Any, form: str, language: str) -> str:
+    """Return what stands in a place: a sentence in the language, or a value in its format."""
+    if isinstance(value, Said):
+        return value.written(language)
+    if form in ("list", "either"):
+        value = [item.written(language) if isinstance(item, Said) else item for item in value]
+    return written(value, form, language)
+
+
+def collect_said(value: Any, found: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return every `Said` inside of plain values: the English sentence to its key and values.
+
+    Parameters
+    ----------
+    value : object
+        Mappings and sequences are looked into.
+
+    Examples
+    --------
+    >>> collect_said({"a": ["plain", Said("people", n=1)]})
+    {'1 person': {'key': 'people', 'values': {'n': 1}}}
+    """
+    known: dict[str, Any] = {} if found is None else found
+    if isinstance(value, Said):
+        known[str(value)] = value.document()
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            collect_said(item, known)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            collect_said(item, known)
+    return known
+
+
+def restore_said(sentence: str, known: Mapping[str, Any]) -> str:
+    """Return a sentence with its key and values again, where `collect_said` had noted them.
+
+    Examples
+    --------
+    >>> restore_said("1 person", {"1 person": {"key": "people", "values": {"n": 1}}}).written("de")
+    '1 Person'
+    """
+    return Said.of(known.get(sentence)) or sentence
+
+
+def _again(key: str, values: dict[str, Any]) -> Said:
+    return Said(key, **values)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Said):
+        return value.document()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float) and not math.isfinite(value):  # JSON has neither
+        return None if math.isnan(value) else written(value, "number", "en")
+    return value
+
+
+def _read(value: Any, depth: int) -> Any:
+    if isinstance(value, Mapping):
+        found = Said.of(value, depth + 1)
+        if found is None:
+            raise ValueError("no text that is known here")
+        return found
+    return [_read(item, depth + 1) for item in value] if isinstance(value, list) else value
+
+
+# Stress inside of a text, and what is said in passing.
+_STRONG, _ASIDE = "**", "~~"
+
+
+class Texts:
+    """All texts in one language.
+
+    Parameters
+    ----------
+    language : {"en", "de"}, default="en"
+
+    Examples
+    --------
+    >>> Texts("en")("people", n=1), Texts("de")("people", n=1200)
+    ('1 person', '1.200 Personen')
+    >>> Texts("de").said(Said("people", n=2))
+    '2 Personen'
+    """
+
+    def __init__(self, language: str = "en") -> None:
+        self.language = check_language(language, owner="Texts")
+
+    def __call__(self, key: str, /, **values: Any) -> str:
+        """Return a text with its values filled in.
+
+        Parameters
+        ----------
+        key : str
+        **values
+            For its places; `n` chooses the form where there are two. Another `Said` is written in this language.
+        """
+        return render_said(key, values, self.language)
+
+    def rich(self, key: str, /, **values: Any) -> str:
+        """Return a text as HTML: values escaped, ``**stress**`` as strong, ``~~in passing~~`` as muted.
+
+        Parameters
+        ----------
+        key, **values
+            As in a call.
+        """
+        text = escape(form_of(key, values, self.language), quote=False)
+        for sign, before, after in (
+            (_STRONG, "<strong>", "</strong>"),
+            (_ASIDE, '<span class="muted">', "</span>"),
+        ):
+            parts = text.split(sign)
+            text = "".join(
+                part + (before, after)[i % 2] if i < len(parts) - 1 else part for i, part in enumerate(parts)
+            )
+        return PLACE.sub(lambda place: escape(filled(values[place[1]], place[2] or "", self.language)), text)
+
+    def number(self, value: Any, form: str = "number") -> str:
+        """Return one number, share or list as this language writes it."""
+        return written(value, form, self.language)
+
+    def said(self, sentence: str, known: Mapping[str, Any] | None = None) -> str:
+        """Return a sentence in this language where its key is known, else as it is.
+
+        Parameters
+        ----------
+        sentence : str
+            Perhaps a `Said`.
+        known : mapping, optional
+            English sentences to their keys and values, as `collect_said` returns them.
+        """
+        if self.language == "en":
+            return str(sentence)
+        if not isinstance(sentence, Said):
+            found = Said.of(None if known is None else known.get(sentence))
+            if found is None:
+                return sentence
+            sentence = found
+        return sentence.written(self.language)
+
+    def has(self, key: str) -> bool:
+        """Whether there is a text of this key."""
+        return key in catalogue("en")
+
+    def for_scripts(self, *groups: str) -> dict[str, Any]:
+        """Return what a script needs to write texts itself: those whose keys begin with one of `groups`.
+
+        Parameters
+        ----------
+        *groups : str
+            Such as "script".
+        """
+        style = STYLES[self.language]
+        wanted = tuple(f"{group}." for group in groups)
+        return {
+            "language": self.language,
+            "decimal": style.decimal,
+            "group": style.group,
+            "percent": style.percent,
+            "last": style.last,
+            "either": style.either,
+            "unknown": style.unknown,
+            "texts": {
+                key: forms if isinstance(forms, str) else dict(forms)
+                for key, forms in catalogue(self.language).items()
+                if key.startswith(wanted)
+            },
+        }

@@ -1,0 +1,1 @@
+"""Counterparts whose other columns follow the changed attribute along a graph."""

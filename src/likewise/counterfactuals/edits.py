@@ -1,0 +1,426 @@
+"""Which twins to make: values of columns, alone, in all combinations, or several columns together."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from likewise.core.errors import InputError, bad_parameter
+from likewise.counterfactuals.cells import AttributeColumn, Table, find_attribute
+
+# 0/1 columns that stand for one attribute: exchanged one by one they would make people who cannot exist.
+
+
+_SEPARATOR = re.compile(r"[_=:.\- ]")
+Binary = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def one_hot_groups(
+    named: Sequence[Any], columns: Mapping[Any, Binary], *, owner: str
+) -> list[tuple[Any, ...]]:
+    """Find the named columns that belong together.
+
+    Parameters
+    ----------
+    named : sequence
+        Columns whose values are to be exchanged.
+    columns : mapping of name to bool array of shape (n,)
+        The 0/1 columns of the table, the named ones and others.
+    owner : str
+        For the error message.
+
+    Returns
+    -------
+    list of tuple
+        Named columns of which every row has exactly one 1; or at most one, where the names begin alike, as in
+        ``race_B``, ``race_C`` without ``race_A``.
+
+    Raises
+    ------
+    InputError
+        Where only some of the columns of an attribute are named.
+
+    Examples
+    --------
+    >>> columns = {"sex_F": np.array([True, False]), "sex_M": np.array([False, True]), "rich": np.array([True, True])}
+    >>> one_hot_groups(["sex_F", "rich", "sex_M"], columns, owner="audit")
+    [('sex_F', 'sex_M')]
+    """
+    left = [name for name in named if name in columns]
+    groups: list[tuple[Any, ...]] = []
+    for prefix in sorted({prefix for name in left for prefix in _prefixes(name)}, key=len):
+        everyone = [name for name in columns if str(name).startswith(prefix)]
+        mine = [name for name in left if str(name).startswith(prefix)]
+        if mine and len(everyone) > len(mine) and _ones(columns, everyone) == (1, 1):
+            missing = [str(name) for name in everyone if name not in named]
+            if missing:
+                raise InputError(
+                    f"{owner}: the columns {', '.join(map(str, everyone[:12]))} are one attribute (one 1 in each row), and "
+                    f"{', '.join(missing[:12])} is not among those whose values are exchanged, so twins would have two "
+                    "values or none. Name all of them as sensitive, or keep the attribute in one column."
+                )
+        if len(mine) > 1 and _ones(columns, mine)[1] <= 1:
+            groups.append(tuple(mine))
+            left = [name for name in left if name not in mine]
+    if len(left) > 1 and _ones(columns, left) == (1, 1):
+        return [*groups, tuple(left)]
+    while left:
+        first = left.pop(0)
+        other = next((name for name in left if _ones(columns, [first, name]) == (1, 1)), None)
+        if other is not None:
+            left.remove(other)
+            groups.append((first, other))
+    return groups
+
+
+def patterns_of(group: Sequence[Any], columns: Mapping[Any, Binary]) -> list[tuple[bool, ...]]:
+    """Return the combinations of values that occur in the columns of a group, each once.
+
+    Examples
+    --------
+    >>> patterns_of(["b", "c"], {"b": np.array([False, True, False]), "c": np.array([False, False, True])})
+    [(False, False), (False, True), (True, False)]
+    """
+    found = np.unique(np.stack([columns[name] for name in group], axis=1), axis=0)
+    return [tuple(bool(cell) for cell in row) for row in found]
+
+
+def as_zeros_and_ones(values: Sequence[Any], codes: Any) -> Binary | None:
+    """Return a column of two values as bools, if they are 0 and 1; None for another column.
+
+    Parameters
+    ----------
+    values : sequence
+        The column's different values.
+    codes : int array of shape (n,)
+        Positions among them.
+    """
+    if len(values) != 2 or any(isinstance(value, str) or value not in (0, 1) for value in values):
+        return None
+    return np.asarray(np.asarray(codes) == list(values).index(1))
+
+
+def _prefixes(name: Any) -> list[str]:
+    text = str(name)
+    return [text[: found.end()] for found in _SEPARATOR.finditer(text) if 0 < found.start() < len(text) - 1]
+
+
+def _ones(columns: Mapping[Any, Binary], names: Sequence[Any]) -> tuple[int, int]:
+    """The least and the greatest number of ones in a row of these columns."""
+    count = np.sum([columns[name] for name in names], axis=0)
+    return int(count.min()), int(count.max())
+
+
+# Beyond these a study is nearly always a slip: a numeric column with "all", or too many columns at once.
+MAX_VALUES = 100
+MAX_VARIANTS = 1000
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One column and the values its twins get.
+
+    Parameters
+    ----------
+    column : str
+        The column to edit; its position (an int) in a plain array.
+    values : sequence, optional
+        The values to try; all those seen in the column by default.
+    consequences : Consequences, optional
+        What changes along with the column: rules and a causal graph, see `likewise.counterfactuals.Consequences`. By default
+        nothing does.
+
+    Examples
+    --------
+    >>> Edit("relationship", ("Husband", "Wife"))
+    Edit(column='relationship', values=('Husband', 'Wife'))
+    """
+
+    column: Any
+    values: Sequence[Any] | None = None
+    consequences: Any = field(default=None, repr=False)
+
+    def metric_learner(self, *, owner: str) -> Any:
+        """Return the learner of a fair metric under which people and their twins are comparable.
+
+        So an edit with consequences can stand wherever a metric can: ``SenSRClassifier(metric=Edit(...))``.
+        """
+        if not hasattr(self.consequences, "metric_learner"):
+            raise InputError(
+                f"{owner}: an Edit is a metric only with consequences, which say what else twins differ in. Pass "
+                f"Edit({self.column!r}, consequences=Consequences(...)), or for the column and what goes with it "
+                f"AttributeSubspace([{self.column!r}])."
+            )
+        return self.consequences.metric_learner(self)
+
+
+@dataclass(frozen=True, eq=False)
+class SettledConsequences:
+    """Consequences that are learned already: the fitted maker of twins that stands for them."""
+
+    made_by: Any
+
+    def maker(self, edit: Edit) -> Any:
+        """Return the fitted maker."""
+        return self.made_by
+
+    def metric_learner(self, edit: Edit) -> Any:
+        """Return the learner of a fair metric from the twins of the fitted maker."""
+        return self.made_by.metric_learner(owner="Edit")
+
+
+Variant: TypeAlias = Mapping[str, Any]
+Edits: TypeAlias = "Mapping[str, Any] | Edit | Sequence[str | Edit | Variant | Sequence[Variant]]"
+# What edits come to: columns with values, and lists of columns that change together. Twins are all combinations.
+EditParts: TypeAlias = "tuple[Edit | tuple[Variant, ...], ...]"
+
+
+def resolve_edits(
+    edits: Edits, table: Table, *, owner: str, allow_new: bool = False
+) -> tuple[list[dict[str, Any]], dict[str, AttributeColumn]]:
+    """Spell out every twin that the edits ask for, checked against the table.
+
+    Parameters
+    ----------
+    edits : mapping, Edit, or sequence
+        See `correspondence_study`.
+    table : Table
+        The people.
+    owner : str
+        For the error message.
+    allow_new : bool, default=False
+        Whether values that never occur in their column are welcome.
+
+    Returns
+    -------
+    variants : list of dict
+        AttributeColumn to value, for each twin.
+    attributes : dict
+        Every attribute that is edited.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = Table.of(pd.DataFrame({"sex": ["F", "M"], "race": ["a", "b"]}), owner="study")
+    >>> resolve_edits({"sex": "all", "race": ["b"]}, table, owner="study")[0]
+    [{'sex': 'F', 'race': 'b'}, {'sex': 'M', 'race': 'b'}]
+    """
+    factors = read_edits(edits, owner=owner)
+    names = edited_columns(factors)
+    attributes = {name: find_attribute(table, name, owner=owner) for name in names}
+    choices: list[list[dict[str, Any]]] = []
+    columns = {name: (attribute.values, attribute.codes) for name, attribute in attributes.items()}
+    factors = one_hot_together(factors, columns, owner=owner)
+    for factor in factors:
+        if isinstance(factor, Edit):
+            values = _values(factor, attributes[factor.column], owner)
+            choices.append([{factor.column: value} for value in values])
+        else:
+            choices.append([dict(variant) for variant in factor])
+    if math.prod(map(len, choices)) > MAX_VARIANTS:
+        raise InputError(
+            f"{owner}: 'edits' asks for {math.prod(map(len, choices)):,} twins of each person; at most "
+            f"{MAX_VARIANTS:,} are made. Name fewer columns or list fewer values."
+        )
+    for name in names:
+        asked = [v[name] for choice in choices for v in choice if name in v]
+        attributes[name] = _with_other_name(attributes[name], asked)
+    variants: list[dict[str, Any]] = []
+    for parts in itertools.product(*choices):
+        variant = {k: v for part in parts for k, v in part.items()}
+        variant = {k: _known(attributes[k], v, owner, allow_new) for k, v in variant.items()}
+        if variant not in variants:
+            variants.append(variant)
+    if len(variants) < 2:
+        raise InputError(
+            f"{owner}: 'edits' makes {len(variants)} twin of each person; two or more are needed to compare. "
+            "List at least two values (a column edited to all its values must have two)."
+        )
+    return variants, attributes
+
+
+def one_hot_together(
+    parts: EditParts, columns: Mapping[Any, tuple[Sequence[Any], Any]], *, owner: str
+) -> EditParts:
+    """Exchange 0/1 columns that stand for one attribute together, in the combinations that occur.
+
+    Parameters
+    ----------
+    parts : tuple
+        As `read_edits` returns it; columns whose values are listed stay alone.
+    columns : mapping of name to (values, codes)
+        Columns of the table: the different values, and the position of each row's among them.
+    owner : str
+        For the error message, where only some columns of an attribute are edited.
+
+    Examples
+    --------
+    >>> columns = {"sex_F": ((0, 1), np.array([1, 0])), "sex_M": ((0, 1), np.array([0, 1]))}
+    >>> one_hot_together((Edit("sex_F"), Edit("sex_M")), columns, owner="audit")
+    (({'sex_F': 0, 'sex_M': 1}, {'sex_F': 1, 'sex_M': 0}),)
+    """
+    alone = [
+        part.column
+        for part in parts
+        if isinstance(part, Edit)
+        and (part.values is None or isinstance(part.values, str))
+        and part.consequences is None
+    ]
+    found = {name: as_zeros_and_ones(*column) for name, column in columns.items()}
+    bits = {name: cells for name, cells in found.items() if cells is not None}
+    kept: list[Edit | tuple[Variant, ...]] = list(parts)
+    for group in one_hot_groups(alone, bits, owner=owner):
+        variants = tuple(
+            {
+                name: next(value for value in columns[name][0] if bool(value) == cell)
+                for name, cell in zip(group, pattern, strict=True)
+            }
+            for pattern in patterns_of(group, bits)
+        )
+        at = next(i for i, part in enumerate(kept) if isinstance(part, Edit) and part.column == group[0])
+        kept[at] = variants
+        kept = [part for part in kept if not (isinstance(part, Edit) and part.column in group)]
+    return tuple(kept)
+
+
+def read_edits(edits: Any, *, owner: str) -> EditParts:
+    """Read edits in any of the ways they can be written; the one language of studies, audits and trainings.
+
+    Parameters
+    ----------
+    edits : mapping, Edit, or sequence
+        ``{"sex": ["F", "M"], "race": "all"}``; ``Edit("sex")``; ``["sex", Edit("race")]``; or lists of dicts,
+        whose columns change together.
+    owner : str
+        For the error message.
+
+    Examples
+    --------
+    >>> read_edits(["sex", Edit("role", ("Husband", "Wife"))], owner="audit")
+    (Edit(column='sex', values=None), Edit(column='role', values=('Husband', 'Wife')))
+    """
+    parts = tuple(_parts(edits, owner))
+    edited_columns(parts, owner=owner)
+    return parts
+
+
+def edited_columns(parts: EditParts, *, owner: str = "edits") -> list[Any]:
+    """Return the columns that are edited, each once, or raise where two parts edit the same one."""
+    names: list[Any] = []
+    for part in parts:
+        mine = [part.column] if isinstance(part, Edit) else _keys(part)
+        twice = [name for name in mine if name in names]
+        if twice:
+            raise InputError(
+                f"{owner}: 'edits' edits column {twice[0]!r} twice. "
+                "Put columns that change together into one list of dicts."
+            )
+        names += mine
+    return names
+
+
+def _parts(edits: Any, owner: str) -> list[Edit | tuple[Variant, ...]]:
+    if isinstance(edits, Edit):
+        return [edits]
+    if hasattr(edits, "make") and isinstance(getattr(edits, "edit", None), Edit):  # a maker of twins
+        return [replace(edits.edit, consequences=SettledConsequences(edits))]
+    if isinstance(edits, Mapping):
+        return [Edit(column, values) for column, values in edits.items()]
+    if isinstance(edits, str) or not isinstance(edits, Iterable):
+        raise _bad_edits(owner, edits)
+    parts = list(edits)
+    if parts and all(isinstance(part, Mapping) for part in parts):
+        return [tuple(parts)]
+    found: list[Edit | tuple[Variant, ...]] = []
+    for part in parts:
+        if isinstance(part, Edit):
+            found.append(part)
+        elif isinstance(part, (str, int, np.integer)) and not isinstance(part, bool):
+            found.append(Edit(part))
+        elif isinstance(part, (list, tuple)) and part and all(isinstance(v, Mapping) for v in part):
+            found.append(tuple(part))
+        else:
+            raise _bad_edits(owner, part)
+    return found
+
+
+def cells_of(variant: Variant, attributes: Mapping[str, AttributeColumn]) -> dict[str, Any]:
+    """Return what one variant writes in which column."""
+    cells: dict[str, Any] = {}
+    for name, value in variant.items():
+        attribute = attributes[name]
+        if value in attribute.values:
+            cells |= attribute.cells[attribute.values.index(value)]
+        else:
+            cells[name] = value
+    return cells
+
+
+def _bad_edits(owner: str, got: Any) -> InputError:
+    return bad_parameter(
+        owner,
+        "edits",
+        allowed="a dict of column -> values, an Edit, or a list of Edits or of dicts (columns set together)",
+        got=got,
+        remedy='For example edits={"sex": ["Female", "Male"]}.',
+    )
+
+
+def _keys(variants: Sequence[Variant]) -> list[Any]:
+    return list(dict.fromkeys(key for variant in variants for key in variant))
+
+
+def _values(edit: Edit, attribute: AttributeColumn, owner: str) -> Sequence[Any]:
+    asked = edit.values
+    if asked is None or (isinstance(asked, str) and asked == "all"):
+        if len(attribute.values) > MAX_VALUES:
+            raise InputError(
+                f"{owner}: column {edit.column!r} has {len(attribute.values):,} values, too many to try all "
+                f"(at most {MAX_VALUES}). List the values to try: edits={{{edit.column!r}: [...]}}."
+            )
+        return attribute.values
+    if isinstance(asked, (str, bytes)) or not isinstance(asked, Iterable):
+        raise bad_parameter(
+            owner,
+            "edits",
+            allowed=f"a list of values for {edit.column!r}, or 'all'",
+            got=asked,
+            remedy=f"Write [{asked!r}, ...].",
+        )
+    return list(asked)
+
+
+def _with_other_name(attribute: AttributeColumn, asked: list[Any]) -> AttributeColumn:
+    """Let ``sex_Male`` answer to "Female" where the edits ask for "Male" and one other value.
+
+    One 0/1 column does not know the name of its other value; the edits do.
+    """
+    if not attribute.encoded or len(attribute.cells[0]) > 1:
+        return attribute
+    unknown = [value for value in dict.fromkeys(asked) if value not in attribute.values]
+    if len(unknown) == 1 and attribute.values[1] in asked and attribute.values[0] not in asked:
+        return replace(attribute, values=(unknown[0], attribute.values[1]))
+    return attribute
+
+
+def _known(attribute: AttributeColumn, value: Any, owner: str, allow_new: bool) -> Any:
+    if any(value == seen for seen in attribute.values):
+        return value
+    if allow_new and not attribute.encoded:
+        return value
+    hint = "" if attribute.encoded else " If the value is meant, pass allow_new=True."
+    close = difflib.get_close_matches(str(value), [str(seen) for seen in attribute.values], n=1)
+    meant = f" (did you mean {close[0]!r}?)" if close else ""
+    seen_text = ", ".join(repr(seen) for seen in attribute.values[:12])
+    more = ", …" if len(attribute.values) > 12 else ""
+    raise InputError(
+        f"{owner}: {value!r} never occurs in column {attribute.name!r}{meant}. "
+        f"Its values: {seen_text}{more}.{hint}"
+    )

@@ -1,0 +1,380 @@
+"""Hard rules of twins: values that become others, what implies what, combinations that nobody has."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import check_columns
+
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+Condition = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ValueMap:
+    """Values of a column that become others in a twin.
+
+    Parameters
+    ----------
+    when : mapping
+        What the twin must be: ``{"sex": "Female"}``. A list of values stands for any of them.
+    column : str
+    values : mapping
+        Old value to new: ``{"Husband": "Wife"}``. Other values stay.
+
+    Examples
+    --------
+    >>> print(ValueMap({"sex": "Female"}, "role", {"Husband": "Wife"}))
+    when sex = Female: role Husband becomes Wife
+    """
+
+    when: Condition
+    column: str
+    values: Mapping[Any, Any]
+
+    def __str__(self) -> str:
+        became = ", ".join(f"{old} becomes {new}" for old, new in self.values.items())
+        return f"when {_said(self.when)}: {self.column} {became}"
+
+
+@dataclass(frozen=True)
+class Implication:
+    """If a row is so, then it must be so.
+
+    Parameters
+    ----------
+    when, then : mapping
+        Column to value; a list of values stands for any of them.
+
+    Examples
+    --------
+    >>> rule = Implication({"relationship": "Husband"}, {"sex": "Male"})
+    >>> people = pd.DataFrame({"relationship": ["Husband", "Child"], "sex": ["Female", "Female"]})
+    >>> rule.broken(people).tolist()
+    [True, False]
+    """
+
+    when: Condition
+    then: Condition
+
+    def broken(self, table: pd.DataFrame) -> Mask:
+        """Whether each row breaks the rule."""
+        return _holds(self.when, table) & ~_holds(self.then, table)
+
+    def __str__(self) -> str:
+        return f"{_said(self.when)} implies {_said(self.then)}"
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """A combination of values that nobody has.
+
+    Parameters
+    ----------
+    what : mapping
+        Column to value; a list of values stands for any of them.
+
+    Examples
+    --------
+    >>> rule = Forbidden({"sex": "Female", "relationship": ["Husband", "Father"]})
+    >>> people = pd.DataFrame({"sex": ["Female", "Female", "Male"], "relationship": ["Father", "Child", "Father"]})
+    >>> rule.broken(people).tolist()
+    [True, False, False]
+    """
+
+    what: Condition
+
+    def broken(self, table: pd.DataFrame) -> Mask:
+        """Whether each row breaks the rule."""
+        return _holds(self.what, table)
+
+    def __str__(self) -> str:
+        return f"nobody has {_said(self.what)}"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules that twins must satisfy.
+
+    Parameters
+    ----------
+    maps : tuple of ValueMap
+        Applied to every twin whose edited column changed, before the graph; a column with a map follows that map
+        instead of the edited column, and its other causes in the graph.
+    implications : tuple of Implication
+    forbidden : tuple of Forbidden
+
+    Examples
+    --------
+    >>> rules = Rules(
+    ...     maps=(ValueMap({"sex": "Female"}, "role", {"Husband": "Wife"}),),
+    ...     implications=(Implication({"role": "Husband"}, {"sex": "Male"}),),
+    ... )
+    >>> women = pd.DataFrame({"sex": ["Female", "Female"], "role": ["Husband", "Child"]})
+    >>> rules.broken(women).tolist(), rules.repaired(women)["role"].tolist()
+    ([True, False], ['Wife', 'Child'])
+    """
+
+    maps: tuple[ValueMap, ...] = ()
+    implications: tuple[Implication, ...] = ()
+    forbidden: tuple[Forbidden, ...] = ()
+
+    def __or__(self, other: Rules) -> Rules:
+        return Rules(
+            (*self.maps, *(m for m in other.maps if m not in self.maps)),
+            (*self.implications, *(i for i in other.implications if i not in self.implications)),
+            (*self.forbidden, *(f for f in other.forbidden if f not in self.forbidden)),
+        )
+
+    @property
+    def mapped(self) -> tuple[str, ...]:
+        """Columns that follow a value map."""
+        return tuple(dict.fromkeys(rule.column for rule in self.maps))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that the rules speak of."""
+        named = [name for rule in self.maps for name in (*rule.when, rule.column)]
+        named += [name for rule in self.implications for name in (*rule.when, *rule.then)]
+        named += [name for rule in self.forbidden for name in rule.what]
+        return tuple(dict.fromkeys(named))
+
+    def repaired(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a table of twins with the value maps applied; every map sees the values before all maps."""
+        changed: dict[str, pd.Series[Any]] = {}
+        for rule in self.maps:
+            column = changed.get(rule.column, table[rule.column]).copy()
+            concerned = _holds(rule.when, table)
+            for old, new in rule.values.items():
+                some = concerned & np.asarray(table[rule.column].isin([old]), dtype=bool)
+                if some.any():
+                    column = _written(column, some, new)
+            changed[rule.column] = column
+        return table.assign(**changed) if changed else table
+
+    def broken(self, table: pd.DataFrame) -> Mask:
+        """Whether each row breaks an implication or is forbidden, (n,)."""
+        found = np.zeros(len(table), dtype=bool)
+        checks: list[Implication | Forbidden] = [*self.implications, *self.forbidden]
+        for rule in checks:
+            found |= rule.broken(table)
+        return found
+
+    def check(self, table: pd.DataFrame, *, owner: str) -> None:
+        """Raise an error where the rules do not fit the table, or contradict each other.
+
+        They may name no column that the table lacks, map no value that its column lacks, ask for nothing that no row of
+        it can be, and map one value to two.
+        """
+        check_columns(table, self.columns, owner=owner, name="people")
+        for rule in self.maps:
+            _check_values(table[rule.column], [*rule.values, *rule.values.values()], "maps", owner)
+        conditions = [rule.when for rule in self.maps]
+        conditions += [part for rule in self.implications for part in (rule.when, rule.then)]
+        conditions += [rule.what for rule in self.forbidden]
+        for condition in conditions:
+            for column, value in condition.items():
+                allowed = _allowed(value)
+                if not table[column].isin(allowed).any():
+                    _check_values(table[column], allowed, "speaks of", owner)
+        for one, other in itertools.combinations(self.maps, 2):
+            _check_agree(one, other, owner)
+        for first, second in itertools.combinations(self.implications, 2):
+            if first.when == second.when and _apart(first.then, second.then):
+                raise InputError(f"{owner}: two rules contradict each other: {first}; {second}.")
+
+    def matched_to(self, table: pd.DataFrame) -> Rules:
+        """Return the rules with words for numbers read as numbers where a column has numbers: keys of TOML are words."""
+        return replace(
+            self,
+            maps=tuple(
+                replace(rule, values={_as_in(table.get(rule.column), k): v for k, v in rule.values.items()})
+                for rule in self.maps
+            ),
+        )
+
+    def said(self) -> tuple[str, ...]:
+        """Return every rule in words."""
+        return tuple(str(rule) for rule in (*self.maps, *self.implications, *self.forbidden))
+
+
+def read_rules(rules: Any, *, owner: str) -> Rules:
+    """Read rules: a `Rules`, a mapping of the same shape as the TOML file, its path, or None for none.
+
+    Parameters
+    ----------
+    rules : Rules, mapping, path or None
+        ``{"map": [{"when": {...}, "column": ..., "values": {...}}], "implies": [{"if": {...}, "then": {...}}],
+        "forbid": [{...}]}``; each part may be left out.
+    owner : str
+        For error messages.
+
+    Examples
+    --------
+    >>> print(*read_rules({"forbid": [{"sex": "Female", "role": "Husband"}]}, owner="twins").said())
+    nobody has sex = Female and role = Husband
+    """
+    if rules is None:
+        return Rules()
+    if isinstance(rules, Rules):
+        return rules
+    if isinstance(rules, (str, Path)):
+        return read_rules(_from_file(Path(rules), owner), owner=owner)
+    if not isinstance(rules, Mapping):
+        raise bad_parameter(
+            owner, "rules", allowed="a Rules, a dict, or the path of a TOML file", got=type(rules).__name__
+        )
+    unknown = [key for key in rules if key not in ("map", "implies", "forbid")]
+    if unknown:
+        raise bad_parameter(
+            owner, "rules", allowed="the parts 'map', 'implies' and 'forbid'", got=repr(unknown[0])
+        )
+    for name, keys in (("map", ("when", "column", "values")), ("implies", ("if", "then"))):
+        for part in _list(rules, name, owner):
+            _check_keys(part, name, keys, owner)
+    return Rules(
+        tuple(_map(part, owner) for part in _list(rules, "map", owner)),
+        tuple(
+            Implication(_condition(part, "if", owner), _condition(part, "then", owner))
+            for part in _list(rules, "implies", owner)
+        ),
+        tuple(Forbidden(_checked_condition(part, "forbid", owner)) for part in _list(rules, "forbid", owner)),
+    )
+
+
+def _from_file(path: Path, owner: str) -> Mapping[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise InputError(
+            f"{owner}: cannot read the rules {str(path)!r}: {error.strerror or error}."
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{owner}: the rules {str(path)!r} are no TOML: {error}.") from error
+
+
+def _list(rules: Mapping[str, Any], name: str, owner: str) -> Sequence[Mapping[str, Any]]:
+    found = rules.get(name, ())
+    if isinstance(found, (str, Mapping)) or not isinstance(found, Iterable):
+        raise bad_parameter(owner, "rules", allowed=f"a list of tables as {name!r} ([[{name}]])", got=found)
+    parts = list(found)
+    wrong = [part for part in parts if not isinstance(part, Mapping)]
+    if wrong:
+        raise bad_parameter(
+            owner, "rules", allowed=f"a list of tables as {name!r} ([[{name}]])", got=wrong[0]
+        )
+    return parts
+
+
+def _check_keys(part: Mapping[str, Any], name: str, keys: Sequence[str], owner: str) -> None:
+    unknown = [key for key in part if key not in keys]
+    if unknown:
+        close = difflib.get_close_matches(str(unknown[0]), keys, n=1)
+        meant = f"Did you mean {close[0]!r}?" if close else ""
+        words = ", ".join(map(repr, keys))
+        raise bad_parameter(
+            owner, "rules", allowed=f"{words} in a {name!r}", got=repr(unknown[0]), remedy=meant
+        )
+
+
+def _map(part: Mapping[str, Any], owner: str) -> ValueMap:
+    values, column = part.get("values"), part.get("column")
+    if not isinstance(values, Mapping) or not values or not isinstance(column, str):
+        raise bad_parameter(
+            owner,
+            "rules",
+            allowed="a map with 'when', 'column' and 'values'",
+            got=dict(part),
+            remedy='For example {when = {sex = "Female"}, column = "relationship", values = {Husband = "Wife"}}.',
+        )
+    return ValueMap(_condition(part, "when", owner), column, dict(values))
+
+
+def _condition(part: Mapping[str, Any], name: str, owner: str) -> dict[str, Any]:
+    if name not in part:
+        raise bad_parameter(owner, "rules", allowed=f"a table with {name!r}", got=dict(part))
+    return _checked_condition(part[name], name, owner)
+
+
+def _checked_condition(found: Any, name: str, owner: str) -> dict[str, Any]:
+    if not isinstance(found, Mapping) or not found:
+        raise bad_parameter(owner, "rules", allowed=f"columns with values as {name!r}", got=found)
+    return dict(found)
+
+
+def _check_values(column: pd.Series[Any], values: Iterable[Any], verb: str, owner: str) -> None:
+    seen = list(column.dropna().unique())
+    unknown = [value for value in values if not column.isin([value]).any()]
+    if unknown:
+        words = sorted(map(str, seen))
+        close = difflib.get_close_matches(str(unknown[0]), words, n=1)
+        meant = f" (did you mean {close[0]!r}?)" if close else ""
+        raise InputError(
+            f"{owner}: a rule {verb} {column.name!r} with {unknown[0]!r}, which never occurs there{meant}. "
+            f"Its values: {', '.join(words[:12])}{', …' if len(words) > 12 else ''}."
+        )
+
+
+def _check_agree(one: ValueMap, other: ValueMap, owner: str) -> None:
+    """Two maps of a column that may hold together must map a value alike."""
+    if one.column != other.column or _apart(one.when, other.when):
+        return
+    for value in one.values:
+        if value in other.values and one.values[value] != other.values[value]:
+            raise InputError(
+                f"{owner}: two rules contradict each other: {one}; {other}. Let {value!r} become one value."
+            )
+
+
+def _apart(one: Condition, other: Condition) -> bool:
+    """Whether two conditions can never hold together."""
+    return any(not set(_allowed(one[c])) & set(_allowed(other[c])) for c in one if c in other)
+
+
+def _as_in(column: pd.Series[Any] | None, value: Any) -> Any:
+    if column is None or not isinstance(value, str) or not pd.api.types.is_numeric_dtype(column.dtype):
+        return value
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return {"true": True, "false": False}.get(value.lower(), value)
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return int(number) if number.is_integer() else number
+
+
+def _allowed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
+
+
+def _holds(condition: Condition, table: pd.DataFrame) -> Mask:
+    found = np.ones(len(table), dtype=bool)
+    for column, value in condition.items():
+        found &= np.asarray(table[column].isin(_allowed(value)), dtype=bool)
+    return found
+
+
+def _written(column: pd.Series[Any], some: Mask, value: Any) -> pd.Series[Any]:
+    """The column with a value written in some rows; its dtype stays."""
+    array = column.array.copy()
+    array[some] = value
+    return pd.Series(array, index=column.index, name=column.name)
+
+
+def _said(condition: Condition) -> str:
+    parts = []
+    for column, value in condition.items():
+        many = isinstance(value, (list, tuple, set, frozenset))
+        parts.append(f"{column} is one of {', '.join(map(str, value))}" if many else f"{column} = {value}")
+    return " and ".join(parts)

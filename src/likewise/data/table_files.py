@@ -1,0 +1,245 @@
+"""Tables from files of any common format; what is wrong is said in one sentence, what was changed in a line."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from likewise.core.errors import FormatError, InputError, LikewiseError, require
+from likewise.core.frames import check_columns
+from likewise.core.text import folded
+from likewise.data.opening import MemoryFile, OpenedFile, Reading, open_file
+from likewise.data.text_tables import read_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTable:
+    """A table from a file.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With unique column names.
+    notes : tuple of str
+        What was changed on the way, a line each.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> ReadTable(pd.DataFrame({"age": [20, 30]})).notes
+    ()
+    """
+
+    frame: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+
+def read_table(
+    path: Path | MemoryFile, reading: Reading | None = None, *, ignore: Sequence[str] = ()
+) -> ReadTable:
+    r"""Read a table of people.
+
+    Parameters
+    ----------
+    path : Path or MemoryFile
+        CSV with a header (separated by comma, semicolon, tab or bar), Parquet, Arrow (IPC file or Feather), JSON
+        lines, JSON records or Excel; any of them compressed with gzip or zstd.
+    reading : Reading, optional
+        What the user says about the file.
+    ignore : sequence of str
+        Columns to leave out, all of that name where there are several.
+
+    Returns
+    -------
+    ReadTable
+
+    Raises
+    ------
+    FormatError
+        The file is no table, or a damaged one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "people.csv"
+    >>> _ = path.write_text("age;height;age\n20;1,5;20\n30;1,75;30\n")
+    >>> found = read_table(path)
+    >>> found.frame.to_dict("list"), found.notes[1]
+    ({'age': [20, 30], 'height': [1.5, 1.75]}, "dropped columns that repeat another of the same name and values: 'age'.")
+    """
+    reading = reading or Reading()
+    file = open_file(path)
+    try:
+        frame, notes = _READERS[file.kind](file, reading)
+    except LikewiseError:
+        raise
+    except (Exception, RecursionError) as error:
+        # Parsers of other libraries raise whatever they like on a damaged file.
+        raise FormatError(f"{path.name} is no readable {file.kind} table: {_first_line(error)}.") from error
+    frame.columns = [str(name) for name in frame.columns]
+    if ignore:
+        known = frame.loc[:, ~frame.columns.duplicated()]
+        check_columns(known, ignore, owner=path.name, name="table")
+        frame = frame.loc[:, ~frame.columns.isin(list(ignore))]
+    frame = _without_row_numbers(_unique_names(frame, reading, path.name, notes), notes)
+    if len(frame) == 0:
+        raise InputError(f"{path.name} has no rows. Pass a table with people in it.")
+    if frame.shape[1] == 0:
+        raise InputError(f"{path.name} has no columns that are left. Pass a table with people in it.")
+    # A parser leaves every column apart, which makes each later change of a wide table slow.
+    return ReadTable(frame.copy(), tuple(notes))
+
+
+def table_rows(path: Path | MemoryFile) -> int | None:
+    """Return the number of rows where the file says so without being read (Parquet), else None."""
+    file = open_file(path)
+    if file.kind != "Parquet":
+        return None
+    import pyarrow.parquet as pq
+
+    try:
+        return int(pq.ParquetFile(file.stream()).metadata.num_rows)
+    except (OSError, ValueError) as error:
+        raise FormatError(f"{path.name} is no readable Parquet table: {_first_line(error)}.") from error
+
+
+def _unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[str]) -> pd.DataFrame:
+    """Drop columns that repeat another, or number columns of the same name."""
+    if not frame.columns.has_duplicates:
+        return frame
+    names = [str(column) for column in frame.columns]
+    if reading.doubled == "number":
+        new = _numbered(names)
+        changed = [word for word, old in zip(new, names, strict=True) if word != old]
+        notes.append(f"columns of the same name were numbered: {folded([repr(word) for word in changed])}.")
+        return frame.set_axis(new, axis=1)
+    first: dict[str, int] = {}
+    drop: list[int] = []
+    differ: list[int] = []
+    for at, column in enumerate(names):
+        if first.setdefault(column, at) == at:
+            continue
+        same = frame.iloc[:, at].equals(frame.iloc[:, first[column]])
+        (drop if same else differ).append(at)
+    if differ:
+        shown = folded([repr(word) for word in dict.fromkeys(names[at] for at in differ)])
+        raise FormatError(
+            f"{name} has columns of the same name with different values: {shown}. Number them with --doubled number, "
+            "leave them out with --ignore NAME, or rename them."
+        )
+    shown = folded([repr(word) for word in dict.fromkeys(names[at] for at in drop)])
+    notes.append(f"dropped columns that repeat another of the same name and values: {shown}.")
+    kept = [at not in set(drop) for at in range(len(names))]
+    return frame.loc[:, kept]
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    taken, seen, new = set(names), Counter[str](), []
+    for name in names:
+        seen[name] += 1
+        word, number = name, seen[name]
+        while number > 1 and (word == name or word in taken):
+            word, number = f"{name} ({number})", number + 1
+        taken.add(word)
+        new.append(word)
+    return new
+
+
+def _without_row_numbers(frame: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """Leave out a first column without a name that counts the rows, as pandas writes its index."""
+    import numpy as np
+
+    if frame.shape[1] < 2 or frame.columns[0] != "column 1" or frame.iloc[:, 0].dtype.kind != "i":
+        return frame
+    if not np.array_equal(frame.iloc[:, 0].to_numpy(), np.arange(len(frame))):
+        return frame
+    notes[:] = [note for note in notes if "has no name" not in note]
+    notes.append("left out the first column: it has no name and numbers the rows.")
+    return frame.iloc[:, 1:]
+
+
+def _read_parquet(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
+    import pyarrow.parquet as pq
+
+    return _from_arrow(pq.ParquetFile(file.stream()).read(), file.name), []
+
+
+def _read_arrow(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
+    from pyarrow import feather
+
+    return _from_arrow(
+        feather.read_table(file.stream(), memory_map=isinstance(file.source, Path)), file.name
+    ), []
+
+
+def _read_json_lines(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
+    import pyarrow.json as paj
+
+    return _from_arrow(paj.read_json(file.stream()), file.name), []
+
+
+def _read_json(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
+    import pyarrow as pa
+
+    text = file.source.read_bytes() if isinstance(file.source, Path) else file.source
+    records = json.loads(text.decode(reading.encoding or "utf-8-sig"))
+    if not all(isinstance(record, dict) for record in records):
+        raise FormatError(f"{file.name} is JSON, but no list of records. Save one record for each person.")
+    return _from_arrow(pa.Table.from_pylist(records), file.name), []
+
+
+def _read_excel(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
+    import pandas as pd
+
+    require("openpyxl", extra="excel", why="Reading an Excel workbook")
+    with pd.ExcelFile(file.stream(), engine="openpyxl") as book:
+        sheets = book.sheet_names
+        cells = pd.read_excel(book, sheet_name=sheets[0], header=None, keep_default_na=False, na_values=[""])
+    if cells.empty:
+        raise FormatError(f"{file.name} has nothing in its first sheet {sheets[0]!r}.")
+    notes = [] if len(sheets) == 1 else [f"read the first of {len(sheets)} sheets, {sheets[0]!r}."]
+    if reading.header is False:
+        names = [f"column {at + 1}" for at in range(cells.shape[1])]
+        return cells.set_axis(names, axis=1).infer_objects(), notes
+    first = cells.iloc[0]
+    names = [f"column {at + 1}" if pd.isna(name) else str(name) for at, name in enumerate(first)]
+    return cells.iloc[1:].set_axis(names, axis=1).reset_index(drop=True).infer_objects(), notes
+
+
+def _from_arrow(table: Any, name: str) -> pd.DataFrame:
+    import pyarrow as pa
+
+    nested = [field.name for field in table.schema if pa.types.is_nested(field.type)]
+    if nested:
+        raise FormatError(
+            f"{name} has columns that hold lists or records: {folded([repr(word) for word in nested])}. Spread them "
+            "over plain columns."
+        )
+    names = list(table.column_names)
+    # The index that pandas once stored is no column of the table. Numbers stand in for names, which may be doubled.
+    plain = table.rename_columns([str(at) for at in range(len(names))]).replace_schema_metadata(None)
+    frame: pd.DataFrame = plain.to_pandas()
+    frame.columns = names
+    return frame.loc[:, [not str(word).startswith("__index_level_") for word in names]]
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".")[:300]
+
+
+_READERS = {
+    "CSV": read_text,
+    "Parquet": _read_parquet,
+    "Arrow": _read_arrow,
+    "JSON lines": _read_json_lines,
+    "JSON": _read_json,
+    "Excel": _read_excel,
+}

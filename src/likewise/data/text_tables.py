@@ -1,0 +1,389 @@
+"""Text with separated cells as a table: separators, encodings, line ends and decimal commas as they come."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from likewise.core.errors import FormatError
+from likewise.data.opening import HEAD, OpenedFile, Reading
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The first line of a text file: where it ends, what separates its cells, whether it names columns.
+
+
+SEPARATORS = ",;\t|"
+# A quoted cell (which may hold line ends), or anything else up to the end of the line.
+_LINE = re.compile(r'(?:"(?:[^"]|"")*"|[^"\r\n]+|"(?![^"]*"))*')
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+
+
+def first_line(text: str) -> str:
+    r"""Return the first line that is not empty, whatever ends it, with the line ends that are inside quotes.
+
+    Examples
+    --------
+    >>> first_line('a;"b\nc"\r1;2\r')
+    'a;"b\nc"'
+    """
+    found = _LINE.match(text.lstrip("\r\n"))
+    return found.group() if found else ""
+
+
+def split_cells(line: str, separator: str) -> list[str]:
+    """Cut a line into cells; a quoted cell may hold the separator, and two quotes in it are one.
+
+    Examples
+    --------
+    >>> split_cells('a, "b, c" ,', ",")
+    ['a', 'b, c', '']
+    """
+    cells: list[str] = []
+    start = 0
+    part = re.compile(rf'[ ]*(?:"((?:[^"]|"")*)"[^{re.escape(separator)}]*|([^{re.escape(separator)}]*))')
+    while True:
+        found = part.match(line, start)
+        if found is None:
+            return cells
+        quoted, plain = found.groups()
+        cells.append(quoted.replace('""', '"') if quoted is not None else plain.strip())
+        if found.end() >= len(line):
+            return cells
+        start = found.end() + 1
+
+
+def find_separator(line: str, below: Sequence[str] = ()) -> str:
+    """Return what cuts a line into the most cells, and the lines below it into as many.
+
+    Parameters
+    ----------
+    line : str
+        The first one.
+    below : sequence of str
+        Some that follow. A separator that cuts them otherwise than the first is one only if all do.
+
+    Examples
+    --------
+    >>> find_separator("name;size, in m;age")
+    ';'
+    >>> find_separator("what; how; when,age", ["a,20", "b,30"])
+    ','
+    """
+
+    def fits(separator: str) -> tuple[bool, int]:
+        cells = len(split_cells(line, separator))
+        return cells > 1 and all(len(split_cells(row, separator)) == cells for row in below), cells
+
+    return max(SEPARATORS, key=fits)
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell is written as a number, with a decimal point or comma.
+
+    Examples
+    --------
+    >>> is_number("-1,5"), is_number("1e9"), is_number("nan"), is_number("x1")
+    (True, True, False, False)
+    """
+    return _NUMBER.fullmatch(text.strip()) is not None
+
+
+def looks_like_values(header: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Whether a first line is a row of values: many of its cells are numbers, as are the cells below them.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Cells of the first line.
+    below : sequence of sequence of str
+        Cells of some lines that follow.
+
+    Examples
+    --------
+    >>> looks_like_values(["39", "clerk", "5"], [["40", "cook", "6"]])
+    True
+    >>> looks_like_values(["age", "job", "2019"], [["40", "cook", "6"]])
+    False
+    """
+    numbers = [at for at, name in enumerate(header) if is_number(name)]
+    if numbers and len(numbers) == len(header):
+        return True
+    same = [at for at in numbers if any(at < len(row) and is_number(row[at]) for row in below)]
+    return len(same) >= 2 and 3 * len(same) >= len(header)
+
+
+# An empty cell and the common words for "nothing here". "None" is not among them: it is a category in many tables.
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>"]
+# Among numbers these mean that there is none; among words they are a category.
+_MARKED_MISSING = frozenset({"?", "-", "--", ".", "none", "unknown", "missing", "n.a.", "#n/a", "*"})
+# A header may be long, but not the whole of a large file.
+_LONGEST_HEADER = 64 * 2**20
+_BELOW = 50
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+# 1.234,5 and 12,5 as most of Europe writes them; 1,234.5 and 1,234 as English does.
+_COMMA_DECIMALS = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?|[+-]?,\d+")
+_COMMA_THOUSANDS = re.compile(r"[+-]?(\d{1,3}(,\d{3})+(\.\d+)?|\d+(\.\d+)?)")
+# Before or behind every number of a column.
+_UNITS = ("$", "€", "£", "¥", "%")
+
+
+def read_text(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
+    """Read a table whose cells are separated by comma, semicolon, tab or bar.
+
+    Parameters
+    ----------
+    file : OpenedFile
+    reading : Reading
+
+    Returns
+    -------
+    frame : DataFrame
+        Columns may share a name.
+    notes : list of str
+        What the user should know.
+    """
+    import pandas as pd
+
+    encoding = reading.encoding or _encoding(file.head())
+    separator, names, header, notes = _header(file, encoding, reading)
+    commas = reading.decimal == ","
+    try:
+        frame = pd.read_csv(
+            file.stream(),
+            sep=separator,
+            encoding=encoding,
+            keep_default_na=False,
+            na_values=MISSING,
+            skipinitialspace=True,
+            header=0 if header else None,
+            # Names of our own, since pandas renames columns that share one.
+            names=list(range(len(names))),
+            decimal="," if commas else ".",
+            thousands="." if commas and separator != "." else None,
+            low_memory=False,
+        )
+    except UnicodeError as error:
+        raise _not_text(file.name, encoding, error) from error
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise FormatError(
+            f"{file.name} is no rectangular CSV: {_first_line(error)}. Every row must have {len(names)} cells; "
+            "quote cells that contain the separator."
+        ) from error
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise FormatError(
+            f"{file.name} has more cells in its rows than names in its header ({len(names)}). Name every column."
+        )
+    frame.columns = pd.Index(names, dtype=object)
+    return _numbers(frame, reading.decimal, separator, notes), notes
+
+
+def _encoding(head: bytes) -> str:
+    return next((name for mark, name in _MARKS if head.startswith(mark)), "utf-8")
+
+
+def _header(file: OpenedFile, encoding: str, reading: Reading) -> tuple[str, list[str], bool, list[str]]:
+    """Return the separator, a name for every column, whether the first line has them, and what to say of it."""
+    text = _decoded_head(file, encoding)
+    line = first_line(text)
+    rest: list[str] = []
+    if len(line) < HEAD:
+        # The last line of the head may be cut off, and an empty one is none.
+        rest = [row for row in text.lstrip("\r\n")[len(line) :].splitlines()[1:] if row]
+        rest = rest[: min(_BELOW, max(len(rest) - 1, 1))]
+    separator = find_separator(line, rest)
+    names = split_cells(line, separator)
+    below = [split_cells(row, separator) for row in rest]
+    if reading.header is None and looks_like_values(names, below):
+        raise FormatError(
+            f"{file.name} seems to have no header: its first line holds values such as {_some(names)}. Put the "
+            "column names in the first line, or pass --no-header to number the columns (--header if these are names)."
+        )
+    if reading.header is False:
+        return separator, [f"column {at + 1}" for at in range(len(names))], False, []
+    blank = [at for at, name in enumerate(names) if not name.strip()]
+    for at in blank:
+        names[at] = f"column {at + 1}"
+    said = (
+        []
+        if not blank
+        else [f"{_columns(blank)} of {file.name} has no name; called 'column {blank[0] + 1}'."]
+    )
+    return separator, names, True, said
+
+
+def _decoded_head(file: OpenedFile, encoding: str) -> str:
+    """Return the beginning of the text, at least as much as the first line."""
+    size = HEAD
+    while True:
+        data = file.head(size)
+        try:
+            text = codecs.getincrementaldecoder(encoding)("strict").decode(data, final=False)
+        except UnicodeError as error:
+            raise _not_text(file.name, encoding, error) from error
+        text = text.removeprefix("\ufeff")
+        if len(data) < size or len(first_line(text)) + 1 < len(text.lstrip("\r\n")):
+            return text
+        if size >= _LONGEST_HEADER:
+            raise FormatError(f"{file.name} has a first line of more than 64 MB, so it is no table.")
+        size *= 16
+
+
+def _not_text(name: str, encoding: str, error: UnicodeError) -> FormatError:
+    where = f" ({error.reason} at byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
+    return FormatError(
+        f"{name} is not {encoding.upper().removesuffix('-SIG')} text{where}. Say how it was written, such as --encoding latin-1 or --encoding "
+        "cp1252, or save it as UTF-8."
+    )
+
+
+def _numbers(frame: pd.DataFrame, decimal: str | None, separator: str, notes: list[str]) -> pd.DataFrame:
+    """Turn columns of numbers with commas, with a unit or with a word for a missing one into numbers."""
+    import pandas as pd
+
+    commas: dict[int, pd.Series[Any]] = {}
+    marked: dict[int, pd.Series[Any]] = {}
+    units: dict[int, pd.Series[Any]] = {}
+    for at, dtype in enumerate(frame.dtypes):
+        if dtype.kind in "biuf":
+            continue
+        column = frame.iloc[:, at]
+        numbers = numbers_but_for_marks(column)
+        if numbers is not None:
+            marked[at] = numbers
+            continue
+        decimals = None if decimal == "." else separator != "," or decimal == ","
+        numbers = None if decimals is None else numbers_with_commas(column, decimals=decimals)
+        if numbers is not None:
+            commas[at] = numbers
+            continue
+        numbers = numbers_with_unit(column, decimals=decimals)
+        if numbers is not None:
+            units[at] = numbers
+    for found, said in (
+        (commas, "read commas as part of numbers in"),
+        (units, "read a sign such as '$' or '%' as the unit of the numbers in"),
+        (marked, "read words such as '?' as missing numbers in"),
+    ):
+        if found:
+            notes.append(f"{said} {_listed([repr(str(frame.columns[at])) for at in found])}.")
+    changed = commas | marked | units
+    if not changed:
+        return frame
+    whole = pd.concat([changed.get(at, frame.iloc[:, at]) for at in range(frame.shape[1])], axis=1)
+    whole.columns = frame.columns
+    return whole
+
+
+def numbers_but_for_marks(column: pd.Series[Any]) -> pd.Series[Any] | None:
+    """Return a column of text as numbers where all other cells are one of the marks for a missing value, else None.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> numbers_but_for_marks(pd.Series(["40", "?", "35.5"])).tolist()
+    [40.0, nan, 35.5]
+    >>> numbers_but_for_marks(pd.Series(["40", "old", "35"])) is None
+    True
+    """
+    import pandas as pd
+
+    cells = column.dropna()
+    if not len(cells) or not isinstance(cells.iloc[0], str):
+        return None
+    words = cells.astype(str).str.strip()
+    marks = words.str.lower().isin(_MARKED_MISSING)
+    if not marks.any() or marks.mean() > 0.9 or not words[~marks].head(200).map(is_number).all():
+        return None
+    numbers = pd.to_numeric(words[~marks], errors="coerce")
+    return None if numbers.isna().any() else numbers.reindex(column.index)
+
+
+def numbers_with_commas(column: pd.Series[Any], *, decimals: bool) -> pd.Series[Any] | None:
+    """Return a column of text as numbers where every cell is a number with commas, else None.
+
+    Parameters
+    ----------
+    column : Series
+        Of text; missing cells stay missing.
+    decimals : bool
+        Whether a comma stands before decimals (``1.234,5``); else it groups thousands (``1,234.5``).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> numbers_with_commas(pd.Series(["1,5", None, "2"]), decimals=True).tolist()
+    [1.5, nan, 2.0]
+    >>> numbers_with_commas(pd.Series(["1,5", "x"]), decimals=True) is None
+    True
+    """
+    import pandas as pd
+
+    cells = column.dropna()
+    text = [value for value in cells.head(200) if isinstance(value, str)]
+    pattern = _COMMA_DECIMALS if decimals else _COMMA_THOUSANDS
+    if len(text) < min(len(cells), 200) or not all(pattern.fullmatch(value.strip()) for value in text):
+        return None
+    words = cells.astype(str).str.strip()
+    if not words.str.contains(",").any() or not words.map(lambda word: bool(pattern.fullmatch(word))).all():
+        return None
+    plain = words.str.replace(".", "").str.replace(",", ".") if decimals else words.str.replace(",", "")
+    return pd.to_numeric(plain, errors="coerce").reindex(column.index)
+
+
+def numbers_with_unit(column: pd.Series[Any], *, decimals: bool | None) -> pd.Series[Any] | None:
+    """Return a column of text as numbers where every cell is a number with the same sign of a unit, else None.
+
+    Parameters
+    ----------
+    column : Series
+        Of text; missing cells stay missing.
+    decimals : bool or None
+        Whether a comma stands before decimals; None where no comma is part of a number.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> numbers_with_unit(pd.Series(["$1,250", None, "$3"]), decimals=False).tolist()
+    [1250.0, nan, 3.0]
+    >>> numbers_with_unit(pd.Series(["12.5%", "3 €"]), decimals=False) is None
+    True
+    """
+    import pandas as pd
+
+    cells = column.dropna()
+    first = str(cells.iloc[0]).strip() if len(cells) else ""
+    unit = next((sign for sign in _UNITS if first.startswith(sign) or first.endswith(sign)), None)
+    if unit is None or not all(isinstance(value, str) and unit in value for value in cells.head(200)):
+        return None
+    words = cells.astype(str).str.strip()
+    bare = words.str.removeprefix(unit) if first.startswith(unit) else words.str.removesuffix(unit)
+    if not (bare.str.len() < words.str.len()).all():
+        return None
+    bare = bare.str.strip()
+    found = None if decimals is None else numbers_with_commas(bare, decimals=decimals)
+    if found is None and bare.map(is_number).all():
+        found = pd.to_numeric(bare, errors="coerce")
+    return None if found is None or found.isna().any() else found.reindex(column.index)
+
+
+def _some(names: Sequence[str]) -> str:
+    return _listed([repr(name) for name in names if name][:3])
+
+
+def _columns(positions: Sequence[int]) -> str:
+    return f"column {positions[0] + 1}" + (f" (and {len(positions) - 1} more)" if len(positions) > 1 else "")
+
+
+def _listed(words: Sequence[str]) -> str:
+    from likewise.core.text import folded
+
+    return folded(words)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".")[:300]

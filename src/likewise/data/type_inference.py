@@ -1,0 +1,360 @@
+"""What a column looks like: a number, a count, a code, a category, an id, dates or free text.
+
+A guess from the values and, where these do not decide, from words in the name. It is always said, and the user's word
+(`columns.toml`, --categorical, --integer, --keep, --ignore) wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likewise.core.text import short_number
+from likewise.data.column import ColumnPlan
+from likewise.data.curve import ScaleName
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# A text column with more values than this is left out unless somebody needs it.
+MOST_CATEGORIES = 200
+# Whole numbers with at most so many values, up to this one, are codes unless the name says that they are ordered.
+MOST_CODES = 7
+LARGEST_CODE = 12
+# Whole numbers beyond this lose their last digit when they are standardised.
+LARGEST_WHOLE = 2.0**48
+# What stands for "nothing here" in columns of numbers that have none below zero.
+_MISSING_CODES = frozenset(-(10.0**digits - 1) for digits in range(2, 7))
+_CONSTANT = "the same for everybody"
+_FEW = 30
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
+_ID_WORDS = frozenset(
+    [
+        "id",
+        "ids",
+        "uuid",
+        "guid",
+        "key",
+        "ssn",
+        "email",
+        "mail",
+        "phone",
+        "name",
+        "surname",
+        "firstname",
+        "lastname",
+        "dob",
+        "address",
+    ]
+)
+_ORDERED_WORDS = frozenset(
+    [
+        "age",
+        "count",
+        "counts",
+        "number",
+        "num",
+        "n",
+        "nr",
+        "year",
+        "years",
+        "yr",
+        "month",
+        "months",
+        "week",
+        "weeks",
+        "day",
+        "days",
+        "hour",
+        "hours",
+        "score",
+        "scores",
+        "rating",
+        "rank",
+        "level",
+        "grade",
+        "decile",
+        "quantile",
+        "quartile",
+        "tier",
+        "size",
+        "income",
+        "inc",
+        "amount",
+        "total",
+        "stars",
+        "dependents",
+        "children",
+        "kids",
+        "rooms",
+        "priors",
+        "visits",
+        "times",
+        "degree",
+        "stage",
+        "step",
+        "since",
+        "duration",
+    ]
+)
+_DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{1,2}:.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})([T ]\d{1,2}:.*)?"
+    r"|\d{1,2}:\d{2}(:\d{2})?|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4}"
+)
+
+
+@dataclass(frozen=True)
+class ColumnLook:
+    """How one column will be read, and why.
+
+    Parameters
+    ----------
+    name : str
+    plan : ColumnPlan
+        The guess.
+    why : str
+        What the guess rests on; empty where there is nothing to say.
+    missing, rows : int
+        How many cells are empty, of how many.
+    distinct : int
+        How many different values there are.
+    low, high : float or None
+        Of numbers.
+    scale : str, optional
+        A scale that suits a mass at zero or a heavy tail; it is advised, never taken without the user's word.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> look = look_at_column(pd.Series([31, 45, None, 31], name="age"))
+    >>> look.plan.kind, look.missing, look.rows, look.low, look.high
+    ('category', 1, 4, 31.0, 45.0)
+    """
+
+    name: str
+    plan: ColumnPlan
+    why: str
+    missing: int
+    rows: int
+    distinct: int
+    low: float | None = None
+    high: float | None = None
+    scale: ScaleName | None = None
+
+
+def look_at_columns(frame: pd.DataFrame) -> tuple[ColumnLook, ...]:
+    """Look at every column of a table; see `look_at_column`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [20.0, 31.5, 45.0], "sex": ["F", "M", "M"]})
+    >>> [(look.name, look.plan.kind, look.distinct) for look in look_at_columns(people)]
+    [('age', 'number', 3), ('sex', 'category', 2)]
+    """
+    return tuple(look_at_column(column) for _, column in frame.items())
+
+
+def look_at_column(series: pd.Series[Any]) -> ColumnLook:
+    """Guess what the values of a column are.
+
+    Parameters
+    ----------
+    series : Series
+
+    Returns
+    -------
+    ColumnLook
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> look_at_column(pd.Series([1, 2, 2, 1], name="SEX")).plan.kind
+    'category'
+    >>> look_at_column(pd.Series([0.0, 3.0, 1.0, 2.0], name="priors_count")).plan.kind
+    'integer'
+    >>> look_at_column(pd.Series([f"2020-01-{d:02d}" for d in range(1, 29)], name="start")).why
+    'dates'
+    """
+    import pandas as pd
+
+    name = str(series.name)
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf":
+        values = series.to_numpy(dtype=float)
+        return _number(name, values[~np.isnan(values)], series)
+    known = series.dropna()
+    try:
+        distinct = int(known.nunique())
+    except TypeError:
+        return _made(name, "left out", "values that are neither numbers nor words", series, 0)
+    if not distinct:
+        return _made(name, "left out", "empty", series, 0)
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        known = known.astype(known.cat.categories.dtype)
+    if known.dtype.kind in "mM":
+        return _made(name, "left out", "dates", series, distinct)
+    if known.dtype.kind == "c":
+        return _made(name, "left out", "complex numbers", series, distinct)
+    if known.dtype.kind == "b":
+        return _made(name, "category", "", series, distinct)
+    if known.dtype.kind in "iuf":
+        return _number(name, known.to_numpy(dtype=float), series)
+    return _words(name, known, series, distinct)
+
+
+def _made(
+    name: str,
+    kind: Any,
+    why: str,
+    series: pd.Series[Any],
+    distinct: int,
+    *,
+    known: int | None = None,
+    **more: Any,
+) -> ColumnLook:
+    missing = int(series.isna().sum()) if known is None else len(series) - known
+    return ColumnLook(name, ColumnPlan(kind), why, missing, len(series), distinct, **more)
+
+
+# ---------------------------------------------------------------------------------------------- numbers
+
+
+def _number(name: str, values: np.ndarray[Any, Any], series: pd.Series[Any]) -> ColumnLook:
+    """Look at the values of a column of numbers, without its gaps."""
+    distinct = len(np.unique(values))
+    # A table may have ten thousand columns: what is known of each is not counted again.
+    ends: dict[str, Any] = {"known": len(values)}
+    if not distinct:
+        return _made(name, "left out", "empty", series, 0, **ends)
+    finite = np.isfinite(values)
+    if not finite.all():
+        return _made(name, "number", f"{int((~finite).sum()):,} infinite values", series, distinct, **ends)
+    ends |= {"low": float(values.min()), "high": float(values.max())}
+    whole = bool((values == np.rint(values)).all())
+    if not whole:
+        why, scale = (_missing_code(values), None) if _missing_code(values) else _tail(values)
+        return _made(name, "number", why, series, distinct, scale=scale, **ends)
+    if max(abs(ends["low"]), abs(ends["high"])) > LARGEST_WHOLE:
+        kind = "left out" if series.dtype.kind in "iu" else "number"
+        return _made(
+            name,
+            kind,
+            "looks like an id: very large whole numbers" if kind == "left out" else "very large",
+            series,
+            distinct,
+            **ends,
+        )
+    if _counts_rows(name, values, distinct):
+        return _made(
+            name, "left out", "looks like an id: every row has its own number", series, distinct, **ends
+        )
+    code = _missing_code(values)
+    if code:
+        return _made(name, "integer", code, series, distinct, **ends)
+    if distinct == 2:
+        shown = " and ".join(f"{value:g}" for value in sorted(set(values.tolist())))
+        return _made(name, "category", f"two values: {shown}", series, distinct, **ends)
+    if distinct > 2 and _is_code(name, values, distinct, ends["low"], ends["high"]):
+        return _made(name, "category", f"a code: {distinct} whole numbers", series, distinct, **ends)
+    why, scale = (_CONSTANT, None) if distinct == 1 else _tail(values)
+    return _made(name, "integer", why, series, distinct, scale=scale, **ends)
+
+
+def _counts_rows(name: str, values: np.ndarray[Any, Any], distinct: int) -> bool:
+    n = len(values)
+    if n < 3 or distinct < 0.98 * n:
+        return False
+    steps = np.diff(values)
+    dense = n >= 50 and distinct == n and float(np.ptp(values)) < 1.1 * n
+    return bool(_has(name, _ID_WORDS)) or bool((steps == 1).all() and n >= 20) or dense
+
+
+def _is_code(name: str, values: np.ndarray[Any, Any], distinct: int, low: float, high: float) -> bool:
+    small = distinct <= MOST_CODES and low >= -1 and high <= LARGEST_CODE
+    return small and len(values) >= 5 * distinct and not _has(name, _ORDERED_WORDS)
+
+
+def _missing_code(values: np.ndarray[Any, Any]) -> str:
+    """Words about one far value such as -999 among others that are none below zero: it may stand for a missing one."""
+    low = float(values.min())
+    at_low = values == low
+    count = int(at_low.sum())
+    if low not in _MISSING_CODES or count < 2 or count == len(values) or float(values[~at_low].min()) < 0:
+        return ""
+    return f"{count / len(values):.1%} are {low:.0f}: if that means missing, empty these cells"
+
+
+def _tail(values: np.ndarray[Any, Any]) -> tuple[str, ScaleName | None]:
+    """Words about a mass at zero or a heavy tail, where a standardised distance misleads, and a scale for it."""
+    n = len(values)
+    if n < _FEW:
+        return "", None
+    zero, largest = np.count_nonzero(values == 0) / n, float(np.abs(values).max())
+    if zero > 0.5 and largest > 20:
+        return f"{zero:.0%} are zero", "signed log"
+    if largest >= 1e150:
+        return "", None
+    away = values - values.sum() / n
+    spread = float(np.sqrt(away @ away / n))
+    if spread > 0 and abs(float(((away / spread) ** 3).sum() / n)) > 3:
+        return "a heavy tail", "signed log"
+    return "", None
+
+
+def _has(name: str, words: Iterable[str]) -> bool:
+    return any(word.lower() in words for word in _WORD.findall(name))
+
+
+# ------------------------------------------------------------------------------------------------ words
+
+
+def _words(name: str, known: pd.Series[Any], series: pd.Series[Any], distinct: int) -> ColumnLook:
+    n = len(known)
+    sample = [str(value) for value in known.head(500)]
+    if distinct > 2 and sum(bool(_DATE.fullmatch(value.strip())) for value in sample) >= 0.9 * len(sample):
+        return _made(name, "left out", "dates", series, distinct)
+    if distinct <= 2:
+        return _made(name, "category", _CONSTANT if distinct == 1 else "", series, distinct)
+    length = float(np.mean([len(value) for value in sample]))
+    gaps = float(np.mean([value.count(" ") for value in sample]))
+    if distinct > 20 and distinct > 0.5 * n:
+        text = length > 40 or gaps >= 4
+        why = "free text" if text else "looks like an id or a name: nearly every value is another"
+        return _made(name, "left out", why + _mostly_numbers(sample), series, distinct)
+    if distinct > 20 and _has(name, _ID_WORDS) and distinct > 0.2 * n:
+        return _made(name, "left out", "looks like an id or a name", series, distinct)
+    if distinct > MOST_CATEGORIES:
+        why = f"{distinct:,} different values" + _mostly_numbers(sample)
+        return _made(name, "left out", why, series, distinct)
+    return _made(name, "category", _mostly_numbers(sample).lstrip("; "), series, distinct)
+
+
+def _mostly_numbers(sample: list[str]) -> str:
+    """Words about a column of numbers in which some cells are none."""
+    from likewise.data.text_tables import is_number
+
+    odd = [value for value in sample if not is_number(value)]
+    if len(sample) < 5 or not odd or len(odd) > 0.2 * len(sample):
+        return ""
+    return f"; numbers but for {odd[0][:20]!r}"
+
+
+def shown_range(look: ColumnLook) -> str:
+    """Return the range of a column in words: least to greatest, or how many values.
+
+    Examples
+    --------
+    >>> shown_range(ColumnLook("age", ColumnPlan("integer"), "", 0, 9, 9, low=17.0, high=90.0))
+    '17 to 90'
+    """
+    if look.plan.kind == "category" or look.low is None or look.high is None:
+        return f"{look.distinct:,} values" if look.distinct != 1 else "1 value"
+    low, high = (
+        f"{end:.0f}" if float(end).is_integer() and abs(end) < 1e7 else short_number(end)
+        for end in (look.low, look.high)
+    )
+    return f"{low} to {high}"

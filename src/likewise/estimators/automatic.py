@@ -1,0 +1,388 @@
+"""The gap of a network on people held out, over them and their twins: to compare two networks by, in a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+import torch
+from scipy.special import log_softmax
+from torch import nn
+
+from likewise.auditing.dual.finite_dual import dual_curve
+from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.search.gradient.search import GradientSearch
+from likewise.core.checks import FloatArray, IntArray, to_numpy
+from likewise.data.domain import DataRangeDomain, Domain
+from likewise.estimators.networks import scores_of
+from likewise.estimators.rows import classes_alike
+from likewise.fair_metrics import FairMetric
+from likewise.training.batch import Batch
+
+# Settings that the table decides: what "auto" stands for in an estimator, as pure functions of rows and
+# metric.
+
+
+Auto: TypeAlias = Literal["auto"]
+
+# Budgets ε one after the other, and how many steps were made with each.
+Plan: TypeAlias = tuple[tuple[float, int], ...]
+
+# Fewer people than this are all needed to learn from.
+_TOO_FEW_TO_HOLD_OUT = 100
+_HELD_OUT_SHARE = 0.2
+# A loss is known to a percent or two by so many people; more would only cost time.
+_HELD_OUT_MOST = 2000
+_SMALLEST_BATCH, _LARGEST_BATCH = 64, 512
+# Of the mean squared fair distance between two people: what "auto" is where nothing can be compared.
+_EPS_SHARE = 1e-4
+# In units of that one, the budgets that are tried after none, the smallest first.
+_RUNGS = (0.1, 1.0, 10.0)
+# A fifth of fewer people does not show what a budget costs, nor when to stop.
+_FEW = 2000
+# Balanced accuracy that fairness may cost on people held out; and a budget, where being blind costs more already.
+_TOLERATED, _AND_MORE = 0.01, 0.0025
+_SUBSPACE_STEPS, _FULL_STEPS = 5, 3
+# Steps between two looks at the people held out.
+VALIDATE_EVERY = 25
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a network is trained, resolved.
+
+    Parameters
+    ----------
+    n_steps : int
+        Updates at most.
+    batch_size : int
+        Rows of one update.
+    validation : float or None
+        Share of the rows held out.
+    patience : int or None
+        Validations without a better one before it stops.
+    """
+
+    n_steps: int
+    batch_size: int
+    validation: float | None
+    patience: int | None
+
+
+def auto_schedule(n: int) -> Schedule:
+    """Return what "auto" means for a table of n people.
+
+    Batches are a sixteenth of the table, so that an update sees enough people and a small table still gets several
+    updates per pass; people are held out to stop by, up to as many as a loss needs to be known.
+
+    Examples
+    --------
+    >>> auto_schedule(4000)
+    Schedule(n_steps=400, batch_size=256, validation=0.2, patience=4)
+    >>> auto_schedule(50).validation is None
+    True
+    """
+    rows = int(np.clip(2 ** round(np.log2(max(n, 1) / 16)), _SMALLEST_BATCH, _LARGEST_BATCH))
+    held = held_out_people(n)
+    return Schedule(
+        n_steps=400,
+        batch_size=rows,
+        validation=held / n if held else None,
+        patience=4 if held else None,
+    )
+
+
+def held_out_people(n: int) -> int:
+    """Return how many of n people are held out to stop by and to compare on; none where they are too few.
+
+    Examples
+    --------
+    >>> held_out_people(50), held_out_people(1000), held_out_people(10**6)
+    (0, 200, 2000)
+    """
+    if n < _TOO_FEW_TO_HOLD_OUT:
+        return 0
+    return min(round(_HELD_OUT_SHARE * n), _HELD_OUT_MOST)
+
+
+def auto_eps(metric: FairMetric, x: FloatArray, weights: FloatArray | None = None) -> float:
+    """Return the budget ε that "auto" means: a small share of the mean squared fair distance between two people.
+
+    So it does not depend on the number of columns nor on their units: people may be moved, on average, by a
+    fixed share of how far apart people are. That mean is twice the trace of the covariance of Σ^½ x.
+
+    Parameters
+    ----------
+    metric : FairMetric
+        Of encoded rows.
+    x : ndarray of shape (n, d)
+        Encoded rows.
+    weights : ndarray of shape (n,), optional
+        What each row counts for.
+
+    Examples
+    --------
+    >>> from likewise.fair_metrics import euclidean
+    >>> x = np.array([[0.0, 0.0], [2.0, 0.0]])
+    >>> round(10_000 * auto_eps(euclidean(2), x), 6)  # in half of all draws, two people are 2 apart
+    2.0
+    """
+    places = metric.without_feature_map().embed(x)
+    centred = places - np.average(places, axis=0, weights=weights)
+    spread = np.average(np.square(centred), axis=0, weights=weights).sum()
+    return _EPS_SHARE * 2.0 * float(spread)
+
+
+def eps_ladder(eps: float, n: int) -> tuple[float, ...]:
+    """Return the budgets to try one after the other from below, as long as they cost no accuracy.
+
+    Parameters
+    ----------
+    eps : float
+        What `auto_eps` says.
+    n : int
+        People of the table; a part of few does not show what a budget costs, so only this one is tried.
+
+    Examples
+    --------
+    >>> eps_ladder(0.5, 5000), eps_ladder(0.5, 800)
+    ((0.05, 0.5, 5.0), (0.5,))
+    """
+    return (eps,) if few_people(n) else tuple(eps * rung for rung in _RUNGS)
+
+
+def few_people(n: int) -> bool:
+    """Whether one part of a table is too few people to judge a network by.
+
+    Examples
+    --------
+    >>> few_people(800), few_people(5000)
+    (True, False)
+    """
+    return n < _FEW
+
+
+def median_plan(plans: Sequence[Plan]) -> Plan:
+    """Return the plan of the same budgets with the median of the steps, from plans for several parts of a table.
+
+    Examples
+    --------
+    >>> median_plan([((0.0, 100), (0.5, 25)), ((0.0, 150), (0.5, 50)), ((0.0, 125), (0.5, 100))])
+    ((0.0, 125), (0.5, 50))
+    """
+    return tuple(
+        (stages[0][0], round(float(np.median([n for _, n in stages])))) for stages in zip(*plans, strict=True)
+    )
+
+
+def too_costly(lost: float, without: float) -> bool:
+    """Whether a budget costs too much balanced accuracy.
+
+    Parameters
+    ----------
+    lost : float
+        What the network lost against a plain one, on people held out.
+    without : float
+        What it had lost without a budget.
+
+    Examples
+    --------
+    >>> too_costly(0.008, 0.0), too_costly(0.018, 0.017), too_costly(0.018, 0.0)
+    (False, False, True)
+    """
+    return lost > max(_TOLERATED, without + _AND_MORE)
+
+
+def auto_search(metric: FairMetric, domain: Domain | None) -> GradientSearch:
+    """Return the search that "auto" means: a few steps, the first along free directions half of the data's range long.
+
+    Parameters
+    ----------
+    metric : FairMetric
+        That is searched with.
+    domain : Domain or None
+        Where the search may go.
+
+    Examples
+    --------
+    >>> from likewise.core.subspace import Subspace
+    >>> from likewise.data import DataRangeDomain
+    >>> free = Subspace.from_directions([[1.0, 0.0]])
+    >>> domain = DataRangeDomain(free, [-3.0], [5.0])
+    >>> auto_search(FairMetric.from_subspace(free), domain).subspace_step_size
+    4.0
+    """
+    if not metric.null_space.dim:
+        return GradientSearch(subspace_steps=0, full_steps=_FULL_STEPS, probes=0)
+    widths = np.ones(1)
+    if isinstance(domain, DataRangeDomain):
+        widths = np.asarray(domain.upper - domain.lower) / 2.0
+    size = float(np.median(widths))
+    return GradientSearch(
+        subspace_steps=_SUBSPACE_STEPS,
+        subspace_step_size=size if size > 0 else 1.0,
+        full_steps=_FULL_STEPS,
+        probes=0,
+    )
+
+
+# Who a network is trained on, and who is held out to stop by and to compare on.
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Who a network is trained on, and who is held out.
+
+    Parameters
+    ----------
+    rows : Tensor of int64
+        The row numbers to train on.
+    people : Batch
+        Those held out; their weights make classes count as in training.
+    """
+
+    rows: torch.Tensor
+    people: Batch
+
+
+def hold_out(batch: Batch, share: float, rng: np.random.Generator, *, alike: bool) -> HeldOut:
+    """Hold out a share of the rows, class by class; at least one of each, and never all.
+
+    Parameters
+    ----------
+    batch : Batch
+    share : float
+        Between 0 and 1.
+    rng : numpy Generator
+    alike : bool
+        Whether classes shall count for the same among those held out, as in balanced batches.
+
+    Examples
+    --------
+    >>> batch = Batch(torch.zeros(10, 1), torch.tensor([0] * 8 + [1] * 2))
+    >>> held = hold_out(batch, 0.25, np.random.default_rng(0), alike=True)
+    >>> held.people.y.tolist(), held.people.weight.tolist()
+    ([0, 0, 1], [0.25, 0.25, 0.5])
+    """
+    held: list[int] = []
+    codes = batch.y.numpy()
+    for code in np.unique(codes):
+        own = np.flatnonzero(codes == code)
+        count = min(max(1, round(share * len(own))), len(own) - 1)
+        held += rng.permutation(own)[:count].tolist()
+    return _apart(batch, np.asarray(held, dtype=np.intp), alike)
+
+
+def other_folds(
+    batch: Batch, first: HeldOut, rng: np.random.Generator, *, alike: bool
+) -> tuple[HeldOut, ...]:
+    """Hold out those trained on so far, part by part of about the same size, class by class.
+
+    Parameters
+    ----------
+    batch : Batch
+        Everybody.
+    first : HeldOut
+        The part that was held out before.
+    rng : numpy Generator
+    alike : bool
+        As in `hold_out`.
+
+    Examples
+    --------
+    >>> batch = Batch(torch.zeros(10, 1), torch.tensor([0] * 8 + [1] * 2))
+    >>> first = hold_out(batch, 0.25, np.random.default_rng(0), alike=False)
+    >>> [fold.people.y.tolist() for fold in other_folds(batch, first, np.random.default_rng(0), alike=False)]
+    [[0, 0, 0, 1], [0, 0, 0]]
+    """
+    codes, rest = batch.y.numpy(), first.rows.numpy()
+    count = max(2, round(len(rest) / max(len(first.people), 1)))
+    place = np.zeros(len(rest), dtype=np.intp)
+    for code in np.unique(codes[rest]):
+        own = rng.permutation(np.flatnonzero(codes[rest] == code))
+        place[own] = np.arange(len(own)) % count
+    return tuple(_apart(batch, rest[place == fold], alike) for fold in range(count))
+
+
+def _apart(batch: Batch, held: IntArray, alike: bool) -> HeldOut:
+    out = np.zeros(len(batch), dtype=bool)
+    out[held] = True
+    people = batch.take(torch.as_tensor(np.flatnonzero(out)))
+    if alike:
+        given = None if people.weight is None else people.weight.numpy().astype(float)
+        weight = torch.as_tensor(classes_alike(people.y.numpy(), given)).to(people.x)
+        people = replace(people, weight=weight)
+    return HeldOut(torch.as_tensor(np.flatnonzero(~out)), people)
+
+
+# The budget that `likewise.audit` has by default.
+AUDITED_EPS = 0.1
+# More would only cost time: a gap is wanted to a tenth of itself.
+_MOST_PEOPLE, _MOST_KINDS = 250, 4
+
+
+def held_out_gap(
+    net: nn.Module, people: Batch, sensitive: list[int], metric: FairMetric, *, eps: float = AUDITED_EPS
+) -> float:
+    """Return V(ε) minus the mean loss, where each person may become any other or one of the others' twins.
+
+    What `likewise.audit` starts from, without its searches: a lower bound of its gap.
+
+    Parameters
+    ----------
+    net : torch.nn.Module
+        Of encoded rows.
+    people : Batch
+        Those held out; some hundred of them are looked at.
+    sensitive : list of int
+        Coordinates of the sensitive columns.
+    metric : FairMetric
+        Who is comparable.
+    eps : float, default=0.1
+        The budget ε, in the units of `likewise.audit`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from likewise.fair_metrics import euclidean
+    >>> net = nn.Linear(1, 2, bias=False)
+    >>> _ = net.weight.data.copy_(torch.tensor([[-1.0], [1.0]]))
+    >>> people = Batch(torch.tensor([[0.0], [-0.5]]), torch.tensor([1, 1]))
+    >>> gaps = [held_out_gap(net, people, [], euclidean(1), eps=eps) for eps in (0.0, 0.125)]
+    >>> gaps[0], round(gaps[1], 2)  # the budget pays for one of two who would have to move by 0.5
+    (0.0, 0.31)
+    """
+    some = np.unique(np.linspace(0, len(people) - 1, min(len(people), _MOST_PEOPLE)).astype(np.int64))
+    x, y = np.asarray(to_numpy(people.x), dtype=float)[some], to_numpy(people.y)[some]
+    others = [x]
+    for kind in commonest_kinds(x, sensitive, _MOST_KINDS) if sensitive else ():
+        others.append(x.copy())
+        others[-1][:, sensitive] = kind
+    candidates = np.concatenate(others)
+    table = -log_softmax(scores_of(net, candidates), axis=1)
+    base = table[np.arange(len(y)), y]
+    losses = table[:, y].T
+    row, candidate = np.nonzero(losses > base[:, None])
+    distance = np.asarray(to_numpy(metric.pairwise(x, candidates)), dtype=float)
+    frontier = Frontier.from_points(
+        base_loss=base,
+        row=row,
+        squared_distance=np.maximum(distance[row, candidate], 0.0),
+        loss=losses[row, candidate],
+        candidate=candidate,
+    )
+    return float(dual_curve(frontier).gap(eps))
+
+
+def commonest_kinds(x: FloatArray, sensitive: list[int], most: int) -> FloatArray:
+    """Return the combinations of values of the sensitive coordinates that people have, the commonest first.
+
+    Examples
+    --------
+    >>> commonest_kinds(np.array([[1.0, 5.0], [0.0, 6.0], [0.0, 7.0]]), [0], 2).tolist()
+    [[0.0], [1.0]]
+    """
+    kinds, counts = np.unique(x[:, sensitive], axis=0, return_counts=True)
+    return np.asarray(kinds[np.argsort(-counts, kind="stable")[:most]])

@@ -1,0 +1,373 @@
+"""Adversarial debiasing behind the scikit-learn contract."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any, Literal
+
+from likewise.auditing.search.gradient.search import GradientSearch
+from likewise.core.checks import check_number
+from likewise.data.domain import Domain
+from likewise.data.tabular import TabularDomain
+from likewise.estimators.metrics import metric_encoder, trained_metric
+from likewise.estimators.network_classifier import NetworkClassifier
+from likewise.estimators.parameters import parameters_from_fields, preset_parameters
+from likewise.estimators.robust_classifier import RobustClassifier
+from likewise.estimators.rows import AttributeCodes, ProxyVectors, TrainingRows
+from likewise.fair_metrics import FairMetric, euclidean
+from likewise.mitigation.project import projected_off
+from likewise.training.adversarial import AdversarialDebiasing
+from likewise.training.objective import Objective
+from likewise.training.penalised import CoCL, WithCovariancePenalty
+from likewise.training.robust import LambdaRule, SearchLike
+from likewise.training.sensei import SenSeI
+from likewise.training.sensr import SenSR, wasserstein_robust
+
+# The paper's Baseline: plain training.
+
+
+@parameters_from_fields
+class MLPBaselineClassifier(NetworkClassifier):
+    """A multilayer perceptron trained for accuracy alone, as the paper's "Baseline".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> y = np.where(X[:, 0] > 0, "yes", "no")
+    >>> clf = MLPBaselineClassifier(n_steps=200, random_state=0).fit(X, y)
+    >>> clf.predict([[2.0, 0.0, 0.0], [-2.0, 0.0, 0.0]]).tolist()
+    ['yes', 'no']
+    """
+
+
+# SenSR behind the scikit-learn contract.
+
+
+@parameters_from_fields
+class SenSRClassifier(RobustClassifier):
+    """Sensitive Subspace Robustness: trained on the worst comparable row of each row (the paper's Algorithm 2).
+
+    Parameters
+    ----------
+    group_penalty : float, default=0.0
+        Strength of a penalty for groups on top: CoCL's, which keeps answers from covarying with `attributes`, class
+        by class. 0 is SenSR alone.
+    attributes : str, int or list of them, optional
+        What the group penalty is about: columns of `sensitive_features` or of X. Default: all of
+        `sensitive_features`.
+
+    Attributes
+    ----------
+    objective_ : SenSR, or WithCovariancePenalty of it
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from likewise.fair_metrics import ExpertSubspace
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = X[:, 0] + X[:, 1] > 0
+    >>> clf = SenSRClassifier(ExpertSubspace([0]), baseline=False, random_state=0).fit(X, y)
+    >>> clf.predict([[-3.0, 1.0], [3.0, 1.0], [3.0, -1.0]]).tolist()
+    [True, True, False]
+    """
+
+    group_penalty: float = 0.0
+    attributes: Any = None
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> SenSRClassifier:
+        """Return an estimator with named settings, not fitted.
+
+        Parameters
+        ----------
+        name : {"paper-adult", "paper-sentiment", "adult-best", "adult-best-untold"}
+            "paper-adult" and "paper-sentiment" are Table 3 of the paper; "adult-best" is better on Adult in every
+            column of its tables, *told* that husbands and wives are comparable; "adult-best-untold" was not told.
+            ``likewise.estimators.parameters.SENSR_PRESETS`` says of each what it uses and what it was told.
+        **changes
+            Parameters that differ from it, such as ``random_state``.
+
+        Returns
+        -------
+        SenSRClassifier
+
+        Examples
+        --------
+        >>> SenSRClassifier.preset("adult-best", random_state=0).project
+        ExpertSubspace(directions=['sex', 'race', 'relationship: Husband - Wife'])
+        """
+        return cls(**{**preset_parameters(name), **changes})
+
+    def _learn(self, rows: TrainingRows) -> None:
+        super()._learn(rows)
+        if self._penalises():
+            self.proxy_ = ProxyVectors.of(rows, self.attributes, owner=type(self).__name__)
+
+    def _penalises(self) -> bool:
+        return check_number(self.group_penalty, owner=type(self).__name__, name="group_penalty", low=0) > 0
+
+    def _beside(self, rows: TrainingRows) -> dict[str, Any]:
+        if not self._penalises():
+            return {}
+        return {"proxy": self.proxy_.vectors(rows, owner=type(self).__name__)}
+
+    def _objective_of(self, metric: FairMetric, domain: Domain | None) -> Objective:
+        objective = SenSR(**self._robust_choices(metric, domain))
+        return WithCovariancePenalty(objective, self.group_penalty) if self._penalises() else objective
+
+
+# SenSeI behind the scikit-learn contract.
+
+
+# Ten steps of the fixed point inside the sensitive subspace, and none outside of it.
+SEARCH = GradientSearch(full_steps=0)
+
+
+@parameters_from_fields
+class SenSeIClassifier(RobustClassifier):
+    """Sensitive Set Invariance (Yurochkin & Sun 2021): the loss plus ρ times the change between comparable rows.
+
+    Parameters
+    ----------
+    rho : float, default=5.0
+        ρ, what the change of output between comparable rows counts for: accuracy is traded for fairness by it.
+    outputs : {"probabilities", "logits"}, default="probabilities"
+        What is compared between comparable rows, by squared distance.
+
+    Attributes
+    ----------
+    objective_ : SenSeI
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from likewise.fair_metrics import ExpertSubspace
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> clf = SenSeIClassifier(ExpertSubspace([0]), baseline=False, random_state=0)
+    >>> clf.fit(X, X.sum(axis=1) > 0).predict([[-1.5, 1.0], [1.5, 1.0]]).tolist()
+    [True, True]
+    """
+
+    rho: float = 5.0
+    outputs: Literal["probabilities", "logits"] = "probabilities"
+
+    def _objective_of(self, metric: FairMetric, domain: Domain | None) -> Objective:
+        choices = self._robust_choices(metric, domain)
+        if choices["search"] is None:  # the default of earlier versions
+            choices["search"] = SEARCH
+        return SenSeI(**choices, rho=self.rho, outputs=self.outputs)
+
+
+# Distributionally robust training with the Euclidean cost.
+
+
+@parameters_from_fields
+class WassersteinRobustClassifier(NetworkClassifier):
+    """SenSR with the Euclidean metric: the distributionally robust training of Sinha et al. 2018.
+
+    No direction is sensitive: it is the comparison that shows what the fair metric does for SenSR.
+
+    Parameters
+    ----------
+    eps : float, default=0.1
+        The budget ε of mean squared Euclidean distance.
+    lambda_init : float, default=2.0
+        λ at the start.
+    lambda_rule : {"dual", "authors", "paper", "fixed"}, default="dual"
+        How λ moves; see `likewise.training.SenSR`.
+    search : {"two_phase", "paper"} or GradientSearch, optional
+        Default: fifteen steps of the damped fixed point over all coordinates.
+    search_domain : Domain, optional
+        Which rows the search may reach; None sets no bound.
+
+    Attributes
+    ----------
+    metric_ : FairMetric
+        The Euclidean metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> clf = WassersteinRobustClassifier(n_steps=100, random_state=0).fit(X, X[:, 0] > 0)
+    >>> clf.predict([[-1.0, 0.0], [1.0, 0.0]]).tolist()
+    [False, True]
+    """
+
+    eps: float = 0.1
+    lambda_init: float = 2.0
+    lambda_rule: LambdaRule = "dual"
+    search: SearchLike | None = None
+    search_domain: Domain | None = None
+
+    def _learn(self, rows: TrainingRows) -> None:
+        self.metric_ = euclidean(rows.x.shape[1])
+
+    def _objective(self) -> Objective:
+        chosen = {} if self.search is None else {"search": self.search}
+        return wasserstein_robust(
+            self.metric_.n_features,
+            eps=self.eps,
+            lambda_init=self.lambda_init,
+            lambda_rule=self.lambda_rule,
+            domain=self.search_domain,
+            **chosen,
+        )
+
+    def _why_at_chance(self) -> str:
+        return "the budget is too large: lower 'eps', or bound the search with a 'search_domain'"
+
+
+# The paper's Project: plain training on rows without the sensitive directions.
+
+
+@parameters_from_fields
+class ProjectClassifier(NetworkClassifier):
+    """Plain training on rows projected off the sensitive subspace, as the paper's "Project".
+
+    The same as a pipeline of `likewise.mitigation.Project` and `MLPBaselineClassifier`, in one estimator whose
+    network takes the unprojected rows: the projection is folded into its first layer.
+
+    Parameters
+    ----------
+    metric : FairMetric, learner or list of them, optional
+        Whose sensitive subspace is projected off; as in `SenSRClassifier`.
+
+    Attributes
+    ----------
+    metric_ : FairMetric
+    removed_ : Subspace
+        What was projected off.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from likewise.fair_metrics import ExpertSubspace
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> clf = ProjectClassifier(ExpertSubspace([0]), n_steps=100, random_state=0).fit(X, X.sum(axis=1) > 0)
+    >>> a, b = clf.predict_proba([[-9.0, 1.0], [9.0, 1.0]])
+    >>> bool(np.allclose(a, b))
+    True
+    """
+
+    metric: Any = field(default=None, kw_only=False)
+
+    def _encoder(self) -> TabularDomain | None:
+        return self.domain if self.domain is not None else metric_encoder(self.metric)
+
+    def _learn(self, rows: TrainingRows) -> None:
+        self.metric_ = trained_metric(self.metric, rows, owner=type(self).__name__)
+        self.removed_ = projected_off(self.metric_, owner=type(self).__name__)
+
+    def _why_at_chance(self) -> str:
+        linear = "" if self.hidden_layer_sizes or self.module is not None else "add hidden layers, "
+        return (
+            f"what tells it was projected off: {linear}name fewer attributes, or project off just the sensitive columns "
+            "themselves: metric=ExpertSubspace([...])"
+        )
+
+
+# CoCL behind the scikit-learn contract.
+
+
+@parameters_from_fields
+class CoCLClassifier(NetworkClassifier):
+    """Covariance-constrained loss (Romanov et al. 2019): answers shall not covary with a proxy, class by class.
+
+    The proxy is a vector about each person, needed in training only: the embedding of their name, passed as
+    numeric `sensitive_features`; or, where there are no names (Adult), the vector of protected attributes.
+
+    Parameters
+    ----------
+    attributes : str, int or list of them, optional
+        Columns of `sensitive_features`, or of X, that make the proxy. Default: all of `sensitive_features`.
+        Numbers are taken as they are, categories become 0/1 columns.
+    strength : float, default=1.0
+        What the covariance counts for; 0 is plain training.
+
+    Attributes
+    ----------
+    proxy_ : ProxyVectors
+        How the proxy is made.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X, sex = rng.normal(size=(200, 2)), rng.choice(["F", "M"], size=200)
+    >>> clf = CoCLClassifier(strength=2.0, n_steps=100, random_state=0)
+    >>> clf.fit(X, X[:, 0] > 0, sensitive_features=sex).proxy_.width
+    1
+    """
+
+    attributes: Any = field(default=None, kw_only=False)
+    strength: float = 1.0
+
+    def _learn(self, rows: TrainingRows) -> None:
+        self.proxy_ = ProxyVectors.of(rows, self.attributes, owner=type(self).__name__)
+
+    def _objective(self) -> Objective:
+        return CoCL(strength=self.strength)
+
+    def _beside(self, rows: TrainingRows) -> dict[str, Any]:
+        return {"proxy": self.proxy_.vectors(rows, owner=type(self).__name__)}
+
+    def _why_at_chance(self) -> str:
+        return "the penalty is too strong: lower 'strength'"
+
+
+@parameters_from_fields
+class AdversarialDebiasingClassifier(NetworkClassifier):
+    """Adversarial debiasing (Zhang et al. 2018): no adversary shall guess sensitive attributes from the answer.
+
+    Parameters
+    ----------
+    attributes : str, int or list of them, optional
+        Sensitive columns: of `sensitive_features`, or of X. Default: all of `sensitive_features`. A number with
+        more than ten values is cut at its median.
+    strength : float, default=0.1
+        α: what the adversary's loss counts for. The paper's Adult run used 0.001.
+    equalized_odds : bool, default=True
+        Whether the adversary knows the label; False aims at equal rates of decisions (demographic parity).
+    adversary_lr : float, default=1e-3
+        Learning rate of the adversary.
+
+    Attributes
+    ----------
+    attributes_ : AttributeCodes
+        Names and values of the sensitive attributes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X, sex = rng.normal(size=(200, 2)), rng.choice(["F", "M"], size=200)
+    >>> clf = AdversarialDebiasingClassifier(n_steps=100, random_state=0)
+    >>> clf.fit(X, X[:, 0] > 0, sensitive_features=sex).attributes_.values
+    (('F', 'M'),)
+    """
+
+    attributes: Any = field(default=None, kw_only=False)
+    strength: float = 0.1
+    equalized_odds: bool = True
+    adversary_lr: float = 1e-3
+
+    def _learn(self, rows: TrainingRows) -> None:
+        self.attributes_ = AttributeCodes.of(rows, self.attributes, owner=type(self).__name__)
+
+    def _objective(self) -> Objective:
+        return AdversarialDebiasing(
+            n_values=tuple(len(values) for values in self.attributes_.values),
+            strength=self.strength,
+            equalized_odds=self.equalized_odds,
+            adversary_lr=self.adversary_lr,
+            seed=self._seed(),
+        )
+
+    def _beside(self, rows: TrainingRows) -> dict[str, Any]:
+        return {"sensitive_features": self.attributes_.codes(rows, owner=type(self).__name__)}
+
+    def _why_at_chance(self) -> str:
+        return "the adversary is too strong: lower 'strength'"

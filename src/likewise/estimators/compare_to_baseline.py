@@ -1,0 +1,326 @@
+"""A fair network beside a plain one on the people held out: did the method help, and if not, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from likewise.core.checks import FloatArray, to_numpy
+from likewise.estimators.automatic import AUDITED_EPS, commonest_kinds
+from likewise.estimators.networks import scores_of
+from likewise.evaluation.accuracy import balanced_accuracy
+from likewise.training.batch import Batch
+from likewise.training.findings import Finding
+
+# What a method may cost before it is said.
+_ACCURACY = 0.03
+_FLIPS = 0.01
+# The gap that should be left, as a share of a plain network's; and one below which there is nothing to halve.
+_GAP, _SMALL_GAP = 0.5, 0.05
+# Standard errors: nine times out of ten the truth is not beyond.
+_DOUBT = 1.28
+# People put aside for a check, as a share of those trained on: a fifth of a table beside the other four.
+_PUT_ASIDE = 0.25
+# Combinations of sensitive values that people are given in turn, the commonest first.
+_MOST_TWINS = 16
+
+
+@dataclass(frozen=True)
+class BesideBaseline:
+    """Figures of a trained network and of a plain one, on people that neither was trained on.
+
+    Parameters
+    ----------
+    n : int
+        People held out.
+    balanced_accuracy, baseline_balanced_accuracy : float
+    chance : float
+        Balanced accuracy of guessing.
+    twin_flips, baseline_twin_flips : float or None
+        Share of people whose decision changes with the values of the sensitive columns; None where none is a column.
+    robust_loss, baseline_robust_loss : float
+        What the method minimises.
+    lost_error : float, default=0.0
+        Standard error of the difference of the balanced accuracies.
+    gap, baseline_gap : float or None
+        At the budget that `likewise.audit` has by default, over those held out and their twins.
+    n_people : int, default=0
+        All who were passed to `fit`; 0 where that is not known.
+    """
+
+    n: int
+    balanced_accuracy: float
+    baseline_balanced_accuracy: float
+    chance: float
+    twin_flips: float | None
+    baseline_twin_flips: float | None
+    robust_loss: float
+    baseline_robust_loss: float
+    lost_error: float = 0.0
+    gap: float | None = None
+    baseline_gap: float | None = None
+    n_people: int = 0
+
+    @property
+    def lost(self) -> float:
+        """What the method costs in balanced accuracy."""
+        return self.baseline_balanced_accuracy - self.balanced_accuracy
+
+    @property
+    def n_put_aside(self) -> int:
+        """People of the usual check: a fifth of a table, where the others were trained on."""
+        return round(_PUT_ASIDE * self.n_people)
+
+    @property
+    def chance_error(self) -> float:
+        """Standard error of what a check on the usual number of people will show; 0 where that is not known.
+
+        Examples
+        --------
+        >>> figures = {"twin_flips": 0.0, "baseline_twin_flips": 0.2, "robust_loss": 0.5, "baseline_robust_loss": 0.7}
+        >>> seen = BesideBaseline(800, 0.70, 0.70, 0.5, lost_error=0.014, n_people=800, **figures)
+        >>> seen.n_put_aside, seen.chance_error
+        (200, 0.028)
+        """
+        return self.lost_error * float(np.sqrt(self.n / self.n_put_aside)) if self.n_put_aside else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """What a network and a plain one decide about people that neither was trained on.
+
+    Parameters
+    ----------
+    y, own, plain : ndarray of int, shape (n,)
+        Classes, and the decisions of both.
+    """
+
+    y: np.ndarray[Any, Any]
+    own: np.ndarray[Any, Any]
+    plain: np.ndarray[Any, Any]
+
+    @classmethod
+    def of(cls, net: nn.Module, plain: nn.Module, people: Batch) -> Decisions:
+        """Ask both networks of encoded rows."""
+        x = np.asarray(to_numpy(people.x), dtype=float)
+        own, other = (scores_of(one, x).argmax(axis=1) for one in (net, plain))
+        return cls(to_numpy(people.y), own, other)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Decisions]) -> Decisions:
+        """The decisions about several groups of people as those about one."""
+        return cls(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "own", "plain"))
+        )
+
+    @property
+    def lost(self) -> float:
+        """What the first network's balanced accuracy is below the plain one's."""
+        return balanced_loss(self.y, self.own, self.plain)[0]
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it may well be more below than should be."""
+        lost, error = balanced_loss(self.y, self.own, self.plain)
+        return lost + _DOUBT * error > _ACCURACY
+
+
+def balanced_loss(y: Any, own: Any, plain: Any) -> tuple[float, float]:
+    """Return what balanced accuracy is lost against a plain network on the same people, and its standard error.
+
+    Only people whom one of them gets right and the other wrong tell the two apart. One more of them
+    is assumed in each class, so that a handful of people is never sure.
+
+    Examples
+    --------
+    >>> lost, error = balanced_loss([0] * 50 + [1] * 50, [0] * 95 + [1] * 5, [0] * 90 + [1] * 10)
+    >>> round(lost, 3), round(error, 3)
+    (0.05, 0.025)
+    """
+    y, own, plain = (np.asarray(part) for part in (y, own, plain))
+    means, squares = [], []
+    for label in np.unique(y):
+        of = y == label
+        worse = (plain[of] == label).astype(float) - (own[of] == label)
+        n = len(worse)
+        means.append(worse.mean())
+        # One person more who tells them apart in either direction: else none of a few would mean none at all.
+        squares.append((np.square(worse).sum() + 1.0) / (n + 1.0) / n - np.square(worse.mean()) / n)
+    k = len(means)
+    return float(np.mean(means)), float(np.sqrt(max(sum(squares), 0.0)) / k)
+
+
+def look_at(
+    nets: tuple[nn.Module, nn.Module],
+    people: Batch,
+    decisions: Decisions,
+    sensitive: list[int],
+    *,
+    losses: tuple[float, float],
+    gaps: tuple[float, float],
+    n_people: int,
+) -> BesideBaseline:
+    """Gather the figures of both networks.
+
+    Parameters
+    ----------
+    nets : (torch.nn.Module, torch.nn.Module)
+        The trained one and the plain one, of encoded rows.
+    people : Batch
+        Held out from both.
+    decisions : Decisions
+        About them, or about more people whom networks trained in the same way did not see.
+    sensitive : list of int
+        Coordinates of the sensitive columns.
+    losses, gaps : (float, float)
+        Robust losses and gaps of both.
+    n_people : int
+        All who were passed to `fit`.
+    """
+    x = np.asarray(to_numpy(people.x), dtype=float)
+    y = decisions.y
+    flips = [twin_flips(one, x, sensitive) if sensitive else None for one in nets]
+    return BesideBaseline(
+        n=len(y),
+        balanced_accuracy=balanced_accuracy(y, decisions.own),
+        baseline_balanced_accuracy=balanced_accuracy(y, decisions.plain),
+        chance=1.0 / len(np.unique(y)),
+        twin_flips=flips[0],
+        baseline_twin_flips=flips[1],
+        robust_loss=losses[0],
+        baseline_robust_loss=losses[1],
+        lost_error=balanced_loss(y, decisions.own, decisions.plain)[1],
+        gap=gaps[0],
+        baseline_gap=gaps[1],
+        n_people=n_people,
+    )
+
+
+def twin_flips(net: nn.Module, x: FloatArray, sensitive: list[int]) -> float:
+    """Return the share of rows whose decision changes when they are given the sensitive values of others.
+
+    Examples
+    --------
+    >>> import torch
+    >>> net = nn.Linear(2, 2, bias=False)
+    >>> _ = net.weight.data.copy_(torch.tensor([[0.0, 0.0], [1.0, 2.0]]))
+    >>> twin_flips(net, np.array([[1.0, -1.0], [3.0, 1.0]]), [1])
+    0.5
+    """
+    own = scores_of(net, x).argmax(axis=1)
+    changed = np.zeros(len(x), dtype=bool)
+    for kind in commonest_kinds(x, sensitive, _MOST_TWINS):
+        twins = x.copy()
+        twins[:, sensitive] = kind
+        changed |= scores_of(net, twins).argmax(axis=1) != own
+    return float(changed.mean())
+
+
+def sayings(seen: BesideBaseline, *, owner: str, eps: float = 0.0) -> tuple[Finding, ...]:
+    """Return what a user should be told about the comparison; nothing where the method did what it is for.
+
+    Parameters
+    ----------
+    seen : BesideBaseline
+    owner : str
+        For the messages.
+    eps : float, default=0.0
+        The budget of the network, for them as well.
+
+    Examples
+    --------
+    >>> seen = BesideBaseline(500, 0.52, 0.70, 0.5, 0.0, 0.1, 0.6, 0.9)
+    >>> [finding.code for finding in sayings(seen, owner="SenSRClassifier")]
+    ['near_chance']
+    """
+    said = (_about_accuracy(seen, owner), _about_flips(seen, owner), _about_robustness(seen, owner, eps))
+    return tuple(one for one in said if one is not None)
+
+
+def _about_accuracy(seen: BesideBaseline, owner: str) -> Finding | None:
+    lost, gained = seen.lost, seen.balanced_accuracy - seen.chance
+    shown = (
+        f"balanced accuracy {seen.balanced_accuracy:.3f} on {seen.n} people held out, a plain network "
+        f"{seen.baseline_balanced_accuracy:.3f}, guessing {seen.chance:.3f}"
+    )
+    if gained < max(0.03, 0.25 * (lost + gained)):
+        return Finding(
+            "near_chance", f"{owner}: the network is near chance: {shown}. {_why_near_chance(lost)}", 1.0
+        )
+    if lost > _ACCURACY:
+        return Finding(
+            "less_accurate",
+            f"{owner}: fairness costs accuracy here: {shown}. A smaller 'eps' keeps more of it; so does a metric "
+            "with fewer directions. If it is all in the metric, the columns that predict y also tell the "
+            "sensitive attributes.",
+            lost,
+        )
+    most = lost + _DOUBT * seen.lost_error
+    if most > _ACCURACY:
+        return Finding(
+            "cost_uncertain",
+            f"{owner}: {seen.n} people held out are too few to tell whether fairness costs more than {_ACCURACY:.2f} of "
+            f"balanced accuracy here: {shown}, a difference of {-lost:+.3f} ± {_DOUBT * seen.lost_error:.3f}. Collect "
+            "more people (of the rarer class above all), or compare over several seeds before you rely on it.",
+            most,
+        )
+    by_chance = _DOUBT * seen.chance_error
+    if by_chance > _ACCURACY:
+        return Finding(
+            "few_people",
+            f"{owner}: {seen.n_people} people are too few to judge by one split: on {seen.n_put_aside} people put aside, the "
+            f"usual fifth, balanced accuracy differs from a plain network's by {-lost:+.3f} ± {by_chance:.3f} by chance "
+            f"alone, and fairness should cost no more than {_ACCURACY:.2f}. Compare over several splits (`likewise improve` "
+            "cross-validates), or collect more people (of the rarer class above all).",
+            by_chance,
+        )
+    return None
+
+
+def _about_flips(seen: BesideBaseline, owner: str) -> Finding | None:
+    flips, before = seen.twin_flips, seen.baseline_twin_flips
+    if flips is None or before is None or flips <= _FLIPS:
+        return None
+    return Finding(
+        "flips_not_down",
+        f"{owner}: the decisions of {flips:.1%} of the people held out still change with the sensitive "
+        f"columns alone (plain network: {before:.1%}). Leave 'blind_to' at its default, which makes that "
+        "impossible, or train longer.",
+        flips,
+    )
+
+
+def _about_robustness(seen: BesideBaseline, owner: str, eps: float) -> Finding | None:
+    if not seen.robust_loss < seen.baseline_robust_loss:
+        return Finding(
+            "not_more_robust",
+            f"{owner}: the robust loss on people held out is {seen.robust_loss:.4g}, no lower than a plain network's "
+            f"{seen.baseline_robust_loss:.4g}: the method did not help. Try more 'n_steps', or another 'lr' or 'eps'.",
+            1.0,
+        )
+    if seen.gap is None or seen.baseline_gap is None:
+        return None
+    if seen.gap <= max(_SMALL_GAP, _GAP * seen.baseline_gap):
+        return None
+    return Finding(
+        "gap_not_halved",
+        f"{owner}: the gap at a budget of {AUDITED_EPS} is about {seen.gap:.3f} on people held out, a plain network's "
+        f"{seen.baseline_gap:.3f}: people a little apart are still treated differently, and more robustness "
+        f"would have cost accuracy or was not asked for. To choose fairness, pass an 'eps' larger than {eps:.2g}.",
+        seen.gap / seen.baseline_gap,
+    )
+
+
+def _why_near_chance(lost: float) -> str:
+    if lost <= _ACCURACY:
+        return (
+            "The plain network hardly predicts y from these columns either: check the target and the columns."
+        )
+    return (
+        "The metric calls people comparable who differ in what predicts y. Lower 'eps'; name fewer attributes or merge "
+        "rare categories; or make only the sensitive columns themselves free: metric=ExpertSubspace([...])."
+    )

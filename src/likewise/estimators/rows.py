@@ -1,0 +1,402 @@
+"""Sensitive attributes of each row, as the codes or vectors that some objectives need beside the rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d
+
+from likewise.core.checks import FloatArray, IntArray, check_labels, check_same_length, is_tensor, to_numpy
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import check_no_missing, is_frame, to_pandas
+from likewise.counterfactuals.cells import Table, find_attribute
+from likewise.data.tabular import TabularDomain
+from likewise.mitigation.project import read_first_rows, read_new_rows, table_or_array
+from likewise.training.findings import TrainingWarning
+
+# What each row counts for: a user's `sample_weight`, and classes that count alike.
+
+
+def read_sample_weight(sample_weight: Any, x: FloatArray, *, owner: str) -> FloatArray | None:
+    """Return the weights of the rows; None where there are none or all are the same.
+
+    Examples
+    --------
+    >>> read_sample_weight([1, 2], np.zeros((2, 1)), owner="fit")
+    array([1., 2.])
+    >>> read_sample_weight([3, 3], np.zeros((2, 1)), owner="fit") is None
+    True
+    """
+    if sample_weight is None:
+        return None
+    values = to_numpy(sample_weight) if is_tensor(sample_weight) else sample_weight
+    weights = check_array(values, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weights.ndim != 1:
+        raise bad_parameter(
+            owner, "sample_weight", allowed="one number per row", got=f"shape {weights.shape}"
+        )
+    check_same_length(owner, X=x, sample_weight=weights)
+    if weights.min() < 0 or weights.max() == 0:
+        raise bad_parameter(
+            owner,
+            "sample_weight",
+            allowed="numbers >= 0, not all of them 0",
+            got="only zeros" if weights.max() == 0 else f"{weights.min():g}",
+        )
+    return None if np.ptp(weights) == 0 else np.asarray(weights)
+
+
+def classes_alike(codes: IntArray, weights: FloatArray | None) -> FloatArray:
+    """Return weights under which every class counts for the same, rows within a class as before.
+
+    Examples
+    --------
+    >>> classes_alike(np.array([0, 0, 1]), None)
+    array([0.25, 0.25, 0.5 ])
+    """
+    own = np.ones(len(codes)) if weights is None else weights
+    totals = np.bincount(codes, weights=own)
+    return np.asarray(own / totals[codes] / np.count_nonzero(totals))
+
+
+def canonical_order(x: FloatArray, codes: IntArray) -> IntArray:
+    """Return an order of the rows that does not depend on the one they came in.
+
+    Drawn by their weights in this order, a row of weight 2 and two of that row make the same batches.
+
+    Examples
+    --------
+    >>> canonical_order(np.array([[2.0], [1.0], [2.0]]), np.array([1, 0, 0]))
+    array([1, 2, 0])
+    """
+    return np.lexsort((codes, *x.T[::-1]))
+
+
+def some_rows(values: Any, rows: IntArray) -> Any:
+    """Return some rows of whatever holds one entry per row: an array, a Series, a frame, a dict of columns, or None.
+
+    Examples
+    --------
+    >>> some_rows({"sex": ["F", "M"]}, np.array([1]))["sex"].tolist()
+    ['M']
+    """
+    if values is None:
+        return None
+    if is_frame(values):
+        return to_pandas(values, owner="fit", name="sensitive_features").iloc[rows].reset_index(drop=True)
+    if isinstance(values, pd.Series):
+        return values.iloc[rows].reset_index(drop=True)
+    if isinstance(values, dict):
+        return {name: np.asarray(column)[rows] for name, column in values.items()}
+    return (to_numpy(values) if is_tensor(values) else np.asarray(values))[rows]
+
+
+# What a user passes to `fit` and `predict`, as the rows that a network gets.
+
+
+# Columns that spread more than this were not standardised.
+_WIDE = 50.0
+
+Labels = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """The rows of one `fit`.
+
+    Parameters
+    ----------
+    given : DataFrame or ndarray
+        X as it came: what learners of metrics are fitted on.
+    x : ndarray of shape (n, d)
+        Encoded rows.
+    codes : ndarray of int of shape (n,)
+        Class indices.
+    sensitive_features : object
+        `sensitive_features` as they came; of the same length.
+    encoder : TabularDomain or None
+        What encoded the rows.
+    weights : ndarray of shape (n,), optional
+        What each row counts for, all above 0.
+    """
+
+    given: Any
+    x: FloatArray
+    codes: Labels
+    sensitive_features: Any
+    encoder: TabularDomain | None
+    weights: FloatArray | None = None
+
+    def take(self, rows: Labels) -> TrainingRows:
+        """Return some of the rows, by index."""
+        return TrainingRows(
+            some_rows(self.given, rows),
+            self.x[rows],
+            self.codes[rows],
+            some_rows(self.sensitive_features, rows),
+            self.encoder,
+            None if self.weights is None else self.weights[rows],
+        )
+
+
+def read_rows(
+    estimator: Any, X: Any, *, owner: str, domain: Any = None, first: bool = True
+) -> tuple[Any, FloatArray, TabularDomain | None]:
+    """Return X as it came, encoded in float64, and the encoder, in a first or in a later call."""
+    if first:
+        given, x, encoder = read_first_rows(estimator, X, owner=owner, domain=domain, min_rows=2)
+        return given, np.asarray(x, dtype=np.float64), encoder
+    given = table_or_array(X, owner)
+    x = np.asarray(read_new_rows(estimator, X, owner=owner), dtype=np.float64)
+    return given, x, getattr(estimator, "encoder_", None)
+
+
+def warn_unscaled(rows: TrainingRows, *, owner: str) -> None:
+    """Give a `TrainingWarning` when columns are far from standardised: nothing would be learned from the others."""
+    wide = np.flatnonzero(rows.x.std(axis=0) > _WIDE)
+    if len(wide):
+        names = rows.given.columns if isinstance(rows.given, pd.DataFrame) else range(rows.x.shape[1])
+        shown = ", ".join(str(names[i]) for i in wide[:5]) + (", …" if len(wide) > 5 else "")
+        warnings.warn(
+            f"{owner}: columns are not standardised ({shown}; standard deviations up to "
+            f"{rows.x.std(axis=0).max():.3g}), and a network hardly learns from such rows. Pass "
+            "domain=TabularDomain() to have the table encoded, or put a StandardScaler in front.",
+            TrainingWarning,
+            stacklevel=4,
+        )
+
+
+def read_labels(y: Any, x: FloatArray, *, owner: str, classes: Any = None) -> tuple[Labels, Labels]:
+    """Return the class labels and the class index of every row.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+    x : ndarray of shape (n, d)
+        The rows, for their number.
+    owner : str
+    classes : array-like, optional
+        All labels that can occur, where `y` may lack some (`partial_fit`).
+    """
+    if y is None:
+        raise InputError(
+            f"{owner} requires y to be passed, but the target y is None. Pass one label per row."
+        )
+    values = column_or_1d(to_numpy(y) if is_tensor(y) else y, warn=True)
+    if values.dtype == object:
+        # Numbers in a column of objects are numbers.
+        values = pd.Series(values).infer_objects().to_numpy()
+    labels = check_labels(values, owner=owner, min_classes=1 if classes is not None else 2)
+    check_classification_targets(labels)
+    check_same_length(owner, X=x, y=labels)
+    if classes is None:
+        known, codes = np.unique(labels, return_inverse=True)
+        return known, np.asarray(codes, dtype=np.int64)
+    known = np.unique(to_numpy(classes))
+    if len(known) < 2:
+        raise bad_parameter(owner, "classes", allowed="two or more labels", got=known.tolist())
+    codes = np.searchsorted(known, labels).clip(max=len(known) - 1)
+    if not bool((known[codes] == labels).all()):
+        new = sorted({str(label) for label in labels[known[codes] != labels]})
+        raise InputError(
+            f"{owner}: 'y' has labels that are not among the classes {known.tolist()}: {', '.join(new[:5])}. "
+            "Name all classes in the first call of partial_fit."
+        )
+    return known, np.asarray(codes, dtype=np.int64)
+
+
+# A number with more values than this is no class of its own.
+_FEW = 10
+
+Codes = IntArray
+
+
+def attribute_table(rows: TrainingRows, attributes: Any, *, owner: str) -> pd.DataFrame:
+    """Return the values of the attributes, one column each, without missing values.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+    attributes : str, int, list of them, or None
+        Looked up in the sensitive features first, then among the columns of X (original or 0/1 columns
+        ``name_value``); None means all sensitive features.
+    owner : str
+
+    Examples
+    --------
+    >>> people = pd.DataFrame({"age": [1.0, 2.0], "sex_M": [0.0, 1.0]})
+    >>> rows = TrainingRows(people, people.to_numpy(), np.array([0, 1]), None, None)
+    >>> attribute_table(rows, "sex", owner="fit")["sex"].tolist()
+    ['not M', 'M']
+    """
+    table = None if rows.sensitive_features is None else _as_table(rows.sensitive_features, owner)
+    if attributes is None:
+        if table is None:
+            raise InputError(
+                f"{owner}: no sensitive attributes were given. Name columns of X in 'attributes', or pass their "
+                "values as fit(X, y, sensitive_features=...)."
+            )
+        found = table
+    else:
+        names = [attributes] if isinstance(attributes, (str, int, np.integer)) else list(attributes)
+        if not names:
+            raise bad_parameter(owner, "attributes", allowed="at least one column", got="none")
+        found = pd.DataFrame({name: _values(name, table, rows, owner) for name in names})
+    check_no_missing(found.set_axis([str(c) for c in found.columns], axis=1), owner=owner, name="attributes")
+    return found.reset_index(drop=True)
+
+
+def _as_table(values: Any, owner: str) -> pd.DataFrame:
+    if is_frame(values):
+        return to_pandas(values, owner=owner, name="sensitive_features").reset_index(drop=True)
+    if isinstance(values, pd.Series):
+        return values.to_frame(0 if values.name is None else values.name).reset_index(drop=True)
+    if isinstance(values, Mapping):
+        return pd.DataFrame({name: np.asarray(column) for name, column in values.items()})
+    array = to_numpy(values) if is_tensor(values) else np.asarray(values)
+    if array.ndim not in (1, 2):
+        raise bad_parameter(
+            owner, "sensitive_features", allowed="one column per attribute", got=f"shape {array.shape}"
+        )
+    return pd.DataFrame(array if array.ndim == 2 else array[:, None])
+
+
+def _values(name: Any, table: pd.DataFrame | None, rows: TrainingRows, owner: str) -> Any:
+    if table is not None and name in table.columns:
+        return table[name].to_numpy()
+    if isinstance(rows.given, pd.DataFrame) and isinstance(name, str):
+        return find_attribute(Table.of(rows.given, owner=owner), name, owner=owner).column
+    width = np.shape(rows.given)[1]
+    if isinstance(name, (int, np.integer)) and not isinstance(name, bool) and -width <= name < width:
+        given = rows.given
+        return given.iloc[:, int(name)].to_numpy() if isinstance(given, pd.DataFrame) else given[:, int(name)]
+    raise bad_parameter(
+        owner,
+        "attributes",
+        allowed="names of columns of sensitive_features or X, or indices of columns of X",
+        got=name,
+    )
+
+
+@dataclass(frozen=True)
+class AttributeCodes:
+    """Values of each attribute, and the index of each row's value among them.
+
+    Parameters
+    ----------
+    attributes : str, int, list of them, or None
+        As in `attribute_table`.
+    values : tuple of tuples
+        For each attribute its values, in order. Of one that is cut at the median: ``("<= m", "> m")``.
+    cuts : tuple of float or None
+        For each attribute the median where it is cut.
+    """
+
+    attributes: Any
+    values: tuple[tuple[Any, ...], ...]
+    cuts: tuple[float | None, ...]
+
+    @classmethod
+    def of(cls, rows: TrainingRows, attributes: Any, *, owner: str) -> AttributeCodes:
+        """Learn the values from the rows of `fit`."""
+        table = attribute_table(rows, attributes, owner=owner)
+        values, cuts = [], []
+        for name in table.columns:
+            column = table[name]
+            cut = _median(column)
+            known = (f"<= {cut:g}", f"> {cut:g}") if cut is not None else tuple(_sorted(column))
+            if len(known) < 2 or (cut is not None and bool((column <= cut).all())):
+                raise InputError(
+                    f"{owner}: the attribute {name!r} has one value only. An adversary has nothing to guess; "
+                    "leave it out."
+                )
+            values.append(known)
+            cuts.append(cut)
+        return cls(attributes, tuple(values), tuple(cuts))
+
+    def codes(self, rows: TrainingRows, *, owner: str) -> Codes:
+        """Return the index of every row's value, (n, k)."""
+        table = attribute_table(rows, self.attributes, owner=owner)
+        columns = []
+        for name, values, cut in zip(table.columns, self.values, self.cuts, strict=True):
+            if cut is not None:
+                columns.append((table[name].to_numpy(dtype=float) > cut).astype(np.int64))
+                continue
+            index = {value: i for i, value in enumerate(values)}
+            found = [index.get(value, -1) for value in table[name].tolist()]
+            if -1 in found:
+                new = table[name].tolist()[found.index(-1)]
+                raise InputError(
+                    f"{owner}: the attribute {name!r} has the value {new!r}, which the first rows did not have."
+                )
+            columns.append(np.asarray(found, dtype=np.int64))
+        return np.stack(columns, axis=1)
+
+
+@dataclass(frozen=True)
+class ProxyVectors:
+    """Attributes as vectors: numbers as they are, categories as 0/1 columns (one for two categories).
+
+    Parameters
+    ----------
+    attributes : str, int, list of them, or None
+        As in `attribute_table`.
+    categories : tuple of tuple or None
+        For each attribute its categories; None for a number.
+    """
+
+    attributes: Any
+    categories: tuple[tuple[Any, ...] | None, ...]
+
+    @classmethod
+    def of(cls, rows: TrainingRows, attributes: Any, *, owner: str) -> ProxyVectors:
+        """Learn the categories from the rows of `fit`."""
+        table = attribute_table(rows, attributes, owner=owner)
+        categories = [None if _is_number(table[c]) else tuple(_sorted(table[c])) for c in table.columns]
+        return cls(attributes, tuple(categories))
+
+    @property
+    def width(self) -> int:
+        """Length of a vector."""
+        return sum(1 if kinds is None or len(kinds) == 2 else len(kinds) for kinds in self.categories)
+
+    def vectors(self, rows: TrainingRows, *, owner: str) -> FloatArray:
+        """Return the vectors, (n, `width`)."""
+        table = attribute_table(rows, self.attributes, owner=owner)
+        parts = []
+        for name, kinds in zip(table.columns, self.categories, strict=True):
+            if kinds is None:
+                parts.append(table[name].to_numpy(dtype=np.float64)[:, None])
+                continue
+            column = table[name].to_numpy(dtype=object)
+            shown = kinds[1:] if len(kinds) == 2 else kinds
+            parts.append(np.stack([column == kind for kind in shown], axis=1).astype(np.float64))
+        return np.concatenate(parts, axis=1)
+
+
+def _is_number(column: pd.Series[Any]) -> bool:
+    return bool(pd.api.types.is_numeric_dtype(column.dtype)) and not pd.api.types.is_bool_dtype(column.dtype)
+
+
+def _median(column: pd.Series[Any]) -> float | None:
+    """The median of a number with too many values for classes; None for anything else."""
+    if not _is_number(column) or column.nunique() <= _FEW:
+        return None
+    numbers = column.to_numpy(dtype=float)
+    cut = float(np.median(numbers))
+    # Where half of the rows or more have the largest value, the cut goes below it.
+    return cut if bool((numbers > cut).any()) else float(numbers[numbers < cut].max())
+
+
+def _sorted(column: pd.Series[Any]) -> list[Any]:
+    values = pd.unique(column).tolist()
+    try:
+        return sorted(values)
+    except TypeError:  # values of several types have no order of their own
+        return sorted(values, key=lambda value: (str(type(value)), str(value)))

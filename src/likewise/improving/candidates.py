@@ -1,0 +1,414 @@
+"""The user's own model, as it is and with the consensus of twins; it is asked, never trained."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from likewise.core.errors import InputError
+from likewise.core.messages import Said
+from likewise.data.tabular import TabularDomain
+from likewise.improving.cells import plain_settings
+from likewise.improving.people import Ground
+from likewise.mitigation.twin_consensus import TwinConsensus
+from likewise.models.convert import as_model
+from likewise.models.matching import Matched, match_model, name_classes
+from likewise.models.model import Model
+from likewise.models.model_files import LoadedModel
+
+# The contract of a candidate: a name, how it is trained, and what to say about it.
+
+
+class Candidate(ABC):
+    """One way to get a model.
+
+    Subclasses are small frozen dataclasses: they can be sent to a worker process, and `fit` depends on nothing but
+    their fields, the people and the seed.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from likewise.improving import improve
+    >>> from dataclasses import dataclass
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> random = np.random.default_rng(0)
+    >>> people = pd.DataFrame(random.normal(size=(200, 2)), columns=["skill", "talk"])
+    >>> people["sex"] = random.choice(["F", "M"], 200)
+    >>> hired = (people["skill"] + (people["sex"] == "M") > 0.5).astype(int)
+    >>> @dataclass(frozen=True)
+    ... class SkillOnly(Candidate):
+    ...     name = "skill only"
+    ...     note = "Logistic regression of one column."
+    ...     def settings(self, ground):
+    ...         return {}
+    ...     def fit(self, ground, rows, *, seed):
+    ...         one = make_column_transformer(("passthrough", ["skill"]))
+    ...         return make_pipeline(one, LogisticRegression()).fit(ground.frame.iloc[rows], ground.labels[rows])
+    >>> result = improve(people, hired, sensitive=["sex"], candidates=[SkillOnly()], folds=2)
+    >>> result.chosen, result.frame["changed decisions"].item()
+    ('skill only', 0.0)
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """How tables and pages call it."""
+
+    @property
+    @abstractmethod
+    def note(self) -> str:
+        """One sentence about what it does."""
+
+    @property
+    def trained(self) -> bool:
+        """Whether `fit` trains; else the model is ready and only asked."""
+        return True
+
+    @property
+    def suffix(self) -> str:
+        """Ending of the model's file."""
+        return ".safetensors"
+
+    @abstractmethod
+    def settings(self, ground: Ground) -> dict[str, Any]:
+        """Return everything that determines the model besides the people and the seed, as JSON values."""
+
+    @abstractmethod
+    def fit(self, ground: Ground, rows: Any, *, seed: int) -> Any:
+        """Return a model trained on some rows of the table; its `predict` takes the raw table."""
+
+    def cost(self, n_people: int) -> float:
+        """Return about how many CPU seconds a training takes, for the order of work and the time left."""
+        return 1.0 + n_people / 5000
+
+
+# The consensus of twins over a model, on the ground's sensitive columns and edits.
+
+
+def twin_consensus(model: Any, ground: Ground) -> TwinConsensus:
+    """Return a fitted model that answers for all twins of a person alike."""
+    wrapped = TwinConsensus(
+        model,
+        sensitive_features={name: list(values) for name, values in ground.twin_values.items()},
+        edits=list(ground.edits) or None,
+    )
+    return wrapped.fit(ground.frame.iloc[ground.train])
+
+
+# Boosted trees: plain, with the consensus of twins, and fair at several strengths.
+
+
+PENALTIES = (0.5, 1.5, 4.0)
+
+
+@dataclass(frozen=True)
+class BoostingCandidate(Candidate):
+    """Boosted trees, as `FairBoostingClassifier` grows them.
+
+    Parameters
+    ----------
+    title, about : str
+        Name and note.
+    blind : bool
+        Whether no tree sees the sensitive columns and edits.
+    consensus : bool
+        Whether the answer is the consensus of a person's twins.
+    choices : mapping
+        Further parameters of `FairBoostingClassifier`.
+    """
+
+    title: str
+    about: str
+    blind: bool = True
+    consensus: bool = False
+    choices: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """How tables and pages call it."""
+        return self.title
+
+    @property
+    def note(self) -> str:
+        """One sentence about what it does."""
+        return self.about
+
+    @property
+    def suffix(self) -> str:
+        """XGBoost's own format."""
+        return ".ubj"
+
+    def settings(self, ground: Ground) -> dict[str, Any]:
+        """Every parameter of the trees but the metric, which is the ground's."""
+        stored = plain_settings(self._estimator(ground, 0).set_params(metric=None))
+        return {"consensus": self.consensus, "estimator": stored}
+
+    def fit(self, ground: Ground, rows: Any, *, seed: int) -> Any:
+        """Grow the trees."""
+        grown = self._estimator(ground, seed).fit(ground.frame.iloc[rows], ground.labels[rows])
+        return twin_consensus(grown, ground) if self.consensus else grown
+
+    def cost(self, n_people: int) -> float:
+        """CPU seconds, measured on Adult; a robust objective looks for worst cases in each round."""
+        slower = 3.0 if self.choices.get("eps") else 1.0
+        return 1.0 + slower * n_people / 6000 + (n_people / 3000 if self.consensus else 0.0)
+
+    def _estimator(self, ground: Ground, seed: int) -> Any:
+        from likewise.estimators import FairBoostingClassifier
+
+        named: dict[str, Any] = {}
+        if self.blind:
+            named["sensitive_features"] = list(ground.sensitive)
+            named["edits"] = list(ground.edits) or None
+        if self.choices.get("eps"):
+            named["metric"] = ground.metric
+        return FairBoostingClassifier(**named, **self.choices, random_state=seed)
+
+
+def boosting_candidates(ground: Ground) -> tuple[Candidate, ...]:
+    """Return plain boosting first, then ever stronger ones."""
+    named = ", ".join(ground.sensitive)
+    found = [
+        BoostingCandidate("Boosting", Said("improve.about_boosting"), blind=False),
+        BoostingCandidate(
+            "Boosting, twin consensus",
+            Said("improve.about_consensus", columns=named),
+            blind=False,
+            consensus=True,
+        ),
+        BoostingCandidate("Fair boosting", Said("improve.about_fair", columns=named)),
+    ]
+    if ground.eps > 0:
+        found.append(
+            BoostingCandidate(
+                f"Fair boosting, ε = {ground.eps:g}",
+                Said("improve.about_fair_eps", eps=ground.eps),
+                choices={"eps": ground.eps},
+            )
+        )
+    if len(ground.groups) == len(ground.sensitive):
+        found += [
+            BoostingCandidate(
+                f"Fair boosting, penalty {strength:g}",
+                Said("improve.about_penalty", strength=strength),
+                choices={"group_penalty": strength},
+            )
+            for strength in PENALTIES
+        ]
+    return tuple(found)
+
+
+# Networks and a linear model: SenSR, SenSeI, Project.
+
+
+@dataclass(frozen=True)
+class NetworkCandidate(Candidate):
+    """An estimator of `likewise.estimators` that is given the fair metric.
+
+    Parameters
+    ----------
+    title, about : str
+        Name and note.
+    estimator : str
+        Name of the class.
+    seconds : float
+        About how long a training takes.
+    choices : mapping
+        Further parameters.
+    """
+
+    title: str
+    about: str
+    estimator: str
+    seconds: float
+    choices: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """How tables and pages call it."""
+        return self.title
+
+    @property
+    def note(self) -> str:
+        """One sentence about what it does."""
+        return self.about
+
+    def settings(self, ground: Ground) -> dict[str, Any]:
+        """Every parameter but the metric and the domain, which are the ground's."""
+        estimator = self._estimator(ground, 0).set_params(metric=None, domain=None)
+        return {"estimator": plain_settings(estimator)}
+
+    def fit(self, ground: Ground, rows: Any, *, seed: int) -> Any:
+        """Train it."""
+        return self._estimator(ground, seed).fit(ground.frame.iloc[rows], ground.labels[rows])
+
+    def cost(self, n_people: int) -> float:
+        """CPU seconds: steps are of batches, whatever the number of people."""
+        return self.seconds + n_people / 20_000
+
+    def _estimator(self, ground: Ground, seed: int) -> Any:
+        from likewise import estimators
+
+        build = getattr(estimators, self.estimator)
+        return build(metric=ground.metric, domain=ground.domain, random_state=seed, **self.choices)
+
+
+def network_candidates(ground: Ground) -> tuple[Candidate, ...]:
+    """Return the networks on their defaults, which the table decides, and the linear model."""
+    return (
+        NetworkCandidate(
+            "SenSR",
+            Said("improve.about_sensr"),
+            "SenSRClassifier",
+            6.0,
+        ),
+        NetworkCandidate(
+            "SenSeI",
+            Said("improve.about_sensei"),
+            "SenSeIClassifier",
+            8.0,
+        ),
+        NetworkCandidate(
+            "Project, logistic",
+            Said("improve.about_project"),
+            "ProjectClassifier",
+            3.0,
+            {"hidden_layer_sizes": (), "lr": 0.01},
+        ),
+    )
+
+
+NAME = "Your model"
+_SUFFIXES = {"xgboost": ".ubj", "lightgbm": ".txt", "catboost": ".cbm", "onnx": ".onnx", "sklearn": ".skops"}
+
+
+@dataclass(frozen=True, eq=False)
+class GivenModel(Candidate):
+    """A model that came ready.
+
+    Parameters
+    ----------
+    model : Model
+        Takes the raw table.
+    consensus : bool
+        Whether the answer is the consensus of a person's twins.
+    native : object
+        As it was given, for its file.
+    """
+
+    model: Model
+    consensus: bool
+    native: Any = None
+
+    @property
+    def name(self) -> str:
+        """How tables and pages call it."""
+        return f"{NAME}, twin consensus" if self.consensus else NAME
+
+    @property
+    def note(self) -> str:
+        """One sentence about what it does."""
+        if self.consensus:
+            return (
+                "Your model, asked about all twins of a person; the answer is their mean. Not trained again."
+            )
+        return "As it is. Where it was trained on people of this table, its accuracy is flattered."
+
+    @property
+    def trained(self) -> bool:
+        """It is ready."""
+        return False
+
+    def settings(self, ground: Ground) -> dict[str, Any]:
+        """Its answers about the people of the table: whatever gives the same answers is the same model here."""
+        answers = np.asarray(self.model.predict_proba(ground.frame), dtype=np.float64).round(6) + 0.0
+        return {
+            "consensus": self.consensus,
+            "answers": hashlib.sha256(answers.tobytes()).hexdigest()[:16],
+        }
+
+    @property
+    def suffix(self) -> str:
+        """Of its library's own format."""
+        roots = {kind.__module__.split(".")[0] for kind in type(self.native).__mro__}
+        return next((ending for name, ending in _SUFFIXES.items() if name in roots), ".safetensors")
+
+    def fit(self, ground: Ground, rows: Any, *, seed: int) -> Any:
+        """Return the model, which no rows change."""
+        if not self.consensus:
+            return self.model
+        wrapped = twin_consensus(self.model, ground)
+        return _of_native(self.native, wrapped, ground) or wrapped
+
+    def cost(self, n_people: int) -> float:
+        """Only predictions."""
+        return 1.0
+
+
+def given_candidates(model: Any, ground: Ground, *, positive: Any = None) -> tuple[Candidate, ...]:
+    """Return the user's model as it is and with the consensus of twins.
+
+    Parameters
+    ----------
+    model : object or LoadedModel
+        Anything `match_model` can bring together with the table.
+    ground : Ground
+    positive : object, optional
+        Value of the target that stands for class 1, where the model only numbers its classes.
+    """
+    loaded = model if isinstance(model, LoadedModel) else LoadedModel(model, "import path")
+    matched = match_model(
+        loaded,
+        ground.frame,
+        make_domain=lambda used: (
+            ground.domain if list(used) == list(ground.frame.columns) else _part_of(ground, used)
+        ),
+        widen=lambda domain: domain.widened(ground.frame[[column.name for column in domain.columns_]]),
+        needed=ground.sensitive,
+        encoder=ground.metric.feature_map,
+    )
+    named = name_classes(matched.model, ground.classes.tolist(), positive)
+    if named.loss.regression:
+        raise InputError("improve: 'model' is a regression. Pass a classifier.")
+    table = _of_table(named, matched)
+    return tuple(GivenModel(table, consensus, loaded.native) for consensus in (False, True))
+
+
+def _part_of(ground: Ground, used: Sequence[str]) -> TabularDomain:
+    """The domain of some columns, with the ground's scales."""
+    scales = {c.name: c.curve for c in ground.domain.columns_ if c.name in used and c.curve is not None}
+    return TabularDomain.from_frame(ground.frame[list(used)], scales=scales or None)
+
+
+def _of_native(native: Any, wrapped: TwinConsensus, ground: Ground) -> TwinConsensus | None:
+    """The same consensus of the model as it was given, which can be written to a file; None where it answers otherwise."""
+    some = ground.frame.iloc[ground.train[:50]]
+    try:
+        found = twin_consensus(native, ground)
+        same = np.allclose(found.predict_proba(some), wrapped.predict_proba(some), rtol=0, atol=1e-9)
+        named = found.predict(some).tolist() == wrapped.predict(some).tolist()
+    except Exception:  # whatever a model does with rows that are not its own
+        return None
+    return found if same and named else None
+
+
+def _of_table(model: Model, matched: Matched) -> Model:
+    """The model as a function of the raw table, whatever rows it takes itself."""
+
+    def answer(table: Any) -> Any:
+        rows = table[list(matched.columns)]
+        return model.predict_proba(rows if model.takes_frame else matched.domain.encode_array(rows))
+
+    return as_model(answer, takes_frame=True, classes=model.known_classes)
+
+
+def trained_candidates(ground: Ground) -> tuple[Candidate, ...]:
+    """Return the candidates that are trained, in the order of tables."""
+    return (*boosting_candidates(ground), *network_candidates(ground))

@@ -1,0 +1,502 @@
+"""Mend any fitted model without training: its scores, smoothed over a graph of comparable people (GLIF)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, cg
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from likewise.core.checks import FloatArray, IntArray, check_number
+from likewise.core.errors import FormatError, InputError, NotConvergedError, bad_parameter
+from likewise.core.files import Fields, MapOf, atomic_path, check_form
+from likewise.core.randomness import RandomState
+from likewise.fair_metrics.learner import ready_metric
+from likewise.fair_metrics.metric import FairMetric
+from likewise.fair_metrics.neighbours import NearestPlaces, same_places
+from likewise.mitigation.consensus_files import model_bytes, read_wrapped
+from likewise.models.containers import damage_named, find_sidecar, sidecar_path, write_with_sidecar
+from likewise.models.convert import as_model
+from likewise.models.losses import LossLike
+from likewise.models.model import Model
+
+# Scores smoothed over a graph: argmin_f Σ m_i (f_i − s_i)² + λ Σ_{i<j} W_ij (f_i − f_j)², that is (M + λL)
+# f = M s.
+
+
+def neighbour_graph(index: IntArray, weight: FloatArray) -> sparse.csr_array:
+    """Return the symmetric weights W (n, n): two rows are joined when either names the other.
+
+    Parameters
+    ----------
+    index : int array of shape (n, k)
+        The neighbours that each row names.
+    weight : float array of shape (n, k)
+        How comparable they are, from 0 to 1.
+
+    Examples
+    --------
+    >>> neighbour_graph(np.array([[1], [0], [1]]), np.array([[0.5], [0.5], [0.2]])).toarray()
+    array([[0. , 0.5, 0. ],
+           [0.5, 0. , 0.2],
+           [0. , 0.2, 0. ]])
+    """
+    n, k = index.shape
+    one_way = sparse.csr_array(
+        (weight.ravel(), index.ravel().astype(np.int32), np.arange(0, n * k + 1, k, dtype=np.int64)),
+        shape=(n, n),
+    )
+    one_way.sum_duplicates()
+    return sparse.csr_array(one_way.maximum(one_way.T))
+
+
+def smooth_scores(
+    scores: FloatArray,
+    graph: sparse.csr_array,
+    strength: float,
+    *,
+    mass: FloatArray | None = None,
+    tol: float = 1e-12,
+) -> FloatArray:
+    """Solve (M + λL) f = M s for every column of scores by conjugate gradients.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, c)
+        Of the model.
+    graph : sparse array of shape (n, n)
+        W, symmetric.
+    strength : float
+        λ ≥ 0.
+    mass : ndarray of shape (n,), optional
+        How many people a node stands for; 1 by default.
+    tol : float, default=1e-12
+        Residual, relative to the right side, at which the solver stops.
+
+    Returns
+    -------
+    ndarray of shape (n, c)
+
+    Examples
+    --------
+    >>> graph = neighbour_graph(np.array([[1], [0]]), np.array([[1.0], [1.0]]))
+    >>> smooth_scores(np.array([[0.0], [3.0]]), graph, 1.0).ravel().round(9).tolist()
+    [1.0, 2.0]
+    """
+    m = np.ones(len(scores)) if mass is None else mass
+    diagonal = m + strength * graph.sum(axis=1)
+    system = LinearOperator(
+        graph.shape, matvec=lambda f: diagonal * f - strength * (graph @ f), dtype=np.float64
+    )
+    scaling = LinearOperator(graph.shape, matvec=lambda f: f / diagonal, dtype=np.float64)
+    smoothed = np.empty_like(scores, dtype=np.float64)
+    for column in range(scores.shape[1]):
+        # From the mean: the constant part of the scores is kept as it is.
+        middle = float(m @ scores[:, column] / m.sum())
+        right = m * (scores[:, column] - middle)
+        found, status = cg(system, right, rtol=tol, atol=0.0, maxiter=10_000, M=scaling)
+        if status != 0:
+            raise NotConvergedError(
+                f"GraphSmoothing: the smoothed scores were not found within 10,000 steps (strength {strength:g}). "
+                "Lower the strength."
+            )
+        smoothed[:, column] = found + middle
+    return smoothed
+
+
+def extend_scores(
+    scores: FloatArray, smoothed: FloatArray, weight: FloatArray, strength: float
+) -> FloatArray:
+    """Return the scores of new rows: the minimiser in f_new with everybody else's smoothed score held.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (q, c)
+        Of the model for the new rows.
+    smoothed : ndarray of shape (q, k, c)
+        Of their neighbours in the graph.
+    weight : ndarray of shape (q, k)
+        W between them.
+    strength : float
+
+    Examples
+    --------
+    >>> extend_scores(np.array([[0.0]]), np.array([[[2.0]]]), np.array([[1.0]]), 1.0)
+    array([[1.]])
+    """
+    pulled = scores + strength * np.einsum("qk,qkc->qc", weight, smoothed)
+    return np.asarray(pulled / (1.0 + strength * weight.sum(axis=1, keepdims=True)))
+
+
+# A probability below it counts as it: a score must stay finite.
+_FLOOR = 1e-9
+# Squared distance, in units of the graph's scale, below which a new row stands at a place of the graph.
+_SAME = 1e-16
+
+
+class GraphSmoothing(BaseEstimator):
+    """A fitted model whose scores are smoothed over a graph of comparable people.
+
+    Every person is joined to their k nearest neighbours under a fair metric, by weights exp(−d²/scale), and the
+    scores f minimise ``Σ (f_i − s_i)² + strength · Σ W_ij (f_i − f_j)²`` where s are the model's. People at no
+    distance from each other are one node: they get the same score.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model: anything `likewise.models.as_model` takes.
+    metric : FairMetric, learner or list of them
+        Who is comparable; of the rows that `fit` and `predict` get. A learner is fitted on the rows of `fit`.
+    n_neighbors : int, default=10
+    strength : float >= 0, default=1.0
+        λ. The weights are scaled so that at 1 a person's neighbours count, on average, as much as their own score.
+    scale : float, optional
+        Squared distance at which a neighbour counts 1/e; by default the median of the neighbours'.
+    exact : bool, optional
+        Whether the graph has everybody's true neighbours; by default up to 8,192 rows. Beyond, neighbours are
+        looked for in the nearest cells of a partition.
+    random_state : int, Generator or None, default=0
+        Draws the partition.
+
+    Attributes
+    ----------
+    smoothed_ : ndarray of shape (n,) or (n, C)
+        Smoothed scores of the rows of `fit`: log-odds of two classes, log-probabilities of more, or values.
+    metric_ : FairMetric
+    graph_ : sparse array of shape (m, m)
+        W over the m different places.
+    scale_ : float
+    classes_ : ndarray of shape (C,)
+
+    References
+    ----------
+    F. Petersen, D. Mukherjee, Y. Sun, M. Yurochkin: Post-processing for Individual Fairness. NeurIPS 2021.
+
+    Examples
+    --------
+    >>> from likewise.core.subspace import Subspace
+    >>> from likewise.fair_metrics import FairMetric
+    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0]]))
+    >>> biased = lambda X: 1 / (1 + np.exp(-X.sum(axis=1)))
+    >>> X = np.array([[0.0, 0.0], [0.0, 2.0], [1.0, 0.0], [1.0, 2.0]])
+    >>> smooth = GraphSmoothing(biased, metric=metric, n_neighbors=1).fit(X)
+    >>> smooth.smoothed_.round(3).tolist()
+    [1.25, 1.25, 1.75, 1.75]
+    >>> smooth.predict_proba(X)[:2, 1].round(3).tolist()
+    [0.777, 0.777]
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        metric: Any,
+        n_neighbors: int = 10,
+        strength: float = 1.0,
+        scale: float | None = None,
+        exact: bool | None = None,
+        random_state: RandomState = 0,
+    ) -> None:
+        self.model = model
+        self.metric = metric
+        self.n_neighbors = n_neighbors
+        self.strength = strength
+        self.scale = scale
+        self.exact = exact
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Build the graph over some people and smooth their scores.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n, p)
+            Rows that both the model and the metric take.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        owner = "GraphSmoothing"
+        self._check(owner)
+        scores = self._scores(X)
+        self.metric_ = ready_metric(self.metric, X, owner=owner)
+        places = np.asarray(self.metric_.embed(X), dtype=np.float64)
+        first, place = same_places(places)
+        if len(first) < 2:
+            raise InputError(f"{owner}: all rows are at one place under the metric. Pass different people.")
+        mass = np.bincount(place).astype(np.float64)
+        mean = np.stack([np.bincount(place, column) for column in scores.T], axis=1) / mass[:, None]
+        self._nearest = NearestPlaces(places[first], exact=self.exact, random_state=self.random_state)
+        del places
+        index, distance = self._nearest.among_themselves(min(self.n_neighbors, len(first) - 1))
+        self.scale_ = float(np.median(distance)) if self.scale is None else float(self.scale)
+        graph = neighbour_graph(index, np.exp(-distance / self.scale_))
+        self._unit = max(float(graph.sum()) / len(first), np.finfo(np.float64).tiny)
+        graph.data /= self._unit
+        self.graph_ = graph
+        self._nodes = smooth_scores(mean, graph, float(self.strength), mass=mass)
+        smoothed = self._nodes[place]
+        self.smoothed_ = smoothed[:, 0] if smoothed.shape[1] == 1 else smoothed
+        return self
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the decision about each row, (n,): a label, or the smoothed value of a regression."""
+        return self.__likewise_model__().predict(X)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return class probabilities (n, C) of the smoothed scores; rows of the graph get those of `fit`."""
+        return self.__likewise_model__().predict_proba(X)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model in its own format and, beside it, what smooths its scores; see `load_model`.
+
+        Parameters
+        ----------
+        path : path-like
+            Of the model's file; ``<path>.likewise.json`` and ``<path>.graph.safetensors`` come beside it. Move the
+            three together. For models of the same libraries as `TwinConsensus.save`.
+        """
+        check_is_fitted(self)
+        save_smoothing(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Self:
+        """Read what `save` wrote; nothing in the files is executed. `trusted` is as in `load_model`."""
+        found: Self = load_smoothing(path, trusted=trusted)
+        return found
+
+    @property
+    def classes_(self) -> np.ndarray[Any, Any]:
+        """Class labels of the model."""
+        found = self._inner().known_classes
+        if found is None:
+            raise AttributeError("GraphSmoothing: the model does not know its classes before it is asked.")
+        return found
+
+    def __likewise_model__(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
+        """Return the smoothed model as a `likewise.models.Model`, for `as_model` and audits."""
+        check_is_fitted(self)
+        return SmoothedModel(self, self._inner(loss=loss, classes=classes))
+
+    def __sklearn_clone__(self) -> GraphSmoothing:
+        # A clone of the model would not be fitted, and fitting it is not what this class does.
+        return GraphSmoothing(**self.get_params(deep=False))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "graph_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor" if self._inner().loss.regression else "classifier"
+        return tags
+
+    def _inner(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
+        from sklearn.base import is_regressor
+
+        if isinstance(self.model, Model):
+            return self.model
+        try:
+            regression = bool(is_regressor(self.model))
+        except (AttributeError, TypeError):  # no scikit-learn estimator
+            regression = False
+        chosen: LossLike = ("squared" if regression else "cross_entropy") if loss is None else loss
+        return as_model(self.model, loss=chosen, classes=classes)
+
+    def _scores(self, X: Any) -> FloatArray:
+        """Scores of the model that may be averaged: values, log-odds of two classes, log-probabilities of more."""
+        inner = self._inner()
+        if inner.loss.regression:
+            return inner.outputs(X)
+        logs = np.log(np.maximum(inner.predict_proba(X), _FLOOR))
+        return logs[:, 1:] - logs[:, :1] if logs.shape[1] == 2 else logs
+
+    def _smoothed(self, X: Any) -> FloatArray:
+        scores = self._scores(X)
+        places = np.asarray(self.metric_.embed(X), dtype=np.float64)
+        k = min(self.n_neighbors, len(self._nodes))
+        index, distance = self._nearest.query(places, k)
+        weight = np.exp(-distance / self.scale_) / self._unit
+        smoothed = extend_scores(scores, self._nodes[index], weight, float(self.strength))
+        here = distance[:, 0] <= _SAME * (1.0 + (places**2).sum(axis=1))
+        smoothed[here] = self._nodes[index[here, 0]]
+        return smoothed
+
+    def _check(self, owner: str) -> None:
+        check_number(self.strength, owner=owner, name="strength", low=0)
+        if isinstance(self.n_neighbors, bool) or not isinstance(self.n_neighbors, (int, np.integer)):
+            raise bad_parameter(owner, "n_neighbors", allowed="a whole number >= 1", got=self.n_neighbors)
+        check_number(self.n_neighbors, owner=owner, name="n_neighbors", low=1)
+        if self.scale is not None:
+            check_number(self.scale, owner=owner, name="scale", low=0, open_low=True)
+
+
+class SmoothedModel(Model):
+    """A fitted `GraphSmoothing` as a model; what `as_model` makes of one."""
+
+    def __init__(self, smoothing: GraphSmoothing, inner: Model) -> None:
+        super().__init__(
+            loss=inner.loss,
+            kind="values" if inner.loss.regression else "scores",
+            classes=inner.known_classes,
+            takes_frame=inner.takes_frame,
+            feature_names=inner.feature_names,
+            n_features=inner.n_features,
+        )
+        self.smoothing = smoothing
+
+    def _answer(self, rows: Any) -> FloatArray:
+        return self.smoothing._smoothed(rows)
+
+
+# A `GraphSmoothing` as files: the model in its own format, and beside it a JSON description, the graph and
+# the metric.
+
+
+_KIND = "graph_smoothing"
+_OWNER = "GraphSmoothing.save"
+_FORM = Fields(
+    {
+        "choices": MapOf(object),
+        "exact": bool,
+        "scale": float,
+        "unit": float,
+        "graph_sha256": str,
+        "inner": object,
+    },
+    more=True,
+)
+_CHOICES = ("n_neighbors", "strength", "scale", "exact", "random_state")
+
+
+def graph_path(path: str | os.PathLike[str]) -> Path:
+    """Return where the graph of a model file is.
+
+    Examples
+    --------
+    >>> graph_path("model.ubj").name
+    'model.ubj.graph.safetensors'
+    """
+    return Path(f"{os.fspath(path)}.graph.safetensors")
+
+
+def metric_path(path: str | os.PathLike[str]) -> Path:
+    """Return where the fair metric of a model file is.
+
+    Examples
+    --------
+    >>> metric_path("model.ubj").name
+    'model.ubj.metric.safetensors'
+    """
+    return Path(f"{os.fspath(path)}.metric.safetensors")
+
+
+def save_smoothing(smoothing: GraphSmoothing, path: str | os.PathLike[str]) -> None:
+    """Write a fitted smoothing; see `GraphSmoothing.save`."""
+    seed = smoothing.random_state
+    if not smoothing._nearest.exact and not isinstance(seed, (int, np.integer)):
+        raise InputError(
+            f"{_OWNER}: the cells of the graph were drawn at random. Fit with a random_state that is an int."
+        )
+    graph = smoothing.graph_
+    arrays = save(
+        {
+            "places": smoothing._nearest.places,
+            "nodes": np.ascontiguousarray(smoothing._nodes),
+            "smoothed": np.ascontiguousarray(smoothing.smoothed_),
+            "weights": graph.data,
+            "columns": graph.indices.astype(np.int64),
+            "starts": graph.indptr.astype(np.int64),
+        }
+    )
+    data, inner = model_bytes(smoothing.model, Path(path), owner=_OWNER)
+    about = {
+        "choices": {name: _plain(getattr(smoothing, name)) for name in _CHOICES},
+        "exact": bool(smoothing._nearest.exact),
+        "scale": float(smoothing.scale_),
+        "unit": float(smoothing._unit),
+        "graph_sha256": hashlib.sha256(arrays).hexdigest(),
+        "inner": inner,
+    }
+    with atomic_path(graph_path(path)) as temporary:
+        temporary.write_bytes(arrays)
+    smoothing.metric_.save(metric_path(path))
+    write_with_sidecar(path, data, _KIND, about)
+
+
+def load_smoothing(
+    path: str | os.PathLike[str],
+    *,
+    trusted: Sequence[str] = (),
+    trust: bool = False,
+    about: dict[str, Any] | None = None,
+) -> Any:
+    """Read a smoothing that `save_smoothing` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        Of the model's file.
+    trusted : sequence of str, default=()
+        Types in a skops file to trust, as in `load_model`.
+    trust : bool, default=False
+        Whether to load the model at once; else it is tried in a process of its own first.
+    about : dict, optional
+        The description, where it stands inside of another; the one beside the file by default.
+
+    Returns
+    -------
+    GraphSmoothing
+    """
+    where = Path(path)
+    about = find_sidecar(where, _KIND, "a GraphSmoothing", about)
+    with damage_named(sidecar_path(where)):
+        check_form(about, _FORM, "it")
+    # What is wrong with the files beside it is said of them.
+    arrays = _read_arrays(graph_path(where), about["graph_sha256"])
+    metric = FairMetric.load(metric_path(where))
+    native = read_wrapped(where, about["inner"], trusted=trusted, trust=trust)
+    with damage_named(sidecar_path(where)):
+        choices = {name: about["choices"][name] for name in _CHOICES}
+        loaded = GraphSmoothing(native, metric=metric, **choices)
+        loaded.metric_ = metric
+        loaded.scale_, loaded._unit = float(about["scale"]), float(about["unit"])
+        loaded._nodes, loaded.smoothed_ = arrays["nodes"], arrays["smoothed"]
+        places = arrays["places"]
+        loaded._nearest = NearestPlaces(
+            places, exact=bool(about["exact"]), random_state=choices["random_state"]
+        )
+        parts = (arrays["weights"], arrays["columns"], arrays["starts"])
+        loaded.graph_ = sparse.csr_array(parts, shape=(len(places), len(places)))
+    return loaded
+
+
+def _read_arrays(path: Path, expected: str) -> dict[str, Any]:
+    if not path.is_file():
+        raise FormatError(f"There is no {path.name} beside the model. Move the four files together.")
+    raw = path.read_bytes()
+    if hashlib.sha256(raw).hexdigest() != expected:
+        raise FormatError(
+            f"{path.name} belongs to another model, or is damaged. Move the four files together."
+        )
+    try:
+        found: dict[str, Any] = load(raw)
+    except SafetensorError as error:  # pragma: no cover - the digest says that we wrote it
+        raise FormatError(f"{path.name} is no readable safetensors file: {error}.") from error
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    return value if value is None or isinstance(value, (bool, int, float)) else None

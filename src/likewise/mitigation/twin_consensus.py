@@ -1,0 +1,524 @@
+"""Mend any fitted model without training: answer with the consensus over a person's twins."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+
+from likewise.core.checks import FloatArray, check_matrix
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import is_frame, to_pandas
+from likewise.counterfactuals.attribute import circle_rows
+from likewise.counterfactuals.edited_rows import (
+    TwinFactor,
+    TwinMaker,
+    canonical_rows,
+    different_twins,
+    maker_of,
+    n_twins,
+    ready_maker,
+    spelled_out_factors,
+    twin_factors,
+)
+from likewise.counterfactuals.edits import Edits
+from likewise.models.convert import as_model
+from likewise.models.losses import LossLike
+from likewise.models.model import Model
+
+# One answer from the answers about a person's twins: the mean, the mean of margins, the median, the worst.
+
+
+How: TypeAlias = Literal["mean", "margin", "median", "worst"]
+
+# Below it a probability counts as it, so that one twin's certainty does not silence all others.
+_FLOOR = 1e-12
+
+
+def check_how(how: object, *, owner: str, regression: bool = False) -> None:
+    """Raise an error unless `how` is one of the ways to agree.
+
+    Examples
+    --------
+    >>> check_how("average", owner="TwinConsensus")
+    Traceback (most recent call last):
+    ...
+    likewise.core.errors.InputError: TwinConsensus: 'how' must be 'mean', 'margin', 'median' or 'worst', got 'average'.
+    """
+    if not isinstance(how, str) or how not in get_args(How):
+        raise bad_parameter(owner, "how", allowed="'mean', 'margin', 'median' or 'worst'", got=repr(how))
+    if how == "margin" and regression:
+        raise InputError(
+            f"{owner}: how='margin' needs classes, and the model is a regression. Use how='mean'."
+        )
+
+
+def consensus(outputs: FloatArray, how: How, *, probabilities: bool, favourable: int = -1) -> FloatArray:
+    """Return one row of outputs per person.
+
+    Parameters
+    ----------
+    outputs : ndarray of shape (T, n, C)
+        What a model says about T twins of n people: probabilities, scores, or (T, n, 1) values. The order of the
+        twins must be the same whoever of them is asked about; then so is every bit of the answer.
+    how : {"mean", "margin", "median", "worst"}
+        - "mean": of the outputs.
+        - "margin": of the logarithms of the probabilities, scaled to sum to 1; of scores their mean.
+        - "median": of each class, scaled to sum to 1.
+        - "worst": the outputs of the twin who fares worst, by the probability of the favourable class.
+    probabilities : bool
+        Whether the outputs are.
+    favourable : int, default=-1
+        Position of the class that is good to get; the last one by default.
+
+    Returns
+    -------
+    ndarray of shape (n, C)
+
+    Examples
+    --------
+    >>> twins = np.array([[[0.2, 0.8]], [[0.6, 0.4]]])
+    >>> consensus(twins, "mean", probabilities=True), consensus(twins, "worst", probabilities=True)
+    (array([[0.4, 0.6]]), array([[0.6, 0.4]]))
+    >>> consensus(twins, "margin", probabilities=True).round(3)
+    array([[0.38, 0.62]])
+    """
+    if how == "worst":
+        merit = outputs[..., favourable]
+        if not probabilities and outputs.shape[2] > 1:
+            others = np.delete(outputs, favourable, axis=2)
+            merit = merit - others.max(axis=2)
+        worst = merit.argmin(axis=0)
+        return np.asarray(outputs[worst, np.arange(outputs.shape[1])])
+    if how == "median":
+        middle = np.median(outputs, axis=0)
+        return np.asarray(middle / middle.sum(axis=1, keepdims=True)) if probabilities else middle
+    if how == "margin" and probabilities:
+        logs = np.log(np.maximum(outputs, _FLOOR)).mean(axis=0)
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+    return np.asarray(outputs.mean(axis=0))
+
+
+# Another model, asked about all twins of a person: what `as_model` makes of a `TwinConsensus`.
+
+
+# Rows of one question to the inner model.
+_AT_ONCE = 2**17
+
+
+class ConsensusModel(Model):
+    """The consensus over a person's twins.
+
+    Parameters
+    ----------
+    inner : Model
+        Asked once about each twin.
+    factors : sequence of TwinFactor
+        Who is whose twin; columns by name, or by position ("0", "1", …) where the model takes an array.
+    how : {"mean", "margin", "median", "worst"}
+    favourable : object, optional
+        The class that is good to get, for "worst"; the last one by default.
+    maker : TwinMaker, optional
+        Makes the twins, in place of factors.
+
+    Examples
+    --------
+    >>> from likewise.counterfactuals.edited_rows import spelled_out_factors
+    >>> from likewise.models import as_model
+    >>> inner = as_model(lambda t: np.where(t["sex"] == "M", 0.9, 0.4), takes_frame=True, classes=[0, 1])
+    >>> model = ConsensusModel(inner, spelled_out_factors({"sex": ["F", "M"]}, None, owner="x"), "mean")
+    >>> model.outputs(pd.DataFrame({"sex": ["F", "M"]}))[:, 1]
+    array([0.65, 0.65])
+    """
+
+    def __init__(
+        self,
+        inner: Model,
+        factors: Sequence[TwinFactor],
+        how: How,
+        *,
+        favourable: Any = None,
+        maker: TwinMaker | None = None,
+    ) -> None:
+        as_probabilities = inner.output_kind == "scores" and inner.loss.wants == "probabilities"
+        # Twins are made of a table: a model that encodes tables itself is asked with tables.
+        columns = None if inner.encoder is None else tuple(c.name for c in inner.encoder.columns_)
+        super().__init__(
+            loss=inner.loss,
+            kind="probabilities" if as_probabilities and how != "margin" else inner.output_kind,
+            classes=inner.known_classes,
+            takes_frame=inner.takes_frame or columns is not None,
+            feature_names=inner.feature_names if columns is None else columns,
+            n_features=inner.n_features if columns is None else len(columns),
+            missing=True,
+            batch_rows=65536,
+        )
+        self.inner, self.factors, self.how, self.favourable = inner, tuple(factors), how, favourable
+        self.maker = maker
+
+    def _rows(self, X: Any) -> Any:
+        # Frames stay frames: the factors' columns have names, and the inner model picks and checks its own.
+        if is_frame(X):
+            frame = to_pandas(X, owner="TwinConsensus", name="X")
+            if not len(frame):
+                raise InputError("TwinConsensus: 'X' is empty: it has no rows. Pass at least one row.")
+            return frame
+        return super()._rows(X)
+
+    def _answer(self, rows: Any) -> FloatArray:
+        frame = as_named_frame(rows, self.feature_names)
+        if self.maker is None:
+            canonical = canonical_rows(frame, self.factors, owner="TwinConsensus")
+            same = [c for factor in self.factors if factor.everybody for c in factor.columns]
+            first, place = _distinct(canonical.drop(columns=same))
+            people = frame.iloc[first]
+        else:
+            canonical = circle_rows(self.maker, frame.reset_index(drop=True))
+            first, place = _distinct(canonical)
+            people = canonical.iloc[first]
+        plain = not isinstance(rows, pd.DataFrame)
+        outputs = self._asked(people, plain)
+        if self._classes is None:
+            self._classes = self.inner.known_classes
+        probabilities = self.output_kind == "probabilities"
+        agreed = consensus(outputs, self.how, probabilities=probabilities, favourable=self._favourable())
+        return np.asarray(agreed[place])
+
+    def _asked(self, people: pd.DataFrame, plain: bool) -> FloatArray:
+        """What the inner model says about all twins, (T, n, C); about each that is another row it is asked once."""
+        ask = self.inner.predict_proba if self._softens else self.inner.outputs
+        if self.maker is not None:
+            made = self.maker.make(people).tables
+            return np.stack([ask(table.to_numpy() if plain else table) for table in made])
+        twins = list(different_twins(people, self.factors, owner="TwinConsensus"))
+        answers: list[FloatArray] = []
+        for tables in _together([table for _, table in twins]):
+            asked = tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
+            found = ask(asked.to_numpy() if plain else asked)
+            answers += np.split(found, np.cumsum([len(table) for table in tables])[:-1])
+        outputs = np.empty((len(twins), *answers[0].shape))
+        everybody = np.arange(len(people))
+        for number, (source, _) in enumerate(twins):
+            outputs[number, source == number] = answers[number]
+            known = source != number
+            outputs[number, known] = outputs[source[known], everybody[known]]
+        return outputs
+
+    @property
+    def _softens(self) -> bool:
+        return self.output_kind == "probabilities" and self.inner.output_kind == "scores"
+
+    def _favourable(self) -> int:
+        if self.favourable is None or self._classes is None:
+            return -1
+        found = np.flatnonzero(self._classes == self.favourable)
+        if not len(found):
+            raise InputError(
+                f"TwinConsensus: 'favourable' must be one of the classes {self._classes.tolist()}, "
+                f"got {self.favourable!r}."
+            )
+        return int(found[0])
+
+
+def as_named_frame(rows: Any, names: Sequence[str] | None) -> pd.DataFrame:
+    """Return an array as a frame whose columns are the given names, or positions: "0", "1", ….
+
+    Examples
+    --------
+    >>> list(as_named_frame(np.zeros((1, 2)), None).columns)
+    ['0', '1']
+    """
+    if isinstance(rows, pd.DataFrame):
+        return rows
+    columns = [str(i) for i in range(rows.shape[1])] if names is None else list(names)
+    return pd.DataFrame(rows, columns=columns, copy=False)
+
+
+def _together(tables: Sequence[pd.DataFrame]) -> Iterator[list[pd.DataFrame]]:
+    """Tables that make one question: asking costs some time whatever is asked, and rows some memory."""
+    group: list[pd.DataFrame] = []
+    for table in tables:
+        rows = sum(map(len, group))
+        # Columns of other types, as of a category that only one of them has, would become another type together.
+        if group and (rows + len(table) > _AT_ONCE or not table.dtypes.equals(group[0].dtypes)):
+            yield group
+            group = []
+        group.append(table)
+    yield group
+
+
+def _distinct(rows: pd.DataFrame) -> tuple[Any, Any]:
+    """Positions of the different rows, and which of them each row is: twins in one table are asked about once.
+
+    A model may round a row's answer by where it stands in the table; one answer for all twins cannot differ.
+    """
+    place, first = np.zeros(len(rows), dtype=np.int64), np.zeros(1, dtype=np.int64)
+    for column in rows.columns:
+        codes = pd.factorize(rows[column], use_na_sentinel=False)[0]
+        _, first, place = np.unique(
+            place * (int(codes.max(initial=0)) + 1) + codes, return_index=True, return_inverse=True
+        )
+    return first, place
+
+
+class TwinConsensus(BaseEstimator):
+    """A fitted model that answers for all twins of a person alike.
+
+    The twins of a person are all combinations of the values of the sensitive columns and of the edits. Whoever of
+    them is asked about, the model sees the same rows in the same order, and their answers become one. No named
+    column can change a decision any more, whatever the model is: consistency of a correspondence study of these
+    columns is 1, and nothing is left for an audit to find at no distance that only these edits make.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model: anything `likewise.models.as_model` takes.
+    sensitive_features : str, sequence of str or mapping, optional
+        Columns whose value shall make no difference. `fit` looks up their values, or a mapping lists them:
+        ``{"sex": ["Female", "Male"]}``. Positions as text ("0") for a model of plain arrays; an attribute that is
+        no column is looked for as 0/1 columns (``sex_Male``).
+    edits : mapping, Edit or sequence, optional
+        Further values that shall make no difference, as in `correspondence_study`, such as
+        ``Edit("relationship", ("Husband", "Wife"))``. They concern people who have one of these values. An `Edit`
+        with consequences, or another `TwinMaker`, stands alone: the twins are those it makes, learned from the people
+        of `fit` unless it is fitted, and every person, their twins and the twins' twins get one answer.
+    how : {"mean", "margin", "median", "worst"}, default="mean"
+        Mean of the probabilities; of their logarithms (for boosted trees, of the margins); median; or the answer
+        to the twin who fares worst.
+    favourable : object, optional
+        The class that is good to get, for "worst"; the last of the classes by default.
+    takes_frame : bool, optional
+        Whether the model wants the table and not an array; found out where it can be, as in `as_model`. A function
+        gets the table where `fit` saw one with columns that are not numbers.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (C,)
+        Of the model.
+    factors_ : tuple of TwinFactor
+        Who is whose twin.
+    n_twins_ : int
+        How many times the model is asked about each person.
+    maker_ : TwinMaker or None
+        What makes the twins, where it is not factors.
+
+    Notes
+    -----
+    A prediction costs as many of the model's as a person has twins. Where all values are listed, `fit` is not
+    needed. Fitting and cloning leave the model as it is.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from likewise.evaluation import correspondence_study
+    >>> people = pd.DataFrame({"sex": ["F", "M"] * 3, "pay": [1, 2, 3, 4, 5, 6]})
+    >>> biased = lambda t: 1 / (1 + np.exp(-(t["pay"] + 2 * (t["sex"] == "M") - 4)))
+    >>> fair = TwinConsensus(biased, sensitive_features="sex").fit(people)
+    >>> fair.predict(people).tolist()
+    [0, 0, 0, 1, 1, 1]
+    >>> correspondence_study(fair, people, {"sex": ["F", "M"]}).consistency
+    1.0
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        sensitive_features: Any = None,
+        edits: Edits | TwinMaker | None = None,
+        how: How = "mean",
+        favourable: Any = None,
+        takes_frame: bool | None = None,
+    ) -> None:
+        self.model = model
+        self.sensitive_features = sensitive_features
+        self.edits = edits
+        self.how = how
+        self.favourable = favourable
+        self.takes_frame = takes_frame
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Look up the values of the sensitive columns; the model is not touched.
+
+        Parameters
+        ----------
+        X : frame or array of shape (n, p)
+            People with all values that can occur.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check()
+        frame = to_pandas(X, owner="TwinConsensus", name="X") if is_frame(X) else None
+        if frame is None:
+            frame = as_named_frame(check_matrix(X, owner="TwinConsensus"), self._inner().feature_names)
+        text = any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
+        self._raw = text and not hasattr(self.model, "predict")
+        self.__dict__.pop("_adapter", None)
+        self.maker_ = ready_maker(self.edits, frame, owner="TwinConsensus")
+        if self.maker_ is not None:
+            self.factors_: tuple[TwinFactor, ...] = ()
+            return self
+        self.factors_ = twin_factors(self.sensitive_features, self.edits, frame, owner="TwinConsensus")
+        return self
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the decision about each person, (n,), the same for all their twins."""
+        return self._consensus().predict(X)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return class probabilities (n, C), the same for all twins to the last bit."""
+        return self._consensus().predict_proba(X)
+
+    @property
+    def classes_(self) -> np.ndarray[Any, Any]:
+        """Class labels of the model, in the order of `predict_proba`."""
+        found = self._inner().known_classes
+        if found is None:
+            raise AttributeError("TwinConsensus: the model does not know its classes before it is asked.")
+        return found
+
+    @property
+    def n_twins_(self) -> int:
+        """How many times the model is asked about each person."""
+        maker = self._maker()
+        return n_twins(self._factors()) if maker is None else maker.n_variants
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model in its own format and, beside it, what makes the consensus; see `load_model`.
+
+        Parameters
+        ----------
+        path : path-like
+            Of the model's file; ``<path>.likewise.json`` comes beside it. Move both together.
+
+        Notes
+        -----
+        For models of XGBoost, LightGBM, CatBoost and ONNX, the package's own, and scikit-learn's (as skops). Twins with
+        consequences are written where they follow rules alone; what is learned along a graph is not.
+        """
+        from likewise.mitigation.consensus_files import save_consensus
+
+        save_consensus(self, path)
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write the consensus as one model of the inner model's library, for places where this package is not.
+
+        Parameters
+        ----------
+        path : path-like
+            ``.onnx`` for a model of ONNX with one input of numbers and ``how="mean"``: the graph once for each twin.
+            ``.json`` or ``.ubj`` for XGBoost's trees and ``how="margin"``: the trees of all twins, summed.
+        """
+        from likewise.mitigation.consensus_export import export_consensus
+
+        if maker_of(self.edits, owner="TwinConsensus") is not None:
+            raise InputError(
+                "TwinConsensus: cannot export a consensus over twins with consequences as a model of another library, "
+                "which has no rules. Where they follow rules alone, save(path) writes it."
+            )
+        export_consensus(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Self:
+        """Read what `save` wrote; nothing in the files is executed. `trusted` is as in `load_model`."""
+        from likewise.mitigation.consensus_files import load_consensus
+
+        found: Self = load_consensus(path, trusted=trusted)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_adapter"}
+
+    def __likewise_model__(self, *, loss: LossLike = "cross_entropy", classes: Any = None) -> Model:
+        """Return the consensus as a `likewise.models.Model`, for `as_model` and audits."""
+        return self._consensus(loss=loss, classes=classes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "factors_") or self._spelled_out() is not None
+
+    def __sklearn_clone__(self) -> TwinConsensus:
+        # A clone of the model would not be fitted, and fitting it is not what this class does.
+        return TwinConsensus(**self.get_params(deep=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor" if self._regression() else "classifier"
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _consensus(self, *, loss: LossLike | None = None, classes: Any = None) -> ConsensusModel:
+        self._check()
+        inner = self._inner(loss=loss, classes=classes)
+        maker = self._maker()
+        factors = self._factors() if maker is None else ()
+        return ConsensusModel(inner, factors, self.how, favourable=self.favourable, maker=maker)
+
+    def _inner(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
+        chosen: LossLike = ("squared" if self._regression() else "cross_entropy") if loss is None else loss
+        frame = self.takes_frame
+        if frame is None and callable(self.model) and self.__dict__.get("_raw", False):
+            frame = True
+        labels = self.__dict__.get("_labels") if classes is None else classes
+        if loss is not None or classes is not None:
+            return as_model(self.model, loss=chosen, classes=labels, takes_frame=frame)
+        # An adapter may cost more than a prediction (a file to open), so it is made once for each model.
+        known: tuple[Any, Model] | None = self.__dict__.get("_adapter")
+        if known is None or known[0] is not self.model:
+            known = self._adapter = (
+                self.model,
+                as_model(self.model, loss=chosen, classes=labels, takes_frame=frame),
+            )
+        return known[1]
+
+    def _regression(self) -> bool:
+        from sklearn.base import is_regressor
+
+        if isinstance(self.model, Model):
+            return self.model.loss.regression
+        try:
+            return bool(is_regressor(self.model))
+        except (AttributeError, TypeError):  # no scikit-learn estimator
+            return False
+
+    def _maker(self) -> TwinMaker | None:
+        found: TwinMaker | None = self.__dict__.get("maker_")
+        if found is None:
+            given = maker_of(self.edits, owner="TwinConsensus")
+            found = given if given is not None and given.fitted else None
+        return found
+
+    def _factors(self) -> tuple[TwinFactor, ...]:
+        found = getattr(self, "factors_", None)
+        found = self._spelled_out() if found is None else found
+        if found is None:
+            raise InputError(
+                "TwinConsensus: the values of the sensitive columns are not known yet. Call fit(X) with a table of "
+                'people, or list them: sensitive_features={"sex": ["Female", "Male"]}.'
+            )
+        return found
+
+    def _spelled_out(self) -> tuple[TwinFactor, ...] | None:
+        maker = maker_of(self.edits, owner="TwinConsensus")
+        if maker is not None:
+            return () if maker.fitted else None
+        return spelled_out_factors(self.sensitive_features, self.edits, owner="TwinConsensus")
+
+    def _check(self) -> None:
+        if self.sensitive_features is None and self.edits is None:
+            raise InputError(
+                "TwinConsensus: nothing says who is whose twin. Pass sensitive_features=['sex'] or edits=..."
+            )
+        if self.sensitive_features is not None and maker_of(self.edits, owner="TwinConsensus") is not None:
+            raise InputError(
+                "TwinConsensus: twins with consequences stand alone. Leave sensitive_features out; the edit names the "
+                "attribute."
+            )
+        check_how(self.how, owner="TwinConsensus", regression=self._regression())

@@ -1,0 +1,333 @@
+"""What the process of a model file does: load the file, then answer questions about it until nobody asks any more."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
+from likewise.models.sandbox.facts import describe, loss_like, unpack_rows
+from likewise.models.sandbox.messages import Array, receive, send
+from likewise.models.xgboost_trees import check_lightgbm, check_xgboost
+
+if TYPE_CHECKING:
+    from likewise.models.model import Model
+
+# Whether a model file holds what its library expects: checked before it is loaded, and tried on noise
+# after.
+
+
+def check_before(container: str, path: Path) -> None:
+    """Check what can be read without the library that made the file.
+
+    Parameters
+    ----------
+    container : str
+        What `find_container` said.
+    path : Path
+    """
+    if container == "lightgbm":
+        check_lightgbm(path.read_bytes().decode("utf-8"))
+    if container == "xgboost":
+        with path.open("rb") as file:
+            start = file.read(2)
+        # {" is JSON, {L is UBJSON, which is checked once it is loaded.
+        if start != b"{L":
+            check_xgboost(json.loads(path.read_bytes()))
+    if container == "onnx":
+        from likewise.models.onnx_model import check_onnx
+
+        check_onnx(path)
+
+
+def check_loaded(container: str, native: Any) -> None:
+    """Check the trees of a loaded model, and let it decide about a few rows of noise.
+
+    Parameters
+    ----------
+    container : str
+    native : object
+        What the library made of the file.
+    """
+    rng = np.random.default_rng(0)
+    if container == "xgboost":
+        booster = native.get_booster() if hasattr(native, "get_booster") else native
+        check_xgboost(json.loads(booster.save_raw("json")))
+        if "c" not in (booster.feature_types or []):
+            rows = 100.0 * rng.normal(size=(64, booster.num_features()))
+            matrix = sys.modules["xgboost"].DMatrix(rows, feature_names=booster.feature_names)
+            booster.predict(matrix, validate_features=False)
+    if container == "lightgbm" and not native.pandas_categorical:
+        native.predict(100.0 * rng.normal(size=(64, native.num_feature())))
+    if container == "catboost" and not native.get_cat_feature_indices():
+        native.predict(100.0 * rng.normal(size=(64, len(native.feature_names_))))
+    if container == "onnx":
+        from likewise.models.onnx_model import empty_feeds
+
+        # An encoder may not know the empty word; only a crash would say something about the file.
+        with contextlib.suppress(Exception):
+            native.run(None, empty_feeds(native))
+
+
+# The first lines of a process that runs somebody else's model file: limits first, libraries after.
+
+
+_NEW_NETWORK, _NEW_USER, _NO_NEW_PRIVILEGES = 0x40000000, 0x10000000, 38
+
+
+def confine(limits: Mapping[str, Any]) -> list[str]:
+    """Limit this process for good.
+
+    Parameters
+    ----------
+    limits : mapping
+        ``memory`` in bytes.
+
+    Returns
+    -------
+    list of str
+        What is in force on this system, of "network", "memory", "files".
+    """
+    held = ["network"] if _leave_network() else []
+    _be_killed_first()
+    with contextlib.suppress(ImportError):  # no such limits on this system
+        import resource
+
+        memory = int(limits["memory"])
+        # Address space holds libraries and the reserve of every thread besides.
+        space = 2 * memory + (4 + (os.cpu_count() or 1) // 4) * 2**30
+        data = _limit(resource, "RLIMIT_DATA", memory)
+        if _limit(resource, "RLIMIT_AS", space) or data:
+            held.append("memory")
+        if _limit(resource, "RLIMIT_FSIZE", 0):
+            held.append("files")
+        _limit(resource, "RLIMIT_CORE", 0)
+    return held
+
+
+def allow_seconds(seconds: float) -> None:
+    """Let this process compute for so long from now, should whoever asked be gone and not stop it."""
+    with contextlib.suppress(ImportError):
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        spent = used.ru_utime + used.ru_stime
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        wanted = int(spent + seconds * (os.cpu_count() or 1)) + 2
+        if hard == resource.RLIM_INFINITY or wanted < hard:
+            resource.setrlimit(resource.RLIMIT_CPU, (wanted, hard))
+
+
+def _limit(resource: Any, name: str, value: int) -> bool:
+    """Lower a limit, never raise one; False where the system does not know it."""
+    kind = getattr(resource, name, None)
+    if kind is None:
+        return False
+    hard = resource.getrlimit(kind)[1]
+    wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    try:
+        resource.setrlimit(kind, (wanted, wanted))
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+def _leave_network() -> bool:
+    """Move to a network namespace without any connection, where the system lets a process do that."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        system = ctypes.CDLL(None, use_errno=True)
+        system.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+        # An administrator may do it at once, others as users of a namespace of their own.
+        return any(system.unshare(flags) == 0 for flags in (_NEW_NETWORK, _NEW_NETWORK | _NEW_USER))
+    except (OSError, AttributeError):
+        return False
+
+
+def _be_killed_first() -> None:
+    """Where memory runs out all the same, the system shall end this process and no other."""
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
+        file.write("1000")
+
+
+def main() -> None:
+    """Confine this process, then answer questions until nobody asks any more."""
+    # Ctrl-C is for whoever asks, who ends this process too.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    held = confine(json.loads(sys.argv[1]))
+    questions, answers = os.dup(0), os.dup(1)
+    # Libraries print; what they print must not get among the answers.
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for taken in (0, 1):
+        os.dup2(nowhere, taken)
+
+    serve(questions, answers, held)
+
+
+if __name__ == "__main__":
+    main()
+
+
+Answer = tuple[dict[str, Any], Sequence[Array]]
+
+# Whoever asks is trusted, and its rows are in memory already.
+_MOST = 2**50
+_KNOWN = (FormatError, ModelError, MissingExtraError, InputError)
+
+
+def serve(questions: int, answers: int, held: Sequence[str]) -> None:
+    """Answer questions from one pipe on another.
+
+    Parameters
+    ----------
+    questions, answers : int
+        File descriptors.
+    held : sequence of str
+        The limits that are in force, which are told with the first answer.
+    """
+    desk = _Desk(held)
+    with os.fdopen(questions, "rb") as ask, os.fdopen(answers, "wb") as tell:
+        while True:
+            try:
+                text, arrays = receive(ask, most=_MOST)
+            except EOFError:
+                return
+            allow_seconds(float(text["seconds"]))
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("default")
+                said, found = _answered(desk, text, arrays)
+            said["warnings"] = list(
+                dict.fromkeys(
+                    str(w.message)[:500]
+                    for w in heard
+                    if issubclass(w.category, (UserWarning, RuntimeWarning))
+                )
+            )[:20]
+            try:
+                send(tell, said, found)
+            except (TypeError, ValueError) as error:
+                # Nothing was written yet: JSON does not hold this.
+                send(
+                    tell,
+                    {"error": "other", "message": f"the answer cannot be written: {error}", "warnings": []},
+                )
+
+
+def _answered(desk: _Desk, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+    try:
+        said, found = desk.questions[text["ask"]](text, arrays)
+    except MemoryError:
+        return {"error": "MemoryError", "message": ""}, ()
+    except _KNOWN as error:
+        kind = next(kind for kind in _KNOWN if isinstance(error, kind))
+        return {"error": kind.__name__, "message": str(error)}, ()
+    except Exception as error:
+        lines = str(error).strip().splitlines() or ["no reason given"]
+        if "bad_alloc" in lines[0] or "bad allocation" in lines[0]:
+            return {"error": "MemoryError", "message": ""}, ()
+        return {"error": "other", "message": f"{type(error).__name__}: {lines[0].rstrip('.')[:300]}"}, ()
+    return {"answer": said}, found
+
+
+class _Desk:
+    """The file that was loaded, its models, and what can be asked about them."""
+
+    def __init__(self, held: Sequence[str]) -> None:
+        self.held, self.native, self.models = list(held), None, list[Any]()
+        self.questions: dict[str, Callable[[dict[str, Any], Sequence[Array]], Answer]] = {
+            "load": self.load,
+            "model": self.model,
+            "outputs": self.outputs,
+            "decisions": self.decisions,
+            "whole": self.whole,
+            "trees": self.trees,
+            "network": self.network,
+        }
+
+    def load(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """Check the file as far as that can be done without its library, load it, and try it on noise."""
+        from likewise.models.model_files import read_model
+
+        path = Path(text["path"])
+        check_before(text["container"], path)
+        loaded = read_model(path, trusted=text["trusted"], trust=True, sidecar=text["sidecar"])
+        self.native = loaded.native
+        inner = loaded.native
+        if loaded.container == "likewise":
+            inner = getattr(inner, "booster_", getattr(inner, "model", inner))
+        check_loaded(text["container"], inner)
+        return {"held": self.held}, ()
+
+    def model(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """Make a model of the file, as `as_model` would, and describe it."""
+        from likewise.models.convert import as_model
+
+        choices = {name: text[name] for name in ("classes", "takes_frame", "output")}
+        made = as_model(self.native, loss=loss_like(text["loss"]), **choices)
+        self.models.append(made)
+        said, found = describe(made)
+        return {"number": len(self.models) - 1, **said}, found
+
+    def outputs(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """What a model says about rows, (n, C)."""
+        model: Model = self.models[text["number"]]
+        rows = model._rows(unpack_rows(text["rows"], arrays))
+        step, start = model._batch_rows, text["start"]
+        parts = []
+        for at in range(0, len(rows), step):
+            batch = rows[at : at + step]
+            raw = model._ask(batch, start + at)
+            parts.append(model._canonical(raw, n=len(batch), start=start + at))
+        classes = model.known_classes
+        return {"classes": None if classes is None else classes.tolist()}, [np.concatenate(parts)]
+
+    def decisions(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """The class that an estimator itself decides for, by its number, (n,)."""
+        model = self.models[text["number"]]
+        rows = model._rows(unpack_rows(text["rows"], arrays))
+        hot = model._ask(rows, text["start"], model._decisions)
+        return {}, [hot.argmax(axis=1).astype(np.int64)]
+
+    def whole(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """Let a model that had to guess look at outputs that do not fit its guess."""
+        self.models[text["number"]]._check_whole(arrays[0])
+        return {}, ()
+
+    def trees(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """The trees of a model."""
+        from likewise.models.sandbox.facts import pack_trees
+        from likewise.models.tree_ensemble import read_trees
+
+        model = self.models[text["number"]]
+        _check_no_pipeline(model, "read_trees")
+        return pack_trees(read_trees(model))
+
+    def network(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
+        """The ReLU network that a model is."""
+        from likewise.models.relu_network import read_relu_network
+        from likewise.models.sandbox.facts import pack_network
+        from likewise.models.sklearn_model import SklearnModel
+
+        model = self.models[text["number"]]
+        _check_no_pipeline(model, "read_relu_network")
+        return pack_network(read_relu_network(model.estimator if isinstance(model, SklearnModel) else model))
+
+
+def _check_no_pipeline(model: Any, owner: str) -> None:
+    from likewise.models.table_features import is_table_pipeline
+
+    if is_table_pipeline(getattr(model, "estimator", None)):
+        raise InputError(
+            f"{owner}: the steps of a pipeline in a file are only read in this process: trust=True (--trust)."
+        )

@@ -1,0 +1,485 @@
+"""What must be known of a model that runs elsewhere: described there in plain data, checked here."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from likewise.core.errors import FormatError, InputError
+from likewise.core.files import Fields, ListOf, MapOf, Maybe, OneOf, Whole, check_form, is_scalar
+from likewise.models.containers import plain_value
+from likewise.models.losses import CrossEntropy, CustomLoss, Hinge, Loss, Squared, ZeroOne
+from likewise.models.model import Model
+from likewise.models.relu_network import Layers, ReluNetwork
+from likewise.models.sandbox.messages import Array
+from likewise.models.tree_ensemble import TreeEnsemble
+from likewise.models.xgboost_trees import check_tree
+
+# The ReLU network that a model is as plain arrays between two processes, checked on arrival.
+
+
+def pack_network(network: ReluNetwork) -> tuple[dict[str, Any], list[Array]]:
+    """Return a network as JSON and plain arrays.
+
+    Examples
+    --------
+    >>> net = ReluNetwork((np.eye(2),), (np.zeros(2),))
+    >>> unpack_network(*pack_network(net)).n_outputs
+    2
+    """
+    pairs = zip(network.weights, network.biases, strict=True)
+    arrays = [*itertools.chain(*pairs), *(network.first_sizes or ())]
+    text = {"roundoff": float(network.roundoff), "sizes": network.first_sizes is not None}
+    return text, [np.asarray(array, dtype=np.float64) for array in arrays]
+
+
+def unpack_network(text: dict[str, Any], arrays: Sequence[Array]) -> ReluNetwork:
+    """Return the network that `pack_network` packed.
+
+    Raises
+    ------
+    FormatError
+        Where its layers do not fit together.
+    """
+    check_form(text, Fields({"roundoff": float, "sizes": bool}), "the network")
+    last = len(arrays) - (2 if text["sizes"] else 0)
+    weights, biases = check_layers(arrays[:last])
+    sizes = None
+    if text["sizes"]:
+        sizes = arrays[last], arrays[last + 1]
+        if (sizes[0].shape, sizes[1].shape) != (weights[0].shape, biases[0].shape):
+            raise FormatError("the network's sizes are not those of its first layer")
+    if not 0 < text["roundoff"] < 1:
+        raise FormatError(f"the network's roundoff is {text['roundoff']}")
+    return ReluNetwork(weights, biases, text["roundoff"], sizes)
+
+
+def check_layers(arrays: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Return weights and biases that came in turns, once each layer takes what the one before gives.
+
+    Raises
+    ------
+    FormatError
+        Where they do not fit together, or are not finite.
+    """
+    weights, biases = tuple(arrays[0::2]), tuple(arrays[1::2])
+    if not weights or len(weights) != len(biases):
+        raise FormatError("the model's layers are incomplete")
+    fits = all(
+        w.ndim == 2 and b.shape == (len(w),) and np.isfinite(w).all() and np.isfinite(b).all()
+        for w, b in zip(weights, biases, strict=True)
+    )
+    if not fits or any(a.shape[0] != b.shape[1] for a, b in itertools.pairwise(weights)):
+        raise FormatError("the model's layers do not fit together")
+    return weights, biases
+
+
+# The trees of a model as plain arrays between two processes, checked on arrival as if a stranger had sent
+# them.
+
+
+_NODES = ("left", "right", "feature", "threshold", "missing_left", "first", "last", "listed_left", "single")
+_ARRAYS = ("roots", *_NODES, "codes", "values", "base")
+_TEXT = Fields(
+    {
+        "kind": OneOf(("scores", "probabilities", "values")),
+        "strict": bool,
+        "roundoff": float,
+        "n_features": Whole(1, 10_000_000),
+        "feature_names": Maybe(ListOf(str)),
+        "categories": MapOf(ListOf(object)),
+    }
+)
+_KINDS = {"i": "<i8", "f": "<f8", "b": "|b1"}
+_WANTED = dict.fromkeys(_ARRAYS, "i") | {
+    "threshold": "f",
+    "values": "f",
+    "base": "f",
+    "missing_left": "b",
+    "listed_left": "b",
+    "single": "b",
+}
+
+
+def pack_trees(trees: TreeEnsemble) -> tuple[dict[str, Any], list[Array]]:
+    """Return trees as JSON and plain arrays."""
+    names = trees.feature_names
+    text = {
+        "kind": trees.kind,
+        "strict": bool(trees.strict),
+        "roundoff": float(trees.roundoff),
+        "n_features": int(trees.n_features),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "categories": {
+            str(i): [v.item() if isinstance(v, np.generic) else v for v in values]
+            for i, values in trees.categories.items()
+        },
+    }
+    return text, [np.asarray(getattr(trees, name)) for name in _ARRAYS]
+
+
+def unpack_trees(text: dict[str, Any], arrays: list[Array]) -> TreeEnsemble:
+    """Return the trees that `pack_trees` packed.
+
+    Raises
+    ------
+    FormatError
+        Where they are no trees.
+    """
+    check_form(text, _TEXT, "the trees")
+    if len(arrays) != len(_ARRAYS):
+        raise FormatError(f"the trees have {len(arrays)} arrays, expected {len(_ARRAYS)}")
+    parts: dict[str, Any] = dict(zip(_ARRAYS, arrays, strict=True))
+    for name, array in parts.items():
+        shape = 2 if name == "values" else 1
+        if array.dtype.str != _KINDS[_WANTED[name]] or array.ndim != shape:
+            raise FormatError(f"the trees' {name} are {array.dtype} of {array.ndim} dimensions")
+    _check(parts, text["n_features"])
+    names = text["feature_names"]
+    if names is not None and len(names) != text["n_features"]:
+        raise FormatError(f"the trees have {len(names)} names for {text['n_features']} features")
+    return TreeEnsemble(
+        **parts,
+        **{name: text[name] for name in ("kind", "strict", "roundoff", "n_features")},
+        feature_names=None if names is None else tuple(names),
+        categories=_categories(text["categories"], text["n_features"]),
+    )
+
+
+def _check(parts: dict[str, Array], n_features: int) -> None:
+    n, roots = len(parts["left"]), parts["roots"]
+    if any(len(parts[name]) != n for name in (*_NODES, "values")):
+        raise FormatError("the trees have lists of different lengths")
+    if not len(roots) or roots[0] != 0 or (np.diff(roots) <= 0).any() or roots[-1] >= n:
+        raise FormatError("the trees do not follow each other")
+    if parts["values"].shape[1] != len(parts["base"]) or not np.isfinite(parts["values"]).all():
+        raise FormatError("the trees have leaves that are no numbers, or too many of them")
+    if not np.isfinite(parts["base"]).all() or np.isnan(parts["threshold"]).any():
+        raise FormatError("the trees have splits that are no numbers")
+    inner = parts["left"] >= 0
+    if (inner != (parts["right"] >= 0)).any():
+        raise FormatError("the trees have a node with one child only")
+    if ((parts["feature"] < 0) | (parts["feature"] >= n_features)).any():
+        raise FormatError("the trees split on a feature that does not exist")
+    first, last = parts["first"], parts["last"]
+    if ((first < 0) | (last < first) | (last > len(parts["codes"]))).any():
+        raise FormatError("the trees have categories beyond the end of their list")
+    children = np.stack([parts["left"], parts["right"]], axis=1)
+    for number, (start, end) in enumerate(zip(roots, np.append(roots[1:], n), strict=True)):
+        own = np.where(children[start:end] >= 0, children[start:end] - start, -1)
+        check_tree(f"tree {number}", own, inner[start:end])
+
+
+def _categories(stored: dict[str, Any], n_features: int) -> dict[int, tuple[Any, ...]]:
+    found = {}
+    for key, values in stored.items():
+        if not key.isdecimal() or int(key) >= n_features or not all(map(is_scalar, values)):
+            raise FormatError("the trees have categories of a feature that does not exist")
+        found[int(key)] = tuple(values)
+    return found
+
+
+# People as plain columns: what a model is asked about travels without pickle and arrives as it was.
+
+
+_MISSING = {"None": None, "nan": np.nan, "NA": pd.NA, "NaT": pd.NaT}
+
+
+def pack_rows(rows: Any) -> tuple[dict[str, Any], list[Array]]:
+    """Return rows as JSON and plain arrays.
+
+    Parameters
+    ----------
+    rows : DataFrame or array of shape (n, d)
+        Columns of numbers, truth values, times, categories, text, or objects that are any of these. The index is
+        not kept.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"age": [30, 40], "job": ["cook", None]})
+    >>> text, arrays = pack_rows(frame)
+    >>> unpack_rows(text, arrays).equals(frame)
+    True
+    """
+    if not isinstance(rows, pd.DataFrame):
+        return {"frame": False}, [np.asarray(rows)]
+    columns, arrays = [], []
+    for place, name in enumerate(rows.columns):
+        if not isinstance(name, (str, int)):
+            raise InputError(
+                f"IsolatedModel: the column {name!r} must have text or a whole number as its name."
+            )
+        about, parts = _pack_column(rows.iloc[:, place], name)
+        columns.append({"name": name, **about})
+        arrays += parts
+    return {"frame": True, "rows": len(rows), "columns": columns}, arrays
+
+
+def unpack_rows(text: dict[str, Any], arrays: Sequence[Array]) -> Any:
+    """Return the rows that `pack_rows` packed."""
+    if not text["frame"]:
+        return arrays[0]
+    left = list(arrays)
+    columns = [_unpack_column(about, left) for about in text["columns"]]
+    frame = pd.concat(columns, axis=1) if columns else pd.DataFrame(index=range(text["rows"]))
+    frame.columns = pd.Index([about["name"] for about in text["columns"]])
+    return frame
+
+
+def _pack_column(column: pd.Series[Any], name: Any) -> tuple[dict[str, Any], list[Array]]:
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        about, parts = _pack_column(pd.Series(dtype.categories), name)
+        return {"kind": "categories", "ordered": bool(dtype.ordered), "of": about}, [
+            column.cat.codes.to_numpy(),
+            *parts,
+        ]
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+        return {"kind": "numbers"}, [column.to_numpy()]
+    if isinstance(dtype, np.dtype) and dtype.kind in "mM":
+        return {"kind": "times", "type": dtype.str}, [column.to_numpy().view(np.int64)]
+    if isinstance(dtype, pd.StringDtype):
+        codes, values = pd.factorize(column)
+        return {"kind": "words", "type": str(dtype), "values": [str(value) for value in values]}, [
+            codes.astype(np.int32)
+        ]
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+        codes, different = _distinct(column.to_numpy(), name)
+        return {"kind": "objects", "values": different}, [codes]
+    missing = column.isna().to_numpy()
+    data = getattr(column.array, "_data", None)
+    if isinstance(data, np.ndarray) and data.dtype.kind in "biuf":
+        return {"kind": "masked", "type": str(dtype)}, [data, missing]
+    raise _cannot_travel(name, str(dtype))
+
+
+def _unpack_column(about: dict[str, Any], left: list[Array]) -> pd.Series[Any]:
+    array, kind = left.pop(0), about["kind"]
+    if kind == "categories":
+        of = _unpack_column(about["of"], left)
+        return pd.Series(pd.Categorical.from_codes(array, categories=pd.Index(of), ordered=about["ordered"]))
+    if kind == "numbers":
+        return pd.Series(array)
+    if kind == "times":
+        return pd.Series(array.view(np.dtype(about["type"])))
+    if kind == "words":
+        # A code of −1, for a missing word, finds the last.
+        words = pd.array([*about["values"], None], dtype=about["type"])
+        return pd.Series(words.take(array))
+    if kind == "objects":
+        values = np.empty(len(about["values"]), dtype=object)
+        values[:] = [_MISSING[word] if tag == "missing" else word for tag, word in about["values"]]
+        return pd.Series(values[array], dtype=object)
+    masked = pd.array(array, dtype=about["type"])
+    masked[left.pop(0)] = pd.NA
+    return pd.Series(masked)
+
+
+def _distinct(values: Array, name: Any) -> tuple[Array, list[tuple[str, Any]]]:
+    """Codes of objects, and the different objects: 1, 1.0 and True are three."""
+    seen: dict[tuple[str, Any], int] = {}
+    codes = np.empty(len(values), dtype=np.int32)
+    for place, value in enumerate(values):
+        codes[place] = seen.setdefault(_tagged(value, name), len(seen))
+    return codes, list(seen)
+
+
+def _tagged(value: Any, name: Any) -> tuple[str, Any]:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (str, bool, int)):
+        return type(value).__name__, value
+    if isinstance(value, float):
+        return ("missing", "nan") if value != value else ("float", value)
+    for word, meant in _MISSING.items():
+        if value is meant:
+            return "missing", word
+    raise _cannot_travel(name, type(value).__name__)
+
+
+def _cannot_travel(name: Any, kind: str) -> InputError:
+    return InputError(
+        f"IsolatedModel: column {name!r} holds {kind}, which is not sent to a model file in a process of its own. "
+        "Make it text or numbers, or load the model in this process: trust=True (--trust)."
+    )
+
+
+MAX_CLASSES = 10_000
+_LOSSES: dict[str, type[Loss]] = {
+    "probabilities": CrossEntropy,
+    "scores": Hinge,
+    "decisions": ZeroOne,
+    "values": Squared,
+}
+_ACTIVATIONS = ("identity", "relu", "tanh", "logistic")
+_FORM = Fields(
+    {
+        "number": Whole(),
+        "adapter": str,
+        "kind": OneOf(("probabilities", "scores", "values")),
+        "classes": Maybe(ListOf(object, most=MAX_CLASSES)),
+        "takes_frame": bool,
+        "feature_names": Maybe(ListOf(str)),
+        "n_features": Maybe(Whole(0, 100_000_000)),
+        "missing": bool,
+        "batch_rows": Whole(1, 2**31),
+        "decides": bool,
+        "guesses": bool,
+        "keeps_frames": bool,
+        "activation": Maybe(OneOf(_ACTIVATIONS)),
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """A model that runs elsewhere, in plain data.
+
+    Parameters
+    ----------
+    number : int
+        By which it is asked.
+    adapter : str
+        The class of `likewise.models` that it is there.
+    kind, classes, takes_frame, feature_names, n_features, missing, batch_rows
+        As `Model` takes them.
+    decides : bool
+        Whether its decisions are its own and not the class of the largest output.
+    guesses : bool
+        Whether it had to guess what its outputs are.
+    keeps_frames : bool
+        Whether it wants tables as they are.
+    layers : Layers or None
+        Its weights, where it is a linear model or a small network.
+    """
+
+    number: int
+    adapter: str
+    kind: Any
+    classes: Array | None
+    takes_frame: bool
+    feature_names: tuple[str, ...] | None
+    n_features: int | None
+    missing: bool
+    batch_rows: int
+    decides: bool
+    guesses: bool
+    keeps_frames: bool
+    layers: Layers | None
+
+
+def describe(model: Model) -> tuple[dict[str, Any], list[Array]]:
+    """Return what there is to know of a model as JSON and plain arrays."""
+    from likewise.models.sklearn_model import EstimatorModel
+
+    classes, names = model.known_classes, model.feature_names
+    layers: Layers | None = getattr(model, "layers", None)
+    text = {
+        "adapter": type(model).__name__,
+        "kind": model.output_kind,
+        "classes": None if classes is None else classes.tolist(),
+        "takes_frame": bool(model.takes_frame),
+        "feature_names": None if names is None else list(names),
+        "n_features": None if model.n_features is None else int(model.n_features),
+        "missing": bool(model._missing),
+        "batch_rows": int(model._batch_rows),
+        "decides": isinstance(model, EstimatorModel) and model.decides,
+        "guesses": bool(getattr(model, "_guess", False)),
+        "keeps_frames": type(model)._rows is not Model._rows,
+        "activation": None if layers is None else layers.activation,
+    }
+    arrays = (
+        []
+        if layers is None
+        else [part for pair in zip(layers.weights, layers.biases, strict=True) for part in pair]
+    )
+    return text, [np.asarray(part, dtype=np.float64) for part in arrays]
+
+
+def read_facts(text: dict[str, Any], arrays: Sequence[Array]) -> Facts:
+    """Return what `describe` described, once it is sure that it hangs together.
+
+    Raises
+    ------
+    FormatError
+        Where it does not.
+    """
+    check_form(text, _FORM, "the description of the model")
+    names, width = text["feature_names"], text["n_features"]
+    if names is not None and width is not None and len(names) != width:
+        raise FormatError(f"the model has {len(names)} names for {width} columns")
+    values = {name: part for name, part in text.items() if name != "activation"}
+    return Facts(
+        **values
+        | {
+            "classes": class_labels(text["classes"]),
+            "feature_names": None if names is None else tuple(names),
+            "layers": None if text["activation"] is None else _layers(text["activation"], arrays, width),
+        }
+    )
+
+
+def class_labels(values: Any) -> Array | None:
+    """Return class labels that came as a list."""
+    if values is None:
+        return None
+    if not isinstance(values, list) or not 2 <= len(values) <= MAX_CLASSES or not all(map(is_scalar, values)):
+        raise FormatError("the model's classes are no list of two or more labels")
+    if len({type(value) for value in values}) == 1:
+        return np.array(values)
+    labels = np.empty(len(values), dtype=object)
+    labels[:] = values
+    return labels
+
+
+def plain_labels(labels: Any) -> list[Any] | None:
+    """Return class labels as JSON holds them.
+
+    Examples
+    --------
+    >>> plain_labels(np.array(["no", "yes"]))
+    ['no', 'yes']
+    """
+    if labels is None:
+        return None
+    return [
+        plain_value(label, owner="load_model", what="a class label") for label in np.asarray(labels).tolist()
+    ]
+
+
+def written_loss(loss: Loss) -> dict[str, Any]:
+    """Return what a model must know of a loss: what it is asked for, not how that is scored."""
+    return {
+        "wants": loss.wants,
+        "regression": bool(loss.regression),
+        "differentiable": bool(loss.differentiable),
+    }
+
+
+def loss_like(written: dict[str, Any]) -> Loss:
+    """Return a loss that asks a model for the same as the one that was written.
+
+    Examples
+    --------
+    >>> loss_like(written_loss(Hinge())).wants
+    'scores'
+    """
+    if written["wants"] in _LOSSES:
+        return _LOSSES[written["wants"]]()
+    return CustomLoss(_elsewhere, regression=written["regression"])
+
+
+def _elsewhere(scores: Any, targets: Any) -> Any:
+    raise NotImplementedError("losses are computed by whoever asks")
+
+
+def _layers(activation: str, arrays: Sequence[Array], width: int | None) -> Layers:
+    weights, biases = check_layers(arrays)
+    if width is not None and weights[0].shape[1] != width:
+        raise FormatError("the model's layers do not fit together")
+    return Layers(weights, biases, activation)

@@ -1,0 +1,392 @@
+"""A model file that is open in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from likewise.core.checks import FloatArray
+from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
+from likewise.core.frames import is_frame, to_pandas
+from likewise.models.containers import sidecar_path
+from likewise.models.losses import Loss, LossLike, as_loss
+from likewise.models.model import Model, look_like_probabilities, table_or_matrix
+from likewise.models.relu_network import LayeredModel
+from likewise.models.sandbox.facts import (
+    Facts,
+    class_labels,
+    pack_rows,
+    plain_labels,
+    read_facts,
+    written_loss,
+)
+from likewise.models.sandbox.messages import Array, Limits
+from likewise.models.sandbox.process import Child
+
+if TYPE_CHECKING:
+    from likewise.models.relu_network import ReluNetwork
+    from likewise.models.tree_ensemble import TreeEnsemble
+
+# The model of a file in a process of its own, behind the contract of every other model.
+
+
+# Of outputs that do not look like what they should, so many are shown to the model.
+_SHOWN = 64
+
+
+class IsolatedModel(Model):
+    """A model that is asked in another process.
+
+    It answers what the same file answers in this process, to the bit. Made by `likewise.models.load_model`.
+
+    Parameters
+    ----------
+    file : IsolatedFile
+    choices : mapping
+        What the model was made with there.
+    facts : Facts
+        What is known of it.
+    loss : Loss
+    classes : array-like, optional
+        Other names for its classes.
+    """
+
+    def __init__(
+        self, file: IsolatedFile, choices: Mapping[str, Any], facts: Facts, loss: Loss, classes: Any = None
+    ) -> None:
+        super().__init__(
+            loss=loss,
+            kind=facts.kind,
+            classes=facts.classes if classes is None else classes,
+            takes_frame=facts.takes_frame,
+            feature_names=facts.feature_names,
+            n_features=facts.n_features,
+            missing=facts.missing,
+            batch_rows=facts.batch_rows,
+        )
+        self.file, self._choices = file, dict(choices)
+        self._named = facts.classes is not None
+        self._adapter, self._decides = facts.adapter, facts.decides
+        self._guesses, self._keeps_frames = facts.guesses, facts.keeps_frames
+
+    @property
+    def adapter(self) -> str:
+        """The class that the model has where it runs."""
+        return self._adapter
+
+    def with_classes(self, classes: Any) -> Self:
+        """Return the same model with other names for its classes; see `Model.with_classes`."""
+        renamed = super().with_classes(classes)
+        if not self._named:
+            # It could not tell its classes, so it is told.
+            labels = None if renamed._classes is None else renamed._classes.tolist()
+            renamed._choices = self._choices | {"classes": plain_labels(labels)}
+        return renamed
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Return the decision for each row, (n,), as the model itself decides."""
+        classes = self.classes_ if self._decides else None
+        if classes is None:
+            return super().predict(X)
+        rows = self._rows(X)
+        found = np.concatenate(
+            [
+                self.file.decisions(self._choices, rows[start : start + self._batch_rows], start)
+                for start in range(0, len(rows), self._batch_rows)
+            ]
+        )
+        return np.asarray(classes[np.clip(found, 0, len(classes) - 1)])
+
+    def read_trees(self) -> TreeEnsemble:
+        """Return the trees of the model, where it has some; see `likewise.models.tree_ensemble.read_trees`."""
+        return self.file.trees(self._choices)
+
+    def read_network(self) -> ReluNetwork:
+        """Return the ReLU network that the model is, if so; see `likewise.models.relu_network.read_relu_network`."""
+        return self.file.network(self._choices)
+
+    def _rows(self, X: Any) -> Any:
+        if self._keeps_frames and is_frame(X):
+            return to_pandas(X, owner=self._adapter, name="X")
+        return table_or_matrix(
+            X,
+            owner=self._adapter,
+            takes_frame=self.takes_frame,
+            feature_names=self.feature_names,
+            n_features=self.n_features,
+            missing=self._missing,
+        )
+
+    def _ask(self, batch: Any, start: int, question: Any = None) -> np.ndarray[Any, Any]:
+        outputs, classes = self.file.outputs(self._choices, batch, start)
+        if self._classes is None:
+            self._classes = classes
+        return outputs
+
+    def _answer(self, rows: Any) -> Any:
+        return self._ask(rows, 0)
+
+    def _check_whole(self, outputs: FloatArray) -> None:
+        if self._guesses and look_like_probabilities(outputs):
+            self.file.check_whole(self._choices, outputs[:_SHOWN])
+
+
+class IsolatedNetwork(IsolatedModel, LayeredModel):
+    """A model in another process that is a linear model or a small network: its weights came with its description."""
+
+    def __init__(
+        self, file: IsolatedFile, choices: Mapping[str, Any], facts: Facts, loss: Loss, classes: Any = None
+    ) -> None:
+        super().__init__(file, choices, facts, loss, classes)
+        assert facts.layers is not None
+        self.layers = facts.layers
+
+
+def make_model(
+    file: IsolatedFile, choices: Mapping[str, Any], loss: Loss, classes: Any = None
+) -> IsolatedModel:
+    """Return the model of a file under some choices, with gradients where it has weights.
+
+    Parameters
+    ----------
+    file : IsolatedFile
+    choices : mapping
+        As it is asked for there.
+    loss : Loss
+    classes : array-like, optional
+    """
+    facts = file.facts(choices)
+    kind = IsolatedModel if facts.layers is None else IsolatedNetwork
+    return kind(file, choices, facts, loss, classes)
+
+
+LABELS = {
+    "xgboost": "XGBoost",
+    "lightgbm": "LightGBM",
+    "catboost": "CatBoost",
+    "onnx": "ONNX",
+    "skops": "skops",
+}
+# The widest answer about one person, and what a file's weights and trees may take beyond its size.
+_MAX_WIDTH = 10_000
+_SPREAD = 64
+_ROOM = 64 * 2**20
+
+
+class IsolatedFile:
+    """A model file of somebody else's, loaded and asked in a process of its own under `Limits`.
+
+    `likewise.models.as_model` makes an `IsolatedModel` of it. The process starts with the object and ends with it.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file.
+    container : str
+        What kind of file it is, as `find_container` says.
+    trusted : sequence of str
+        Types in a skops file to trust.
+    sidecar : bool
+        Whether a description beside the file belongs to it.
+    limits : Limits, optional
+
+    Attributes
+    ----------
+    held : list of str
+        Which limits this system enforces, of "network", "memory", "files"; time always is.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        container: str,
+        *,
+        trusted: Sequence[str] = (),
+        sidecar: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
+        self.path, self.container = path.resolve(), container
+        self.trusted, self.sidecar = list(trusted), sidecar
+        self._size = path.stat().st_size
+        self.limits = Limits.from_environment(self._size) if limits is None else limits
+        self._made: dict[str, Facts] = {}
+        self._child = self._started()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A process cannot be sent to another one; what it loaded can.
+        files = {self.path.name: self.path.read_bytes()}
+        if self.sidecar:
+            beside = sidecar_path(self.path)
+            files[beside.name] = beside.read_bytes()
+        return _reopened, (files, self.path.name, self.container, self.trusted, self.sidecar, self.limits)
+
+    def close(self) -> None:
+        """End the process; asked again, the file answers no more."""
+        self._child.close()
+
+    def model(
+        self, *, loss: LossLike, classes: Any = None, takes_frame: bool | None = None, output: str = "auto"
+    ) -> IsolatedModel:
+        """Return the file's model; the parameters are those of `as_model`."""
+        objective = as_loss(loss)
+        choices = {
+            "loss": written_loss(objective),
+            "classes": plain_labels(classes),
+            "takes_frame": takes_frame,
+            "output": output,
+        }
+        return make_model(self, choices, objective, classes)
+
+    def facts(self, choices: Mapping[str, Any]) -> Facts:
+        """Return what is known of the model under some choices; it is made where it is not yet."""
+        child = self._alive()
+        key = json.dumps(choices, sort_keys=True)
+        if key not in self._made:
+            said, arrays = self._ask(child, {"ask": "model", **choices}, most=self._room())
+            try:
+                self._made[key] = read_facts(said, arrays)
+            except FormatError as error:
+                raise self._no_model(error) from error
+        return self._made[key]
+
+    def outputs(self, choices: Mapping[str, Any], rows: Any, start: int) -> tuple[Array, Array | None]:
+        """Return what the model says about rows, and its classes where it knows them by now."""
+        said, arrays = self._about_rows("outputs", choices, rows, start, most=8 * len(rows) * _MAX_WIDTH)
+        found = self._one(arrays, len(rows), dimensions=2, kind="f")
+        try:
+            return found, class_labels(said.get("classes"))
+        except FormatError as error:
+            raise self._no_model(error) from error
+
+    def decisions(self, choices: Mapping[str, Any], rows: Any, start: int) -> Array:
+        """Return the number of the class that the model itself decides for, (n,)."""
+        _, arrays = self._about_rows("decisions", choices, rows, start, most=8 * len(rows))
+        return self._one(arrays, len(rows), dimensions=1, kind="i")
+
+    def check_whole(self, choices: Mapping[str, Any], outputs: Array) -> None:
+        """Raise what the model says where outputs do not fit what it took them for."""
+        facts = self.facts(choices)
+        self._ask(self._alive(), {"ask": "whole", "number": facts.number}, [outputs])
+
+    def trees(self, choices: Mapping[str, Any]) -> TreeEnsemble:
+        """Return the model's trees; see `read_trees`."""
+        from likewise.models.sandbox.facts import unpack_trees
+
+        if self.container == "catboost":
+            # CatBoost writes its trees to a file, and the process may write none.
+            raise InputError(
+                "read_trees: the trees of a CatBoost file are only read in this process: trust=True (--trust)."
+            )
+        facts = self.facts(choices)
+        said, arrays = self._ask(self._alive(), {"ask": "trees", "number": facts.number}, most=self._room())
+        try:
+            return unpack_trees(said, arrays)
+        except FormatError as error:
+            raise self._no_model(error) from error
+
+    def network(self, choices: Mapping[str, Any]) -> ReluNetwork:
+        """Return the ReLU network that the model is; see `read_relu_network`."""
+        from likewise.models.sandbox.facts import unpack_network
+
+        facts = self.facts(choices)
+        said, arrays = self._ask(self._alive(), {"ask": "network", "number": facts.number}, most=self._room())
+        try:
+            return unpack_network(said, arrays)
+        except FormatError as error:
+            raise self._no_model(error) from error
+
+    def _about_rows(
+        self, ask: str, choices: Mapping[str, Any], rows: Any, start: int, most: int
+    ) -> tuple[dict[str, Any], list[Array]]:
+        facts = self.facts(choices)
+        text, arrays = pack_rows(rows)
+        question = {"ask": ask, "number": facts.number, "start": start, "rows": text}
+        return self._ask(self._alive(), question, arrays, most=most)
+
+    def _ask(
+        self, child: Child, text: dict[str, Any], arrays: Sequence[Array] = (), *, most: int = 0
+    ) -> tuple[dict[str, Any], list[Array]]:
+        said, found = child.ask(text, arrays, most=most)
+        answer = said.get("answer")
+        if not isinstance(answer, dict):
+            raise self._no_model(FormatError("it does not answer"))
+        return answer, found
+
+    def _one(self, arrays: list[Array], n: int, *, dimensions: int, kind: str) -> Array:
+        if len(arrays) != 1 or arrays[0].ndim != dimensions or len(arrays[0]) != n:
+            raise self._no_model(FormatError(f"it does not answer once for each of {n} people"))
+        if arrays[0].dtype.kind != kind:
+            raise self._no_model(FormatError(f"it answers with {arrays[0].dtype}"))
+        return arrays[0]
+
+    def _started(self) -> Child:
+        # Types that the user named may be anywhere that this process finds modules.
+        paths = [path for path in sys.path if path] if self.trusted else []
+        child = Child(self.path.name, LABELS.get(self.container, self.container), self.limits, paths)
+        question = {
+            "ask": "load",
+            "path": str(self.path),
+            "container": self.container,
+            "trusted": self.trusted,
+            "sidecar": self.sidecar,
+        }
+        try:
+            said, _ = self._ask(child, question)
+        except (MissingExtraError, InputError) as error:
+            child.close()
+            if type(error) is FormatError:
+                raise self._no_model(error) from error
+            raise
+        except ModelError as error:
+            child.close()
+            if child.over is not None or child.exhausted:
+                raise FormatError(str(error)) from error
+            raise self._no_model(error) from error
+        self.held = [str(part) for part in said.get("held") or []]
+        return child
+
+    def _alive(self) -> Child:
+        if self._child.owner != os.getpid():
+            # This is a fork: the process belongs to the one that was forked.
+            self._made.clear()
+            self._child = self._started()
+        return self._child
+
+    def _room(self) -> int:
+        return _ROOM + _SPREAD * self._size
+
+    def _no_model(self, error: Exception) -> FormatError:
+        reason = str(error).removeprefix(f"{self.path.name}: ").rstrip(". ")
+        if reason.startswith(self.path.name):
+            return FormatError(str(error))
+        label = LABELS.get(self.container, self.container)
+        return FormatError(f"{self.path.name} is a damaged {label} model: {reason}. Save the model again.")
+
+
+# The file that came last: each part of a table that is sent to a worker brings the model along.
+_last: list[tuple[tuple[Any, ...], IsolatedFile]] = []
+
+
+def _reopened(
+    files: dict[str, bytes], name: str, container: str, trusted: Sequence[str], sidecar: bool, limits: Limits
+) -> IsolatedFile:
+    key = (files, name, container, tuple(trusted), sidecar, limits)
+    if _last and _last[0][0] == key:
+        return _last[0][1]
+    folder = Path(tempfile.mkdtemp(prefix="likewise-"))
+    for part, data in files.items():
+        (folder / part).write_bytes(data)
+    found = IsolatedFile(folder / name, container, trusted=trusted, sidecar=sidecar, limits=limits)
+    # The folder stays as long as the file, which may be sent on.
+    weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
+    _last[:] = [(key, found)]
+    return found

@@ -1,0 +1,277 @@
+"""The handle of a process that runs a model file: started, asked, and ended when it takes too long or nobody asks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from likewise.core.errors import FormatError, InputError, LikewiseError, MissingExtraError, ModelError
+from likewise.models.sandbox.messages import MEMORY, SECONDS, Array, Limits, receive, send
+
+# Ctrl-C that waits for the end of something short, and is heard at once when it is pressed again.
+
+
+@contextmanager
+def held_interrupts() -> Iterator[None]:
+    """Run a block to its end before Ctrl-C is heard; a second Ctrl-C is heard inside it.
+
+    Only the main thread hears Ctrl-C, and only where somebody listens; elsewhere the block is run as it is.
+
+    Examples
+    --------
+    >>> done = False
+    >>> try:
+    ...     with held_interrupts():
+    ...         signal.raise_signal(signal.SIGINT)
+    ...         done = True
+    ... except KeyboardInterrupt:
+    ...     print("heard, done:", done)
+    heard, done: True
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    heard: list[Any] = []
+
+    def hold(number: int, frame: Any) -> None:
+        heard.append(number)
+        if len(heard) > 1:
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, hold)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if heard:
+            before(heard[0], None)
+
+
+_ERRORS: dict[str, type[LikewiseError]] = {
+    "InputError": InputError,
+    "FormatError": FormatError,
+    "ModelError": ModelError,
+    "MissingExtraError": MissingExtraError,
+}
+_MAX_SENTENCE = 2_000
+_TRUST = "If you made the file yourself, run it in this process: trust=True (--trust)"
+
+
+class Handle(Protocol):
+    """What is needed of a running process, besides the two pipes."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+    def code(self, within: float) -> int | None:
+        """Wait for its end; the exit code, negative for a signal, or None where it goes on."""
+
+
+Starter = Callable[[Limits, Sequence[str]], tuple[Handle, BinaryIO, BinaryIO]]
+
+
+class _Started:
+    """A process that `subprocess` started."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def code(self, within: float) -> int | None:
+        try:
+            return self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            return None
+
+
+def start_process(limits: Limits, paths: Sequence[str] = ()) -> tuple[Handle, BinaryIO, BinaryIO]:
+    """Start a confined process and return it with the pipes to write questions to and to read answers from.
+
+    Parameters
+    ----------
+    limits : Limits
+    paths : sequence of str
+        Where it finds modules besides those that are installed.
+    """
+    # -P: nothing in the current folder may pose as a library.
+    program = str(Path(__file__).with_name("confined.py"))
+    command = [sys.executable, "-P", program, json.dumps({"memory": limits.memory})]
+    package = str(Path(__file__).parents[3])
+    found = [package, *paths, *filter(None, [os.environ.get("PYTHONPATH")])]
+    # Libraries must not start processes of their own there.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(found), "JOBLIB_MULTIPROCESSING": "0"}
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return _Started(process), process.stdin, process.stdout  # type: ignore[return-value]
+
+
+# Replaced where many files are tried and a process is forked instead of started.
+starter: list[Starter] = [start_process]
+
+
+class Child:
+    """A process that runs one model file.
+
+    Parameters
+    ----------
+    name, label : str
+        Of the file, and whose kind of model it is, for messages.
+    limits : Limits
+    paths : sequence of str
+        Where it finds modules besides those that are installed.
+
+    Attributes
+    ----------
+    over : str or None
+        Why it answers no more.
+    exhausted : bool
+        Whether an answer failed for want of memory.
+    """
+
+    def __init__(self, name: str, label: str, limits: Limits, paths: Sequence[str] = ()) -> None:
+        self.name, self.label, self.limits = name, label, limits
+        self.handle, self._questions, self._answers = starter[0](limits, paths)
+        for pipe in (self._questions, self._answers):
+            _widen(pipe)
+        self._lock = threading.Lock()
+        self.over: str | None = None
+        self.exhausted = False
+        self.owner = os.getpid()
+        self._end = weakref.finalize(self, _end, self.handle, self._questions, self._answers, self.owner)
+
+    def ask(
+        self, text: dict[str, Any], arrays: Sequence[Array] = (), *, most: int = 0
+    ) -> tuple[dict[str, Any], list[Array]]:
+        """Ask a question and return the answer.
+
+        Parameters
+        ----------
+        text : dict
+        arrays : sequence of ndarray
+        most : int
+            How many bytes of arrays the answer may have.
+
+        Raises
+        ------
+        ModelError
+            The process crashed, took too long or too much memory, or did not answer in the agreed form.
+        LikewiseError
+            What went wrong there, as it would have been raised here.
+        """
+        # Ctrl-C is heard between two questions: who keeps what was found before it goes on asking.
+        with self._lock, held_interrupts():
+            if self.over is not None:
+                raise ModelError(self.over)
+            late = threading.Event()
+            watch = threading.Timer(self.limits.seconds, self._stop, [late])
+            watch.daemon = True
+            watch.start()
+            try:
+                send(self._questions, {**text, "seconds": self.limits.seconds}, arrays)
+                answer, found = receive(self._answers, most=most)
+            except (OSError, EOFError, ValueError) as error:
+                watch.cancel()
+                raise ModelError(self._give_up(late, error)) from error
+            except BaseException:
+                # Half a question was asked (Ctrl-C twice, no memory): nobody could tell the answers apart any more.
+                self._end()
+                self.over = f"{self.name} was stopped in the middle of an answer. Load it again."
+                raise
+            finally:
+                watch.cancel()
+        return self._heard(answer), found
+
+    def close(self) -> None:
+        """End the process."""
+        self._end()
+
+    def _stop(self, late: threading.Event) -> None:
+        late.set()
+        self.handle.kill()
+
+    def _heard(self, answer: dict[str, Any]) -> dict[str, Any]:
+        for said in list(answer.get("warnings") or [])[:20]:
+            warnings.warn(f"{self.name}: {str(said)[:_MAX_SENTENCE]}", UserWarning, stacklevel=4)
+        wrong = answer.get("error")
+        if wrong is None:
+            return answer
+        message = str(answer.get("message"))[:_MAX_SENTENCE]
+        if wrong == "MemoryError":
+            self.exhausted = True
+            raise ModelError(self._too_much())
+        kind = _ERRORS.get(str(wrong), ModelError)
+        if kind is ModelError and not message.startswith(self.name):
+            message = f"{self.name}: {message}"
+        raise kind(message)
+
+    def _give_up(self, late: threading.Event, error: Exception) -> str:
+        """End the process and return the sentence that says why; it is said again whenever it is asked."""
+        answered = isinstance(error, FormatError)
+        # A process that crashed is given the time to end by itself, so that it can be told how.
+        code = None if answered else self.handle.code(within=5.0)
+        self._end()
+        if late.is_set():
+            self.over = f"{self.name} did not answer within {self.limits.seconds:g} s and was stopped. {_TRUST}, or set {SECONDS}."
+        elif answered:
+            self.over = (
+                f"{self.name} is a damaged {self.label} model: {error}. Save the model again. {_TRUST}."
+            )
+        elif code is not None and _signal(code) == "SIGKILL":
+            self.over = self._too_much()
+        else:
+            how = "" if code is None else f" ({_signal(code)})"
+            self.over = (
+                f"{self.name} is a damaged {self.label} model: it crashed the process that ran it{how}. "
+                f"Save the model again. {_TRUST}."
+            )
+        return self.over
+
+    def _too_much(self) -> str:
+        return (
+            f"{self.name} needs more than the {self.limits.gigabytes:g} GB of memory that a model file may use, and was "
+            f"stopped. {_TRUST}, or set {MEMORY}."
+        )
+
+
+def _end(handle: Handle, questions: BinaryIO, answers: BinaryIO, owner: int) -> None:
+    if os.getpid() != owner:
+        return
+    handle.kill()
+    for pipe in (questions, answers):
+        with contextlib.suppress(OSError):
+            pipe.close()
+    handle.code(within=5.0)
+
+
+def _signal(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _widen(pipe: BinaryIO) -> None:
+    """Let a megabyte through a pipe at a time, where the system can do that."""
+    with contextlib.suppress(ImportError, OSError, AttributeError):
+        import fcntl
+
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, 2**20)

@@ -1,0 +1,357 @@
+"""Everything that an audit leaves for others, in one folder that is written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from likewise.auditing.results.audit_result import AuditResult
+from likewise.core.errors import FormatError, InputError
+from likewise.core.files import Fields, ListOf, MapOf, Maybe, OneOf, atomic_folder, check_form, is_scalar
+from likewise.evaluation.impact_ratios import ImpactTable
+from likewise.evaluation.summary import Evaluation
+from likewise.report.document import audit_document
+from likewise.report.evidence.checks import junit_xml, sarif_log
+from likewise.report.evidence.csv_bundle import csv_tables
+from likewise.report.evidence.model_card import impact_page, model_card
+from likewise.report.plain import plain
+from likewise.report.provenance import Provenance
+
+# evidence.json: where an audit's figures come from and what they are, checked before anyone uses them.
+
+
+EVIDENCE = "evidence.json"
+KIND = "likewise.evidence"
+SCHEMA_VERSION = 1
+# Larger files are no evidence of one audit.
+_MOST_BYTES = 50_000_000
+
+_OPTION = ListOf(str, most=10_000)
+_INPUT = Fields({"path": str, "sha256": Maybe(str)})
+_FORM = Fields(
+    {
+        "kind": OneOf((KIND,)),
+        "schema_version": OneOf((SCHEMA_VERSION,)),
+        "name": Maybe(str),
+        "provenance": Maybe(MapOf(object)),
+        "run": Maybe(Fields({"verb": OneOf(("audit",)), "options": MapOf(_OPTION), "inputs": MapOf(_INPUT)})),
+        "figures": MapOf(object),
+        "impact": ListOf(object, most=10_000),
+        "files": MapOf(str),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What `evidence.json` holds.
+
+    Parameters
+    ----------
+    figures : mapping
+        Name of each figure, such as ``"numbers.gap.value"``, to its number or word.
+    name : str or None
+        What was audited.
+    provenance : mapping or None
+        Time, versions, seed, command; plain values.
+    options : mapping or None
+        The options of the audit, by their names without dashes in front, as the command line would take them; None
+        where the audit was not made by the command, so that it cannot be replayed.
+    inputs : mapping
+        ``"model"``, ``"table"`` and other files the audit read, to their path as it was given and its SHA-256; None
+        for a hash where there is no file.
+    impact : sequence of mapping
+        The impact tables.
+    files : mapping
+        The other files of the evidence, to their SHA-256.
+    """
+
+    figures: Mapping[str, Any]
+    name: str | None = None
+    provenance: Mapping[str, Any] | None = None
+    options: Mapping[str, Sequence[str]] | None = None
+    inputs: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    impact: Sequence[Mapping[str, Any]] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the file's text."""
+        run = None
+        if self.options is not None:
+            run = {"verb": "audit", "options": plain(self.options), "inputs": plain(self.inputs)}
+        document = {
+            "kind": KIND,
+            "schema_version": SCHEMA_VERSION,
+            "name": self.name,
+            "provenance": self.provenance,
+            "run": run,
+            "figures": dict(self.figures),
+            "impact": list(self.impact),
+            "files": dict(self.files),
+        }
+        return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_evidence(path: str | Path) -> Evidence:
+    """Read evidence.json; what is not of its form is refused in words.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, or the folder it is in.
+
+    Returns
+    -------
+    Evidence
+
+    Raises
+    ------
+    FormatError
+        The file is no evidence, is damaged, or of a newer version.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> import tempfile
+    >>> from likewise.report import write_evidence
+    >>> folder = write_evidence(result, Path(tempfile.mkdtemp()) / "evidence", name="hiring")
+    >>> read_evidence(folder).name
+    'hiring'
+    """
+    file = Path(path)
+    file = file / EVIDENCE if file.is_dir() else file
+    if not file.is_file():
+        raise InputError(
+            f"There is no file {str(file)!r}. `likewise audit --evidence DIR` writes DIR/{EVIDENCE}."
+        )
+    if file.stat().st_size > _MOST_BYTES:
+        raise FormatError(f"{file.name}: more than {_MOST_BYTES:,} bytes are no evidence of one audit.")
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        check_form(document, _FORM, "the evidence")
+        for name, value in document["figures"].items():
+            if not is_scalar(value) or (isinstance(value, float) and not math.isfinite(value)):
+                raise FormatError(f"figure {name!r} must be a number, a word or null")
+    except FormatError as error:
+        raise FormatError(f"{file.name} is no evidence that this version can read: {error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{file.name} is no JSON file, or a damaged one: {error}.") from error
+    run = document["run"] or {"options": None, "inputs": {}}
+    return Evidence(
+        document["figures"],
+        document["name"],
+        document["provenance"],
+        run["options"],
+        run["inputs"],
+        document["impact"],
+        document["files"],
+    )
+
+
+def figures_of(document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()) -> dict[str, Any]:
+    """Return every figure of an audit by name: what a repetition must give again.
+
+    Parameters
+    ----------
+    document : mapping
+        Of `audit_document`.
+    impact : sequence of ImpactTable, optional
+
+    Returns
+    -------
+    dict of str to number, word or None
+    """
+    found: dict[str, Any] = {
+        "verdict.kind": document["verdict"]["kind"],
+        "computed.status": document["computed"]["status"],
+        "findings": ", ".join(finding["kind"] for finding in document["findings"]),
+    }
+    _flatten("numbers", document["numbers"], found)
+    _flatten("test", document["test"], found)
+    for bracket in document["certificate"]["brackets"]:
+        start = f"bracket.{bracket['quantity']}.{bracket['eps']:g}"
+        found |= {f"{start}.lower": bracket["lower"], f"{start}.upper": bracket["upper"]}
+    if document["evaluation"] is not None:
+        for one in document["evaluation"]["measures"]:
+            _flatten(f"measure.{one['name']}", {key: one[key] for key in ("value", "low", "high")}, found)
+    for table in impact:
+        for row in table.rows:
+            _flatten(f"impact.{table.attribute}.{row.category}", asdict(row), found)
+    return found
+
+
+def compare_figures(
+    before: Mapping[str, Any], now: Mapping[str, Any], *, tolerance: float
+) -> list[tuple[str, Any, Any]]:
+    """Return the figures that are not the same: name, before and now; None for one that is not there.
+
+    Parameters
+    ----------
+    before, now : mapping
+        Of `figures_of`.
+    tolerance : float
+        Numbers that differ by no more than this, relative to the larger, are the same.
+
+    Examples
+    --------
+    >>> compare_figures({"gap": 0.1, "status": "converged"}, {"gap": 0.1 + 1e-12, "status": "failed"}, tolerance=1e-6)
+    [('status', 'converged', 'failed')]
+    """
+    names = [*before, *(name for name in now if name not in before)]
+    return [
+        (name, before.get(name), now.get(name))
+        for name in names
+        if not _same(before.get(name), now.get(name), tolerance)
+    ]
+
+
+def _same(a: Any, b: Any, tolerance: float) -> bool:
+    numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in (a, b))
+    # Below the second limit a difference is rounding of a figure that is 0.
+    return math.isclose(a, b, rel_tol=tolerance, abs_tol=1e-12) if numbers else a == b
+
+
+def _flatten(start: str, value: Any, found: dict[str, Any]) -> None:
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            _flatten(f"{start}.{name}", part, found)
+    else:
+        found[start] = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _no_constant(text: str) -> Any:
+    raise FormatError(f"{text} is no number")
+
+
+def write_evidence(
+    result: AuditResult,
+    folder: str | Path,
+    *,
+    name: str | None = None,
+    evaluation: Evaluation | None = None,
+    impact: Sequence[ImpactTable] = (),
+    impact_notes: Sequence[str] = (),
+    labels: Mapping[Any, str] | None = None,
+    provenance: Provenance | None = None,
+    options: Mapping[str, Sequence[str]] | None = None,
+    inputs: Mapping[str, Mapping[str, str | None]] | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write the evidence of an audit: a model card, JUnit, SARIF, CSV tables, impact ratios and evidence.json.
+
+    Parameters
+    ----------
+    result : AuditResult
+    folder : path-like
+        To be made; its parent must exist.
+    name : str, optional
+        What was audited.
+    evaluation : Evaluation, optional
+        Accuracy, consistency and group gaps of the same model.
+    impact : sequence of ImpactTable, optional
+        Of `likewise.evaluation.impact_tables`.
+    impact_notes : sequence of str, optional
+        What a reader of these must know, or why there are none.
+    labels : mapping, optional
+        Names of the labels and decisions.
+    provenance : Provenance, optional
+        Where the numbers come from.
+    options, inputs
+        As in `Evidence`: what `likewise replay` needs.
+    overwrite : bool, default=False
+        Replace a folder that holds evidence already; anything else there is never touched.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, numpy as np, pandas as pd, likewise as lw
+    >>> from likewise.evaluation import impact_tables
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0, delta=0.1)
+    >>> impact = impact_tables(score(people) > 0.7, people, ["sex"])
+    >>> folder = write_evidence(result, pathlib.Path(tempfile.mkdtemp()) / "evidence", impact=impact)
+    >>> sorted(path.name for path in folder.iterdir())
+    ['audit.sarif', 'evidence.json', 'impact_ratios.md', 'junit.xml', 'model_card.md', 'tables']
+    """
+    target = Path(folder)
+    check_folder(target, overwrite=overwrite)
+    document = audit_document(result, name=name, evaluation=evaluation, labels=labels, provenance=provenance)
+    files = evidence_files(result, document, impact, impact_notes)
+    hashes = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()}
+    evidence = Evidence(
+        figures_of(document, impact),
+        document["name"],
+        document["provenance"],
+        options,
+        inputs or {},
+        [asdict(table) for table in impact],
+        hashes,
+    )
+    with atomic_folder(target) as temporary:
+        for file, text in {**files, EVIDENCE: evidence.to_json()}.items():
+            path = temporary / file
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(text.encode())
+    return target
+
+
+def evidence_files(
+    result: AuditResult,
+    document: Mapping[str, Any],
+    impact: Sequence[ImpactTable],
+    impact_notes: Sequence[str] = (),
+) -> dict[str, str]:
+    """Return every file of the evidence but evidence.json: name to text.
+
+    Parameters
+    ----------
+    result : AuditResult
+    document : mapping
+        Of `audit_document`, of the same result.
+    impact, impact_notes
+        As in `write_evidence`.
+    """
+    log = sarif_log(document)
+    files = {
+        "model_card.md": model_card(document, impact),
+        "junit.xml": junit_xml(document),
+        "audit.sarif": json.dumps(log, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+    }
+    if impact:
+        people = document["numbers"]["people"]
+        about = f"Measured on the {people:,} people audited: {document['name'] or 'the model'}."
+        files["impact_ratios.md"] = impact_page(impact, about=about, notes=impact_notes)
+    tables = csv_tables(result, document, impact)
+    return files | {f"tables/{file}": text for file, text in tables.items()}
+
+
+def check_folder(folder: Path, *, overwrite: bool) -> None:
+    """Raise unless a folder of evidence can be made here; nothing but old evidence is ever replaced."""
+    if not folder.absolute().parent.is_dir():
+        raise InputError(f"The folder {str(folder.parent)!r} does not exist. Make it first.")
+    if not folder.exists():
+        return
+    if not (folder / EVIDENCE).is_file():
+        raise InputError(
+            f"{str(folder)!r} exists and holds no evidence, so it is not replaced. Choose another name."
+        )
+    if not overwrite:
+        raise InputError(
+            f"{str(folder)!r} exists already. Choose another name, or replace it (--force, overwrite=True)."
+        )

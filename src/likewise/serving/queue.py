@@ -1,0 +1,562 @@
+"""The desk where tables are handed in and audited, one at a time, and where results are kept until the server ends."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from likewise.core.errors import FormatError, InputError, LikewiseError, ModelError
+from likewise.data.column import Column
+from likewise.data.encoding import build_table, category_codes
+from likewise.data.opening import MemoryFile, OpenedFile, open_file
+from likewise.data.table_files import read_table
+from likewise.data.tabular import TabularDomain
+from likewise.data.type_inference import look_at_columns
+from likewise.models import Model
+from likewise.models.matching import MissingCellsModel
+from likewise.serving.audits import Audited, Question, TableAuditor
+from likewise.serving.limits import Limits
+
+# One thing at a time: work that a browser asks for waits its turn, and too much of it is refused.
+
+
+T = TypeVar("T")
+
+
+class BusyError(LikewiseError):
+    """So much is waiting already that nothing more is taken."""
+
+
+class Turns:
+    """A thread that does one piece of work after the other.
+
+    Parameters
+    ----------
+    name : str
+        Of the thread.
+    waiting : int
+        Pieces that may wait.
+    """
+
+    def __init__(self, name: str, waiting: int) -> None:
+        self._queue: queue.Queue[Any] = queue.Queue(waiting)
+        self._name, self._thread = name, threading.Thread()
+        self._lock = threading.Lock()
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do a piece of work in its turn, and return or raise what it does.
+
+        Raises
+        ------
+        BusyError
+            Too much is waiting.
+        """
+        self._begin()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        try:
+            self._queue.put_nowait((work, loop, done))
+        except queue.Full as error:
+            raise BusyError(
+                "The model has more questions than it can answer. Try again in a moment."
+            ) from error
+        return await done
+
+    def _begin(self) -> None:
+        with self._lock:
+            if not self._thread.is_alive():
+                # A daemon, so that the end of the server does not wait for a model that never answers.
+                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+                self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            work, loop, done = self._queue.get()
+            try:
+                outcome: Any = work()
+                failed: Exception | None = None
+            except Exception as error:
+                outcome, failed = None, error
+            except BaseException as error:  # a model that ends its process does not end the server
+                outcome, failed = None, ModelError(f"The model raised {type(error).__name__}.")
+            try:
+                loop.call_soon_threadsafe(_settle, done, outcome, failed)
+            except RuntimeError:
+                return  # the server has ended
+            del work, outcome, failed, done
+
+
+def _settle(done: asyncio.Future[Any], outcome: Any, failed: Exception | None) -> None:
+    if done.done():
+        return
+    if failed is None:
+        done.set_result(outcome)
+    else:
+        done.set_exception(failed)
+
+
+# Rows from a page, as JSON gives them, and what the model says about them.
+
+
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """A model that is asked about rows of plain cells.
+
+    Parameters
+    ----------
+    model : Model
+        Takes the table, or rows that the domain encodes.
+    domain : TabularDomain
+        Every row is held against it before the model sees it.
+    most : int, default=1000
+        Rows of one question.
+
+    Examples
+    --------
+    >>> from likewise.models import as_model
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5], "sex": ["F", "M"]})
+    >>> model = as_model(lambda frame: (frame["sex"] == "M").to_numpy(dtype=float), takes_frame=True)
+    >>> RowScores(model, TabularDomain.from_frame(people)).score([[0.25, "M"]])
+    [[0.0, 1.0]]
+    """
+
+    model: Model
+    domain: TabularDomain
+    most: int = 1_000
+
+    def score(self, rows: Any) -> list[list[float]]:
+        """Return the probability of every class for every row.
+
+        Parameters
+        ----------
+        rows : list of lists
+            Cells in the order of the domain's columns: numbers, words, truth values, None where one is missing.
+
+        Raises
+        ------
+        InputError
+            A row cannot exist.
+        ModelError
+            The model failed.
+        """
+        table = self.table(rows)
+        asked = table if self.model.takes_frame else self.domain.encode_array(table)
+        probabilities: list[list[float]] = self.model.predict_proba(asked).tolist()
+        return probabilities
+
+    def table(self, rows: Any) -> Any:
+        """Return rows as a table with the columns and types that the model is used to, if they can exist."""
+        encoding = self.domain.encoding_
+        self._check(rows, len(encoding.names))
+        cells = pd.DataFrame(
+            {
+                name: pd.Series([row[at] for row in rows], dtype=object)
+                for at, name in enumerate(encoding.names)
+            }
+        )
+        if isinstance(self.model, MissingCellsModel):
+            gaps = self.model.missing
+            cells = gaps.marked(cells.drop(columns=list(gaps.marks))).astype(object)
+        self._check_cells(cells)
+        columns = [self.domain.column(name) for name in encoding.names]
+        return build_table(columns, {c.name: _part(c, cells[c.name]) for c in columns}, encoding.library)
+
+    def _check_cells(self, cells: pd.DataFrame) -> None:
+        try:
+            wrong = self.domain.validate(cells)
+        except OverflowError as error:
+            raise InputError("rows: a number is too large.") from error
+        if wrong:
+            value = (
+                "missing" if wrong[0].value is None else f"{str(wrong[0].value)[:60]} is {wrong[0].reason}"
+            )
+            raise InputError(f"{wrong[0].column}: {value}.")
+
+    def _check(self, rows: Any, width: int) -> None:
+        if not isinstance(rows, list) or not rows:
+            raise InputError("rows: send a list of at least one row.")
+        if len(rows) > self.most:
+            raise InputError(
+                f"rows: at most {self.most:,} can be asked about at once, and {len(rows):,} came."
+            )
+        for row in rows:
+            if not isinstance(row, list) or len(row) != width:
+                raise InputError(f"rows: every row must be a list of {width} cells.")
+            if not all(cell is None or isinstance(cell, (str, bool, int, float)) for cell in row):
+                raise InputError("rows: a cell must be a number, a word, true, false or null.")
+
+
+def _part(column: Column, cells: pd.Series[Any]) -> np.ndarray[Any, Any]:
+    """Numbers, or positions of categories, of cells that are valid."""
+    if column.kind == "categorical":
+        return category_codes(cells, column.categories)
+    return cells.to_numpy(dtype=np.float64)
+
+
+# A table that a browser sent: held against the limits before it is read, and its columns listed for a
+# choice.
+
+
+# Different values that are listed of a column, for the choice of the one that counts as 1.
+_VALUES = 12
+_LONGEST_NAME = 200
+_SMALLER = "Take fewer people, or use the command line: likewise audit."
+
+
+@dataclass(frozen=True, eq=False)
+class Upload:
+    """An uploaded table that can be audited.
+
+    Parameters
+    ----------
+    number : int
+    file : MemoryFile
+        With its bytes; nothing is written.
+    people : int
+    columns : list of dict
+        ``name``, ``kind``, ``values`` (as text, of columns with few), ``missing``.
+    notes : tuple of str
+        What the reader changed.
+    """
+
+    number: int
+    file: MemoryFile
+    people: int
+    columns: list[dict[str, Any]]
+    notes: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain JSON, without its rows."""
+        return {
+            "table": self.number,
+            "name": self.file.name,
+            "people": self.people,
+            "columns": self.columns,
+            "notes": list(self.notes),
+        }
+
+
+def open_upload(number: int, name: str, data: bytes, limits: Limits) -> Upload:
+    r"""Read a table that a browser sent.
+
+    Parameters
+    ----------
+    number : int
+    name : str
+        What the browser calls the file; only shown.
+    data : bytes
+    limits : Limits
+
+    Raises
+    ------
+    InputError, FormatError
+        It is too large, or no CSV or Parquet table.
+
+    Examples
+    --------
+    >>> found = open_upload(1, "people.csv", b"age,sex\n20,F\n30,M\n40,M\n", Limits())
+    >>> found.people, [column["name"] for column in found.columns]
+    (3, ['age', 'sex'])
+    """
+    short = "".join(c if c.isprintable() else " " for c in name).strip()[:_LONGEST_NAME] or "the table"
+    file = MemoryFile(short, data, largest=limits.unpacked_bytes)
+    opened = open_file(file)
+    if opened.kind == "CSV":
+        _check_text(opened, limits)
+    elif opened.kind == "Parquet":
+        _check_parquet(opened, limits)
+    else:
+        raise FormatError(f"{short} is {opened.kind}. Upload CSV or Parquet.")
+    found = read_table(file)
+    _check_size(short, len(found.frame), found.frame.shape[1], limits)
+    columns = [_column(found.frame[look.name], look.plan.kind) for look in look_at_columns(found.frame)]
+    return Upload(number, file, len(found.frame), columns, found.notes)
+
+
+def _column(series: pd.Series[Any], kind: str) -> dict[str, Any]:
+    different = series.dropna().unique()
+    few = len(different) <= _VALUES
+    return {
+        "name": str(series.name),
+        "kind": kind,
+        "values": sorted(_written(value) for value in different.tolist()) if few else None,
+        "missing": int(series.isna().sum()),
+    }
+
+
+def _written(value: Any) -> str:
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if whole else value)[:_LONGEST_NAME]
+
+
+def _check_size(name: str, people: int, columns: int, limits: Limits) -> None:
+    for what, found, most in (
+        ("people", people, limits.people),
+        ("columns", columns, limits.columns),
+        ("cells", people * columns, limits.cells),
+    ):
+        if found > most:
+            raise InputError(
+                f"{name} has {found:,} {what}, and this server takes {most:,} at most. {_SMALLER}"
+            )
+
+
+def _check_text(file: OpenedFile, limits: Limits) -> None:
+    """Count lines and cells before a parser makes columns of them; lines inside of quotes count too."""
+    assert isinstance(file.source, bytes)  # it came without a path
+    text = file.source
+    lines = max(text.count(b"\n"), text.count(b"\r"))
+    header = text[: _first_end(text)]
+    cells = 1 + max(header.count(sign) for sign in (b",", b";", b"\t", b"|"))
+    _check_size(file.name, max(lines - 1, 0), cells, limits)
+
+
+def _first_end(text: bytes) -> int:
+    ends = [at for at in (text.find(b"\n"), text.find(b"\r")) if at >= 0]
+    return min(ends, default=len(text))
+
+
+def _check_parquet(file: OpenedFile, limits: Limits) -> None:
+    """Look at what a Parquet file says of itself, and at the words it repeats, before it is unpacked."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    assert isinstance(file.source, bytes)  # it came without a path
+    try:
+        about = pq.ParquetFile(io.BytesIO(file.source))
+        metadata = about.metadata
+        _check_size(file.name, metadata.num_rows, metadata.num_columns, limits)
+        size = sum(metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups))
+        if size > limits.unpacked_bytes:
+            raise _too_large(file.name, limits)
+        leaves = [metadata.schema.column(k) for k in range(metadata.num_columns)]
+        words = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        if not words:
+            return
+        # Words that repeat are stored once, and would be written out for every row.
+        stored = pq.ParquetFile(io.BytesIO(file.source), read_dictionary=words).read(columns=words)
+        total = 0
+        for column in stored.columns:
+            for chunk in column.chunks:
+                if isinstance(chunk, pa.DictionaryArray):
+                    lengths = pc.binary_length(chunk.dictionary.cast(pa.large_binary()))
+                    total += pc.sum(pc.take(lengths, chunk.indices)).as_py() or 0
+        if total > limits.unpacked_bytes:
+            raise _too_large(file.name, limits)
+    except LikewiseError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise FormatError(f"{file.name} is no readable Parquet table: {line[:200].rstrip('.')}.") from error
+
+
+def _too_large(name: str, limits: Limits) -> InputError:
+    return InputError(
+        f"{name} holds more than {limits.unpacked_bytes / 2**20:g} MB when unpacked. {_SMALLER}"
+    )
+
+
+State = Literal["running", "cancelling", "cancelled", "done", "failed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A finished audit.
+
+    Parameters
+    ----------
+    number : int
+    title : str
+    page : str
+        The page itself.
+    scores : RowScores
+        What the panel of the page asks.
+    notes : tuple of str
+    """
+
+    number: int
+    title: str
+    page: str
+    scores: RowScores
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class Job:
+    """An audit that runs or ran.
+
+    Parameters
+    ----------
+    number : int
+    name : str
+        Of the table.
+    clock : callable
+    """
+
+    number: int
+    name: str
+    clock: Callable[[], float] = time.monotonic
+    state: State = "running"
+    stage: str = "Reading"
+    share: float | None = None
+    error: str | None = None
+    _cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._began = self._stage_began = self.clock()
+        self._ended: float | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing runs any more."""
+        return self.state in ("cancelled", "done", "failed")
+
+    def hear(self, stage: str, share: float | None) -> None:
+        """Take note of how far the audit is; end it where it was cancelled."""
+        if self._cancelled.is_set():
+            raise KeyboardInterrupt
+        if stage != self.stage:
+            self.stage, self._stage_began = stage, self.clock()
+        self.share = share
+
+    def cancel(self) -> None:
+        """Have it end at the next sign of life."""
+        self._cancelled.set()
+        if not self.over:
+            self.state = "cancelling"
+
+    def end(self, state: State, error: str | None = None) -> None:
+        """Take note of how it ended; a cancelled one is cancelled whatever it came to."""
+        self._ended = self.clock()
+        self.state = "cancelled" if self._cancelled.is_set() else state
+        self.error = None if self._cancelled.is_set() else error
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Of the present step, by what was done so far; None where that is not known yet."""
+        if self.over or self.share is None or self.share < 0.02:
+            return None
+        gone = self.clock() - self._stage_began
+        return gone * (1.0 - self.share) / self.share
+
+    def document(self) -> dict[str, Any]:
+        """Return it as plain JSON."""
+        until = self.clock() if self._ended is None else self._ended
+        return {
+            "job": self.number,
+            "name": self.name,
+            "state": self.state,
+            "stage": self.stage,
+            "share": self.share,
+            "seconds": round(until - self._began, 1),
+            "left": None if self.seconds_left is None else round(self.seconds_left, 1),
+            "error": self.error,
+            "page": f"/audits/{self.number}" if self.state == "done" else None,
+        }
+
+
+class Desk:
+    """Uploads, the one audit that may run, and results.
+
+    Parameters
+    ----------
+    auditor : TableAuditor or None
+        None where tables cannot be uploaded.
+    keep : callable (number, Audited) -> Kept
+        Makes the page.
+    limits : Limits
+    """
+
+    def __init__(
+        self, auditor: TableAuditor | None, keep: Callable[[int, Audited], Kept], limits: Limits
+    ) -> None:
+        self.auditor, self._keep, self._limits = auditor, keep, limits
+        self._lock = threading.Lock()
+        self._numbers = 0
+        self.results: dict[int, Kept] = {}
+        self.upload: Upload | None = None
+        self.job: Job | None = None
+
+    def show(self, audited: Audited) -> Kept:
+        """Keep an audit that was made before the server began, as number 0."""
+        self.results[0] = self._keep(0, audited)
+        return self.results[0]
+
+    def take(self, name: str, data: bytes) -> Upload:
+        """Read a table that was handed in; it takes the place of the one before."""
+        with self._lock:
+            if self.job is not None and not self.job.over:
+                raise BusyError("An audit is running. Wait for its end, or cancel it, before the next table.")
+            self._numbers += 1
+            number, self.upload = self._numbers, None
+        found = open_upload(number, name, data, self._limits)
+        with self._lock:
+            self.upload = found
+        return found
+
+    def start(self, table: Any, question: Question) -> Job:
+        """Begin an audit of the table that was handed in last.
+
+        Raises
+        ------
+        BusyError
+            One is running.
+        InputError
+            The table is not there any more, or the question does not fit it.
+        """
+        with self._lock:
+            if self.job is not None and not self.job.over:
+                raise BusyError("An audit is running. Wait for its end, or cancel it.")
+            if self.auditor is None or self.upload is None or self.upload.number != table:
+                raise InputError("This table is not here any more. Choose the file again.")
+            _check_question(question, self.upload)
+            job = self.job = Job(self.upload.number, self.upload.file.name)
+            work = threading.Thread(
+                target=self._run, args=(job, self.upload, question), name="likewise audit", daemon=True
+            )
+        work.start()
+        return job
+
+    def _run(self, job: Job, upload: Upload, question: Question) -> None:
+        assert self.auditor is not None  # `start` looked
+        try:
+            audited = self.auditor(upload.file, question, job.hear)
+            job.hear("Writing the page", None)
+            kept = self._keep(job.number, audited)
+        except KeyboardInterrupt:
+            job.end("cancelled")
+        except (LikewiseError, OSError) as error:
+            job.end("failed", str(error))
+        except MemoryError:
+            job.end("failed", "There is not enough memory for this table. Take fewer people.")
+        except BaseException as error:
+            line = (str(error).strip().splitlines() or ["nothing was said"])[0][:200]
+            job.end("failed", f"Something unforeseen happened ({type(error).__name__}: {line}).")
+        else:
+            with self._lock:
+                if not job._cancelled.is_set():
+                    self.results[job.number] = kept
+                    while len(self.results) > self._limits.results:
+                        del self.results[next(number for number in self.results if number)]
+            job.end("done")
+
+
+def _check_question(question: Question, upload: Upload) -> None:
+    names = {column["name"] for column in upload.columns}
+    for name in (question.target, *question.sensitive):
+        if name not in names:
+            raise InputError(f"{upload.file.name} has no column {name!r}.")
+    if not question.sensitive:
+        raise InputError("Choose at least one column that should not decide.")
+    if question.target in question.sensitive:
+        raise InputError(f"{question.target!r} is what the model predicts, so it cannot be sensitive too.")

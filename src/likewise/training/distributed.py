@@ -1,0 +1,397 @@
+"""A batch that several ranks work on: each has a share of its rows, and what is summed over rows is summed over all.
+
+An objective that is worked on like this sees its share as its batch. Whatever it computes row by row stays as it is;
+whatever it adds up over rows goes through `total` (or `weighted_mean`), and then has the value of the whole batch on
+every rank. The gradient that a rank finds is its share's part of the whole, so the parts add up to the whole
+gradient: unequal shares need no weights of their own.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from likewise.core import errors
+from likewise.core.launch import is_alone, launched
+from likewise.core.randomness import RandomState, numpy_generator
+from likewise.training.batch import Batch
+
+# Processes that train together: who they are, and what they tell each other. One process is the trivial
+# case.
+
+
+class RankLostError(errors.NotConvergedError):
+    """Another process of the training ended, or cannot be reached.
+
+    Examples
+    --------
+    >>> issubclass(RankLostError, errors.NotConvergedError)
+    True
+    """
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The processes of a training, seen from one of them.
+
+    Every method is a meeting: all ranks call it, in the same order. With one rank each returns at once.
+
+    Parameters
+    ----------
+    rank : int, default=0
+        Number of this process.
+    world : int, default=1
+        Number of all.
+
+    Examples
+    --------
+    >>> Ranks().sum(torch.tensor([1.0, 2.0])), Ranks().first
+    (tensor([1., 2.]), True)
+    """
+
+    rank: int = 0
+    world: int = 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the one that writes files and talks."""
+        return self.rank == 0
+
+    @property
+    def several(self) -> bool:
+        """Whether there are others."""
+        return self.world > 1
+
+    def sum(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the sum over all ranks of a tensor of one shape; the same bits on every rank."""
+        if self.world == 1:
+            return tensor
+        import torch.distributed as dist
+
+        moved = _travelling(tensor).clone()
+        with _in_touch():
+            dist.all_reduce(moved)
+        return moved.to(tensor.device)
+
+    def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """Return every rank's tensor, of one shape, in the order of the ranks."""
+        if self.world == 1:
+            return [tensor]
+        import torch.distributed as dist
+
+        moved = _travelling(tensor)
+        found = [torch.empty_like(moved) for _ in range(self.world)]
+        with _in_touch():
+            dist.all_gather(found, moved)
+        return [part.to(tensor.device) for part in found]
+
+    def from_first(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return the first rank's tensor; the others pass one of its shape and dtype."""
+        if self.world == 1:
+            return tensor
+        import torch.distributed as dist
+
+        moved = _travelling(tensor).clone()
+        with _in_touch():
+            dist.broadcast(moved, src=0)
+        return moved.to(tensor.device)
+
+    def bytes_from_first(self, data: bytes | None) -> bytes | None:
+        """Return the bytes that the first rank has, or None where it has none."""
+        if self.world == 1:
+            return data
+        size = int(self.from_first(torch.tensor(-1 if data is None else len(data))))
+        if size < 0:
+            return None
+        mine = data if self.first and data is not None else bytes(size)
+        sent = torch.frombuffer(bytearray(mine or b"\0"), dtype=torch.uint8)
+        return self.from_first(sent).numpy().tobytes()[:size]
+
+    def generator(self, random_state: RandomState) -> np.random.Generator:
+        """Return a generator that draws the same on every rank; what an int gives is what one process gets."""
+        if self.world == 1 or isinstance(random_state, (int, np.integer)):
+            return numpy_generator(random_state)
+        drawn = int(numpy_generator(random_state).integers(2**31))
+        return numpy_generator(int(self.from_first(torch.tensor(drawn))))
+
+    @contextmanager
+    def agree(self) -> Iterator[None]:
+        """Run a block that has no meeting inside; an error on any rank is raised on all of them.
+
+        The rank that failed raises its own error, the others one of its kind that names the rank. Where several
+        failed the lowest of them counts: what fails alike everywhere is the first rank's to tell.
+        """
+        if self.world == 1:
+            yield
+            return
+        error: Exception | None = None
+        try:
+            yield
+        except Exception as raised:
+            error = raised
+        reports = self._reports(error)
+        failed = [rank for rank, report in enumerate(reports) if report]
+        if not failed:
+            return
+        if error is not None and self.rank == failed[0]:
+            raise error
+        kind, message = json.loads(reports[failed[0]])
+        own = error is not None and str(error) == message
+        told = message if own else f"rank {failed[0]}: {message}"
+        raise _error_of(kind, told) from error
+
+    def _reports(self, error: Exception | None) -> list[bytes]:
+        """What went wrong on each rank, as JSON; empty where nothing did."""
+        mine = b"" if error is None else json.dumps([type(error).__name__, str(error)]).encode()
+        lengths = [int(length) for length in self.gather(torch.tensor(len(mine)))]
+        if not any(lengths):
+            return [b""] * self.world
+        padded = torch.frombuffer(bytearray(mine.ljust(max(lengths), b" ")), dtype=torch.uint8)
+        return [
+            part.numpy().tobytes()[:length] for part, length in zip(self.gather(padded), lengths, strict=True)
+        ]
+
+
+ONE = Ranks()
+
+
+def current_ranks() -> Ranks:
+    """Return the ranks of the process group there is; one rank where there is none.
+
+    Examples
+    --------
+    >>> current_ranks()
+    Ranks(rank=0, world=1)
+    """
+    # Who never imported it has no group.
+    dist = sys.modules.get("torch.distributed")
+    if is_alone() or dist is None or not (dist.is_available() and dist.is_initialized()):
+        return ONE
+    world = dist.get_world_size()
+    return Ranks(dist.get_rank(), world) if world > 1 else ONE
+
+
+@contextmanager
+def joined() -> Iterator[Ranks]:
+    """Give the ranks that this process belongs to: a process group made by the caller, or from torchrun's variables.
+
+    A group that is made here (gloo for the CPU, nccl for CUDA) is destroyed when the block ends.
+
+    Examples
+    --------
+    >>> with joined() as ranks:
+    ...     ranks
+    Ranks(rank=0, world=1)
+    """
+    ranks, launch = current_ranks(), launched()
+    if ranks.several or not launch.several:
+        yield ranks
+        return
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        # A group of one that the caller made.
+        yield ONE
+        return
+    cuda = torch.cuda.is_available() and dist.is_nccl_available()
+    if cuda:
+        torch.cuda.set_device(launch.local_rank % torch.cuda.device_count())
+    _make_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
+    try:
+        yield current_ranks()
+    finally:
+        dist.destroy_process_group()
+
+
+# The store in which the ranks find each other, and how many groups were made through it.
+_store: Any = None
+_groups = 0
+
+
+def _make_group(backend: str) -> None:
+    """Make the process group, with names of its own in the store: those of an earlier group would lead astray."""
+    global _store, _groups
+    import torch.distributed as dist
+
+    launch = launched()
+    _groups += 1
+    with _in_touch():
+        if _store is None:
+            _store = next(iter(dist.rendezvous("env://")))[0]  # type: ignore[attr-defined]
+        store = dist.PrefixStore(f"likewise/{_groups}", _store)  # type: ignore[attr-defined]
+        dist.init_process_group(backend, store=store, rank=launch.rank, world_size=launch.world)
+
+
+@contextmanager
+def _in_touch() -> Iterator[None]:
+    """Say in words that the others are gone, where the backend says it in its own."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise RankLostError(
+            "another process of this training ended, or cannot be reached: see its message. "
+            f"Resume from the checkpoint where there is one. ({str(error).splitlines()[0]})"
+        ) from error
+
+
+def _travelling(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor where the backend of the group can send it from."""
+    import torch.distributed as dist
+
+    found = str(dist.get_backend())
+    tensor = tensor.detach().contiguous()
+    if found == "nccl":
+        return tensor.to(torch.device("cuda", torch.cuda.current_device()))
+    return tensor.cpu() if tensor.is_cuda and "nccl" not in found else tensor
+
+
+def _error_of(kind: str, message: str) -> Exception:
+    """The error of another rank, as one of its kind where that is the package's or the system's."""
+    found = getattr(errors, kind, None) or getattr(builtins, kind, None)
+    if isinstance(found, type) and issubclass(found, errors.LikewiseError):
+        return found(message)
+    if isinstance(found, type) and issubclass(found, OSError):
+        return OSError(message)
+    return RuntimeError(f"{kind}: {message}")
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """The rows of a batch that are this rank's: every world-th, so that batches sorted by class are shared class by class.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    whole : Batch
+        The same on every rank, with at least one row for each.
+
+    Examples
+    --------
+    >>> whole = Batch(torch.zeros(5, 2), torch.tensor([0, 0, 0, 1, 1]))
+    >>> [Share(Ranks(rank, 2), whole).rows.y.tolist() for rank in (0, 1)]
+    [[0, 0, 1], [0, 1]]
+    """
+
+    ranks: Ranks
+    whole: Batch
+
+    @property
+    def rows(self) -> Batch:
+        """The share."""
+        return Batch(**{name: self.part(tensor) for name, tensor in self.whole.tensors().items()})
+
+    def part(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return this rank's rows of a tensor that has one for each row of the whole batch."""
+        return tensor[self.ranks.rank :: self.ranks.world].contiguous()
+
+    def rejoin(self, part: torch.Tensor) -> torch.Tensor:
+        """Return the tensor of the whole batch of which every rank has its `part`."""
+        n, world = len(self.whole), self.ranks.world
+        most = -(-n // world)
+        padded = part.detach()
+        if len(padded) < most:
+            padded = torch.cat([padded, padded.new_zeros(1, *padded.shape[1:])])
+        parts = self.ranks.gather(padded)
+        # Row i of the whole is row i // world of rank i % world.
+        return torch.stack(parts, dim=1).flatten(0, 1)[:n]
+
+
+_share: ContextVar[Share | None] = ContextVar("share", default=None)
+
+
+def current_share() -> Share | None:
+    """Return the share that the current step works on; None where the batch is whole.
+
+    Examples
+    --------
+    >>> current_share() is None
+    True
+    """
+    return _share.get()
+
+
+@contextmanager
+def sharing(share: Share | None) -> Iterator[None]:
+    """Run a step, or a validation, on a share."""
+    token = _share.set(share)
+    try:
+        yield
+    finally:
+        _share.reset(token)
+
+
+def total(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the sum over all ranks of what each computed from its rows; the tensor itself where there is no share.
+
+    Differentiable: the slope of the sum by a rank's own part is 1, so whatever is computed from it has, on each
+    rank, the gradient of that rank's rows.
+
+    Examples
+    --------
+    >>> total(torch.tensor(2.0))
+    tensor(2.)
+    """
+    share = _share.get()
+    if share is None:
+        return tensor
+    summed: torch.Tensor = _Total.apply(tensor, share.ranks)  # type: ignore[no-untyped-call]
+    return summed
+
+
+def anywhere(found: bool) -> bool:
+    """Return whether something is so on any rank's rows.
+
+    Examples
+    --------
+    >>> anywhere(False)
+    False
+    """
+    return found if _share.get() is None else bool(total(torch.tensor(float(found))) > 0)
+
+
+def whole_gradients(gradients: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
+    """Return gradients of the whole batch for those of this rank's rows; in one message.
+
+    Examples
+    --------
+    >>> whole_gradients([torch.ones(2), None])
+    [tensor([1., 1.]), None]
+    """
+    share = _share.get()
+    given = [g for g in gradients if g is not None]
+    if share is None or not given:
+        return list(gradients)
+    flat = share.ranks.sum(torch.cat([g.reshape(-1) for g in given]))
+    parts = iter(torch.split(flat, [g.numel() for g in given]))
+    return [None if g is None else next(parts).reshape(g.shape) for g in gradients]
+
+
+def evenly(gradients: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return a rank's equal part of gradients that every rank knows whole, so that the parts add up to them.
+
+    Examples
+    --------
+    >>> evenly([torch.ones(2)])
+    [tensor([1., 1.])]
+    """
+    share = _share.get()
+    return list(gradients) if share is None else [g / share.ranks.world for g in gradients]
+
+
+class _Total(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: torch.Tensor, ranks: Ranks) -> torch.Tensor:
+        return ranks.sum(tensor)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Any) -> Any:
+        return slopes[0], None
