@@ -19,8 +19,8 @@ from fairify import PROTECTED as FAIRIFY, network as fairify_network
 
 from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.regions import TableLayout
-from likewise.auditing.verify.asked_shares import SensitiveValues, sample_rows, settled, uniform_rows
-from likewise.auditing.verify.verification import verify_family
+from likewise.auditing.verification.asked_shares import SensitiveValues, sample_rows, settled, uniform_rows
+from likewise.auditing.verification.verify import verify_family
 from likewise.core.files import atomic_path
 from likewise.data.column import Column, Dtype
 from likewise.models.losses import ZeroOne

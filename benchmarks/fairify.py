@@ -16,7 +16,7 @@ import numpy as np
 
 from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.regions import TableLayout
-from likewise.auditing.verify.verification import verify_family
+from likewise.auditing.verification.verify import verify_family
 from likewise.core.files import atomic_path
 from likewise.data.column import Column, Dtype
 from likewise.models.losses import ZeroOne

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore", "error:likewise contradicts it
 @pytest.fixture(autouse=True)
 def few_sampled_rows(monkeypatch):
     """The sampled share of `verify` is not looked at here."""
-    monkeypatch.setattr("likewise.auditing.verify.asked_shares._ASKED", 1_000)
+    monkeypatch.setattr("likewise.auditing.verification.asked_shares._ASKED", 1_000)
 
 
 EPS = (0.1, 0.01, 0.0)

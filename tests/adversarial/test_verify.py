@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import likewise as lw
 from likewise.auditing.bounds.regions import TableLayout
-from likewise.auditing.verify.asked_shares import SensitiveValues, sample_rows, uniform_rows
+from likewise.auditing.verification.asked_shares import SensitiveValues, sample_rows, uniform_rows
 
 
 def small_table(n=200, seed=0):
@@ -208,7 +208,7 @@ def test_random_rows_are_uniform_over_the_values_of_whole_numbers_and_categories
 
 
 def test_intervals_of_the_sampled_share_cover_as_often_as_they_say(monkeypatch):
-    monkeypatch.setattr("likewise.auditing.verify.asked_shares._ASKED", 2_000)
+    monkeypatch.setattr("likewise.auditing.verification.asked_shares._ASKED", 2_000)
     frame, y = small_table()
     domain = lw.TabularDomain.from_frame(frame)
     model = RandomForestClassifier(n_estimators=5, max_depth=4, random_state=0)

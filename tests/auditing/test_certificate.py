@@ -46,29 +46,6 @@ def test_verdicts_are_by_gap_unless_asked_otherwise():
     assert (HIGH.verdict(0.25), HIGH.verdict(0.25, of="value")) == ("fair (proved)", "not certified")
 
 
-class TestOldNames:
-    def test_lam_is_taken_for_lambda_with_a_warning(self):
-        for make in (Estimate, Bound):
-            with pytest.warns(
-                DeprecationWarning,
-                match=rf"{make.__name__}\(lam=\.\.\.\) is now called {make.__name__}\(lambda_=\.\.\.\)",
-            ):
-                old = make(value=0.6, gap=0.1, eps=0.1, n=50, method="search", lam=2.0)
-            assert old == make(value=0.6, gap=0.1, eps=0.1, n=50, method="search", lambda_=2.0)
-            with pytest.warns(DeprecationWarning, match=r"\.lam is now called .*\.lambda_"):
-                assert old.lam == 2.0
-            assert dataclasses.replace(old, n=60).lambda_ == 2.0  # without a warning
-        with pytest.warns(DeprecationWarning, match=r"clt_interval\(lam="):
-            found = clt_interval([0.1, 0.2], lam=1.0, eps=0.1)
-        assert found == clt_interval([0.1, 0.2], lambda_=1.0, eps=0.1)
-        with pytest.warns(DeprecationWarning, match=r"finite_sample_bound\(lam="):
-            finite_sample_bound([0.1, 0.2], lam=1.0, eps=0.1, upper=1.0)
-
-    def test_both_names_are_refused(self):
-        with pytest.raises(InputError, match="Pass 'lambda_' alone"):
-            Bound(value=0.6, gap=0.1, eps=0.1, n=50, method="search", lambda_=2.0, lam=2.0)
-
-
 @pytest.mark.parametrize(
     ("delta", "of", "expected"),
     [

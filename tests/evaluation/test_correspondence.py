@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import likewise.evaluation as ev
+import likewise.counterfactuals as cf
 from likewise.core.errors import InputError, ModelError
 from likewise.counterfactuals import Edit
 
@@ -33,7 +33,7 @@ def older_men(table):
 
 
 def test_who_flipped_and_both_decisions():
-    study = ev.correspondence_study(older_men, PEOPLE, {"sex": ["Female", "Male"]})
+    study = cf.correspondence_study(older_men, PEOPLE, {"sex": ["Female", "Male"]})
     assert study.consistency == 0.25
     assert study.flipped.tolist() == [False, True, True, True]
     assert study.n_flipped == 3
@@ -49,12 +49,12 @@ def test_who_flipped_and_both_decisions():
 
 def test_the_callers_frame_is_left_alone():
     before = PEOPLE.copy(deep=True)
-    ev.correspondence_study(older_men, PEOPLE, {"sex": None, "race": "all"})
+    cf.correspondence_study(older_men, PEOPLE, {"sex": None, "race": "all"})
     pd.testing.assert_frame_equal(PEOPLE, before)
 
 
 def test_all_values_in_all_combinations():
-    study = ev.correspondence_study(older_men, PEOPLE, {"sex": None, "race": "all", "relationship": None})
+    study = cf.correspondence_study(older_men, PEOPLE, {"sex": None, "race": "all", "relationship": None})
     assert study.decisions.shape == (4, 12)
     assert study.decisions.columns[0] == "sex=Female, race=Other, relationship=Husband"
 
@@ -67,7 +67,7 @@ def test_edits_of_several_columns_together_and_crossed_with_another():
         return np.zeros(len(table), dtype=int)
 
     couple = [{"relationship": "Wife", "sex": "Female"}, {"relationship": "Husband", "sex": "Male"}]
-    ev.correspondence_study(model, PEOPLE, [Edit("race"), couple])
+    cf.correspondence_study(model, PEOPLE, [Edit("race"), couple])
     assert seen == [
         [("Female", "Wife", "Other")],
         [("Male", "Husband", "Other")],
@@ -77,17 +77,17 @@ def test_edits_of_several_columns_together_and_crossed_with_another():
 
 
 def test_the_person_as_they_are_can_be_a_twin():
-    study = ev.correspondence_study(older_men, PEOPLE, [{}, {"sex": "Male"}])
+    study = cf.correspondence_study(older_men, PEOPLE, [{}, {"sex": "Male"}])
     assert study.decisions["as is"].tolist() == [0, 1, 0, 1]
     assert study.flipped.tolist() == [False, False, True, False]
 
 
 def test_only_people_who_have_the_edited_values():
-    study = ev.spouse_consistency(older_men, PEOPLE, only=True)
+    study = cf.spouse_consistency(older_men, PEOPLE, only=True)
     assert study.positions.tolist() == [0, 1]
     assert study.decisions.index.tolist() == ["ann", "bob"]
     joint = [{"relationship": "Wife", "sex": "Female"}, {"relationship": "Husband", "sex": "Female"}]
-    assert ev.correspondence_study(older_men, PEOPLE, joint, only=True).positions.tolist() == [0]
+    assert cf.correspondence_study(older_men, PEOPLE, joint, only=True).positions.tolist() == [0]
 
 
 def test_spouses_are_two_copies_of_everyone_with_nothing_else_changed():
@@ -97,7 +97,7 @@ def test_spouses_are_two_copies_of_everyone_with_nothing_else_changed():
         tables.append(table)
         return table["relationship"].to_numpy()
 
-    study = ev.spouse_consistency(model, PEOPLE)
+    study = cf.spouse_consistency(model, PEOPLE)
     assert study.consistency == 0.0
     assert [set(t["relationship"]) for t in tables] == [{"Husband"}, {"Wife"}]
     for table in tables:
@@ -113,14 +113,14 @@ def test_other_libraries_give_the_same_study_in_their_own_tables(make):
         return older_men(table)
 
     theirs = make(PEOPLE.reset_index(drop=True))
-    study = ev.gender_race_consistency(model, theirs, chunk_size=3)
-    ours = ev.gender_race_consistency(older_men, PEOPLE)
+    study = cf.gender_race_consistency(model, theirs, chunk_size=3)
+    ours = cf.gender_race_consistency(older_men, PEOPLE)
     assert study.consistency == ours.consistency
     assert (study.decisions.to_numpy() == ours.decisions.to_numpy()).all()
     assert set(seen) == {type(theirs)}
     assert type(study.frame) is type(theirs)
     assert study.frame.shape == (3, 8)
-    only = ev.spouse_consistency(model, theirs, only=True)
+    only = cf.spouse_consistency(model, theirs, only=True)
     assert only.positions.tolist() == [0, 1]
 
 
@@ -147,10 +147,10 @@ def test_twins_have_the_types_of_the_table(table):
         assert types(twins) == expected
         return to_frame(twins)["sex"].astype(str).to_numpy()
 
-    study = ev.correspondence_study(model, table, {"sex": ["Female", "Male"]})
+    study = cf.correspondence_study(model, table, {"sex": ["Female", "Male"]})
     assert study.consistency == 0.0
     ages = sorted(to_frame(table)["age"])
-    assert ev.correspondence_study(
+    assert cf.correspondence_study(
         lambda t: to_frame(t)["age"].to_numpy(), table, {"age": ages[:2]}
     ).n_flipped == len(ages)
 
@@ -164,7 +164,7 @@ def test_encode_is_applied_to_twins_not_to_people():
             assert isinstance(X, np.ndarray)
             return (X[:, 0] > 25) & (X[:, 1] == 1)
 
-    study = ev.correspondence_study(Model(), PEOPLE, {"sex": None}, encode=encode)
+    study = cf.correspondence_study(Model(), PEOPLE, {"sex": None}, encode=encode)
     assert study.flipped.tolist() == [False, True, True, True]
 
 
@@ -181,34 +181,34 @@ def test_encoded_frames_give_the_same_study():
         assert (t.filter(like="relationship_").sum(axis=1) == 1).all()
         return (t["age"] + 9 * t["sex_Male"] + 12 * t["relationship_Husband"] > 45).to_numpy()
 
-    for function in (ev.spouse_consistency, ev.gender_race_consistency):
+    for function in (cf.spouse_consistency, cf.gender_race_consistency):
         a, b = function(raw_model, PEOPLE), function(encoded_model, encoded)
         assert a.flipped.tolist() == b.flipped.tolist()
         assert a.decisions.shape == b.decisions.shape
         assert 0 < a.n_flipped < 4
-    named = ev.correspondence_study(encoded_model, encoded, {"sex": ["Female", "Male"]}, only=True)
+    named = cf.correspondence_study(encoded_model, encoded, {"sex": ["Female", "Male"]}, only=True)
     assert named.decisions.columns.tolist() == ["sex=Female", "sex=Male"]
     assert named.n_people == 4
     with pytest.raises(InputError, match="'Femael' never occurs in column 'sex'"):
-        ev.correspondence_study(encoded_model, encoded, {"sex": ["Femael", "Mael"]})
+        cf.correspondence_study(encoded_model, encoded, {"sex": ["Femael", "Mael"]})
     with pytest.raises(InputError, match="'Widow' never occurs in column 'relationship'"):
-        ev.correspondence_study(
+        cf.correspondence_study(
             encoded_model, encoded, {"relationship": ["Husband", "Widow"]}, allow_new=True
         )
 
 
 def test_new_values_only_when_allowed():
     with pytest.raises(InputError, match=r"'Femal' never occurs in column 'sex' \(did you mean 'Female'\?\)"):
-        ev.correspondence_study(older_men, PEOPLE, {"sex": ["Femal", "Male"]})
-    study = ev.correspondence_study(older_men, PEOPLE, {"sex": ["X", "Male"]}, allow_new=True)
+        cf.correspondence_study(older_men, PEOPLE, {"sex": ["Femal", "Male"]})
+    study = cf.correspondence_study(older_men, PEOPLE, {"sex": ["X", "Male"]}, allow_new=True)
     assert study.n_flipped == 3
     category = PEOPLE.astype({"sex": "category"})
-    assert ev.correspondence_study(older_men, category, {"sex": ["X", "Male"]}, allow_new=True).n_flipped == 3
+    assert cf.correspondence_study(older_men, category, {"sex": ["X", "Male"]}, allow_new=True).n_flipped == 3
     polars = pl.from_pandas(PEOPLE)
-    assert ev.correspondence_study(older_men, polars, {"sex": ["X", "Male"]}, allow_new=True).n_flipped == 3
+    assert cf.correspondence_study(older_men, polars, {"sex": ["X", "Male"]}, allow_new=True).n_flipped == 3
     for table in (PEOPLE, polars):
         with pytest.raises(InputError, match=r"column 'age' .* cannot hold 0.5"):
-            ev.correspondence_study(older_men, table, {"age": [0.5, 20]}, allow_new=True)
+            cf.correspondence_study(older_men, table, {"age": [0.5, 20]}, allow_new=True)
 
 
 def test_chunks_bound_what_the_model_gets_and_change_nothing():
@@ -218,14 +218,14 @@ def test_chunks_bound_what_the_model_gets_and_change_nothing():
         sizes.append(len(table))
         return older_men(table)
 
-    whole = ev.correspondence_study(older_men, PEOPLE, {"sex": None})
-    chunked = ev.correspondence_study(model, PEOPLE, {"sex": None}, chunk_size=3)
+    whole = cf.correspondence_study(older_men, PEOPLE, {"sex": None})
+    chunked = cf.correspondence_study(model, PEOPLE, {"sex": None}, chunk_size=3)
     assert sizes == [3, 1, 3, 1]
     pd.testing.assert_frame_equal(whole.decisions, chunked.decisions)
 
 
 def test_text_decisions_of_different_length_over_chunks():
-    study = ev.correspondence_study(
+    study = cf.correspondence_study(
         lambda t: t["sex"].str[: len(t)].to_numpy(str), PEOPLE, {"sex": None}, chunk_size=3
     )
     assert study.consistency == 0.0
@@ -237,13 +237,13 @@ def test_scores_need_a_tolerance():
         return table["age"] / 100 + 0.01 * (table["sex"] == "Male")
 
     with pytest.raises(ModelError, match="scores, not decisions"):
-        ev.correspondence_study(scores, PEOPLE, {"sex": None})
-    assert ev.correspondence_study(scores, PEOPLE, {"sex": None}, tolerance=0.02).consistency == 1.0
-    assert ev.correspondence_study(scores, PEOPLE, {"sex": None}, tolerance=0.005).consistency == 0.0
+        cf.correspondence_study(scores, PEOPLE, {"sex": None})
+    assert cf.correspondence_study(scores, PEOPLE, {"sex": None}, tolerance=0.02).consistency == 1.0
+    assert cf.correspondence_study(scores, PEOPLE, {"sex": None}, tolerance=0.005).consistency == 0.0
 
 
 def test_intervals_and_text():
-    study = ev.correspondence_study(older_men, PEOPLE, {"sex": None})
+    study = cf.correspondence_study(older_men, PEOPLE, {"sex": None})
     exact, boot = study.interval(), study.interval(method="percentile")
     assert study.consistency in exact
     assert study.consistency in boot
@@ -261,15 +261,15 @@ def test_scikit_learn_pipeline_on_a_frame():
         (OneHotEncoder(), ["sex", "race", "relationship"]), remainder="passthrough"
     )
     model = make_pipeline(encoder, DecisionTreeClassifier(random_state=0)).fit(PEOPLE, older_men(PEOPLE))
-    assert 0 <= ev.gender_race_consistency(model, PEOPLE).consistency <= 1
+    assert 0 <= cf.gender_race_consistency(model, PEOPLE).consistency <= 1
 
 
 def test_missing_values_matter_only_where_columns_are_edited():
     holes = PEOPLE.assign(age=[20, np.nan, 40, 50])
-    assert ev.correspondence_study(older_men, holes, {"sex": None}).n_people == 4
+    assert cf.correspondence_study(older_men, holes, {"sex": None}).n_people == 4
     holes = PEOPLE.assign(sex=["Male", None, "Male", "Female"])
     with pytest.raises(InputError, match=r"missing values: 'sex' \(1 of 4 rows, first at row 1\)"):
-        ev.correspondence_study(older_men, holes, {"sex": None})
+        cf.correspondence_study(older_men, holes, {"sex": None})
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_missing_values_matter_only_where_columns_are_edited():
 )
 def test_bad_edits(edits, message):
     with pytest.raises(InputError, match=message):
-        ev.correspondence_study(older_men, PEOPLE, edits)
+        cf.correspondence_study(older_men, PEOPLE, edits)
 
 
 def test_too_many_twins():
@@ -299,9 +299,9 @@ def test_too_many_twins():
         {"a": range(150), "b": [i % 40 for i in range(150)], "c": [i % 30 for i in range(150)]}
     )
     with pytest.raises(InputError, match="too many to try all"):
-        ev.correspondence_study(older_men, frame, {"a": None})
+        cf.correspondence_study(older_men, frame, {"a": None})
     with pytest.raises(InputError, match="1,200 twins"):
-        ev.correspondence_study(older_men, frame, {"b": None, "c": None})
+        cf.correspondence_study(older_men, frame, {"b": None, "c": None})
 
 
 @pytest.mark.parametrize(
@@ -324,18 +324,18 @@ def test_too_many_twins():
 )
 def test_bad_models(model, error, message):
     with pytest.raises(error, match=message):
-        ev.correspondence_study(model, PEOPLE, {"sex": None})
+        cf.correspondence_study(model, PEOPLE, {"sex": None})
 
 
 def test_a_torch_module_is_told_how_to_come_in():
     import torch
 
     with pytest.raises(InputError, match="as_model"):
-        ev.correspondence_study(torch.nn.Linear(1, 2), PEOPLE, {"sex": None})
+        cf.correspondence_study(torch.nn.Linear(1, 2), PEOPLE, {"sex": None})
 
 
 def test_column_answers_are_flattened():
-    study = ev.correspondence_study(lambda t: older_men(t)[:, None], PEOPLE, {"sex": None})
+    study = cf.correspondence_study(lambda t: older_men(t)[:, None], PEOPLE, {"sex": None})
     assert study.n_flipped == 3
 
 
@@ -353,4 +353,4 @@ def test_column_answers_are_flattened():
 )
 def test_bad_frames_and_options(frame, kwargs, message):
     with pytest.raises(InputError, match=message):
-        ev.correspondence_study(older_men, frame, {"sex": None}, **kwargs)
+        cf.correspondence_study(older_men, frame, {"sex": None}, **kwargs)

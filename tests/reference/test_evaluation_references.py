@@ -12,6 +12,7 @@ import scipy.stats
 from hypothesis import given, settings, strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 
+import likewise.counterfactuals as cf
 import likewise.evaluation as ev
 
 
@@ -100,7 +101,7 @@ people = st.lists(
 def test_consistency_equals_brute_force_over_all_twins(rows, seed, chunk_size):
     frame = pd.DataFrame(rows)
     values = {"sex": ["F", "M"], "race": ["a", "b", "c"]}
-    study = ev.correspondence_study(model_of(seed), frame, values, allow_new=True, chunk_size=chunk_size)
+    study = cf.correspondence_study(model_of(seed), frame, values, allow_new=True, chunk_size=chunk_size)
     flipped = []
     for row in rows:
         decisions = {
@@ -121,7 +122,7 @@ def test_joint_edits_equal_brute_force(rows, seed, only):
     couple = [{"relationship": "Husband", "sex": "M"}, {"relationship": "Wife", "sex": "F"}]
     chosen = [row for row in rows if not only or any(row | twin == row for twin in couple)]
     call = functools.partial(
-        ev.correspondence_study, model_of(seed), frame, couple, allow_new=True, only=only
+        cf.correspondence_study, model_of(seed), frame, couple, allow_new=True, only=only
     )
     if not chosen:
         with pytest.raises(ValueError, match="nobody has one of the edited combinations"):
@@ -159,8 +160,8 @@ def test_the_papers_two_instances_equal_brute_force():
         for row in rows
     ]
     assert 0 < np.mean(spouse) < 1
-    assert ev.spouse_consistency(model_of(7), frame).consistency == np.mean(spouse)
-    assert ev.gender_race_consistency(model_of(7), frame).consistency == np.mean(both)
+    assert cf.spouse_consistency(model_of(7), frame).consistency == np.mean(spouse)
+    assert cf.gender_race_consistency(model_of(7), frame).consistency == np.mean(both)
 
 
 @pytest.mark.parametrize("method", ["percentile", "basic", "bca"])

@@ -21,7 +21,7 @@ from likewise.models.matching import MissingCellsModel
 from likewise.models.tree_ensemble import TreeEnsemble
 from likewise.report.explore import explore_document, page_model
 from likewise.report.explore.document import choose_people
-from likewise.report.explore.page_model import MAX_MODEL_BYTES, pack, tree_document, unpack
+from likewise.report.explore.models import MAX_MODEL_BYTES, pack, tree_document, unpack
 
 
 @pytest.fixture(scope="module")

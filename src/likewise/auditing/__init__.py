@@ -54,6 +54,6 @@ if TYPE_CHECKING:
     from likewise.auditing.search.contract import Found as Found, Search as Search
     from likewise.auditing.search.domain import DomainSearch as DomainSearch
     from likewise.auditing.search.gradient.search import GradientSearch as GradientSearch
-    from likewise.auditing.verify.verification import verify as verify
+    from likewise.auditing.verification.verify import verify as verify
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from likewise.cli.output import Progress
     from likewise.counterfactuals.study import TwinStudy
     from likewise.data.opening import MemoryFile
-    from likewise.evaluation.impact_ratios import ImpactTable
+    from likewise.evaluation.impact import ImpactTable
     from likewise.fair_metrics import FairMetric
     from likewise.models.matching import Matched
     from likewise.models.model_files import LoadedModel
@@ -164,7 +164,7 @@ def impact_of_case(case: Case, people: pd.DataFrame) -> tuple[tuple[ImpactTable,
     tables : tuple of ImpactTable
     notes : tuple of str
     """
-    from likewise.evaluation.impact_ratios import above_median, impact_tables
+    from likewise.evaluation.impact import above_median, impact_tables
 
     told = people if case.told is None else case.told
     groups = [name for name in case.sensitive if 2 <= told[name].nunique() <= MAX_GROUPS]

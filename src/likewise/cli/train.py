@@ -217,7 +217,7 @@ def _report(estimator: Any, people: pd.DataFrame, y: Any, sensitive: Sequence[st
     """What the model does on people that it was not trained on, in a line."""
     from likewise.cli.case import MAX_GROUPS
     from likewise.counterfactuals.correspondence import correspondence_study
-    from likewise.evaluation.accuracy import accuracy, balanced_accuracy
+    from likewise.evaluation.classification import accuracy, balanced_accuracy
 
     if not len(people):
         return "Nobody was held out: there is no accuracy to report."

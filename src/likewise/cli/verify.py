@@ -18,7 +18,7 @@ from likewise.core.messages import LANGUAGES
 
 if TYPE_CHECKING:
     from likewise.auditing.inference.sanity import Finding
-    from likewise.auditing.verify.verification import Verification
+    from likewise.auditing.verification.verify import Verification
     from likewise.cli.case import People
     from likewise.cli.output import Progress
     from likewise.cli.sources import Settled, Source
@@ -230,7 +230,7 @@ def _verify(
     seed: int,
     progress: Progress,
 ) -> Verification:
-    from likewise.auditing.verify.verification import Verification, shares_of_people, verify
+    from likewise.auditing.verification.verify import Verification, shares_of_people, verify
 
     names = [name for name in sensitive if name in matched.columns]
     if not names:

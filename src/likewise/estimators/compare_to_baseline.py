@@ -12,7 +12,7 @@ from torch import nn
 from likewise.core.checks import FloatArray, to_numpy
 from likewise.estimators.automatic import AUDITED_EPS, commonest_kinds
 from likewise.estimators.networks import scores_of
-from likewise.evaluation.accuracy import balanced_accuracy
+from likewise.evaluation.classification import balanced_accuracy
 from likewise.training.batch import Batch
 from likewise.training.findings import Finding
 

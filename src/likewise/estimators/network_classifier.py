@@ -40,7 +40,7 @@ from likewise.estimators.rows import (
     read_sample_weight,
     warn_unscaled,
 )
-from likewise.evaluation.accuracy import balanced_accuracy
+from likewise.evaluation.classification import balanced_accuracy
 from likewise.mitigation.project import read_new_rows
 from likewise.models.losses import LossLike
 from likewise.models.torch_module import TorchModel

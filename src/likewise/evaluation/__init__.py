@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         bootstrap_interval as bootstrap_interval,
         proportion_interval as proportion_interval,
     )
-    from likewise.evaluation.accuracy import (
+    from likewise.evaluation.classification import (
         accuracy as accuracy,
         accuracy_interval as accuracy_interval,
         balanced_accuracy as balanced_accuracy,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         group_gaps as group_gaps,
         group_gaps_by_attribute as group_gaps_by_attribute,
     )
-    from likewise.evaluation.impact_ratios import (
+    from likewise.evaluation.impact import (
         CategoryRate as CategoryRate,
         ImpactTable as ImpactTable,
         above_median as above_median,

@@ -19,7 +19,7 @@ from likewise.core.text import text_table
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.counterfactuals.correspondence import CorrespondenceStudy, correspondence_study
 from likewise.counterfactuals.edits import Edit, Edits
-from likewise.evaluation.accuracy import (
+from likewise.evaluation.classification import (
     accuracy,
     accuracy_interval,
     balanced_accuracy,

@@ -57,7 +57,7 @@ class PenaltyChoice:
         """
         from sklearn.model_selection import StratifiedKFold
 
-        from likewise.evaluation.accuracy import balanced_accuracy
+        from likewise.evaluation.classification import balanced_accuracy
         from likewise.evaluation.groups import group_gaps
 
         cuts = list(StratifiedKFold(self.folds, shuffle=True, random_state=0).split(frame, y))

@@ -14,7 +14,7 @@ from likewise.core.frames import check_columns, to_pandas
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace
 from likewise.models import as_model
 from likewise.report.document import audit_document
-from likewise.report.evidence.model_card import person_in_words
+from likewise.report.evidence.cards import person_in_words
 
 # One audit from a model, a table and the names of its sensitive columns: what tests and scorers ask for.
 

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from lightning.pytorch import LightningModule
 from torch import nn
 
 from likewise.integrations.torch_losses import StatefulLoss, require_package
 from likewise.training import Objective
 
 require_package("lightning", why="FairLightningModule")
-
+from lightning.pytorch import LightningModule  # noqa: E402 - after the message about what to install
 
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from likewise.auditing import AuditResult
 from likewise.core.errors import InputError, require
-from likewise.evaluation.impact_ratios import ImpactTable, impact_tables
+from likewise.evaluation.impact import ImpactTable, impact_tables
 from likewise.evaluation.summary import Evaluation
 from likewise.report.document import audit_document, write_json
 from likewise.report.evidence import write_evidence

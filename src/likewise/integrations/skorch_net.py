@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from skorch import NeuralNetClassifier
-from skorch.utils import to_tensor
 
 from likewise.integrations.torch_losses import StatefulLoss, require_package
 from likewise.training import Objective
 
 require_package("skorch", why="FairNeuralNetClassifier")
+from skorch import NeuralNetClassifier  # noqa: E402 - after the message about what to install
+from skorch.utils import to_tensor  # noqa: E402
 
 
 class FairNeuralNetClassifier(NeuralNetClassifier):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.verify.verification import Verification
+from likewise.auditing.verification.verify import Verification
 from likewise.core.files import atomic_path
 from likewise.core.frames import to_pandas
 from likewise.core.messages import Texts
@@ -90,7 +90,7 @@ def verification_document(
 
     Examples
     --------
-    >>> from likewise.auditing.verify.verification import Verification
+    >>> from likewise.auditing.verification.verify import Verification
     >>> found = Verification(0.9, 0.0, 0.1, (1.0, 0.0, 0.0), (), (), 5, 0.1)
     >>> verification_document(found, None, name="m", sensitive=["sex"])["domain"]
     {'proved': 0.9, 'flips': 0.0, 'undecided': 0.1}

@@ -30,8 +30,8 @@ from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.contract import Budget
-from likewise.auditing.verify.shares_by_lines import share_above
-from likewise.auditing.verify.verification import verify_family
+from likewise.auditing.verification.shares_by_lines import share_above
+from likewise.auditing.verification.verify import verify_family
 from likewise.core.errors import InputError
 from likewise.data.curve import Curve, learn_curve
 from likewise.fair_metrics.metric import COSTS_NOTHING

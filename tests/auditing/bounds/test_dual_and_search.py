@@ -148,11 +148,11 @@ import sys
 sys.modules["numba"] = None
 import numpy as np
 from likewise.auditing.bounds.branch_and_bound import maximise
-from likewise.auditing.bounds.table_layout import TableLayout
-from likewise.auditing.bounds.trees.feature_sources import encoded_sources
-from likewise.auditing.bounds.trees.tree_family import TreeFamily
+from likewise.auditing.bounds.regions import TableLayout
+from likewise.auditing.bounds.tree_tables import encoded_sources
+from likewise.auditing.bounds.trees import TreeFamily
 from likewise.core.compiled import is_compiled
-from likewise.domains import BoxDomain
+from likewise.data import BoxDomain
 from likewise.fair_metrics import euclidean
 from likewise.models.losses import CrossEntropy
 from likewise.models.tree_ensemble import TreeEnsemble

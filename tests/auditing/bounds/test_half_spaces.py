@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from likewise.auditing.bounds.regions import Regions, TableLayout
-from likewise.auditing.verify.shares_by_lines import share_above
+from likewise.auditing.verification.shares_by_lines import share_above
 from likewise.data import BoxDomain
 from likewise.data.column import Column, Dtype
 

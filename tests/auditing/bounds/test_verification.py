@@ -13,7 +13,7 @@ from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.tree_tables import encoded_sources
 from likewise.auditing.bounds.trees import TreeFamily
-from likewise.auditing.verify.verification import verify, verify_family
+from likewise.auditing.verification.verify import verify, verify_family
 from likewise.core.errors import InputError
 from likewise.data import TabularDomain
 from likewise.data.column import Column, Dtype
@@ -62,7 +62,7 @@ def enumerated(family, sensitive):
 @pytest.mark.parametrize("seed", range(40))
 def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
     if seed % 4 < 2:  # cut all the way down instead of looking row by row
-        monkeypatch.setattr("likewise.auditing.verify.undecided_regions._FEW_ROWS", 0)
+        monkeypatch.setattr("likewise.auditing.verification.undecided_regions._FEW_ROWS", 0)
     family = random_family(seed)
     names = [c.name for c in family.layout.columns]
     sensitive = names[: 1 + seed % 2]
@@ -82,7 +82,7 @@ def test_shares_equal_enumeration_when_nothing_is_left_open(seed, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_stopped_run_claims_less_and_nothing_wrong(seed, monkeypatch):
-    monkeypatch.setattr("likewise.auditing.verify.undecided_regions._FEW_ROWS", 0)
+    monkeypatch.setattr("likewise.auditing.verification.undecided_regions._FEW_ROWS", 0)
     family = random_family(seed)
     sensitive = [family.layout.columns[0].name]
     truth = enumerated(family, sensitive)
@@ -127,7 +127,7 @@ def test_unknown_columns_are_named():
 
 @pytest.mark.parametrize("seed", range(0, 24, 2))
 def test_lines_claim_no_more_than_there_is_however_early_it_stops(seed, monkeypatch):
-    monkeypatch.setattr("likewise.auditing.verify.undecided_regions._FEW_ROWS", 0)
+    monkeypatch.setattr("likewise.auditing.verification.undecided_regions._FEW_ROWS", 0)
     family = random_family(seed)
     sensitive = [family.layout.columns[-1].name]
     truth = enumerated(family, sensitive)

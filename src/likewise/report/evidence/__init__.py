@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from likewise.core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from likewise.report.evidence.cards import impact_page as impact_page, model_card as model_card
     from likewise.report.evidence.checks import junit_xml as junit_xml, sarif_log as sarif_log
     from likewise.report.evidence.csv_bundle import csv_tables as csv_tables
     from likewise.report.evidence.folder import (
@@ -19,6 +20,5 @@ if TYPE_CHECKING:
         read_evidence as read_evidence,
         write_evidence as write_evidence,
     )
-    from likewise.report.evidence.model_card import impact_page as impact_page, model_card as model_card
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from likewise._version import __version__
 from likewise.core.text import short_number
-from likewise.report.evidence.model_card import person_in_words
+from likewise.report.evidence.cards import person_in_words
 
 State = Literal["passed", "open", "failed", "skipped", "error"]
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.unfair_map import UnfairMap
-from likewise.evaluation.impact_ratios import ImpactTable
+from likewise.evaluation.impact import ImpactTable
 
 # A text cell that begins so is run as a formula by spreadsheets; an apostrophe in front makes it text.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")

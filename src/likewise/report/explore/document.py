@@ -18,7 +18,7 @@ from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models import Model, as_model
 from likewise.models.matching import MissingCellsModel
-from likewise.report.explore.page_model import exact_cell, pack, page_model
+from likewise.report.explore.models import exact_cell, pack, page_model
 from likewise.report.plain import named, plain_number
 
 # The columns of a domain as the page shows them: which control fits, and which values are possible.

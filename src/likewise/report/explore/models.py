@@ -421,7 +421,7 @@ def tree_document(trees: TreeEnsemble) -> dict[str, Any]:
     ...     roots=[0], left=[2, -1, -1], right=[1, -1, -1], feature=[0, 0, 0], threshold=[0.5, 0.0, 0.0],
     ...     values=[[0.0], [2.0], [-1.0]], base=[0.0], kind="scores", n_features=1,
     ... )
-    >>> from likewise.report.explore.page_model import unpack
+    >>> from likewise.report.explore.models import unpack
     >>> document = tree_document(stump)
     >>> unpack(document["right"]).tolist(), unpack(document["leaves"]).ravel().tolist()
     ([2, 0, 0], [-1.0, 2.0])

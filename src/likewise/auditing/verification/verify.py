@@ -17,7 +17,7 @@ from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.trees import TreeFamily
 from likewise.auditing.coordinates import Coordinates, tabular
 from likewise.auditing.problem import AuditProblem
-from likewise.auditing.verify.asked_shares import (
+from likewise.auditing.verification.asked_shares import (
     Decide,
     Flip,
     FlipExamples,
@@ -27,7 +27,7 @@ from likewise.auditing.verify.asked_shares import (
     proved_same,
     sample_rows,
 )
-from likewise.auditing.verify.undecided_regions import Decider, UndecidedRegions, describe
+from likewise.auditing.verification.undecided_regions import Decider, UndecidedRegions, describe
 from likewise.core.checks import FloatArray, to_numpy
 from likewise.core.errors import InputError, LikewiseError, bad_parameter
 from likewise.core.frames import declared_encoded, is_frame, to_pandas

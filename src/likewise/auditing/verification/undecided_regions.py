@@ -19,8 +19,8 @@ from likewise.auditing.bounds.regions import (
     open_columns,
     whole_domain,
 )
-from likewise.auditing.verify.asked_shares import FlipExamples, SensitiveValues, settled
-from likewise.auditing.verify.shares_by_lines import ValueLines, shares_by_lines
+from likewise.auditing.verification.asked_shares import FlipExamples, SensitiveValues, settled
+from likewise.auditing.verification.shares_by_lines import ValueLines, shares_by_lines
 from likewise.core.checks import FloatArray, IntArray
 
 # How large a region is, which rows it holds, and how a person reads it.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from likewise.core.text import interval_ends, join_words, short_number
-from likewise.evaluation.impact_ratios import ImpactTable
+from likewise.evaluation.impact import ImpactTable
 
 # A person and their worst twin in one sentence, for places where no table fits.
 
