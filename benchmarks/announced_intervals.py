@@ -18,7 +18,7 @@ import pandas as pd
 from defaults import FILES, TABLES, there
 from likewise.improving.families import trained_candidates
 
-from likewise.improving.choosing import flattery
+from likewise.improving.choosing import selection_optimism
 from likewise.improving.figures import Tally, expected_figures, pooled, rule_figures, seen_figures
 from likewise.improving.improvement import Rule, Unseen
 from likewise.improving.people import prepare_ground, tally_model
@@ -48,14 +48,14 @@ def judged(run):
         name: [Tally.from_plain(part) for part in own["folds"]] for name, own in run["candidates"].items()
     }
     chosen = Rule().choose({name: rule_figures(pooled(parts)) for name, parts in folds.items()})
-    shift = flattery(folds, Rule())
+    shift = selection_optimism(folds, Rule())
     for name, parts in folds.items():
         unseen = Tally.from_plain(run["candidates"][name]["unseen"])
         announced = expected_figures(
             parts,
             n_people=unseen.n_people,
             n_audited=run["audited"],
-            flattery=shift if name == chosen else None,
+            selection_optimism=shift if name == chosen else None,
             seed=run["seed"],
         )
         seen = seen_figures(unseen)

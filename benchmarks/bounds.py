@@ -118,7 +118,7 @@ def pure_unfairness(model, kind, data, chosen):
     problem.base_loss  # noqa: B018 (asked once, for all of them)
     for search in (EnumerationSearch(), BranchAndBoundSearch(), CandidateSearch()):
         clock = time.process_time()
-        found = search.improve(problem, Support.start(problem), 0.0, Budget())
+        found = search.extend(problem, Support.start(problem), 0.0, Budget())
         spent = 1e3 * (time.process_time() - clock) / len(chosen)
         value = solve_dual(found.support.frontier, 0.0).value
         above = (

@@ -286,7 +286,7 @@ def within():
     from bounds import tree_model
 
     from likewise.auditing.partitions.part import search_people
-    from likewise.auditing.partitions.runner import Asked, prepare_memory
+    from likewise.auditing.partitions.runner import AuditRequest, prepare_memory
     from likewise.auditing.search.choosing import read_searches
 
     data, frame, metrics, chosen = adult_trees()
@@ -296,7 +296,7 @@ def within():
     def frontier(model, people, metric, eps, search="auto"):
         began = time.process_time()
         searches, required = read_searches(search)
-        asked = Asked(model, metric, searches, data.domain, eps=eps, required=required)
+        asked = AuditRequest(model, metric, searches, data.domain, eps=eps, required=required)
         job = prepare_memory(asked, frame.iloc[people], data.y[people]).job
         found = search_people(job, job.problem)[0].frontier
         return found, solve_dual(found, eps).gap, time.process_time() - began

@@ -34,7 +34,7 @@ class OtherAges(lw.Search):
 
     ages: tuple[int, ...] = (20, 30, 45, 60)
 
-    def improve(self, problem, support, eps, budget):
+    def extend(self, problem, support, eps, budget):
         column = problem.coordinates.encoding.by_name["age"]
         for age in self.ages:
             rows = problem.X.copy()

@@ -19,7 +19,7 @@ class Wrong(lw.Search):
     measure: str = "loss"
     eps: float = 0.0
 
-    def improve(self, problem, support, eps, budget):
+    def extend(self, problem, support, eps, budget):
         bound = Bound(
             value=1e-3, gap=0.0, eps=self.eps, n=problem.n, method="a mistake", measure=self.measure
         )

@@ -21,7 +21,7 @@ class OtherAges(Search):
         known = problem.coordinates.encoding
         return None if known is not None and "age" in known.by_name else "the table has no column 'age'"
 
-    def improve(self, problem, support, eps, budget):
+    def extend(self, problem, support, eps, budget):
         column = problem.coordinates.encoding.by_name["age"]
         for age in self.ages:
             x = problem.X.copy()

@@ -15,7 +15,7 @@ from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.partitions.part import search_people
-from likewise.auditing.partitions.runner import Asked, prepare_memory
+from likewise.auditing.partitions.runner import AuditRequest, prepare_memory
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.choosing import choose_searches, read_searches
 from likewise.auditing.search.contract import Budget
@@ -57,7 +57,7 @@ def black_box(model, domain):
 def found(model, setting, who, eps=0.1, search="auto", **choices):
     table, y, domain, _, metric = setting
     searches, required = read_searches(search)
-    asked = Asked(model, metric, searches, domain, eps=eps, required=required, **choices)
+    asked = AuditRequest(model, metric, searches, domain, eps=eps, required=required, **choices)
     job = prepare_memory(asked, table.iloc[who], y[who]).job
     return search_people(job, job.problem)[0]
 
@@ -138,7 +138,7 @@ def test_brute_force_over_a_small_domain(seed):
     y = rng.integers(0, 2, 30)
     domain = lw.TabularDomain.from_frame(table)
     metric = lw.ExpertSubspace(["job"], domain=domain).fit(table).metric_
-    asked = Asked(answer, metric, (DomainSearch(),), domain, eps=0.1, required=True)
+    asked = AuditRequest(answer, metric, (DomainSearch(),), domain, eps=0.1, required=True)
     job = prepare_memory(asked, table, y).job
     frontier = search_people(job, job.problem)[0].frontier
     for lam in (0.8, 2.0, 7.0):
@@ -256,7 +256,7 @@ def test_calls_are_counted_per_person(setting):
     problem = AuditProblem.build(counting, table.iloc[:20], y[:20], metric=metric, domain=domain)
     support = Support.start(problem)
     asked.clear()
-    DomainSearch(calls=30, cuts=cuts).improve(problem, support, 0.1, Budget())
+    DomainSearch(calls=30, cuts=cuts).extend(problem, support, 0.1, Budget())
     # Singles and rounds stop at 30; a round in flight, and the rows that are kept, come on top.
     assert sum(asked) <= 20 * (30 + 5 * 32 + 10)
 
@@ -265,7 +265,7 @@ def test_time_that_is_up_is_said(setting):
     table, y, domain, model, metric = setting
     problem = AuditProblem.build(model, domain.encode(table), y, metric=metric, domain=domain)
     over = Budget(1e-9)
-    stopped = DomainSearch().improve(problem, Support.start(problem), 0.1, over)
+    stopped = DomainSearch().extend(problem, Support.start(problem), 0.1, over)
     assert stopped.status == "not_converged"
     assert "600 of 600 people" in stopped.reasons[0]
 

@@ -11,7 +11,7 @@ import pytest
 import likewise as lw
 from likewise.auditing.auditor import audit_asked
 from likewise.auditing.inference.conclusion import Questions
-from likewise.auditing.partitions.runner import Asked, Sizes
+from likewise.auditing.partitions.runner import AuditRequest, Sizes
 from likewise.auditing.partitions.tables import ParquetTable
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.errors import InputError
@@ -96,7 +96,7 @@ def test_memory_and_parts_agree_to_the_bit_on_adult(kind, tmp_path):
     people, y = data.frame_test[:4_000], data.y_test[:4_000]
     people.assign(income=y).to_parquet(tmp_path / "a.parquet", index=False, row_group_size=850)
     searches = (lw.CandidateSearch(use_rows="pool", pool_rows=150), OtherAges((25, 50)))
-    asked = Asked(model, metric, searches, data.domain, eps=0.02)
+    asked = AuditRequest(model, metric, searches, data.domain, eps=0.02)
     questions = Questions(0.02, None, 0.01, 0.95)
     here = audit_asked(asked, people, y, questions)
     table = ParquetTable.find(tmp_path, "income")
@@ -111,7 +111,7 @@ class Liar(Search):
 
     name = "liar"
 
-    def improve(self, problem, support, eps, budget):
+    def extend(self, problem, support, eps, budget):
         return Found(support.with_rows(problem.X + 1e3, np.arange(problem.n)))
 
 

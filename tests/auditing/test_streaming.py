@@ -12,7 +12,7 @@ from likewise.auditing import audit
 from likewise.auditing.auditor import audit_asked
 from likewise.auditing.inference.conclusion import Questions
 from likewise.auditing.partitions.engine import Engine
-from likewise.auditing.partitions.runner import Asked, Sizes
+from likewise.auditing.partitions.runner import AuditRequest, Sizes
 from likewise.auditing.partitions.tables import ParquetTable
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.errors import InputError
@@ -54,7 +54,7 @@ def stream(
     data, folder, model, metric = setting
     search = CandidateSearch(edits=sensitive, pool_rows=pool_rows, shard_rows=shard)
     return audit_asked(
-        Asked(model, metric, (search,), data.domain, eps=eps),
+        AuditRequest(model, metric, (search,), data.domain, eps=eps),
         ParquetTable.find(folder / "*.parquet", ("credit", "good")),
         None,
         Questions(eps, None, 0.01, 0.95),
@@ -176,7 +176,7 @@ def test_a_missing_or_damaged_part_leaves_nothing(setting, tmp_path):
     for name in ("a.parquet", "b.parquet"):
         (there / name).write_bytes((folder / name).read_bytes())
     table = ParquetTable.find(there, ("credit", "good"))
-    asked = Asked(model, metric, (CandidateSearch(),), data.domain, eps=0.05)
+    asked = AuditRequest(model, metric, (CandidateSearch(),), data.domain, eps=0.05)
     given = (asked, table, None, Questions(0.05, None, 0.01, 0.95))
     content = bytearray((there / "b.parquet").read_bytes())
     content[40:4000] = bytes(3960)

@@ -8,7 +8,7 @@ from likewise.core.subspace import Subspace
 from likewise.data import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, diagnose
 from likewise.fair_metrics.diagnosis import why_uneven
-from likewise.fair_metrics.removed_variance import share_swallowed, who_swallows
+from likewise.fair_metrics.removed_variance import removed_share, who_swallows
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_the_share_is_that_of_the_variance_outside_the_sensitive_columns():
     x = rng.normal(size=(500, 4)) * [1.0, 2.0, 3.0, 100.0]
     free = Subspace.from_directions(np.eye(4)[[1, 3]])
     variance = x.var(axis=0)
-    assert share_swallowed(x, free, [3]) == pytest.approx(variance[1] / variance[:3].sum())
+    assert removed_share(x, free, [3]) == pytest.approx(variance[1] / variance[:3].sum())
     assert who_swallows(x, {"sex": np.eye(4)[[1]]}, [3], free) is None
 
 

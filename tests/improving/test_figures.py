@@ -8,7 +8,7 @@ from scipy import stats
 
 from likewise.core.intervals import Measure
 from likewise.evaluation import balanced_accuracy, group_gaps
-from likewise.improving.choosing import flattery
+from likewise.improving.choosing import selection_optimism
 from likewise.improving.figures import (
     Spread,
     Tally,
@@ -165,7 +165,7 @@ def test_what_the_choice_flattered_widens_on_its_side_alone():
     )
     known = {"n_people": 50, "n_audited": 50}
     plain, shifted = (
-        expected_figures([tally] * 5, **known, flattery=shift)
+        expected_figures([tally] * 5, **known, selection_optimism=shift)
         for shift in (None, {"balanced accuracy": -0.05, "gap at ε": 0.1})
     )
     assert shifted[0].low == pytest.approx(plain[0].low - 0.05)
@@ -187,7 +187,7 @@ def test_the_best_of_many_equals_is_known_to_be_flattered():
         folds = {f"model {i}": [fold() for _ in range(5)] for i in range(10)}
         best = max(figure_values(pooled(parts))["balanced accuracy"] for parts in folds.values())
         lost.append(0.7 - best)
-        found.append(flattery(folds, Rule(within=0.0))["balanced accuracy"])
+        found.append(selection_optimism(folds, Rule(within=0.0))["balanced accuracy"])
     # The largest of ten normals is 1.54 standard deviations above, here of √(.7 · .3 / 1000): .022. Chosen by four folds
     # of five, the luck is a little larger than that of all five.
     assert np.mean(lost) == pytest.approx(-0.022, abs=0.004)

@@ -21,7 +21,7 @@ import likewise as lw
 from likewise.core.errors import FormatError, InputError, ModelError
 from likewise.models import DifferentiableModel, load_model
 from likewise.models.relu_network import read_relu_network
-from likewise.models.sandbox import IsolatedFile, Limits, child as confined, process
+from likewise.models.sandbox import Limits, SandboxedFile, child as confined, process
 from likewise.models.sandbox.facts import (
     pack_network,
     pack_rows,
@@ -217,7 +217,7 @@ def test_a_started_process_is_confined_and_a_file_that_eats_memory_is_a_sentence
     kept = process.starter[0]
     process.starter[0] = process.start_process
     try:
-        opened = IsolatedFile(hungry(tmp_path / "m.onnx"), "onnx", limits=Limits(2**30, 60.0))
+        opened = SandboxedFile(hungry(tmp_path / "m.onnx"), "onnx", limits=Limits(2**30, 60.0))
     finally:
         process.starter[0] = kept
     if sys.platform.startswith("linux"):
@@ -233,7 +233,7 @@ def test_a_started_process_is_confined_and_a_file_that_eats_memory_is_a_sentence
 def test_a_file_that_never_ends_is_stopped(fuzz, tmp_path):
     endless = dict(fuzz.crafted(tmp_path / "ran"))["onnx, endless"]
     with pytest.raises(FormatError, match=r"m\.onnx did not answer within 1 s and was stopped\. .*--trust"):
-        IsolatedFile(written(endless, tmp_path), "onnx", limits=Limits(seconds=1.0))
+        SandboxedFile(written(endless, tmp_path), "onnx", limits=Limits(seconds=1.0))
 
 
 def test_a_process_that_dies_says_so_each_time(fuzz, sound, tmp_path):

@@ -15,7 +15,7 @@ import likewise as lw
 from likewise.auditing.auditor import audit_asked
 from likewise.auditing.inference.conclusion import Questions
 from likewise.auditing.partitions.engine import LocalEngine
-from likewise.auditing.partitions.runner import Asked, Sizes
+from likewise.auditing.partitions.runner import AuditRequest, Sizes
 from likewise.auditing.partitions.tables import ParquetTable
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.errors import InputError
@@ -57,7 +57,7 @@ def audit_german(german, model, engine, map_folder=None, **sizes):
     data, folder, metric = german
     search = CandidateSearch(edits=["sex"], pool_rows=50)
     return audit_asked(
-        Asked(model, metric, (search,), data.domain, eps=0.02),
+        AuditRequest(model, metric, (search,), data.domain, eps=0.02),
         ParquetTable.find(folder, ("credit", "good")),
         None,
         Questions(0.02, None, 0.01, 0.95),
@@ -90,7 +90,7 @@ def test_all_of_adult_gives_the_same_numbers_here_and_there(engine, tmp_path):
     net = torch.nn.Sequential(torch.nn.Linear(41, 20), torch.nn.ReLU(), torch.nn.Linear(20, 2))
     metric = lw.AttributeSubspace(["sex"], domain=data.domain).fit(data.frame_train).metric_
     given = (
-        Asked(
+        AuditRequest(
             net,
             metric,
             (CandidateSearch(edits=["sex"], proxies=None, pool_rows=20),),

@@ -237,9 +237,9 @@ class Patient:
     def __init__(self, auditor):
         self.auditor, self.asked = auditor, 0
 
-    def __call__(self, file, question, hear):
+    def __call__(self, file, question, on_progress):
         while True:
-            hear("Searching", min(self.asked / 400, 0.9))
+            on_progress("Searching", min(self.asked / 400, 0.9))
             self.asked += 1
             time.sleep(0.005)
 
@@ -285,21 +285,21 @@ def test_a_cancelled_search_of_the_library_ends(make_client):
 def test_time_left_follows_from_what_is_done():
     now = [0.0]
     job = Job(1, "people.csv", clock=lambda: now[0])
-    job.hear("searching", None)
+    job.on_progress("searching", None)
     assert job.document()["left"] is None
     now[0] = 3.0
-    job.hear("searching", 0.25)
+    job.on_progress("searching", 0.25)
     assert job.seconds_left == pytest.approx(9.0)
     now[0] = 5.0
-    job.hear("proving", 0.0)
+    job.on_progress("proving", 0.0)
     assert job.seconds_left is None
     job.cancel()
     with pytest.raises(KeyboardInterrupt):
-        job.hear("proving", 0.5)
+        job.on_progress("proving", 0.5)
 
 
 def test_old_results_make_room(make_client, auditor, audited):
-    client = make_client(auditor=lambda file, question, hear: audited, limits=Limits(results=2))
+    client = make_client(auditor=lambda file, question, on_progress: audited, limits=Limits(results=2))
     for _ in range(3):
         number = upload(client)
         client.post("/api/jobs", {"table": number, "target": "hired", "sensitive": ["sex"]})

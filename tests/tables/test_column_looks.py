@@ -10,14 +10,14 @@ from hypothesis import given, settings, strategies as st
 
 from likewise import TabularDomain
 from likewise.core.errors import InputError
-from likewise.data import look_at_columns, read_table, write_columns
+from likewise.data import infer_types, read_table, write_columns
 from likewise.data.column import read_plans
 from likewise.data.columns_file import columns_text
 from likewise.data.type_inference import look_at_column
 
 
 def kinds(frame: pd.DataFrame) -> dict[str, str]:
-    return {look.name: look.plan.kind for look in look_at_columns(frame)}
+    return {look.name: look.plan.kind for look in infer_types(frame)}
 
 
 def test_codes_are_categories_and_counts_stay_whole(trouble):
@@ -34,7 +34,7 @@ def test_codes_are_categories_and_counts_stay_whole(trouble):
 
 
 def test_ids_dates_and_text_are_left_out_and_said(trouble):
-    looks = {look.name: look for look in look_at_columns(read_table(trouble("ids_and_dates")).frame)}
+    looks = {look.name: look for look in infer_types(read_table(trouble("ids_and_dates")).frame)}
     said = {name: look.why for name, look in looks.items() if look.plan.kind == "left out"}
     assert set(said) == {"id", "key", "dob", "seen", "remark", "account"}
     assert "id" in said["id"]
@@ -46,7 +46,7 @@ def test_ids_dates_and_text_are_left_out_and_said(trouble):
 
 def test_thousands_of_values_and_nothing_at_all(trouble):
     assert kinds(read_table(trouble("many_categories")).frame)["street"] == "left out"
-    looks = {look.name: look for look in look_at_columns(read_table(trouble("gaps_everywhere")).frame)}
+    looks = {look.name: look for look in infer_types(read_table(trouble("gaps_everywhere")).frame)}
     assert looks["nothing"].why == "empty"
     # Gaps change nothing about what a column is.
     assert looks["SEX"].plan.kind == "category"
@@ -59,7 +59,7 @@ def test_what_stands_for_missing_and_what_never_changes_is_said():
     frame = pd.DataFrame(
         {"debt": debts, "wait": waits, "below": [-5, 5, 9, -99, -99], "one": ["x"] * 5, "two": 7}
     )
-    said = {look.name: look.why for look in look_at_columns(frame)}
+    said = {look.name: look.why for look in infer_types(frame)}
     assert "40.0% are -999" in said["debt"]
     assert "40.0% are -99:" in said["wait"]
     assert said["below"] == ""  # numbers below zero are nothing special there
@@ -112,7 +112,7 @@ def test_the_published_tables(published):
 @settings(max_examples=100, deadline=None)
 def test_any_names_survive_the_file(columns):
     frame = pd.DataFrame({name: (values * 3)[:3] for name, values in columns.items()})
-    looks = look_at_columns(frame)
+    looks = infer_types(frame)
     read = read_plans(tomllib.loads(columns_text(looks, table="a\nb.csv")), owner="test")
     assert {name: plan.kind for name, plan in read.items()} == {look.name: look.plan.kind for look in looks}
 
@@ -120,7 +120,7 @@ def test_any_names_survive_the_file(columns):
 def test_the_file_makes_the_domain_that_its_columns_say(people, tmp_path):
     frame = people().drop(columns="paid")
     path = tmp_path / "columns.toml"
-    write_columns(look_at_columns(frame), path, table="people.csv")
+    write_columns(infer_types(frame), path, table="people.csv")
     domain = TabularDomain.from_frame(frame, columns=path)
     assert domain.column("male").kind == "categorical"
     assert domain.column("SEX").categories == (1, 2)
@@ -177,7 +177,7 @@ def test_a_scale_is_advised_in_the_file_and_read_once_it_is_taken():
             "age": rng.integers(18, 80, 400),
         }
     )
-    text = columns_text(look_at_columns(frame), table="people.csv")
+    text = columns_text(infer_types(frame), table="people.csv")
     assert tomllib.loads(text) == {
         "gain": {"kind": "integer"},
         "fine": {"kind": "number"},
@@ -189,6 +189,6 @@ def test_a_scale_is_advised_in_the_file_and_read_once_it_is_taken():
     # What was chosen is written as it is.
     looks = tuple(
         replace(look, plan=replace(look.plan, scale="rank")) if look.name == "age" else look
-        for look in look_at_columns(frame)
+        for look in infer_types(frame)
     )
     assert tomllib.loads(columns_text(looks, table="people.csv"))["age"]["scale"] == "rank"

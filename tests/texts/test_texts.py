@@ -13,12 +13,12 @@ import likewise as lw
 from likewise.core.messages import (
     FORMATS,
     LANGUAGES,
-    Said,
+    Message,
     Texts,
     catalogue,
-    collect_said,
+    collect_messages,
     places,
-    restore_said,
+    restore_messages,
 )
 
 SOURCE = Path(lw.__file__).parent
@@ -54,7 +54,7 @@ def test_no_text_is_unused_and_none_is_missing():
     used = set(re.findall(r"[\"']([a-z_]+(?:\.[a-z_0-9]+)+|people)[\"']", code))
     unused = [key for key in catalogue("en") if key not in used and not key.startswith(MADE)]
     assert unused == []
-    asked = set(re.findall(r"\b(?:t|rich|texts|Said)\(\s*[\"']([a-z_.0-9]+)[\"']", code))
+    asked = set(re.findall(r"\b(?:t|rich|texts|Message)\(\s*[\"']([a-z_.0-9]+)[\"']", code))
     assert [key for key in asked if key not in catalogue("en") and not key.endswith((".", "_"))] == []
 
 
@@ -76,13 +76,13 @@ def test_values_are_never_read_as_places_or_markup():
 
 
 def test_a_sentence_is_a_string_that_remembers():
-    inner = Said("people", n=3)
-    said = Said("first.of_model", name="m", sentence=inner)
+    inner = Message("people", n=3)
+    said = Message("first.of_model", name="m", sentence=inner)
     assert said == "“m”: 3 people"
     assert said.written("de") == "„m“: 3 Personen"
     assert pickle.loads(pickle.dumps(said)).written("de") == said.written("de")
-    known = json.loads(json.dumps(collect_said([{"a": (said,)}])))
-    assert restore_said(str(said), known).written("de") == said.written("de")
+    known = json.loads(json.dumps(collect_messages([{"a": (said,)}])))
+    assert restore_messages(str(said), known).written("de") == said.written("de")
     assert Texts("de").said(str(said), known) == said.written("de")
     assert Texts("en").said(str(said), known) == str(said)
 
@@ -96,9 +96,11 @@ def test_what_is_damaged_stays_as_it_is(damaged):
 
 
 def test_unbounded_numbers_travel_as_json():
-    said = Said("script.interval", low=0.5, high=float("inf"))
+    said = Message("script.interval", low=0.5, high=float("inf"))
     assert said == "0.500 to ∞"
-    assert restore_said(said[:], json.loads(json.dumps(collect_said([said]), allow_nan=False))) == said
+    assert (
+        restore_messages(said[:], json.loads(json.dumps(collect_messages([said]), allow_nan=False))) == said
+    )
 
 
 def test_an_unknown_language_says_which_there_are():

@@ -13,8 +13,8 @@ from likewise.counterfactuals import (
     Consequences,
     ConsequenceTwins,
     Edit,
-    circle_rows,
     correspondence_study,
+    orbit_representatives,
 )
 from likewise.counterfactuals.attribute import _keys
 from likewise.estimators.boosting_files import load_boosting
@@ -45,10 +45,10 @@ def biased(table):
 
 
 def test_everybody_ends_in_the_circle_of_their_twins(people, maker):
-    own = circle_rows(maker, people)
+    own = orbit_representatives(maker, people)
     made = maker.make(people)
     for table in made.tables:
-        there = circle_rows(maker, table)
+        there = orbit_representatives(maker, table)
         same = (own["job"] == there["job"]) & np.isclose(own["pay"], there["pay"])
         assert same.mean() >= 0.99
     assert set(own["sex"]) == {"F"}

@@ -8,9 +8,15 @@ from typing import Any
 
 from likewise.auditing.inference.conclusion import Clock, Questions, write_up
 from likewise.auditing.partitions.engine import Engine, LocalEngine
-from likewise.auditing.partitions.runner import Asked, Reduction, Sizes, prepare_memory, prepare_parquet
+from likewise.auditing.partitions.runner import (
+    AuditRequest,
+    AuditRunner,
+    Sizes,
+    prepare_memory,
+    prepare_parquet,
+)
 from likewise.auditing.partitions.tables import MapFolder, ParquetTable
-from likewise.auditing.progress import Heard
+from likewise.auditing.progress import OnProgress
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.search.choosing import read_searches
 from likewise.auditing.search.contract import Budget
@@ -37,7 +43,7 @@ def audit(
     tolerance: float | None = None,
     engine: Engine | None = None,
     map_folder: str | Path | None = None,
-    progress: bool | Heard = False,
+    progress: bool | OnProgress = False,
 ) -> AuditResult:
     """Solve the auditor's problem (paper, equations 2–6) for any model.
 
@@ -99,7 +105,7 @@ def audit(
         holds the thousand most harmed people.
     progress : bool or callable, default=False
         Show bars with the time left, on standard error: of each search, or of the parts while Parquet files stream.
-        For people in memory also a function ``hear(name, share)``: it is told the name of each search when it begins
+        For people in memory also a function ``on_progress(name, share)``: it is told the name of each search when it begins
         (with None) and the share that is done, and raises KeyboardInterrupt to break the search off.
 
     Returns
@@ -122,7 +128,7 @@ def audit(
     questions = Questions(eps, delta, tau, confidence)
     timed = budget_seconds is not None
     searches, required = read_searches(search, timed=timed, confidence=questions.confidence)
-    asked = Asked(
+    asked = AuditRequest(
         model,
         metric,
         searches,
@@ -146,26 +152,17 @@ def _to_search(budget: Budget) -> Budget:
 
 
 def audit_asked(
-    asked: Asked,
+    asked: AuditRequest,
     X: Any,
     y: Any,
     questions: Questions,
     *,
     engine: Engine | None = None,
     map_folder: str | Path | None = None,
-    progress: bool | Heard = False,
+    progress: bool | OnProgress = False,
     sizes: Sizes | None = None,
 ) -> AuditResult:
-    """Run an audit whose questions are sorted out; `audit` with the sizes of parts to choose.
-
-    Parameters
-    ----------
-    asked : Asked
-    X, y, engine, map_folder, progress
-        As in `audit`; `X` may be a `ParquetTable` too.
-    questions : Questions
-    sizes : Sizes, optional
-    """
+    """Run an audit whose questions are sorted out; `audit` with the sizes of parts to choose."""
     clock = Clock()
     if not isinstance(X, (str, Path, ParquetTable)):
         if map_folder is not None or not (engine is None or isinstance(engine, LocalEngine)):
@@ -176,7 +173,7 @@ def audit_asked(
         prepared = prepare_memory(asked, X, y, sizes)
         clock.lap("prepare")
         job = replace(prepared.job, progress=progress)
-        answer = Reduction(LocalEngine(), job, prepared.parts).answer(questions, None, clock)
+        answer = AuditRunner(LocalEngine(), job, prepared.parts).answer(questions, None, clock)
         return write_up(answer, prepared.evidence, questions, clock)
     table = X if isinstance(X, ParquetTable) else ParquetTable.find(X, y)
     folder = None if map_folder is None else MapFolder(map_folder)
@@ -189,7 +186,7 @@ def audit_asked(
         try:
             proved = prepared.proved()
             clock.lap("proof from a sample")
-            reduction = Reduction(runner, prepared.job, prepared.parts, progress is True)
+            reduction = AuditRunner(runner, prepared.job, prepared.parts, progress is True)
             answer = reduction.answer(questions, folder, clock).with_bounds(proved)
         finally:
             runner.forget(prepared.job.scratch)

@@ -19,7 +19,7 @@ from likewise.auditing.dual.frontier import Floats
 from likewise.core.checks import IntArray, to_numpy
 from likewise.core.errors import InputError
 from likewise.core.frames import declared_encoded, is_frame, to_pandas
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.data.encoding import (
     AffineMap,
     Encoding,
@@ -45,33 +45,7 @@ def priced_distance(
     alone: bool = True,
     exact: bool = False,
 ) -> Floats:
-    """Squared fair distance of paired rows, exactly 0 where it is rounding.
-
-    Parameters
-    ----------
-    metric : FairMetric
-        Of these features (without a feature map).
-    first, second : float arrays of shape (n, d)
-        The rows.
-    resolution : float
-        Of the numbers that the rows were computed in; their rounding costs nothing either.
-    alone : bool, default=True
-        Whether each distance must depend on its own two rows alone, to the last bit, which costs time: a matrix
-        product rounds a row by where it stands among the others.
-    exact : bool, default=False
-        Whether the rows are exact, so that a change of a coordinate that no free direction touches is a change, however
-        small: a threshold may lie between the two.
-
-    Returns
-    -------
-    float array of shape (n,)
-
-    Examples
-    --------
-    >>> from likewise.fair_metrics import euclidean
-    >>> priced_distance(euclidean(2), np.zeros((1, 2)), np.ones((1, 2)))
-    array([2.])
-    """
+    """Squared fair distance of paired rows, exactly 0 where it is rounding."""
     delta = first - second
     distance = np.maximum(_squared_norm(metric, delta) if alone else metric.squared_norm(delta), 0.0)
     largest = max(metric.scale, float((metric.scale + metric.values).max(initial=0.0)))
@@ -110,39 +84,14 @@ def _squared_norm(metric: Any, delta: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class TableKind:
-    """Columns and dtypes of a raw table.
-
-    Parameters
-    ----------
-    dtypes : mapping of str to dtype
-        In the order of the table.
-    unknown : tuple of str, default=()
-        Columns of the table that the encoding does not know, so that no row can be made up with them.
-
-    Examples
-    --------
-    >>> from likewise.data import TabularDomain
-    >>> words = pd.DataFrame({"age": [30, 40], "sex": ["f", "m"]})
-    >>> table = words[["sex", "age"]].astype({"sex": "category"})
-    >>> kind = TableKind.of(table, TabularDomain.from_frame(words).encoding_)
-    >>> kind.like(words).dtypes.astype(str).to_dict()
-    {'sex': 'category', 'age': 'int64'}
-    """
+    """Columns and dtypes of a raw table."""
 
     dtypes: Mapping[str, Any]
     unknown: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, frame: pd.DataFrame, encoding: Encoding) -> TableKind:
-        """Read the kind of a table.
-
-        Parameters
-        ----------
-        frame : DataFrame
-            Some of the people.
-        encoding : Encoding
-            Knows categories that these people may not have.
-        """
+        """Read the kind of a table."""
         known = encoding.by_name
         return cls(
             {
@@ -193,30 +142,7 @@ def tabular(domain: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Everything about an audit but the people; make one with `Coordinates.build`.
-
-    Parameters
-    ----------
-    model : Model
-    metric : FairMetric
-        Of encoded rows, or with a feature map of its own that gets tables as they are given.
-    domain : Domain
-        Of encoded rows.
-    encoding : Encoding or None
-        Columns ↔ numbers; None where people come as plain numbers.
-    raw : bool
-        Whether tables of people are in original units, and not encoded.
-    takes : {"table", "numbers", "encoded", "own"}
-        What the model gets: the table in original units, its numbers, encoded rows, or rows of its own encoding.
-    free : tuple of str
-        Columns whose every change costs nothing: whole columns in the null space of Σ, in the metric's own coordinates.
-    own : AffineMap or None
-        From encoded rows to the numbers the model's gradient is taken in; None where it has none.
-    said : tuple of str
-        What was assumed on the way, for a page that people read.
-    kind : TableKind or None
-        Columns and dtypes of raw tables; None where rows are encoded.
-    """
+    """Everything about an audit but the people; make one with `Coordinates.build`."""
 
     model: Model
     metric: FairMetric
@@ -233,18 +159,7 @@ class Coordinates:
     def build(
         cls, X: Any, *, model: Model, metric: FairMetric, domain: Any, encoded: bool | None = None
     ) -> Coordinates:
-        """Bring the three together for tables like `X`.
-
-        Parameters
-        ----------
-        X : table or array
-            Some of the people.
-        model, metric, domain
-            As the user gave them.
-        encoded : bool, optional
-            Whether rows of `X` are encoded. By default frames are in original units unless they declare
-            otherwise, as what `TabularDomain.encode` returns does, and arrays are encoded rows.
-        """
+        """Bring the three together for tables like `X`."""
         raw = is_frame(X) and not (declared_encoded(X) if encoded is None else encoded)
         encoding = _encoding_of(X, domain, metric, raw=raw)
         table = _Table.of(X, encoding, raw=raw)
@@ -311,7 +226,7 @@ class Coordinates:
         names = self.model.feature_names
         if self.kind is None or not unknown or (names is not None and set(names) <= set(self.kind.dtypes)):
             return None
-        return Said("why_not.unknown_column", column=repr(unknown[0]))
+        return Message("why_not.unknown_column", column=repr(unknown[0]))
 
     def _named(self, x: Floats) -> Any:
         assert self.encoding is not None
@@ -399,15 +314,15 @@ class Coordinates:
     def why_no_gradient(self) -> str | None:
         """Why gradients cannot be followed here; None where they can."""
         if not isinstance(self.model, DifferentiableModel):
-            return Said("why_not.no_gradient")
+            return Message("why_not.no_gradient")
         if self.own is None:
             if tabular(self.model.encoder) is not None:
-                return Said("why_not.other_scale")
+                return Message("why_not.other_scale")
             if self.takes == "numbers":
-                return Said("why_not.not_linear_numbers")
-            return Said("why_not.takes_table")
+                return Message("why_not.not_linear_numbers")
+            return Message("why_not.takes_table")
         if self.metric.feature_map is not None:
-            return Said("why_not.no_derivative")
+            return Message("why_not.no_derivative")
         return None
 
     def gradient_oracle(self) -> Any:
@@ -541,7 +456,7 @@ def _recoded(metric: FairMetric, own: Encoding, encoding: Encoding) -> tuple[Fai
             f"audit: the metric and the domain encode the table differently, and not by an affine map: {error}. "
             "Learn the metric on the table that is audited, or pass domain=metric.feature_map."
         ) from error
-    said = Said("assumption.re_expressed")
+    said = Message("assumption.re_expressed")
     return reexpress(metric, change.matrix), (said,)
 
 

@@ -26,17 +26,7 @@ MAX_VALUES = 20
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """One column with the values it may be given.
-
-    Parameters
-    ----------
-    name : str or int
-        The column; a position in a plain array.
-    values : tuple
-        In original units.
-    codes : int array of shape (n,)
-        Position of each row's value in `values`; -1 where it is none of them.
-    """
+    """One column with the values it may be given."""
 
     name: Hashable
     values: tuple[Any, ...]
@@ -85,18 +75,7 @@ class EditableRows(ABC):
 
 
 def editable_rows(X: Any, encoding: Encoding | None, *, raw: bool, owner: str) -> EditableRows:
-    """Wrap rows.
-
-    Parameters
-    ----------
-    X : frame or array of shape (n, p)
-    encoding : Encoding or None
-        Knows the columns behind an encoded array, and the categories of a raw frame.
-    raw : bool
-        Whether `X` is a frame in original units; else it is an array of encoded rows.
-    owner : str
-        For the error message.
-    """
+    """Wrap rows."""
     known = {} if encoding is None else encoding.by_name
     if raw:
         frame = to_pandas(X, owner=owner, name="X").reset_index(drop=True)

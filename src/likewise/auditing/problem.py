@@ -21,7 +21,7 @@ from likewise.core.checks import (
 )
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import declared_encoded, is_frame, to_pandas
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.counterfactuals.edits import Edit, EditParts, edited_columns, one_hot_together, read_edits
 from likewise.data.domain import BoxDomain
 from likewise.data.tabular import TabularDomain
@@ -36,34 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AuditProblem:
-    """The auditor's problem of some people; make one with `AuditProblem.build`.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-        Model, metric and domain in one system.
-    rows : DataFrame or array
-        The people: a raw table, or an array of encoded rows.
-    y : array of shape (n,)
-        Their labels.
-    edits : tuple
-        What twins exchange, as `read_edits` returns it.
-    assumptions : tuple of str
-        What was filled in for the user, for a page that people read.
-    random_state : int, default=0
-    first : int, default=0
-        Number of the first of these people in the whole table.
-    pool : DataFrame or array, optional
-        People whom everybody is compared with, where that is not everybody.
-    total : int, optional
-        People of the whole table, where these are a part of it.
-    unnamed : tuple of str
-        Edited columns that nobody called sensitive: the metric makes them free, beside others that were named.
-    values : SensitiveValues, optional
-        What twins that differ in the sensitive columns alone are given there; chosen once for a whole table.
-    tolerance : float, optional
-        Predictions of a regression that differ by no more are the same; None for one whose changes are not counted.
-    """
+    """The auditor's problem of some people; make one with `AuditProblem.build`."""
 
     coordinates: Coordinates
     rows: Any
@@ -93,13 +66,7 @@ class AuditProblem:
         random_state: int = 0,
         tolerance: float | None = None,
     ) -> AuditProblem:
-        """Sort out what the user passed.
-
-        Parameters
-        ----------
-        model, X, y, metric, domain, loss, edits, encoded, random_state, tolerance
-            As in `audit`.
-        """
+        """Sort out what the user passed."""
         labels = check_labels(y, owner="audit", min_classes=1)
         check_same_length("audit", X=X, y=labels)
         adapter = _adapter(model, X, loss)
@@ -121,7 +88,7 @@ class AuditProblem:
         grouped = [part for part in exchanged if all(part is not one for one in alone)]
         together = edited_columns(tuple(grouped))
         if together:
-            note = Said("assumption.one_hot", columns=together)
+            note = Message("assumption.one_hot", columns=together)
             made = replace(made, assumptions=(*made.assumptions, note))
         return replace(made, edits=exchanged, unnamed=unnamed)
 
@@ -131,17 +98,7 @@ class AuditProblem:
         return tuple(part for part in self.edits if not set(edited_columns((part,))) <= set(self.unnamed))
 
     def of(self, X: Any, y: Any, *, first: int = 0, pool: Any = None) -> AuditProblem:
-        """Return the same problem of other people.
-
-        Parameters
-        ----------
-        X, y
-            People of the same kind, and their labels.
-        first : int, default=0
-            Number of the first of them.
-        pool : optional
-            As in the class; by default this problem's.
-        """
+        """Return the same problem of other people."""
         found = replace(
             self,
             rows=rows_of(X, self.coordinates),
@@ -213,14 +170,7 @@ class AuditProblem:
     def differ(
         self, predicted: np.ndarray[Any, Any], person: IntArray
     ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Whether what is predicted of rows is another decision than that about people, pair by pair.
-
-        Parameters
-        ----------
-        predicted : array of shape (k,)
-            What the model's `predict` says of the rows.
-        person : int array of shape (k,)
-        """
+        """Whether what is predicted of rows is another decision than that about people, pair by pair."""
         if self.decides:
             return np.asarray(predicted != self.decisions[person])
         return np.asarray(np.abs(predicted - self.decisions[person]) > (self.tolerance or 0.0))
@@ -233,15 +183,7 @@ class AuditProblem:
         )
 
     def squared_distance(self, x: Floats, person: IntArray, *, resolution: float | None = None) -> Floats:
-        """Squared fair distance of encoded rows from people, pair by pair; 0 where it is rounding.
-
-        Parameters
-        ----------
-        x : float array of shape (k, d)
-        person : int array of shape (k,)
-        resolution : float, optional
-            Of the numbers that `x` was computed in; that of float64 by default.
-        """
+        """Squared fair distance of encoded rows from people, pair by pair; 0 where it is rounding."""
         place = self.coordinates
         plain = place.metric.without_feature_map()
         if place.metric.feature_map is None:
@@ -305,14 +247,14 @@ def _ready_domain(
     raw = is_frame(X) and not (declared_encoded(X) if encoded is None else encoded)
     for known, whose in ((tabular(metric.feature_map), "metric"), (tabular(encoder), "model")):
         if known is not None:
-            said = Said(f"assumption.domain_of_{whose}")
+            said = Message(f"assumption.domain_of_{whose}")
             return (known.widened(X) if raw else known), (said,)
     if raw:
         return TabularDomain.from_frame(to_pandas(X, owner="audit", name="X")), (
-            Said("assumption.domain_of_table"),
+            Message("assumption.domain_of_table"),
         )
     matrix = np.asarray(to_numpy(check_matrix(X, owner="audit")), dtype=np.float64)
-    return BoxDomain.from_data(matrix), (Said("assumption.domain_of_numbers"),)
+    return BoxDomain.from_data(matrix), (Message("assumption.domain_of_numbers"),)
 
 
 def _all_edits(problem: AuditProblem, edits: Any, metric: FairMetric) -> tuple[EditParts, tuple[str, ...]]:

@@ -11,26 +11,14 @@ from likewise.auditing.search.contract import Budget
 
 # (name of a search, share of it that is done or None where that is not known yet) -> nothing; raising KeyboardInterrupt
 # ends the search as Ctrl-C does.
-Heard: TypeAlias = Callable[[str, float | None], None]
+OnProgress: TypeAlias = Callable[[str, float | None], None]
 # (name of a search, budget) -> the same budget, which now shows what it is told.
 Watched: TypeAlias = Callable[[str, Budget], Budget]
 
 
 @contextmanager
-def search_bar(*, show: bool | Heard) -> Iterator[Watched]:
-    """Give a function that has a search's progress shown; it changes nothing when `show` is False.
-
-    Parameters
-    ----------
-    show : bool or callable
-        Whether there are bars at all; they disappear when the block ends. Or a function that hears the name of a
-        search when it begins, and with it the share that is done.
-
-    Examples
-    --------
-    >>> with search_bar(show=False) as watched:
-    ...     watched("candidates", Budget()).tell(0.5)
-    """
+def search_bar(*, show: bool | OnProgress) -> Iterator[Watched]:
+    """Give a function that has a search's progress shown; it changes nothing when `show` is False."""
     if callable(show):
         yield lambda name, budget: _heard(show, name, budget)
         return
@@ -61,6 +49,6 @@ def search_bar(*, show: bool | Heard) -> Iterator[Watched]:
         yield watched
 
 
-def _heard(hear: Heard, name: str, budget: Budget) -> Budget:
-    hear(name, None)
-    return replace(budget, watch=lambda share: hear(name, share))
+def _heard(on_progress: OnProgress, name: str, budget: Budget) -> Budget:
+    on_progress(name, None)
+    return replace(budget, watch=lambda share: on_progress(name, share))

@@ -32,11 +32,6 @@ def first_speaks(arguments: Sequence[str] | None) -> Iterator[TextIO]:
     """Run the command so that only the first process is heard; give the stream for what any of them must tell.
 
     A verb that one process does is left to the first; the others exit with 0.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        Of the command; default: those of the process.
     """
     launch, stderr = launched(), sys.stderr
     if not launch.several:
@@ -107,14 +102,6 @@ class ShownWarnings:
     """What stands in for `warnings.showwarning`: a warning is shown when it first comes, and counted after that.
 
     Warnings that differ only in their numbers are the same.
-
-    Examples
-    --------
-    >>> shown = ShownWarnings()
-    >>> for loss in (0.25, 0.5):
-    ...     shown(UserWarning(f"loss {loss} is large"), UserWarning, "a.py", 1)
-    >>> shown.repeated()
-    ('a warning came 2 times in all: loss … is large',)
     """
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from likewise.auditing import AuditResult
     from likewise.auditing.partitions.engine import Engine
-    from likewise.cli.case import Asked
+    from likewise.cli.case import AuditRequest
     from likewise.cli.output import Progress
     from likewise.counterfactuals.study import TwinStudy
     from likewise.data.opening import MemoryFile
@@ -62,25 +62,7 @@ def check_engine(engine: str, scheduler: str | None, workers: int | None, map_fo
 def open_engine(
     engine: str, scheduler: str | None, workers: int | None, map_folder: Path | None, progress: Progress
 ) -> Iterator[Engine | None]:
-    """Start or reach what an engine needs.
-
-    Parameters
-    ----------
-    engine : {"local", "dask"}
-    scheduler : str or None
-        Address of a Dask scheduler.
-    workers : int or None
-        To start on this machine.
-    map_folder : Path or None
-        Where a map of everybody goes, which takes an engine.
-    progress : Progress
-        Says where the engine can be watched.
-
-    Yields
-    ------
-    Engine or None
-        None where a table may be read as a whole.
-    """
+    """Start or reach what an engine needs."""
     if engine == "local":
         from likewise.auditing.partitions.engine import LocalEngine
 
@@ -103,14 +85,7 @@ def open_engine(
 
 
 def check_explorable(case: Case, people: pd.DataFrame) -> None:
-    """Raise before any work is done where the page of a case could not be explored.
-
-    Parameters
-    ----------
-    case : Case
-    people : DataFrame
-        The people in memory.
-    """
+    """Raise before any work is done where the page of a case could not be explored."""
     from likewise.report.explore import page_model
 
     if isinstance(case.frame, Path):
@@ -121,17 +96,7 @@ def check_explorable(case: Case, people: pd.DataFrame) -> None:
 
 
 def explore_case(case: Case, people: pd.DataFrame, result: AuditResult, *, name: str) -> dict[str, Any]:
-    """Return the panel of an audit as plain data.
-
-    Parameters
-    ----------
-    case : Case
-    people : DataFrame
-        Those audited.
-    result : AuditResult
-    name : str
-        What the model is called on the page.
-    """
+    """Return the panel of an audit as plain data."""
     from likewise.report.explore import explore_document
 
     matched = case.matched
@@ -151,19 +116,7 @@ def explore_case(case: Case, people: pd.DataFrame, result: AuditResult, *, name:
 
 
 def impact_of_case(case: Case, people: pd.DataFrame) -> tuple[tuple[ImpactTable, ...], tuple[str, ...]]:
-    """Return rates and impact ratios by each sensitive column and each two of them, and what a reader must know.
-
-    Parameters
-    ----------
-    case : Case
-    people : DataFrame
-        Those in memory, as the model takes them.
-
-    Returns
-    -------
-    tables : tuple of ImpactTable
-    notes : tuple of str
-    """
+    """Return rates and impact ratios by each sensitive column and each two of them, and what a reader must know."""
     from likewise.evaluation.impact import above_median, impact_tables
 
     told = people if case.told is None else case.told
@@ -204,20 +157,7 @@ _READ = ("metric", "columns", "graph", "rules")
 def recorded_options(
     command: click.Command, values: Mapping[str, Any], names: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Return the options of a run as text, by their long names.
-
-    Parameters
-    ----------
-    command : click.Command
-    values : mapping
-        What click made of each parameter, defaults too.
-    names : sequence of str
-        Parameters that say what is looked at; those of a `TableChoices` go along.
-
-    Returns
-    -------
-    dict of str to list of str
-    """
+    """Return the options of a run as text, by their long names."""
     found: dict[str, list[str]] = {}
     for option in _options(command, names).values():
         value = values.get(str(option.name))
@@ -231,18 +171,7 @@ def recorded_options(
 def arguments_of(
     command: click.Command, options: Mapping[str, Sequence[str]], names: Sequence[str]
 ) -> list[str]:
-    """Return recorded options as the command line takes them; one that is not among `names` is refused.
-
-    Examples
-    --------
-    >>> verb = click.Command("audit", params=[click.Option(["--eps"]), click.Option(["--trust"], is_flag=True)])
-    >>> arguments_of(verb, {"eps": ["0.1"]}, ["eps"])
-    ['--eps=0.1']
-    >>> arguments_of(verb, {"trust": ["true"]}, ["eps"])
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: The evidence asks for the option '--trust', which a replay never takes from a file.
-    """
+    """Return recorded options as the command line takes them; one that is not among `names` is refused."""
     known = _options(command, names)
     found = []
     for name, values in options.items():
@@ -263,16 +192,7 @@ def arguments_of(
 def inputs_of(
     model: str, table: Path, options: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, str | None]]:
-    """Return what an audit reads: the path of each file as it was given, and its SHA-256.
-
-    Parameters
-    ----------
-    model : str
-        A file, or an import path, which has no hash.
-    table : Path
-    options : mapping
-        Of `recorded_options`.
-    """
+    """Return what an audit reads: the path of each file as it was given, and its SHA-256."""
     from likewise.models.containers import sidecar_path
     from likewise.report.provenance import hash_of
 
@@ -321,13 +241,7 @@ class _Asked:
 
 
 def check_twins(case: Case, people: pd.DataFrame, choices: AuditChoices) -> dict[str, str]:
-    """Read graph and rules before the audit is run, and raise where they fit no sensitive column.
-
-    Returns
-    -------
-    dict of str to str
-        Of several sensitive columns, those that the graph or the rules say nothing of, and why.
-    """
+    """Read graph and rules before the audit is run, and raise where they fit no sensitive column."""
     from likewise.counterfactuals.causal.consequences import Consequences
 
     if choices.graph is None and choices.rules is None:
@@ -354,23 +268,7 @@ def check_twins(case: Case, people: pd.DataFrame, choices: AuditChoices) -> dict
 def twins_of_case(
     case: Case, people: pd.DataFrame, choices: AuditChoices, without: Mapping[str, str]
 ) -> tuple[list[TwinStudy], tuple[str, ...]]:
-    """Study the twins of every sensitive column.
-
-    Parameters
-    ----------
-    case : Case
-    people : DataFrame
-        Those in memory.
-    choices : AuditChoices
-    without : mapping
-        Columns whose consequences are not known, and why, as `check_twins` found.
-
-    Returns
-    -------
-    studies : list of TwinStudy
-    notes : tuple of str
-        What could not be studied, and why.
-    """
+    """Study the twins of every sensitive column."""
     from likewise.counterfactuals.causal.consequences import Consequences
     from likewise.counterfactuals.matched import MatchedTwins
     from likewise.counterfactuals.study import twin_study
@@ -548,17 +446,7 @@ class Trusted:
 
 @dataclass(frozen=True, eq=False)
 class Audited:
-    """An audit that has been run.
-
-    Parameters
-    ----------
-    result : AuditResult
-    extras : dict
-        What stands beside it: its evaluation, and what the metric hides.
-    case : Case
-    people : DataFrame
-        Those in memory.
-    """
+    """An audit that has been run."""
 
     result: AuditResult
     extras: dict[str, Any]
@@ -662,15 +550,7 @@ def make_case(
     progress: Progress,
     engine: Engine | None,
 ) -> tuple[Case, Any, Any]:
-    """Bring a model and a table together.
-
-    Returns
-    -------
-    case : Case
-    people : DataFrame
-        Those in memory: all, or a sample of a file that streams.
-    labels : ndarray
-    """
+    """Bring a model and a table together."""
     from likewise.cli.case import (
         Case,
         as_column_values,
@@ -733,13 +613,13 @@ def make_case(
 
 def _asked(
     loaded: LoadedModel, choices: AuditChoices, metric: FairMetric | None, needed: tuple[str, ...]
-) -> Asked:
+) -> AuditRequest:
     """What is asked of the table: the user's choices, and what the model and the metric know of its columns."""
-    from likewise.cli.case import WIDEST_AUDIT, Asked, plans_of
+    from likewise.cli.case import WIDEST_AUDIT, AuditRequest, plans_of
     from likewise.models.matching import model_columns
 
     used, width, encoder = model_columns(loaded)
-    return Asked(
+    return AuditRequest(
         choices.target,
         choices.positive,
         choices.reading,

@@ -50,13 +50,7 @@ def show_scores(
 
 
 def load_scorer(source: str) -> Any:
-    """Run a Python file and return the function (or model) it defines.
-
-    Parameters
-    ----------
-    source : str
-        ``FILE.py:NAME``. The file is the user's own code and is run.
-    """
+    """Run a Python file and return the function (or model) it defines."""
     file, colon, name = source.rpartition(":")
     path = Path(file)
     if not colon or not name.isidentifier() or path.suffix != ".py":

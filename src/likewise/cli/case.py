@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from likewise.auditing import AuditResult
     from likewise.auditing.partitions.engine import Engine
-    from likewise.auditing.progress import Heard
+    from likewise.auditing.progress import OnProgress
     from likewise.data.column import ColumnPlan
     from likewise.data.missing_values import MissingCells
     from likewise.data.opening import MemoryFile
     from likewise.data.tabular import TabularDomain
-    from likewise.data.type_inference import ColumnLook
+    from likewise.data.type_inference import InferredColumn
     from likewise.evaluation.summary import Evaluation
     from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
     from likewise.models.matching import Matched
@@ -42,28 +42,8 @@ MOST_CELLS = 2**27
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked of a table.
-
-    Parameters
-    ----------
-    target, positive : str or None
-        The column to predict, and the value that counts as 1.
-    choices : TableChoices
-        What the user says about the table.
-    needed : tuple of str
-        Columns that must be there.
-    used : tuple of str or None
-        Columns that the model was made on, where it says so.
-    width : int or None
-        How many columns a model takes that does not say which.
-    plans : mapping
-        What is known of columns from elsewhere.
-    sample, seed
-        Take so many rows at random.
-    widest : int or None
-        Encoded columns that a table may have.
-    """
+class AuditRequest:
+    """What is asked of a table."""
 
     target: str | None = None
     positive: str | None = None
@@ -79,18 +59,10 @@ class Asked:
 
 def planned_looks(
     frame: pd.DataFrame, choices: TableChoices, plans: Mapping[str, ColumnPlan] | None = None
-) -> tuple[ColumnLook, ...]:
-    """Return how every column will be read: as the user says, as is known from elsewhere, or as it looks.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    choices : TableChoices
-    plans : mapping, optional
-        What is known from elsewhere.
-    """
+) -> tuple[InferredColumn, ...]:
+    """Return how every column will be read: as the user says, as is known from elsewhere, or as it looks."""
     from likewise.data.column import ColumnPlan, read_plans
-    from likewise.data.type_inference import look_at_columns
+    from likewise.data.type_inference import infer_types
 
     said = {} if choices.columns is None else read_plans(choices.columns, owner="--columns")
     check_columns(
@@ -107,7 +79,7 @@ def planned_looks(
     }
     kept = set(choices.keep)
     found = []
-    for look in look_at_columns(frame):
+    for look in infer_types(frame):
         plan = known.get(look.name)
         if look.name in kept and (plan or look.plan).kind == "left out":
             plan = plain_plan(frame[look.name])
@@ -120,20 +92,9 @@ def planned_looks(
 
 
 def choose_columns(
-    frame: pd.DataFrame, asked: Asked, owner: str, notes: list[str]
+    frame: pd.DataFrame, asked: AuditRequest, owner: str, notes: list[str]
 ) -> tuple[pd.DataFrame, dict[str, ColumnPlan]]:
-    """Return the columns that take part, and what each is; what is left out is said in the notes.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The features.
-    asked : Asked
-    owner : str
-        The table's name.
-    notes : list of str
-        Gets a line for what was left out.
-    """
+    """Return the columns that take part, and what each is; what is left out is said in the notes."""
     choices, needed, used = asked.choices, asked.needed, asked.used
     if used is None and asked.width == frame.shape[1] and all(d.kind in "biuf" for d in frame.dtypes):
         # A model of so many numbers, which does not say which: it was made on all of them.
@@ -209,22 +170,7 @@ _LIMIT = re.compile(r"\s*(>=|<=|>|<)\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
 
 
 def find_value(values: Any, text: str, *, what: str) -> Any:
-    """Return the value that is written as `text`: 1 for "1" and "1.0", True for "True".
-
-    Parameters
-    ----------
-    values : iterable
-        The values there are.
-    text : str
-        As on the command line.
-    what : str
-        For the error message: whose values these are.
-
-    Examples
-    --------
-    >>> find_value([0, 1], "1", what="the target")
-    1
-    """
+    """Return the value that is written as `text`: 1 for "1" and "1.0", True for "True"."""
     found = list(values)
     for value in found:
         if _written(value) == text or str(value) == text:
@@ -237,21 +183,7 @@ def find_value(values: Any, text: str, *, what: str) -> Any:
 
 
 def binary_labels(labels: np.ndarray[Any, Any], positive: str | None) -> np.ndarray[Any, Any]:
-    """Return labels as they are, or, where there are more than two and one is positive, that one and the rest.
-
-    Parameters
-    ----------
-    labels : array of shape (n,)
-    positive : str or None
-        A value of the target, or a limit for numbers: ``">=10"``.
-
-    Examples
-    --------
-    >>> binary_labels(np.array(["a", "b", "c"]), "b").tolist()
-    ['not b', 'b', 'not b']
-    >>> binary_labels(np.array([3, 12, 10]), ">=10").tolist()
-    ['not >=10', '>=10', '>=10']
-    """
+    """Return labels as they are, or, where there are more than two and one is positive, that one and the rest."""
     if positive is None:
         return labels
     limit = _LIMIT.fullmatch(positive)
@@ -273,23 +205,7 @@ def binary_labels(labels: np.ndarray[Any, Any], positive: str | None) -> np.ndar
 
 
 def check_classes(labels: np.ndarray[Any, Any], target: str, *, accepted: bool = False) -> None:
-    """Raise unless the target's values are classes that somebody may mean to learn.
-
-    Parameters
-    ----------
-    labels : array of shape (n,)
-    target : str
-        For the message.
-    accepted : bool, default=False
-        Whether the user said that every number is a class.
-
-    Examples
-    --------
-    >>> check_classes(np.array([0.5, 1.25, 3.0]), "income")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: The target 'income' holds numbers (0.5, 1.25 and 3.0), and a classifier learns classes. Cut it in two with a limit, such as --positive '>=1.25', or name another --target.
-    """
+    """Raise unless the target's values are classes that somebody may mean to learn."""
     values = unique_values(labels)
     if len(values) < 2:
         raise InputError(
@@ -332,26 +248,10 @@ def _written(value: Any) -> str:
 
 
 def told_by_columns(frame: Any, labels: np.ndarray[Any, Any], target: str) -> tuple[str, ...]:
-    """Return a note where a column alone tells the target: a model that leans on it looks better than it is.
+    """Return a note where a column alone tells the target: a model that leans on it looks better than it is."""
+    from likewise.data.leakage import leaking_columns
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Features.
-    labels : array of shape (n,)
-    target : str
-        For the note.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> y = np.arange(200) % 2
-    >>> print(*told_by_columns(pd.DataFrame({"closed": y}), y, "paid"))
-    'closed' alone tells 'paid' of nearly everybody (balanced accuracy 1.00). If it is known only afterwards, leave it out: --ignore closed
-    """
-    from likewise.data.leakage import telling_columns
-
-    told = telling_columns(frame, labels)
+    told = leaking_columns(frame, labels)
     if not told:
         return ()
     names = sorted(told, key=lambda name: -told[name])
@@ -369,21 +269,7 @@ def told_by_columns(frame: Any, labels: np.ndarray[Any, Any], target: str) -> tu
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Rows of a table.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The features, with rows numbered from 0.
-    labels : ndarray or None
-        Values of the target, where one was named.
-    plans : mapping of str to ColumnPlan
-        What each column of the frame is.
-    missing : MissingCells or None
-        Gaps that are left in the frame, and what may stand in for them.
-    notes : tuple of str
-        What was done on the way, a line each.
-    """
+    """Rows of a table."""
 
     frame: pd.DataFrame
     labels: np.ndarray[Any, Any] | None
@@ -429,13 +315,7 @@ def check_finite(frame: pd.DataFrame) -> None:
 
 
 def chosen_by_class(labels: Any, share: float, seed: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which people a share of every class is, drawn with a seed; at least one of each.
-
-    Examples
-    --------
-    >>> chosen_by_class(np.array(["no"] * 8 + ["yes"] * 2), 0.25, 0).nonzero()[0].size
-    3
-    """
+    """Return which people a share of every class is, drawn with a seed; at least one of each."""
     rng = np.random.default_rng(seed)
     chosen = np.zeros(len(labels), dtype=bool)
     for label in dict.fromkeys(np.asarray(labels).tolist()):
@@ -444,21 +324,8 @@ def chosen_by_class(labels: Any, share: float, seed: int) -> np.ndarray[Any, np.
     return chosen
 
 
-def read_people(path: Path | MemoryFile, asked: Asked, *, keeps_missing: bool = False) -> People:
-    """Read a table of people.
-
-    Parameters
-    ----------
-    path : Path or MemoryFile
-    asked : Asked
-        What is asked of the table.
-    keeps_missing : bool, default=False
-        Whether gaps may stay in the frame, where the user does not say otherwise.
-
-    Returns
-    -------
-    People
-    """
+def read_people(path: Path | MemoryFile, asked: AuditRequest, *, keeps_missing: bool = False) -> People:
+    """Read a table of people."""
     from likewise.data.table_files import read_table
 
     choices, target = asked.choices, asked.target
@@ -550,30 +417,7 @@ _SPOUSES = {"Husband", "Wife"}
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Everything an audit needs.
-
-    Parameters
-    ----------
-    matched : Matched
-        The model, and how it takes the table.
-    frame : DataFrame or Path
-        The people in original units, or a Parquet file that is too large to load.
-    y : array or str
-        Their labels; the target's name for a file.
-    metric : FairMetric
-    sensitive : sequence of str
-        Columns whose values twins exchange.
-    edits : mapping
-        Further columns with the values their twins exchange.
-    eps, delta, confidence, search, seed, budget
-        As the options say.
-    gaps : MissingCells or None
-        How missing cells of the frame were filled and marked, where they were.
-    told : DataFrame or None
-        The sensitive columns of the people in memory as the table has them, gaps included.
-    tolerance : float or None
-        Predicted numbers that differ by no more are the same.
-    """
+    """Everything an audit needs."""
 
     matched: Matched
     frame: Any
@@ -593,16 +437,7 @@ class Case:
 
 
 def call_classes(matched: Matched, values: Any, positive: str | None) -> Matched:
-    """Return the same with the model's classes called as the target's values are; see `name_classes`.
-
-    Parameters
-    ----------
-    matched : Matched
-    values : iterable
-        Values of the target.
-    positive : str or None
-        The one that stands for class 1, as on the command line.
-    """
+    """Return the same with the model's classes called as the target's values are; see `name_classes`."""
     from likewise.models.matching import name_classes
 
     different = unique_values(values)
@@ -671,25 +506,7 @@ def fit_metric(
     plain: bool = False,
     told: pd.DataFrame | None = None,
 ) -> AttributeSubspace | ExpertSubspace:
-    """Learn the sensitive subspace of some columns; those that the domain lacks only through their proxies.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        With the domain's columns and the sensitive ones, without gaps.
-    sensitive : sequence of str
-    domain : TabularDomain
-        Encodes the rows.
-    plain : bool, default=False
-        Free just the sensitive columns themselves, and learn nothing.
-    told : DataFrame, optional
-        The same people with gaps: who does not tell a sensitive value teaches nothing about it.
-
-    Returns
-    -------
-    AttributeSubspace or ExpertSubspace
-        Fitted; the metric is its ``metric_``.
-    """
+    """Learn the sensitive subspace of some columns; those that the domain lacks only through their proxies."""
     from likewise.fair_metrics import AttributeSubspace, ExpertSubspace
 
     known = [column.name for column in domain.columns_]
@@ -711,7 +528,7 @@ def fit_metric(
 def solve_case(
     case: Case,
     *,
-    progress: bool | Heard = False,
+    progress: bool | OnProgress = False,
     engine: Engine | None = None,
     map_folder: Path | None = None,
 ) -> AuditResult:
@@ -749,12 +566,7 @@ def solve_case(
 
 
 def unbroken(result: AuditResult) -> AuditResult:
-    """Return a result, or stop where Ctrl-C broke its search off: beside others, half an audit looks fairer than it is.
-
-    Raises
-    ------
-    KeyboardInterrupt
-    """
+    """Return a result, or stop where Ctrl-C broke its search off: beside others, half an audit looks fairer than it is."""
     if any(getattr(reason, "key", None) == "reason.broken_off" for reason in result.reasons):
         raise KeyboardInterrupt
     return result

@@ -154,7 +154,7 @@ def _named(text: str) -> tuple[str, str]:
 def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
     from likewise.cli.case import (
         WIDEST_AUDIT,
-        Asked,
+        AuditRequest,
         as_column_values,
         binary_labels,
         check_classes,
@@ -169,7 +169,7 @@ def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
 
     edits = parse_edits(given["edit"])
     metric = read_metric(given["metric"])
-    asked = Asked(
+    asked = AuditRequest(
         given["target"],
         choices=given["reading"],
         needed=(*given["sensitive"], *given["immutable"], *edits, *metric_columns(metric)),

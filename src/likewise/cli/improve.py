@@ -149,7 +149,7 @@ def _improved(
 ) -> Improvement:
     from likewise.cli.case import (
         WIDEST_AUDIT,
-        Asked,
+        AuditRequest,
         as_column_values,
         binary_labels,
         check_classes,
@@ -181,7 +181,7 @@ def _improved(
                 trust=given["trust"],
             )
     with progress.stage(f"Reading {table.name}"):
-        asked = Asked(
+        asked = AuditRequest(
             given["target"],
             choices=given["reading"],
             needed=(*given["sensitive"], *words, *metric_columns(metric)),

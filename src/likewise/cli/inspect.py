@@ -12,7 +12,7 @@ from likewise.cli.options import TableChoices, example, options, table_options
 from likewise.cli.output import check_outputs
 
 if TYPE_CHECKING:
-    from likewise.data.type_inference import ColumnLook
+    from likewise.data.type_inference import InferredColumn
 
 # Columns that are printed; the file has all of them.
 MOST_SHOWN = 100
@@ -81,11 +81,11 @@ def command(
         )
 
 
-def _called_target(look: ColumnLook, target: str | None) -> ColumnLook:
+def _called_target(look: InferredColumn, target: str | None) -> InferredColumn:
     return replace(look, plan=replace(look.plan, kind="target"), why="") if look.name == target else look
 
 
-def _table(looks: tuple[ColumnLook, ...]) -> str:
+def _table(looks: tuple[InferredColumn, ...]) -> str:
     from likewise.core.text import text_table
     from likewise.data.type_inference import shown_range
 

@@ -112,13 +112,7 @@ _NOT_REPEATED = {"quiet", "force", "jobs", "config"}
 
 
 def repeated_command(ctx: click.Context) -> str:
-    """Return the command line that finds the same again: every choice that is no default, as it was typed.
-
-    Parameters
-    ----------
-    ctx : click.Context
-        Of the verb.
-    """
+    """Return the command line that finds the same again: every choice that is no default, as it was typed."""
     words = ["likewise", str(ctx.info_name)]
     for parameter in ctx.command.params:
         value: Any = ctx.params.get(str(parameter.name))
@@ -138,23 +132,7 @@ def repeated_command(ctx: click.Context) -> str:
 
 @dataclass(frozen=True)
 class TableChoices:
-    """What the user says about a table.
-
-    Parameters
-    ----------
-    ignore, only, keep : tuple of str
-        Columns to leave out; the only ones to take; those to take although they look like an id, dates or text.
-    categorical, integer : tuple of str
-        Columns that are categories, or whole numbers.
-    columns : Path or None
-        File that `likewise inspect` wrote.
-    missing : {"auto", "keep", "drop", "category", "impute"}
-        What to do with missing cells.
-    drop_missing : bool
-        The same as ``missing="drop"``.
-    encoding, decimal, header, doubled
-        As in `likewise.data.Reading`.
-    """
+    """What the user says about a table."""
 
     ignore: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
@@ -417,26 +395,14 @@ def options(*names: str) -> Callable[[F], F]:
 
 
 def example(*lines: str, after: str = "") -> str:
-    """Return the end of a verb's help: an example that works as it stands, and what follows it.
-
-    Examples
-    --------
-    >>> example("likewise version").splitlines()[1:]
-    ['Example:', '  likewise version']
-    """
+    """Return the end of a verb's help: an example that works as it stands, and what follows it."""
     # The first character tells click not to wrap these lines.
     shown = "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
     return f"{shown}\n\n{after}" if after else shown
 
 
 def parse_edits(edits: Sequence[str]) -> dict[str, list[str]]:
-    """Read ``relationship:Husband=Wife`` as a column with the values its twins exchange.
-
-    Examples
-    --------
-    >>> parse_edits(["relationship:Husband=Wife", "sex:F=M=X"])
-    {'relationship': ['Husband', 'Wife'], 'sex': ['F', 'M', 'X']}
-    """
+    """Read ``relationship:Husband=Wife`` as a column with the values its twins exchange."""
     found: dict[str, list[str]] = {}
     for edit in edits:
         column, colon, rest = edit.partition(":")
@@ -453,13 +419,7 @@ def parse_edits(edits: Sequence[str]) -> dict[str, list[str]]:
 
 
 def parse_budget(text: str) -> float | dict[str, float]:
-    """Read ``--eps``: a number, or columns with an amount each in their own units.
-
-    Examples
-    --------
-    >>> parse_budget("0.1"), parse_budget("age=2, hours-per-week=5")
-    (0.1, {'age': 2.0, 'hours-per-week': 5.0})
-    """
+    """Read ``--eps``: a number, or columns with an amount each in their own units."""
     try:
         number = float(text)
     except ValueError:

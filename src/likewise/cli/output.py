@@ -16,7 +16,7 @@ import click
 from likewise.core.errors import InputError, require
 
 if TYPE_CHECKING:
-    from likewise.auditing.progress import Heard
+    from likewise.auditing.progress import OnProgress
     from likewise.improving.cells import Cell
     from likewise.improving.runner import CellTask, Failure, StudyProgress
 
@@ -33,19 +33,7 @@ def can_write_pages() -> bool:
 def check_outputs(
     paths: Sequence[Path | None], *, force: bool, suffixes: Sequence[str] = (), option: str = "-o"
 ) -> None:
-    """Raise unless every file can be written where it should go.
-
-    Parameters
-    ----------
-    paths : sequence of Path or None
-        None is nothing to write.
-    force : bool
-        Whether existing files may be replaced.
-    suffixes : sequence of str, optional
-        What their names must end in.
-    option : str
-        For the message about the ending.
-    """
+    """Raise unless every file can be written where it should go."""
     wanted = [path for path in paths if path is not None]
     if any(path.suffix == ".html" for path in wanted):
         require("jinja2", extra="report", why="Writing a page")
@@ -68,18 +56,7 @@ def check_outputs(
 
 
 class Progress:
-    """Stages of a run: a spinner with the current one, a line with its time when it is done.
-
-    Parameters
-    ----------
-    quiet : bool
-        Say nothing at all.
-
-    Attributes
-    ----------
-    shown : bool
-        Whether there is a terminal to show progress on.
-    """
+    """Stages of a run: a spinner with the current one, a line with its time when it is done."""
 
     def __init__(self, quiet: bool = False) -> None:
         from rich.console import Console
@@ -89,20 +66,13 @@ class Progress:
         self.shown = self._console.is_terminal and not quiet
 
     @property
-    def searches(self) -> bool | Heard:
+    def searches(self) -> bool | OnProgress:
         """What `audit` is told about progress: whether its searches show bars of their own, or who hears of them."""
         return self.shown
 
     @contextmanager
     def stage(self, title: str, *, spinner: bool = True) -> Iterator[None]:
-        """Show a stage while the block runs.
-
-        Parameters
-        ----------
-        title : str
-        spinner : bool, default=True
-            False where the block shows a bar of its own: a terminal has room for one.
-        """
+        """Show a stage while the block runs."""
         if not self.shown:
             yield
             return
@@ -130,17 +100,7 @@ def _escaped(text: str) -> str:
 
 @contextmanager
 def reporting(total: int, quiet: bool, *, unit: str = "seed") -> Iterator[Reporter | None]:
-    """Yield what to call after each cell: a bar with the time left on a terminal, a line per cell in a log.
-
-    Parameters
-    ----------
-    total : int
-        Cells to be computed.
-    quiet : bool
-        Say nothing; yields None.
-    unit : str, default="seed"
-        What the cells of a method are called.
-    """
+    """Yield what to call after each cell: a bar with the time left on a terminal, a line per cell in a log."""
     if quiet or not total:
         yield None
         return
@@ -187,13 +147,7 @@ def _line(task: CellTask, outcome: Cell | Failure, unit: str) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds in the unit a person waits in.
-
-    Examples
-    --------
-    >>> _duration(42), _duration(600), _duration(9000)
-    ('42 s', '10 min', '2.5 h')
-    """
+    """Seconds in the unit a person waits in."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

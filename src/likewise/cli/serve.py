@@ -15,7 +15,7 @@ from likewise.cli.output import Progress
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
-    from likewise.auditing.progress import Heard
+    from likewise.auditing.progress import OnProgress
     from likewise.data.opening import MemoryFile
     from likewise.models.model_files import LoadedModel
     from likewise.serving.audits import Audited, Question
@@ -128,22 +128,13 @@ def command(
 
 @dataclass(frozen=True, eq=False)
 class CommandAuditor:
-    """Audits the model of the command line on a table; see `likewise.serving.audits.TableAuditor`.
-
-    Parameters
-    ----------
-    loaded : LoadedModel
-    name : str
-        Of the model.
-    choices : AuditChoices
-        Of the command line; what is asked about a table takes their place.
-    """
+    """Audits the model of the command line on a table; see `likewise.serving.audits.TableAuditor`."""
 
     loaded: LoadedModel
     name: str
     choices: AuditChoices
 
-    def __call__(self, table: MemoryFile, question: Question, hear: Heard) -> Audited:
+    def __call__(self, table: MemoryFile, question: Question, on_progress: OnProgress) -> Audited:
         """Audit an uploaded table."""
         choices = replace(
             self.choices,
@@ -154,7 +145,7 @@ class CommandAuditor:
         )
         check_choices(choices)
         title = f"Audit of {Path(self.name).name} on {table.name}"
-        return self.audit(table, choices, HeardProgress(hear), title)
+        return self.audit(table, choices, HeardProgress(on_progress), title)
 
     def audit(
         self, table: Path | MemoryFile, choices: AuditChoices, progress: Progress, title: str
@@ -186,20 +177,15 @@ class CommandAuditor:
 
 
 class HeardProgress(Progress):
-    """Stages of an audit for a function that looks on; see `likewise.auditing.progress.Heard`.
+    """Stages of an audit for a function that looks on; see `likewise.auditing.progress.OnProgress`."""
 
-    Parameters
-    ----------
-    hear : callable
-    """
-
-    def __init__(self, hear: Heard) -> None:
+    def __init__(self, on_progress: OnProgress) -> None:
         super().__init__(quiet=True)
-        self._hear = hear
+        self._hear = on_progress
         self.notes: list[str] = []
 
     @property
-    def searches(self) -> bool | Heard:
+    def searches(self) -> bool | OnProgress:
         """Who hears of searches."""
         return lambda search, share: self._hear(f"Searching ({search})", share)
 

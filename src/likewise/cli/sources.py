@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.cli.case import (
-    Asked,
+    AuditRequest,
     binary_labels,
     choose_columns,
     find_value,
@@ -48,29 +48,7 @@ SAMPLE_ROWS = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """The people of an audit.
-
-    Parameters
-    ----------
-    people : DataFrame or Path
-        What is audited: a table, or the path of Parquet files.
-    y : ndarray or str or tuple
-        As `audit` takes it with `people`.
-    frame : DataFrame
-        People in memory: all, or a sample of the file; with gaps where cells are missing.
-    labels : ndarray
-        Of the people in memory.
-    values : list
-        The different values of the target.
-    plans : mapping
-        What each column is.
-    missing : MissingCells or None
-        Gaps of the frame, and what may stand in for them.
-    notes : tuple of str
-        What the user should know.
-    extent : Extent or None
-        What occurs in the files, where they are not in memory.
-    """
+    """The people of an audit."""
 
     people: pd.DataFrame | Path
     y: Any
@@ -112,17 +90,8 @@ class Source:
         return domain.widened(self.filled[[column.name for column in domain.columns_]])
 
 
-def open_people(path: Path | MemoryFile, asked: Asked, engine: Engine | None = None) -> Source:
-    """Read a table, or sample one that is too large.
-
-    Parameters
-    ----------
-    path : Path or MemoryFile
-        A table, a folder of Parquet files, or a pattern of their names.
-    asked : Asked
-    engine : Engine, optional
-        Where Parquet files are read; given, a file of any size is left to it.
-    """
+def open_people(path: Path | MemoryFile, asked: AuditRequest, engine: Engine | None = None) -> Source:
+    """Read a table, or sample one that is too large."""
     from likewise.data.table_files import table_rows
 
     if not isinstance(path, Path):
@@ -140,7 +109,7 @@ def open_people(path: Path | MemoryFile, asked: Asked, engine: Engine | None = N
     return _in_memory(path, asked)
 
 
-def _in_memory(path: Path | MemoryFile, asked: Asked) -> Source:
+def _in_memory(path: Path | MemoryFile, asked: AuditRequest) -> Source:
     people = read_people(path, asked, keeps_missing=True)
     assert people.labels is not None  # a target was named
     labels = binary_labels(people.labels, asked.positive)
@@ -152,7 +121,7 @@ def _in_memory(path: Path | MemoryFile, asked: Asked) -> Source:
     )
 
 
-def _spilled(people: People, labels: np.ndarray[Any, Any], asked: Asked) -> Source:
+def _spilled(people: People, labels: np.ndarray[Any, Any], asked: AuditRequest) -> Source:
     """Return a large table that came as CSV or Arrow as one that is read part by part."""
     notes = list(people.notes)
     if people.missing is not None:
@@ -183,7 +152,7 @@ def _spill(frame: pd.DataFrame) -> Path:
     return folder / "people.parquet"
 
 
-def _stream(pattern: Path, asked: Asked, engine: Engine | None) -> Source:
+def _stream(pattern: Path, asked: AuditRequest, engine: Engine | None) -> Source:
     import pandas as pd
 
     from likewise.auditing.partitions.engine import LocalEngine
@@ -243,20 +212,7 @@ def _target_values(seen: frozenset[Any], positive: str | None, name: str, target
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """An audit's model and people once it is clear what becomes of missing cells.
-
-    Parameters
-    ----------
-    matched : Matched
-    people : DataFrame or Path
-        Whom the audit is about.
-    frame : DataFrame
-        Those in memory, for the measures beside the audit.
-    gaps : MissingCells or None
-        How gaps were filled and marked, where they are kept.
-    note : str
-        What the user should know; empty for nothing.
-    """
+    """An audit's model and people once it is clear what becomes of missing cells."""
 
     matched: Matched
     people: Any
@@ -266,18 +222,7 @@ class Settled:
 
 
 def settle_gaps(matched: Matched, source: Source, policy: str, immutable: Sequence[str]) -> Settled:
-    """Keep missing cells where the model takes them, else fill them or say what to do.
-
-    Parameters
-    ----------
-    matched : Matched
-        Made for people without gaps.
-    source : Source
-    policy : str
-        "keep" refuses to fill.
-    immutable : sequence of str
-        Columns that no twin may differ in.
-    """
+    """Keep missing cells where the model takes them, else fill them or say what to do."""
     gaps = None if source.missing is None else source.missing.of(matched.columns)
     if gaps is None or not gaps.fills:
         return Settled(matched, source.people, source.frame)
@@ -305,16 +250,7 @@ def settle_gaps(matched: Matched, source: Source, policy: str, immutable: Sequen
 
 
 def with_gaps(result: AuditResult, gaps: MissingCells | None, tolerance: float = 0.0) -> AuditResult:
-    """Return a result whose people and twins have their gaps again, and whose close predictions are one decision.
-
-    Parameters
-    ----------
-    result : AuditResult
-        Of people whose gaps were filled and marked.
-    gaps : MissingCells or None
-    tolerance : float, default=0.0
-        Predicted numbers that differ by no more are the same decision.
-    """
+    """Return a result whose people and twins have their gaps again, and whose close predictions are one decision."""
     if gaps is None and not tolerance:
         return result
     return replace(

@@ -27,17 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """One way to train.
-
-    Parameters
-    ----------
-    estimator : str
-        Name of the class in `likewise.estimators`.
-    title : str
-        How tables and pages call it.
-    needs : {"", "metric", "attributes"}
-        What it must be told besides the table.
-    """
+    """One way to train."""
 
     estimator: str
     title: str
@@ -67,33 +57,7 @@ def train_method(
     seed: int,
     **choices: Any,
 ) -> Any:
-    """Train one method on a table.
-
-    Parameters
-    ----------
-    name : str
-        A key of `METHODS`.
-    frame : DataFrame
-        Features in original units.
-    y : array
-        Labels.
-    domain : TabularDomain
-        Encodes the table; saved with the model.
-    metric : FairMetric or None
-        Who is comparable, for the methods that need it.
-    sensitive : sequence of str
-        Columns, for the methods that need attributes.
-    progress : bool
-        Show a bar.
-    seed : int
-    **choices
-        Further parameters of the estimator.
-
-    Returns
-    -------
-    NetworkClassifier
-        Fitted.
-    """
+    """Train one method on a table."""
     from likewise import estimators
 
     method = METHODS[name]
@@ -237,12 +201,12 @@ def _read(
     table: Path, metric: Path | None, sensitive: Sequence[str], **choices: Any
 ) -> tuple[Any, FairMetric | None]:
     """Return the people, with every column that is needed, and the metric if one is given."""
-    from likewise.cli.case import Asked, metric_columns, plans_of, read_metric, read_people
+    from likewise.cli.case import AuditRequest, metric_columns, plans_of, read_metric, read_people
 
     given = read_metric(metric)
     plans = {} if given is None else plans_of(given.feature_map)
     needed = (*sensitive, *metric_columns(given))
-    return read_people(table, Asked(needed=needed, plans=plans, **choices)), given
+    return read_people(table, AuditRequest(needed=needed, plans=plans, **choices)), given
 
 
 def _keep(estimator: Any, out: Path) -> None:
@@ -290,13 +254,7 @@ def _comparable(
 
 
 def parse_layers(text: str) -> tuple[int, ...]:
-    """Read ``64,32`` as the sizes of hidden layers; an empty text or 0 is none: a linear model.
-
-    Examples
-    --------
-    >>> parse_layers("64,32"), parse_layers("0")
-    ((64, 32), ())
-    """
+    """Read ``64,32`` as the sizes of hidden layers; an empty text or 0 is none: a linear model."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isdigit() for part in parts):
         raise InputError(f"--hidden must be whole numbers such as 100 or 64,32, got {text!r}.")

@@ -104,7 +104,7 @@ def command(
         raise InputError("Which columns should not decide? Name them: --sensitive COLUMN.")
     check_outputs([None if json_file in (None, "-") else Path(str(json_file)), out], force=force)
     from likewise import report
-    from likewise.cli.case import WIDEST_AUDIT, Asked, plans_of, read_people
+    from likewise.cli.case import WIDEST_AUDIT, AuditRequest, plans_of, read_people
     from likewise.cli.output import Progress
     from likewise.cli.sources import settle_gaps
     from likewise.models.matching import model_columns
@@ -115,7 +115,7 @@ def command(
         loaded = read_model(model, allow_pickle=allow_pickle, trusted=trust_type, trust=trust)
     with progress.stage(f"Reading {table.name}"):
         used, width, encoder = model_columns(loaded)
-        asked = Asked(
+        asked = AuditRequest(
             target,
             choices=reading,
             needed=tuple(sensitive),

@@ -26,49 +26,25 @@ Array: TypeAlias = "FloatArray | torch.Tensor"
 
 
 def is_tensor(x: object) -> bool:
-    """Whether `x` is a torch tensor (False when torch was never imported: then nothing can be one).
-
-    Examples
-    --------
-    >>> is_tensor([1.0])
-    False
-    """
+    """Whether `x` is a torch tensor (False when torch was never imported: then nothing can be one)."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
 
 def namespace(x: object) -> ModuleType:
-    """Return the module whose functions work on `x`: `torch` for a tensor, else `numpy`.
-
-    Examples
-    --------
-    >>> namespace(np.zeros(2)).__name__
-    'numpy'
-    """
+    """Return the module whose functions work on `x`: `torch` for a tensor, else `numpy`."""
     return sys.modules["torch"] if is_tensor(x) else np
 
 
 def to_numpy(x: Any) -> np.ndarray[Any, Any]:
-    """Return `x` as a numpy array; a tensor is detached and brought to the CPU.
-
-    Examples
-    --------
-    >>> to_numpy([1, 2]).tolist()
-    [1, 2]
-    """
+    """Return `x` as a numpy array; a tensor is detached and brought to the CPU."""
     if is_tensor(x):
         return np.asarray(x.detach().cpu().numpy())
     return np.asarray(x)
 
 
 def like(values: Any, reference: Any) -> Any:
-    """Return `values` as the kind of array `reference` is: same library, floating dtype and device.
-
-    Examples
-    --------
-    >>> like([1, 2], np.zeros(1, dtype=np.float32)).dtype
-    dtype('float32')
-    """
+    """Return `values` as the kind of array `reference` is: same library, floating dtype and device."""
     if is_tensor(reference):
         torch = sys.modules["torch"]
         dtype = reference.dtype if reference.dtype.is_floating_point else torch.get_default_dtype()
@@ -84,38 +60,12 @@ def like(values: Any, reference: Any) -> Any:
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Names of the columns of a data frame; None for an array or a tensor.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> column_names(pd.DataFrame({"age": [1]})), column_names(np.zeros((1, 1)))
-    (['age'], None)
-    """
+    """Names of the columns of a data frame; None for an array or a tensor."""
     return list(to_pandas(X, owner="column_names").columns) if is_frame(X) else None
 
 
 def check_matrix(X: Any, *, owner: str, name: str = "X", n_features: int | None = None) -> Any:
-    """Return X as a finite two-dimensional floating array or tensor with at least one row.
-
-    Parameters
-    ----------
-    X : array-like, tensor or data frame of shape (n, d)
-        A tensor stays a tensor; a frame must be numeric. float32 stays float32.
-    owner, name : str
-        For the error message: whose parameter, and which.
-    n_features : int, optional
-        The number of columns it must have.
-
-    Returns
-    -------
-    ndarray or Tensor of shape (n, d)
-
-    Examples
-    --------
-    >>> check_matrix([[1, 2]], owner="audit")
-    array([[1., 2.]])
-    """
+    """Return X as a finite two-dimensional floating array or tensor with at least one row."""
     names: list[str] | None = None
     if is_frame(X):
         frame = to_pandas(X, owner=owner, name=name)
@@ -166,15 +116,7 @@ def check_matrix(X: Any, *, owner: str, name: str = "X", n_features: int | None 
 
 
 def check_labels(y: Any, *, owner: str, name: str = "y", min_classes: int = 2) -> np.ndarray[Any, Any]:
-    """Return y as a one-dimensional array without missing values and with at least `min_classes` classes.
-
-    Examples
-    --------
-    >>> check_labels([1, 1], owner="fit")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: fit: 'y' has one class only (1). Two or more are needed; check how the target was cut.
-    """
+    """Return y as a one-dimensional array without missing values and with at least `min_classes` classes."""
     labels = to_numpy(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -208,15 +150,7 @@ def check_labels(y: Any, *, owner: str, name: str = "y", min_classes: int = 2) -
 
 
 def check_same_length(owner: str, **arrays: Any) -> int:
-    """Check that everything has the same number of rows, and return it.
-
-    Examples
-    --------
-    >>> check_same_length("audit", X=[1, 2], y=[1])
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: audit: lengths differ: X has 2 rows, y has 1. Pass one entry per row in each.
-    """
+    """Check that everything has the same number of rows, and return it."""
     lengths = {key: len(value) for key, value in arrays.items() if value is not None}
     if len(set(lengths.values())) > 1:
         parts = [f"{key} has {n}" for key, n in lengths.items()]
@@ -235,15 +169,7 @@ def check_number(
     open_low: bool = False,
     open_high: bool = False,
 ) -> float:
-    """Return a finite number within bounds, or raise an error that names them.
-
-    Examples
-    --------
-    >>> check_number(-1, owner="audit", name="eps", low=0)
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: audit: 'eps' must be a finite number >= 0, got -1.
-    """
+    """Return a finite number within bounds, or raise an error that names them."""
     words = []
     if low > -np.inf:
         words.append(f"{'>' if open_low else '>='} {low:g}")
@@ -264,28 +190,7 @@ def check_number(
 def check_integer(
     value: Any, *, owner: str, name: str, low: int | None = None, besides: str = "", remedy: str = ""
 ) -> int:
-    """Return a whole number that is at least `low`, or raise an error that says so; True and 2.0 are none.
-
-    Parameters
-    ----------
-    value : object
-    owner, name : str
-        For the error message: whose parameter, and which.
-    low : int, optional
-    besides : str, default=""
-        What the parameter may be besides, for the message: "None", "'auto' or None".
-    remedy : str, default=""
-        One sentence that says what to do.
-
-    Examples
-    --------
-    >>> check_integer(np.int64(3), owner="train", name="steps", low=1)
-    3
-    >>> check_integer(0, owner="train", name="threads", low=1, besides="'auto' or None")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: train: 'threads' must be a whole number >= 1, or 'auto' or None, got 0.
-    """
+    """Return a whole number that is at least `low`, or raise an error that says so; True and 2.0 are none."""
     try:
         number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
     except TypeError:

@@ -20,23 +20,6 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function of plain arrays, or return it as it is.
 
     Nothing is reordered (no fast maths), so both give the same numbers.
-
-    Parameters
-    ----------
-    function : callable
-        Plain loops over numpy arrays.
-
-    Examples
-    --------
-    >>> @compiled
-    ... def total(values):
-    ...     s = 0.0
-    ...     for v in values:
-    ...         s += v
-    ...     return s
-    >>> import numpy as np
-    >>> total(np.array([1.0, 2.0]))
-    3.0
     """
     numba = _numba()
     if numba is None:

@@ -18,41 +18,14 @@ LabelArray: TypeAlias = np.ndarray[Any, Any]
 
 
 def are_scores(values: LabelArray) -> bool:
-    """Whether numbers are scores rather than labels: some of them is no whole number.
-
-    Examples
-    --------
-    >>> are_scores(np.array([0.2, 0.9])), are_scores(np.array([0.0, 1.0])), are_scores(np.array(["a"]))
-    (True, False, False)
-    """
+    """Whether numbers are scores rather than labels: some of them is no whole number."""
     return values.dtype.kind == "f" and bool((values != np.floor(values)).any())
 
 
 def check_pair(
     y_true: Any, y_pred: Any, *, owner: str, min_classes: int = 1
 ) -> tuple[LabelArray, LabelArray]:
-    """Return true and predicted labels as arrays of one length that can be compared with each other.
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        Labels.
-    owner : str
-        For the error message.
-    min_classes : int, default=1
-        How many classes `y_true` must have.
-
-    Returns
-    -------
-    tuple of two ndarrays of shape (n,)
-
-    Examples
-    --------
-    >>> check_pair([0, 1], ["0", "1"], owner="accuracy")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: accuracy: 'y_true' holds numbers and 'y_pred' holds text, so no label can be equal. Convert one to the other's kind.
-    """
+    """Return true and predicted labels as arrays of one length that can be compared with each other."""
     truth = check_labels(y_true, owner=owner, name="y_true", min_classes=min_classes)
     decided = check_labels(y_pred, owner=owner, name="y_pred", min_classes=1)
     check_same_length(owner, y_true=truth, y_pred=decided)
@@ -85,15 +58,7 @@ def _kind_of_objects(labels: LabelArray) -> str:
 
 
 def check_model(model: Any, *, owner: str) -> None:
-    """Raise an error unless `model` has `predict` or can be called.
-
-    Examples
-    --------
-    >>> check_model("net.pt", owner="evaluate")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: evaluate: 'model' must be an object with predict, or a function of a table, got str. Pass a fitted model or model.predict.
-    """
+    """Raise an error unless `model` has `predict` or can be called."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module) and not hasattr(model, "predict"):
         raise bad_parameter(
@@ -115,30 +80,7 @@ def check_model(model: Any, *, owner: str) -> None:
 
 
 def decide(model: Any, table: Any, n: int, *, owner: str, scores: bool = False) -> LabelArray:
-    """Return one decision per row of a table.
-
-    Parameters
-    ----------
-    model : object with `predict`, or callable
-        Gets the table as it is.
-    table : data frame or array of n rows
-        What the model wants.
-    n : int
-        How many decisions must come.
-    owner : str
-        For the error message.
-    scores : bool, default=False
-        Whether numbers that are no labels are welcome.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-
-    Examples
-    --------
-    >>> decide(lambda table: [row[0] > 1 for row in table], [[1], [2]], 2, owner="study").tolist()
-    [False, True]
-    """
+    """Return one decision per row of a table."""
     raw = model.predict(table) if hasattr(model, "predict") else model(table)
     answer = to_numpy(raw)
     if answer.ndim == 2 and answer.shape[1] == 1:

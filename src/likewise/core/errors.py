@@ -109,31 +109,7 @@ class MissingExtraError(LikewiseError, ImportError):
 
 
 def bad_parameter(owner: str, name: str, *, allowed: str, got: object, remedy: str = "") -> InputError:
-    """Build the error for one bad parameter: whose, which, what is allowed, what came, what to do.
-
-    Parameters
-    ----------
-    owner : str
-        The function or class whose parameter it is.
-    name : str
-        The parameter.
-    allowed : str
-        What may be passed, in words that follow "must be".
-    got : object
-        What came; shown with `repr` unless it is a string already written for a person.
-    remedy : str, default=""
-        One sentence that says what to do.
-
-    Returns
-    -------
-    InputError
-        To be raised by the caller.
-
-    Examples
-    --------
-    >>> print(bad_parameter("audit", "eps", allowed="a number >= 0", got=-1, remedy="Pass eps=0."))
-    audit: 'eps' must be a number >= 0, got -1. Pass eps=0.
-    """
+    """Build the error for one bad parameter: whose, which, what is allowed, what came, what to do."""
     shown = got if isinstance(got, str) else repr(got)
     return InputError(f"{owner}: {name!r} must be {allowed}, got {shown}." + (f" {remedy}" if remedy else ""))
 
@@ -142,26 +118,7 @@ def bad_parameter(owner: str, name: str, *, allowed: str, got: object, remedy: s
 
 
 def require(module: str, *, extra: str, why: str) -> ModuleType:
-    """Import an optional module, or raise an error that tells how to get it.
-
-    Parameters
-    ----------
-    module : str
-        Name to import, such as ``"onnxruntime"``.
-    extra : str
-        The extra of this package that brings it.
-    why : str
-        What needs it, as the start of a sentence: ``"Auditing an ONNX model"``.
-
-    Returns
-    -------
-    module
-
-    Examples
-    --------
-    >>> require("json", extra="onnx", why="Reading").__name__
-    'json'
-    """
+    """Import an optional module, or raise an error that tells how to get it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

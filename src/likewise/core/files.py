@@ -22,27 +22,7 @@ from likewise.core.errors import FormatError
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary path beside `path`; rename it onto `path` when the block ends without an error.
-
-    Parameters
-    ----------
-    path : path-like
-        Where the finished file goes. Its folder must exist.
-
-    Yields
-    ------
-    Path
-        A path in the same folder with the same suffix, to be written in the block.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> target = pathlib.Path(tempfile.mkdtemp()) / "a.txt"
-    >>> with atomic_path(target) as temporary:
-    ...     _ = temporary.write_text("whole")
-    >>> target.read_text(), len(list(target.parent.iterdir()))
-    ('whole', 1)
-    """
+    """Give a temporary path beside `path`; rename it onto `path` when the block ends without an error."""
     target = Path(path)
     handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)
     os.close(handle)
@@ -58,28 +38,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary folder beside `path`; put it in the place of `path` when the block ends without an error.
-
-    Parameters
-    ----------
-    path : path-like
-        Where the finished folder goes. Its parent must exist. What stands there already is replaced: it is moved aside
-        first and deleted last, so that one of the two is always whole.
-
-    Yields
-    ------
-    Path
-        An empty folder to be filled in the block.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> target = pathlib.Path(tempfile.mkdtemp()) / "results"
-    >>> with atomic_folder(target) as folder:
-    ...     _ = (folder / "a.txt").write_text("whole")
-    >>> [one.name for one in target.parent.iterdir()], [one.name for one in target.iterdir()]
-    (['results'], ['a.txt'])
-    """
+    """Give a temporary folder beside `path`; put it in the place of `path` when the block ends without an error."""
     target = Path(path)
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     aside = temporary.with_name(f"{temporary.name}-old")
@@ -165,31 +124,7 @@ class Fields:
 
 
 def check_form(value: Any, form: Any, where: str) -> Any:
-    """Return plain data as it is, or say where it is not what it must be.
-
-    Parameters
-    ----------
-    value : object
-        What JSON gave.
-    form : str, bool, int, float (the types), object for anything, or one of this module's forms
-        What it must be. `float` takes whole numbers too, and nothing that is not finite.
-    where : str
-        What it is, for the message.
-
-    Raises
-    ------
-    FormatError
-        In words: what, what was expected, what came.
-
-    Examples
-    --------
-    >>> check_form({"name": "age", "width": 1}, Fields({"name": str, "width": Whole()}), "the column")
-    {'name': 'age', 'width': 1}
-    >>> check_form({"name": ["age"], "width": 1}, Fields({"name": str, "width": Whole()}), "the column")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.FormatError: 'name' of the column must be text, got a list
-    """
+    """Return plain data as it is, or say where it is not what it must be."""
     if form is object:
         return value
     if isinstance(form, type):
@@ -221,26 +156,12 @@ def check_form(value: Any, form: Any, where: str) -> Any:
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether a value is text, a number, true, false or null.
-
-    Examples
-    --------
-    >>> is_scalar("a"), is_scalar(["a"])
-    (True, False)
-    """
+    """Whether a value is text, a number, true, false or null."""
     return value is None or isinstance(value, (str, bool, int, float))
 
 
 def plain_dtype(text: Any) -> np.dtype[Any]:
-    """Return the numpy dtype of numbers, text or objects that a file names; no other, and none of a senseless width.
-
-    Examples
-    --------
-    >>> plain_dtype("<U3"), plain_dtype("(1000000000,)f8")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.FormatError: a type of values must be one of numpy's for numbers or text, got '(1000000000,)f8'
-    """
+    """Return the numpy dtype of numbers, text or objects that a file names; no other, and none of a senseless width."""
     if not isinstance(text, str) or _DTYPE.fullmatch(text) is None:
         raise FormatError(f"a type of values must be one of numpy's for numbers or text, got {_shown(text)}")
     try:
@@ -304,13 +225,7 @@ _TENSOR = Fields(
 
 
 def check_header(path: Path) -> dict[str, str]:
-    """Return the metadata of a safetensors file whose header and size agree.
-
-    Raises
-    ------
-    FormatError
-        Says what does not.
-    """
+    """Return the metadata of a safetensors file whose header and size agree."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -338,20 +253,7 @@ def check_header(path: Path) -> dict[str, str]:
 def read_tensors(
     path: str | os.PathLike[str], framework: Literal["numpy", "pt"]
 ) -> tuple[dict[str, str], dict[str, Any]]:
-    """Return the metadata and the tensors of a safetensors file.
-
-    Parameters
-    ----------
-    path : path-like
-        Of a file that exists.
-    framework : {"numpy", "pt"}
-        What the tensors shall be.
-
-    Raises
-    ------
-    FormatError
-        When it is no readable safetensors file, or its header and its size do not agree.
-    """
+    """Return the metadata and the tensors of a safetensors file."""
     from safetensors import SafetensorError, safe_open
 
     where = Path(path)
@@ -366,15 +268,7 @@ def read_tensors(
 
 
 def read_description(metadata: dict[str, str], key: str, name: str) -> dict[str, Any]:
-    """Return the JSON object that a file's metadata has under a key; an empty one where it has none.
-
-    Examples
-    --------
-    >>> read_description({"likewise": "[1]"}, "likewise", "model.safetensors")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.FormatError: model.safetensors is damaged: its description must be a mapping, got a list.
-    """
+    """Return the JSON object that a file's metadata has under a key; an empty one where it has none."""
     try:
         found: dict[str, Any] = check_form(json.loads(metadata.get(key, "{}")), dict, "its description")
     except FormatError as error:

@@ -16,47 +16,17 @@ _ENCODED = "likewise_encoded"
 
 
 def is_frame(table: object) -> bool:
-    """Whether `table` is a data frame that narwhals knows (pandas, polars, arrow, modin, …).
-
-    Examples
-    --------
-    >>> is_frame(pd.DataFrame({"a": [1]})), is_frame([[1]])
-    (True, False)
-    """
+    """Whether `table` is a data frame that narwhals knows (pandas, polars, arrow, modin, …)."""
     return bool(nw.dependencies.is_into_dataframe(table))
 
 
 def is_raw(frame: pd.DataFrame) -> bool:
-    """Whether a frame has columns that are not numbers, so that it must be encoded first.
-
-    Examples
-    --------
-    >>> is_raw(pd.DataFrame({"sex": ["F"]})), is_raw(pd.DataFrame({"age": [1.0]}))
-    (True, False)
-    """
+    """Whether a frame has columns that are not numbers, so that it must be encoded first."""
     return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
 
 
 def to_pandas(table: Any, *, owner: str, name: str = "frame") -> pd.DataFrame:
-    """Return any eager table as a pandas frame with unique string column names.
-
-    Parameters
-    ----------
-    table : data frame of any library that narwhals knows
-        A pandas frame is returned as it is, not copied.
-    owner, name : str
-        For the error message: whose parameter, and which.
-
-    Returns
-    -------
-    pandas.DataFrame
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> to_pandas(pa.table({"age": [1, 2]}), owner="audit").shape
-    (2, 1)
-    """
+    """Return any eager table as a pandas frame with unique string column names."""
     if not is_frame(table):
         raise bad_parameter(
             owner,
@@ -82,14 +52,7 @@ def to_pandas(table: Any, *, owner: str, name: str = "frame") -> pd.DataFrame:
 
 
 def to_same_library(frame: pd.DataFrame, original: Any) -> Any:
-    """Return a pandas frame as the library of `original`.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> type(to_same_library(pd.DataFrame({"a": [1]}), pa.table({"b": [2]}))).__name__
-    'Table'
-    """
+    """Return a pandas frame as the library of `original`."""
     if isinstance(original, pd.DataFrame):
         return frame
     backend = nw.from_native(original, eager_only=True).implementation
@@ -103,15 +66,7 @@ def to_same_library(frame: pd.DataFrame, original: Any) -> Any:
 
 
 def check_columns(frame: pd.DataFrame, columns: Iterable[str], *, owner: str, name: str = "frame") -> None:
-    """Raise an error that names every column of `columns` that `frame` lacks, with the nearest existing name.
-
-    Examples
-    --------
-    >>> check_columns(pd.DataFrame({"sex": [0]}), ["sexx"], owner="audit")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: audit: 'frame' has no column 'sexx' (did you mean 'sex'?). Its columns: sex.
-    """
+    """Raise an error that names every column of `columns` that `frame` lacks, with the nearest existing name."""
     unknown = [column for column in columns if column not in frame.columns]
     if not unknown:
         return
@@ -124,15 +79,7 @@ def check_columns(frame: pd.DataFrame, columns: Iterable[str], *, owner: str, na
 
 
 def check_no_missing(frame: pd.DataFrame, *, owner: str, name: str = "frame") -> None:
-    """Raise an error that counts missing values by column and points at the first row with one.
-
-    Examples
-    --------
-    >>> check_no_missing(pd.DataFrame({"age": [1.0, None]}), owner="audit")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: audit: 'frame' has missing values: 'age' (1 of 2 rows, first at row 1). Drop those rows or impute them first.
-    """
+    """Raise an error that counts missing values by column and points at the first row with one."""
     missing = frame.isna()
     counts = missing.sum()
     counts = counts[counts > 0]
@@ -154,11 +101,6 @@ def mark_encoded(table: Any) -> Any:
 
     Nobody can tell from the names of its columns: a table of numbers has the same ones before and after. polars has
     no such place; its encoded frames pass for raw ones unless ``encoded=True`` is said where they are used.
-
-    Examples
-    --------
-    >>> declared_encoded(mark_encoded(pd.DataFrame({"age": [0.5]}))), declared_encoded(pd.DataFrame({"age": [40]}))
-    (True, False)
     """
     if isinstance(table, pd.DataFrame):
         table.attrs[_ENCODED] = True

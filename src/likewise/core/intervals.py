@@ -243,12 +243,7 @@ def bootstrap_counts(
 def check_choices(
     owner: str, n_resamples: int, confidence: float, method: str, methods: tuple[str, ...] = METHODS
 ) -> None:
-    """Raise an error unless the choices that all intervals share can be used.
-
-    Examples
-    --------
-    >>> check_choices("bootstrap_interval", 2000, 0.95, "bca")
-    """
+    """Raise an error unless the choices that all intervals share can be used."""
     check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
     check_integer(n_resamples, owner=owner, name="n_resamples", low=1)
     if method not in methods:
@@ -418,14 +413,7 @@ def proportion_interval(
 
 
 def share_limits(successes: Any, n: Any, *, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Clopper and Pearson's limits of many shares at once; 0 and 1 where nobody was seen.
-
-    Examples
-    --------
-    >>> low, high = share_limits([0, 5], [10, 10], confidence=0.95)
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.0, 0.187], [0.308, 0.813])
-    """
+    """Clopper and Pearson's limits of many shares at once; 0 and 1 where nobody was seen."""
     from scipy.special import betaincinv
 
     right, people = np.asarray(successes, dtype=float), np.asarray(n, dtype=float)
@@ -436,25 +424,7 @@ def share_limits(successes: Any, n: Any, *, confidence: float) -> tuple[FloatArr
 
 
 def mean_share_interval(successes: Any, n: Any, *, confidence: float = 0.95) -> Interval:
-    """Interval of the mean of several shares, each of other people: of the recalls of classes, say.
-
-    Parameters
-    ----------
-    successes, n : int arrays of shape (k,)
-        So many of so many.
-    confidence : float in (0, 1), default=0.95
-
-    Returns
-    -------
-    Interval
-        NaN ends where one of them has nobody.
-
-    Examples
-    --------
-    >>> low, high = mean_share_interval([80, 10], [100, 10])
-    >>> round(low, 3), round(high, 3)
-    (0.739, 0.937)
-    """
+    """Interval of the mean of several shares, each of other people: of the recalls of classes, say."""
     right, people = np.asarray(successes, dtype=float), np.asarray(n, dtype=float)
     if not people.all():
         return Interval(np.nan, np.nan, confidence, "combined")
@@ -470,22 +440,6 @@ def bounded_mean_interval(values: Any, low: float, high: float, *, confidence: f
     The lower limit is Clopper and Pearson's of so many people at the same distance from `low`, the others at `low`, that
     the sum of distances and that of their squares are kept (`likewise.auditing.inference.limits`); the upper limit is
     its mirror image. What was not seen may lie at the ends, so the interval is never a point.
-
-    Parameters
-    ----------
-    values : array of shape (n,)
-    low, high : float
-        Known ends, not those of the sample.
-    confidence : float in (0, 1), default=0.95
-
-    Returns
-    -------
-    Interval
-
-    Examples
-    --------
-    >>> print([round(end, 3) for end in bounded_mean_interval(np.zeros(100), -1.0, 1.0)])
-    [-0.036, 0.036]
     """
     numbers = np.asarray(values, dtype=float)
     below = _least_mean(numbers - low, (1 - confidence) / 2)

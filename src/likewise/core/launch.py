@@ -14,17 +14,7 @@ _alone: ContextVar[bool] = ContextVar("alone", default=False)
 
 @dataclass(frozen=True)
 class Launch:
-    """One process of those that were started together.
-
-    Attributes
-    ----------
-    rank : int
-        Its number among all, from 0.
-    world : int
-        How many there are.
-    local_rank : int
-        Its number on its own machine: which of the machine's devices is its own.
-    """
+    """One process of those that were started together."""
 
     rank: int = 0
     world: int = 1
@@ -46,11 +36,6 @@ def launched() -> Launch:
 
     A process that a launched one started for itself (a worker of joblib, of a data loader) inherits the variables,
     but is not one of the ranks.
-
-    Examples
-    --------
-    >>> launched()
-    Launch(rank=0, world=1, local_rank=0)
     """
     inherited = multiprocessing.parent_process() is not None
     if inherited or is_alone() or not os.environ.get("MASTER_ADDR"):

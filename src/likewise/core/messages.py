@@ -32,13 +32,7 @@ _PLURAL = {"one", "other"}
 
 
 def check_language(language: str, *, owner: str) -> str:
-    """Return a language that there are texts in, or raise.
-
-    Examples
-    --------
-    >>> check_language("de", owner="write_html")
-    'de'
-    """
+    """Return a language that there are texts in, or raise."""
     if language not in LANGUAGES:
         raise bad_parameter(
             owner, "language", allowed=f"one of {', '.join(map(repr, LANGUAGES))}", got=repr(language)
@@ -48,30 +42,13 @@ def check_language(language: str, *, owner: str) -> str:
 
 @functools.cache
 def catalogue(language: str) -> Mapping[str, Forms]:
-    """Return all texts of a language by key.
-
-    Parameters
-    ----------
-    language : str
-        Checked.
-
-    Examples
-    --------
-    >>> catalogue("en")["people"]["one"]
-    '1 person'
-    """
+    """Return all texts of a language by key."""
     file = resources.files("likewise.core") / f"{language}.toml"
     return MappingProxyType(dict(_flat(tomllib.loads(file.read_text(encoding="utf-8")))))
 
 
 def places(forms: Forms) -> set[tuple[str, str]]:
-    """Return the values that a text asks for, with their formats; of two forms, those of either but for the count.
-
-    Examples
-    --------
-    >>> sorted(places("{who} of {n:whole}"))
-    [('n', 'whole'), ('who', '')]
-    """
+    """Return the values that a text asks for, with their formats; of two forms, those of either but for the count."""
     listed = [forms] if isinstance(forms, str) else list(forms.values())
     return {(found[1], found[2] or "") for text in listed for found in PLACE.finditer(text)}
 
@@ -98,17 +75,7 @@ _FROM_RIGHT = ("R", "AL")
 
 
 def contained(text: str) -> str:
-    """Return words that leave the direction of what stands around them alone.
-
-    Parameters
-    ----------
-    text : str
-
-    Examples
-    --------
-    >>> contained("sex"), contained("\u202esex"), contained("\u05de\u05d9\u05df") == "\u2068\u05de\u05d9\u05df\u2069"
-    ('sex', 'sex', True)
-    """
+    """Return words that leave the direction of what stands around them alone."""
     if text.isascii():
         return text
     text = _OVERRIDES.sub("", text)
@@ -128,19 +95,7 @@ def contained(text: str) -> str:
 
 @dataclass(frozen=True)
 class NumberStyle:
-    """How a language writes numbers.
-
-    Parameters
-    ----------
-    decimal, group : str
-        Between whole and broken part, and between thousands.
-    percent : str
-        After a number of hundredths.
-    last, either : str
-        Before the last of a list, and of a list of which one will do.
-    unknown : str
-        For what is no number.
-    """
+    """How a language writes numbers."""
 
     decimal: str
     group: str
@@ -208,20 +163,7 @@ def _is_number(value: Any) -> bool:
 
 
 def written(value: Any, form: str, language: str) -> str:
-    r"""Write one value in a format, as a language does.
-
-    Parameters
-    ----------
-    value : object
-    form : str
-        One of `FORMATS`, "list" or "either" for a sequence of words, or nothing: text as it is, numbers in short.
-    language : str
-
-    Examples
-    --------
-    >>> written(1234.5, "number", "en"), written(0.1234, "percent", "de"), written(["a", "b"], "list", "de")
-    ('1,234', '12,3\xa0%', 'a und b')
-    """
+    r"""Write one value in a format, as a language does."""
     style = STYLES[language]
     if form in ("list", "either"):
         words: Sequence[str] = [written(word, "", language) for word in value]
@@ -243,23 +185,10 @@ def written(value: Any, form: str, language: str) -> str:
 _DEEPEST = 8
 
 
-class Said(str):
+class Message(str):
     """An English sentence, made of a key and values, that can be written in another language.
 
     It is a `str` in every respect, so who only wants the sentence need not know.
-
-    Parameters
-    ----------
-    key : str
-        Of a text in `en.toml`.
-    **values
-        Numbers, text, sequences of text, or other `Said`.
-
-    Examples
-    --------
-    >>> said = Said("people", n=1200)
-    >>> said, said.written("de")
-    ('1,200 people', '1.200 Personen')
     """
 
     __slots__ = ("key", "values")
@@ -267,7 +196,7 @@ class Said(str):
     key: str
     values: Mapping[str, Any]
 
-    def __new__(cls, key: str, /, **values: Any) -> Said:
+    def __new__(cls, key: str, /, **values: Any) -> Message:
         """Write the English sentence and keep what it was made of."""
         made = super().__new__(cls, render_said(key, values, "en"))
         made.key, made.values = key, values
@@ -285,7 +214,7 @@ class Said(str):
         return {"key": self.key, "values": {name: _plain(value) for name, value in self.values.items()}}
 
     @classmethod
-    def of(cls, document: Any, depth: int = 0) -> Said | None:
+    def of(cls, document: Any, depth: int = 0) -> Message | None:
         """Return what `document` described, or None where that is no text that is known here."""
         if not isinstance(document, Mapping) or depth > _DEEPEST:
             return None
@@ -299,20 +228,7 @@ class Said(str):
 
 
 def render_said(key: str, values: Mapping[str, Any], language: str) -> str:
-    """Return a text with its values filled in.
-
-    Parameters
-    ----------
-    key : str
-    values : mapping
-        `n` chooses the form where there are two.
-    language : str
-
-    Examples
-    --------
-    >>> render_said("people", {"n": 3}, "de")
-    '3 Personen'
-    """
+    """Return a text with its values filled in."""
     text = form_of(key, values, language)
     return PLACE.sub(lambda place: filled(values[place[1]], place[2] or "", language), text)
 
@@ -325,55 +241,38 @@ def form_of(key: str, values: Mapping[str, Any], language: str) -> str:
 
 def filled(value: Any, form: str, language: str) -> str:
     """Return what stands in a place: a sentence in the language, or a value in its format."""
-    if isinstance(value, Said):
+    if isinstance(value, Message):
         return value.written(language)
     if form in ("list", "either"):
-        value = [item.written(language) if isinstance(item, Said) else item for item in value]
+        value = [item.written(language) if isinstance(item, Message) else item for item in value]
     return written(value, form, language)
 
 
-def collect_said(value: Any, found: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return every `Said` inside of plain values: the English sentence to its key and values.
-
-    Parameters
-    ----------
-    value : object
-        Mappings and sequences are looked into.
-
-    Examples
-    --------
-    >>> collect_said({"a": ["plain", Said("people", n=1)]})
-    {'1 person': {'key': 'people', 'values': {'n': 1}}}
-    """
+def collect_messages(value: Any, found: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return every `Message` inside of plain values: the English sentence to its key and values."""
     known: dict[str, Any] = {} if found is None else found
-    if isinstance(value, Said):
+    if isinstance(value, Message):
         known[str(value)] = value.document()
     elif isinstance(value, Mapping):
         for item in value.values():
-            collect_said(item, known)
+            collect_messages(item, known)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            collect_said(item, known)
+            collect_messages(item, known)
     return known
 
 
-def restore_said(sentence: str, known: Mapping[str, Any]) -> str:
-    """Return a sentence with its key and values again, where `collect_said` had noted them.
-
-    Examples
-    --------
-    >>> restore_said("1 person", {"1 person": {"key": "people", "values": {"n": 1}}}).written("de")
-    '1 Person'
-    """
-    return Said.of(known.get(sentence)) or sentence
+def restore_messages(sentence: str, known: Mapping[str, Any]) -> str:
+    """Return a sentence with its key and values again, where `collect_messages` had noted them."""
+    return Message.of(known.get(sentence)) or sentence
 
 
-def _again(key: str, values: dict[str, Any]) -> Said:
-    return Said(key, **values)
+def _again(key: str, values: dict[str, Any]) -> Message:
+    return Message(key, **values)
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Said):
+    if isinstance(value, Message):
         return value.document()
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(item) for item in value]
@@ -385,7 +284,7 @@ def _plain(value: Any) -> Any:
 
 def _read(value: Any, depth: int) -> Any:
     if isinstance(value, Mapping):
-        found = Said.of(value, depth + 1)
+        found = Message.of(value, depth + 1)
         if found is None:
             raise ValueError("no text that is known here")
         return found
@@ -397,42 +296,17 @@ _STRONG, _ASIDE = "**", "~~"
 
 
 class Texts:
-    """All texts in one language.
-
-    Parameters
-    ----------
-    language : {"en", "de"}, default="en"
-
-    Examples
-    --------
-    >>> Texts("en")("people", n=1), Texts("de")("people", n=1200)
-    ('1 person', '1.200 Personen')
-    >>> Texts("de").said(Said("people", n=2))
-    '2 Personen'
-    """
+    """All texts in one language."""
 
     def __init__(self, language: str = "en") -> None:
         self.language = check_language(language, owner="Texts")
 
     def __call__(self, key: str, /, **values: Any) -> str:
-        """Return a text with its values filled in.
-
-        Parameters
-        ----------
-        key : str
-        **values
-            For its places; `n` chooses the form where there are two. Another `Said` is written in this language.
-        """
+        """Return a text with its values filled in."""
         return render_said(key, values, self.language)
 
     def rich(self, key: str, /, **values: Any) -> str:
-        """Return a text as HTML: values escaped, ``**stress**`` as strong, ``~~in passing~~`` as muted.
-
-        Parameters
-        ----------
-        key, **values
-            As in a call.
-        """
+        """Return a text as HTML: values escaped, ``**stress**`` as strong, ``~~in passing~~`` as muted."""
         text = escape(form_of(key, values, self.language), quote=False)
         for sign, before, after in (
             (_STRONG, "<strong>", "</strong>"),
@@ -449,19 +323,11 @@ class Texts:
         return written(value, form, self.language)
 
     def said(self, sentence: str, known: Mapping[str, Any] | None = None) -> str:
-        """Return a sentence in this language where its key is known, else as it is.
-
-        Parameters
-        ----------
-        sentence : str
-            Perhaps a `Said`.
-        known : mapping, optional
-            English sentences to their keys and values, as `collect_said` returns them.
-        """
+        """Return a sentence in this language where its key is known, else as it is."""
         if self.language == "en":
             return str(sentence)
-        if not isinstance(sentence, Said):
-            found = Said.of(None if known is None else known.get(sentence))
+        if not isinstance(sentence, Message):
+            found = Message.of(None if known is None else known.get(sentence))
             if found is None:
                 return sentence
             sentence = found
@@ -472,13 +338,7 @@ class Texts:
         return key in catalogue("en")
 
     def for_scripts(self, *groups: str) -> dict[str, Any]:
-        """Return what a script needs to write texts itself: those whose keys begin with one of `groups`.
-
-        Parameters
-        ----------
-        *groups : str
-            Such as "script".
-        """
+        """Return what a script needs to write texts itself: those whose keys begin with one of `groups`."""
         style = STYLES[self.language]
         wanted = tuple(f"{group}." for group in groups)
         return {

@@ -15,23 +15,7 @@ RandomState: TypeAlias = "int | np.random.Generator | np.random.RandomState | No
 
 
 def numpy_generator(random_state: RandomState) -> np.random.Generator:
-    """Return a `numpy.random.Generator` for anything scikit-learn calls a random state.
-
-    Parameters
-    ----------
-    random_state : int, numpy Generator, numpy RandomState or None
-        An int gives the same numbers every time; None gives fresh entropy; a generator is used as it is.
-
-    Returns
-    -------
-    numpy.random.Generator
-        Never the global one.
-
-    Examples
-    --------
-    >>> int(numpy_generator(0).integers(100)) == int(numpy_generator(0).integers(100))
-    True
-    """
+    """Return a `numpy.random.Generator` for anything scikit-learn calls a random state."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
@@ -54,26 +38,12 @@ def numpy_generator(random_state: RandomState) -> np.random.Generator:
 
 
 def spawn_seeds(random_state: RandomState, n: int) -> list[int]:
-    """Return `n` independent integer seeds, for workers, splits or restarts.
-
-    Examples
-    --------
-    >>> len(set(spawn_seeds(0, 5)))
-    5
-    """
+    """Return `n` independent integer seeds, for workers, splits or restarts."""
     return [int(s) for s in numpy_generator(random_state).integers(2**31, size=n)]
 
 
 def torch_generator(random_state: RandomState, device: str | torch.device = "cpu") -> torch.Generator:
-    """Return a `torch.Generator` seeded from a random state; torch's global generator is left alone.
-
-    Examples
-    --------
-    >>> import torch
-    >>> a, b = (torch.rand(1, generator=torch_generator(3)) for _ in range(2))
-    >>> bool(a == b)
-    True
-    """
+    """Return a `torch.Generator` seeded from a random state; torch's global generator is left alone."""
     import torch
 
     generator = torch.Generator(device=device)

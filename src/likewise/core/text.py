@@ -10,14 +10,7 @@ _NUMBERS = re.compile(r"[-+]?\d[\d.,e+-]*")
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Sequence[int] = (0,)) -> str:
-    """Lay out a small table: some columns left (by default the first), the others right.
-
-    Examples
-    --------
-    >>> print(text_table(["", "before", "after"], [["AUC", "0.93", "0.51"]]))
-         before  after
-    AUC    0.93   0.51
-    """
+    """Lay out a small table: some columns left (by default the first), the others right."""
     cells = [list(header), *(list(row) for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     lines = []
@@ -31,18 +24,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: Se
 
 
 def short_number(value: float | None) -> str:
-    """Write a number with as many digits as people read: three decimals, fewer where it is large.
-
-    Parameters
-    ----------
-    value : float or None
-        None and values that are not finite become words.
-
-    Examples
-    --------
-    >>> [short_number(v) for v in (0.31046, 0.00042, 12.3456, 1234.5, 0.0, float("inf"), None)]
-    ['0.310', '0.00042', '12.35', '1,234', '0.000', '∞', 'unknown']
-    """
+    """Write a number with as many digits as people read: three decimals, fewer where it is large."""
     if value is None or math.isnan(value):
         return "unknown"
     size = abs(value)
@@ -60,13 +42,7 @@ def short_number(value: float | None) -> str:
 
 
 def interval_ends(low: float | None, high: float | None) -> str:
-    """Write the ends of an interval; without an upper end, say so.
-
-    Examples
-    --------
-    >>> interval_ends(0.1, 0.25), interval_ends(0.1, float("inf")), interval_ends(None, None)
-    ('0.100 to 0.250', 'from 0.100, no upper limit', 'unknown')
-    """
+    """Write the ends of an interval; without an upper end, say so."""
     if low is None or math.isnan(low):
         return "unknown"
     if high is None or math.isinf(high):
@@ -75,56 +51,26 @@ def interval_ends(low: float | None, high: float | None) -> str:
 
 
 def join_words(words: Sequence[str], last: str = "and") -> str:
-    """Join words as a sentence does.
-
-    Examples
-    --------
-    >>> join_words(["age", "race", "sex"]), join_words(["age"]), join_words([])
-    ('age, race and sex', 'age', '')
-    """
+    """Join words as a sentence does."""
     if len(words) < 2:
         return "".join(words)
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def folded(words: Sequence[str], most: int = 8) -> str:
-    """Join words as a sentence does, and fold what would be too many.
-
-    Parameters
-    ----------
-    words : sequence of str
-    most : int, default=8
-        How many are shown.
-
-    Examples
-    --------
-    >>> folded(["a", "b"]), folded(list("abcdefg"), most=3)
-    ('a and b', 'a, b, c and 4 more')
-    """
+    """Join words as a sentence does, and fold what would be too many."""
     if len(words) <= most + 1:
         return join_words(words)
     return f"{', '.join(words[:most])} and {len(words) - most:,} more"
 
 
 def without_numbers(line: str) -> str:
-    """Return a line with dots for its numbers: lines that say the same of other figures are the same then.
-
-    Examples
-    --------
-    >>> without_numbers("loss 0.25 after 1,000 steps is large")
-    'loss … after … steps is large'
-    """
+    """Return a line with dots for its numbers: lines that say the same of other figures are the same then."""
     return _NUMBERS.sub("…", line)
 
 
 def once_each(lines: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """Return the first of all lines that differ only in numbers, and how many there are.
-
-    Examples
-    --------
-    >>> once_each(["loss 0.25 is large", "at chance", "loss 0.5 is large"])
-    (('loss 0.25 is large', 2), ('at chance', 1))
-    """
+    """Return the first of all lines that differ only in numbers, and how many there are."""
     kinds: dict[str, list[str]] = {}
     for line in lines:
         kinds.setdefault(without_numbers(line), []).append(line)

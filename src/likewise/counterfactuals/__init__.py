@@ -19,8 +19,8 @@ from likewise.core.lazy import lazy_names
 if TYPE_CHECKING:
     from likewise.counterfactuals.attribute import (
         AttributeTwins as AttributeTwins,
-        circle_rows as circle_rows,
-        circle_tables as circle_tables,
+        orbit_representatives as orbit_representatives,
+        orbit_tables as orbit_tables,
     )
     from likewise.counterfactuals.causal.conditionals import Boosting as Boosting
     from likewise.counterfactuals.causal.consequences import (

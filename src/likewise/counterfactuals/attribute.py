@@ -95,7 +95,7 @@ _STEPS = 40
 _DIGITS = 9  # numbers that agree so far are one number
 
 
-def circle_rows(maker: TwinMaker, people: pd.DataFrame) -> pd.DataFrame:
+def orbit_representatives(maker: TwinMaker, people: pd.DataFrame) -> pd.DataFrame:
     """Return, for each person, one row of the circle that they and all their twins end in.
 
     Parameters
@@ -113,7 +113,7 @@ def circle_rows(maker: TwinMaker, people: pd.DataFrame) -> pd.DataFrame:
     --------
     >>> from likewise.counterfactuals.attribute import AttributeTwins
     >>> people = pd.DataFrame({"sex": ["M", "F"], "age": [30, 30]})
-    >>> circle_rows(AttributeTwins({"sex": ["F", "M"]}).fit(people), people).values.tolist()
+    >>> orbit_representatives(AttributeTwins({"sex": ["F", "M"]}).fit(people), people).values.tolist()
     [['F', 30], ['F', 30]]
     """
     first = maker.make(people).tables[0].reset_index(drop=True)
@@ -130,13 +130,13 @@ def circle_rows(maker: TwinMaker, people: pd.DataFrame) -> pd.DataFrame:
     return _least_of_circles(maker, now, waiting, keys)
 
 
-def circle_tables(maker: TwinMaker, people: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
+def orbit_tables(maker: TwinMaker, people: pd.DataFrame) -> tuple[pd.DataFrame, ...]:
     """Return one table per group: the row of the circle, and its twins in the other groups.
 
     Parameters
     ----------
     maker, people
-        As in `circle_rows`.
+        As in `orbit_representatives`.
 
     Returns
     -------
@@ -147,11 +147,11 @@ def circle_tables(maker: TwinMaker, people: pd.DataFrame) -> tuple[pd.DataFrame,
     --------
     >>> from likewise.counterfactuals.attribute import AttributeTwins
     >>> people = pd.DataFrame({"sex": ["M", "F"], "age": [30, 30]})
-    >>> women, men = circle_tables(AttributeTwins({"sex": ["F", "M"]}).fit(people), people)
+    >>> women, men = orbit_tables(AttributeTwins({"sex": ["F", "M"]}).fit(people), people)
     >>> men.values.tolist()
     [['M', 30], ['M', 30]]
     """
-    return maker.make(circle_rows(maker, people)).tables
+    return maker.make(orbit_representatives(maker, people)).tables
 
 
 def _around(maker: TwinMaker, rows: pd.DataFrame) -> pd.DataFrame:

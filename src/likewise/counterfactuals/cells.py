@@ -22,17 +22,6 @@ class Table:
 
     Values are put into a column by repeating one entry of that column's own type, so every dtype (pandas
     categories, polars enums, arrow dictionaries) stays what the model was trained on.
-
-    Parameters
-    ----------
-    native : data frame
-        As the caller passed it.
-
-    Examples
-    --------
-    >>> table = Table.of(pd.DataFrame({"sex": ["F", "M"]}), owner="study")
-    >>> table.replace({"sex": table.entry("sex", "F", owner="study")})["sex"].tolist()
-    ['F', 'F']
     """
 
     native: Any
@@ -142,21 +131,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class AttributeColumn:
-    """A column, or the one-hot columns that stand for it, with the value of every row.
-
-    Parameters
-    ----------
-    name : str
-        The attribute, such as ``"sex"``.
-    values : tuple
-        Its values: those seen in a plain column (sorted), all the encoding knows for one-hot columns.
-    codes : ndarray of shape (n,)
-        Which value each row has, as a position in `values`.
-    cells : tuple of dict
-        For each value, what to write in which column.
-    encoded : bool
-        Whether it is one-hot.
-    """
+    """A column, or the one-hot columns that stand for it, with the value of every row."""
 
     name: str
     values: tuple[Any, ...]
@@ -173,32 +148,7 @@ class AttributeColumn:
 
 
 def find_attribute(table: Table, name: str, *, owner: str) -> AttributeColumn:
-    """Find an attribute in a table: a column of that name, or its 0/1 columns ``name_value``.
-
-    Parameters
-    ----------
-    table : Table
-        The people.
-    name : str
-        The attribute. Where there is no such column but columns ``name_a``, ``name_b``, … hold 0 and 1 and
-        every row has exactly one 1, these are it; a single 0/1 column ``name_a`` stands for the values
-        ``a`` and ``not a``.
-    owner : str
-        For the error message.
-
-    Returns
-    -------
-    AttributeColumn
-
-    Examples
-    --------
-    >>> raw = Table.of(pd.DataFrame({"sex": ["M", "F"]}), owner="study")
-    >>> find_attribute(raw, "sex", owner="study").values
-    ('F', 'M')
-    >>> encoded = Table.of(pd.DataFrame({"sex_M": [1.0, 0.0]}), owner="study")
-    >>> find_attribute(encoded, "sex", owner="study").values
-    ('not M', 'M')
-    """
+    """Find an attribute in a table: a column of that name, or its 0/1 columns ``name_value``."""
     if name in table.names:
         frame = table.columns([name])
         check_no_missing(frame, owner=owner)
@@ -272,21 +222,7 @@ def _cannot_hold(column: str, value: Any, dtype: Any, owner: str) -> InputError:
 
 
 def put_rows(frame: pd.DataFrame, rows: pd.DataFrame, at: Any) -> pd.DataFrame:
-    """Return the frame with some rows replaced.
-
-    Parameters
-    ----------
-    frame : DataFrame of n rows
-    rows : DataFrame of m rows
-        With the same columns.
-    at : int array of shape (m,)
-        Their positions in the frame.
-
-    Examples
-    --------
-    >>> put_rows(pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [9]}), [1])["a"].tolist()
-    [1, 9]
-    """
+    """Return the frame with some rows replaced."""
     if not len(at):
         return frame
     changed: dict[Any, Any] = {}

@@ -13,7 +13,7 @@ from likewise.core.checks import FloatArray, to_numpy
 from likewise.core.decisions import decide
 from likewise.core.errors import InputError, ModelError, bad_parameter
 from likewise.core.intervals import Measure
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.counterfactuals.edited_rows import MadeTwins
 from likewise.counterfactuals.plausibility import Plausibility, without_implausible
 
@@ -25,23 +25,7 @@ _OWNER = "twin_study"
 
 @dataclass(frozen=True)
 class AskedModel:
-    """Decisions and scores of a model.
-
-    Parameters
-    ----------
-    model : object with `predict`, or callable
-    favourable : object, optional
-        The class whose probability is the score; the last one by default.
-    tolerance : float, optional
-        For models that predict numbers: what counts as the same decision.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> decision, score = AskedModel(lambda table: table["pay"] > 2).about(pd.DataFrame({"pay": [1, 3]}))
-    >>> decision.tolist(), score.tolist()
-    ([False, True], [0.0, 1.0])
-    """
+    """Decisions and scores of a model."""
 
     model: Any
     favourable: Any = None
@@ -58,16 +42,16 @@ class AskedModel:
         return decision, shares[:, self._column()]
 
     @property
-    def score(self) -> Said:
+    def score(self) -> Message:
         """What the score is, in words."""
         classes = getattr(self.model, "classes_", None)
         if hasattr(self.model, "predict_proba") and self.tolerance is None:
             if classes is None:
-                return Said("twins.score.last")
-            return Said("twins.score.probability", label=str(classes[self._column()]))
+                return Message("twins.score.last")
+            return Message("twins.score.probability", label=str(classes[self._column()]))
         if self.favourable is not None:
-            return Said("twins.score.whether", label=str(self.favourable))
-        return Said("twins.score.decision")
+            return Message("twins.score.whether", label=str(self.favourable))
+        return Message("twins.score.decision")
 
     @property
     def span(self) -> float | None:
@@ -207,18 +191,7 @@ _TRIES = 100
 
 @dataclass(frozen=True)
 class StudyChoices:
-    """What is asked in all questions of a study.
-
-    Parameters
-    ----------
-    attribute : str
-    drop : bool
-        Whether implausible twins are not compared.
-    confidence : float
-    refits : int
-    themselves : bool
-        Whether twins are learned from the very people that are studied.
-    """
+    """What is asked in all questions of a study."""
 
     attribute: str
     drop: bool
@@ -229,21 +202,7 @@ class StudyChoices:
 
 @dataclass(frozen=True, eq=False)
 class FoundChanges:
-    """Person by person.
-
-    Parameters
-    ----------
-    values : tuple
-        Of the attribute.
-    flips, asked : bool arrays of shape (n,)
-        Of whom some twin is decided otherwise; who has a twin to compare with.
-    change : float array of shape (n,)
-        Mean score of the twins less the person's; NaN without twins.
-    effects : tuple of float arrays of shape (n,)
-        For each further value the score with it less that with the first; NaN where one of them is not known.
-    span : float or None
-        No change can be larger, up or down; None if that is not known.
-    """
+    """Person by person."""
 
     values: tuple[Any, ...]
     flips: Mask
@@ -254,17 +213,7 @@ class FoundChanges:
 
 
 def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attribute: str) -> FoundChanges:
-    """Ask a model about people and all their usable twins.
-
-    Examples
-    --------
-    >>> from likewise.counterfactuals.attribute import AttributeTwins
-    >>> people = pd.DataFrame({"sex": ["F", "M", "M"], "pay": [1, 2, 9]})
-    >>> biased = AskedModel(lambda table: table["pay"] + (table["sex"] == "M") > 2)
-    >>> found = find_changes(biased, people, AttributeTwins({"sex": ["F", "M"]}).fit(people).make(people), "sex")
-    >>> found.flips.tolist(), found.effects[0].tolist()
-    ([False, True, False], [0.0, 1.0, 0.0])
-    """
+    """Ask a model about people and all their usable twins."""
     own_decision, own_score = asked.about(frame)
     n = len(frame)
     flips, total, count = np.zeros(n, dtype=bool), np.zeros(n), np.zeros(n)
@@ -305,19 +254,6 @@ def with_refits(
     """Return an answer with intervals from people drawn anew and consequences learned anew.
 
     They are the estimate ± t times the standard deviation over the refits (a bootstrap).
-
-    Parameters
-    ----------
-    answer : TwinAnswer
-    asked : AskedModel
-    frame, known : DataFrame
-        The people studied, and those that twins are learned from.
-    maker : ConsequenceTwins
-    looks : Plausibility
-    choices : StudyChoices
-    values : sequence
-        Of the attribute: people of every one are drawn each time.
-    rng : Generator
     """
     from scipy.special import stdtrit
 
@@ -364,7 +300,7 @@ def with_refits(
         changed=_around(answer.changed, reach[0], True),
         effects=tuple(_around(e, reach[1 + i]) for i, e in enumerate(answer.effects)),
         groups=groups_now,
-        interval=Said("twins.interval.refits", n=choices.refits),
+        interval=Message("twins.interval.refits", n=choices.refits),
     )
 
 

@@ -113,13 +113,7 @@ class TwinMaker(Protocol):
 
 
 def maker_of(edits: Any, *, owner: str) -> TwinMaker | None:
-    """Return the maker that edits stand for: itself, or that of an `Edit` with consequences; else None.
-
-    Examples
-    --------
-    >>> maker_of({"sex": ["F", "M"]}, owner="study") is None
-    True
-    """
+    """Return the maker that edits stand for: itself, or that of an `Edit` with consequences; else None."""
     if hasattr(edits, "fit") and hasattr(edits, "make") and not isinstance(edits, type):
         given: TwinMaker = edits
         return given
@@ -142,17 +136,7 @@ def maker_of(edits: Any, *, owner: str) -> TwinMaker | None:
 
 
 def ready_maker(edits: Any, people: Any, *, owner: str) -> TwinMaker | None:
-    """Return the fitted maker that edits stand for, or None; what was passed unfitted stays so, a copy is fitted.
-
-    Parameters
-    ----------
-    edits : object
-        As in `maker_of`.
-    people : DataFrame
-        What an unfitted maker learns from.
-    owner : str
-        For error messages.
-    """
+    """Return the fitted maker that edits stand for, or None; what was passed unfitted stays so, a copy is fitted."""
     maker = maker_of(edits, owner=owner)
     if maker is None or maker.fitted:
         return maker
@@ -169,21 +153,7 @@ Places = IntArray
 
 @dataclass(frozen=True)
 class TwinFactor:
-    """Columns, and the settings of them that make no difference between people.
-
-    Parameters
-    ----------
-    settings : tuple of mapping
-        Column to value; all of them of the same columns.
-    everybody : bool
-        Whether all people have these twins; else only those who have one of the settings.
-
-    Examples
-    --------
-    >>> spouse = TwinFactor(({"relationship": "Husband"}, {"relationship": "Wife"}), everybody=False)
-    >>> spouse.members(pd.DataFrame({"relationship": ["Wife", "Own-child", None]})).tolist()
-    [True, False, False]
-    """
+    """Columns, and the settings of them that make no difference between people."""
 
     settings: tuple[Mapping[str, Any], ...]
     everybody: bool
@@ -205,26 +175,7 @@ class TwinFactor:
 
 
 def twin_factors(sensitive: Any, edits: Any, frame: pd.DataFrame, *, owner: str) -> tuple[TwinFactor, ...]:
-    """Spell out the factors that sensitive columns and edits ask for, with the values that a table has.
-
-    Parameters
-    ----------
-    sensitive : None, str, sequence of str or mapping
-        Columns that make no difference, whatever stands in them; a mapping lists their values.
-    edits : None, mapping, Edit or sequence
-        Further values that make no difference, as in `correspondence_study`. Columns that change together must be
-        named in each dict of their list.
-    frame : DataFrame
-        Rows with missing values in a column are not asked for its values.
-    owner : str
-        For error messages.
-
-    Examples
-    --------
-    >>> people = pd.DataFrame({"sex": ["F", "M"], "relationship": ["Wife", "Husband"]})
-    >>> [len(f.settings) for f in twin_factors("sex", {"relationship": ["Husband", "Wife"]}, people, owner="fit")]
-    [2, 2]
-    """
+    """Spell out the factors that sensitive columns and edits ask for, with the values that a table has."""
     factors = [_resolved(part, frame, True, owner) for part in _sensitive_edits(sensitive)]
     if edits is not None:
         factors += [_resolved(part, frame, False, owner) for part in read_edits(edits, owner=owner)]
@@ -232,15 +183,7 @@ def twin_factors(sensitive: Any, edits: Any, frame: pd.DataFrame, *, owner: str)
 
 
 def spelled_out_factors(sensitive: Any, edits: Any, *, owner: str) -> tuple[TwinFactor, ...] | None:
-    """Return the factors where all values are listed, so that no table is needed; else None.
-
-    Examples
-    --------
-    >>> spelled_out_factors(["sex"], None, owner="fit") is None
-    True
-    >>> spelled_out_factors({"sex": ["F", "M"]}, None, owner="fit")[0].columns
-    ('sex',)
-    """
+    """Return the factors where all values are listed, so that no table is needed; else None."""
     parts: list[tuple[Any, bool]] = [(part, True) for part in _sensitive_edits(sensitive)]
     parts += [(part, False) for part in (() if edits is None else read_edits(edits, owner=owner))]
     factors = []
@@ -255,13 +198,7 @@ def spelled_out_factors(sensitive: Any, edits: Any, *, owner: str) -> tuple[Twin
 
 
 def n_twins(factors: Sequence[TwinFactor]) -> int:
-    """How many twins a person has at most, themselves included.
-
-    Examples
-    --------
-    >>> n_twins(spelled_out_factors({"sex": ["F", "M"], "race": ["a", "b", "c"]}, None, owner="fit"))
-    6
-    """
+    """How many twins a person has at most, themselves included."""
     return math.prod(len(factor.settings) for factor in factors)
 
 
@@ -269,13 +206,6 @@ def twin_tables(frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner: st
     """Yield one table per combination of settings: the rows' twins, in an order that is theirs together.
 
     Where a row lacks a factor it stays as it is in that factor's columns.
-
-    Examples
-    --------
-    >>> people = pd.DataFrame({"sex": ["F", "M"], "age": [30, 50]})
-    >>> factors = twin_factors("sex", None, people, owner="fit")
-    >>> [table["sex"].tolist() for table in twin_tables(people, factors, owner="fit")]
-    [['F', 'F'], ['M', 'M']]
     """
     check_columns(frame, [c for factor in factors for c in factor.columns], owner=owner, name="X")
     yield from _tables(frame, factors, [factor.members(frame) for factor in factors], owner)
@@ -287,20 +217,6 @@ def different_twins(
     """Yield, per combination of settings, whose twin is a new one, and these twins alone.
 
     Whoever lacks a factor stays the same under all of its settings, and need not be looked at again.
-
-    Yields
-    ------
-    source : ndarray of int, shape (n,)
-        The number of the first combination that makes the same twin of a row: this one's own where it is new.
-    table : DataFrame
-        The twins of the rows whose twin is new, in the order of the rows.
-
-    Examples
-    --------
-    >>> people = pd.DataFrame({"relationship": ["Wife", "Own-child", "Husband"]})
-    >>> spouse = twin_factors(None, {"relationship": ["Wife", "Husband"]}, people, owner="fit")
-    >>> [(s.tolist(), t["relationship"].tolist()) for s, t in different_twins(people, spouse, owner="fit")]
-    [([0, 0, 0], ['Wife', 'Own-child', 'Wife']), ([1, 0, 1], ['Husband', 'Husband'])]
     """
     check_columns(frame, [c for factor in factors for c in factor.columns], owner=owner, name="X")
     members = [factor.members(frame) for factor in factors]

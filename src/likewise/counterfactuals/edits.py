@@ -25,34 +25,7 @@ Binary = np.ndarray[Any, np.dtype[np.bool_]]
 def one_hot_groups(
     named: Sequence[Any], columns: Mapping[Any, Binary], *, owner: str
 ) -> list[tuple[Any, ...]]:
-    """Find the named columns that belong together.
-
-    Parameters
-    ----------
-    named : sequence
-        Columns whose values are to be exchanged.
-    columns : mapping of name to bool array of shape (n,)
-        The 0/1 columns of the table, the named ones and others.
-    owner : str
-        For the error message.
-
-    Returns
-    -------
-    list of tuple
-        Named columns of which every row has exactly one 1; or at most one, where the names begin alike, as in
-        ``race_B``, ``race_C`` without ``race_A``.
-
-    Raises
-    ------
-    InputError
-        Where only some of the columns of an attribute are named.
-
-    Examples
-    --------
-    >>> columns = {"sex_F": np.array([True, False]), "sex_M": np.array([False, True]), "rich": np.array([True, True])}
-    >>> one_hot_groups(["sex_F", "rich", "sex_M"], columns, owner="audit")
-    [('sex_F', 'sex_M')]
-    """
+    """Find the named columns that belong together."""
     left = [name for name in named if name in columns]
     groups: list[tuple[Any, ...]] = []
     for prefix in sorted({prefix for name in left for prefix in _prefixes(name)}, key=len):
@@ -81,27 +54,13 @@ def one_hot_groups(
 
 
 def patterns_of(group: Sequence[Any], columns: Mapping[Any, Binary]) -> list[tuple[bool, ...]]:
-    """Return the combinations of values that occur in the columns of a group, each once.
-
-    Examples
-    --------
-    >>> patterns_of(["b", "c"], {"b": np.array([False, True, False]), "c": np.array([False, False, True])})
-    [(False, False), (False, True), (True, False)]
-    """
+    """Return the combinations of values that occur in the columns of a group, each once."""
     found = np.unique(np.stack([columns[name] for name in group], axis=1), axis=0)
     return [tuple(bool(cell) for cell in row) for row in found]
 
 
 def as_zeros_and_ones(values: Sequence[Any], codes: Any) -> Binary | None:
-    """Return a column of two values as bools, if they are 0 and 1; None for another column.
-
-    Parameters
-    ----------
-    values : sequence
-        The column's different values.
-    codes : int array of shape (n,)
-        Positions among them.
-    """
+    """Return a column of two values as bools, if they are 0 and 1; None for another column."""
     if len(values) != 2 or any(isinstance(value, str) or value not in (0, 1) for value in values):
         return None
     return np.asarray(np.asarray(codes) == list(values).index(1))
@@ -185,33 +144,7 @@ EditParts: TypeAlias = "tuple[Edit | tuple[Variant, ...], ...]"
 def resolve_edits(
     edits: Edits, table: Table, *, owner: str, allow_new: bool = False
 ) -> tuple[list[dict[str, Any]], dict[str, AttributeColumn]]:
-    """Spell out every twin that the edits ask for, checked against the table.
-
-    Parameters
-    ----------
-    edits : mapping, Edit, or sequence
-        See `correspondence_study`.
-    table : Table
-        The people.
-    owner : str
-        For the error message.
-    allow_new : bool, default=False
-        Whether values that never occur in their column are welcome.
-
-    Returns
-    -------
-    variants : list of dict
-        AttributeColumn to value, for each twin.
-    attributes : dict
-        Every attribute that is edited.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = Table.of(pd.DataFrame({"sex": ["F", "M"], "race": ["a", "b"]}), owner="study")
-    >>> resolve_edits({"sex": "all", "race": ["b"]}, table, owner="study")[0]
-    [{'sex': 'F', 'race': 'b'}, {'sex': 'M', 'race': 'b'}]
-    """
+    """Spell out every twin that the edits ask for, checked against the table."""
     factors = read_edits(edits, owner=owner)
     names = edited_columns(factors)
     attributes = {name: find_attribute(table, name, owner=owner) for name in names}
@@ -249,23 +182,7 @@ def resolve_edits(
 def one_hot_together(
     parts: EditParts, columns: Mapping[Any, tuple[Sequence[Any], Any]], *, owner: str
 ) -> EditParts:
-    """Exchange 0/1 columns that stand for one attribute together, in the combinations that occur.
-
-    Parameters
-    ----------
-    parts : tuple
-        As `read_edits` returns it; columns whose values are listed stay alone.
-    columns : mapping of name to (values, codes)
-        Columns of the table: the different values, and the position of each row's among them.
-    owner : str
-        For the error message, where only some columns of an attribute are edited.
-
-    Examples
-    --------
-    >>> columns = {"sex_F": ((0, 1), np.array([1, 0])), "sex_M": ((0, 1), np.array([0, 1]))}
-    >>> one_hot_together((Edit("sex_F"), Edit("sex_M")), columns, owner="audit")
-    (({'sex_F': 0, 'sex_M': 1}, {'sex_F': 1, 'sex_M': 0}),)
-    """
+    """Exchange 0/1 columns that stand for one attribute together, in the combinations that occur."""
     alone = [
         part.column
         for part in parts
@@ -291,21 +208,7 @@ def one_hot_together(
 
 
 def read_edits(edits: Any, *, owner: str) -> EditParts:
-    """Read edits in any of the ways they can be written; the one language of studies, audits and trainings.
-
-    Parameters
-    ----------
-    edits : mapping, Edit, or sequence
-        ``{"sex": ["F", "M"], "race": "all"}``; ``Edit("sex")``; ``["sex", Edit("race")]``; or lists of dicts,
-        whose columns change together.
-    owner : str
-        For the error message.
-
-    Examples
-    --------
-    >>> read_edits(["sex", Edit("role", ("Husband", "Wife"))], owner="audit")
-    (Edit(column='sex', values=None), Edit(column='role', values=('Husband', 'Wife')))
-    """
+    """Read edits in any of the ways they can be written; the one language of studies, audits and trainings."""
     parts = tuple(_parts(edits, owner))
     edited_columns(parts, owner=owner)
     return parts

@@ -14,7 +14,7 @@ import pandas as pd
 from likewise.core.checks import FloatArray, IntArray, check_integer
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.counterfactuals.cells import put_rows
 from likewise.counterfactuals.edited_rows import MadeTwins
 from likewise.counterfactuals.edits import Edit
@@ -35,21 +35,6 @@ def assign(rows: FloatArray, others: FloatArray) -> tuple[IntArray, FloatArray]:
 
     Up to 4 million pairs the sum of squared distances is the least there is (Hungarian method); beyond, pairs are
     taken nearest first among everybody's nearest, and again among those left over until one side is used up.
-
-    Parameters
-    ----------
-    rows, others : float arrays of shape (n, r) and (m, r)
-
-    Returns
-    -------
-    index : int array of shape (n,)
-        -1 for rows that are left over.
-    squared_distance : float array of shape (n,)
-
-    Examples
-    --------
-    >>> assign(np.array([[0.0], [1.0]]), np.array([[0.9], [0.1], [5.0]]))[0].tolist()
-    [1, 0]
     """
     index, squared = np.full(len(rows), -1, dtype=np.int64), np.full(len(rows), np.nan)
     if len(rows) * len(others) <= _EXACT:
@@ -73,8 +58,8 @@ def assign(rows: FloatArray, others: FloatArray) -> tuple[IntArray, FloatArray]:
     return index, squared
 
 
-UNMATCHED = Said("twins.unusable.unmatched")
-TOO_FAR = Said("twins.unusable.far")
+UNMATCHED = Message("twins.unusable.unmatched")
+TOO_FAR = Message("twins.unusable.far")
 
 
 class MatchedTwins:

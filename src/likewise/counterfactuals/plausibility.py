@@ -16,7 +16,7 @@ import pandas as pd
 from likewise.core.checks import FloatArray, check_number
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, to_pandas
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.core.text import text_table
 from likewise.counterfactuals.edited_rows import MadeTwins
 from likewise.counterfactuals.rules import Forbidden, Rules, ValueMap
@@ -33,21 +33,7 @@ MAX_VALUES = 50
 
 @dataclass(frozen=True)
 class SeenRule:
-    """A combination that the table lacks, and what supports the rule.
-
-    Parameters
-    ----------
-    attribute, value : object
-        The edited column and its value.
-    column, other : object
-        The other column and the value nobody, or nearly nobody, has together with it.
-    seen : int
-        How many people have both.
-    expected : float
-        How many would, were the two columns independent.
-    becomes : object or None
-        What `other` becomes in a twin: the value most alike among those that people with `value` have.
-    """
+    """A combination that the table lacks, and what supports the rule."""
 
     attribute: str
     value: Any
@@ -205,7 +191,7 @@ def _counterpart(
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
-IMPLAUSIBLE = Said("twins.unusable.implausible")
+IMPLAUSIBLE = Message("twins.unusable.implausible")
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from likewise.core.decisions import check_model
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
 from likewise.core.intervals import Interval, Measure, bounded_mean_interval, proportion_interval
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.core.randomness import numpy_generator
 from likewise.core.text import text_table
 from likewise.counterfactuals.attribute import AttributeTwins
@@ -41,13 +41,6 @@ def share_measure(name: str, flags: Any, confidence: float, clusters: IntArray |
 
     Where people share comparators and all agree there is no variance to be seen: the interval is then the exact one of as
     many independent people as there are comparators (as in Korn and Graubard 1998).
-
-    Examples
-    --------
-    >>> print(share_measure("changed", np.array([True, False, False, False]), 0.95))
-    changed 0.250 [0.006, 0.806]
-    >>> print(share_measure("changed", np.zeros(40, dtype=bool), 0.95, clusters=np.arange(40) // 10))
-    changed 0.000 [0.000, 0.602]
     """
     flags = np.asarray(flags, dtype=bool)
     if not len(flags):
@@ -75,23 +68,6 @@ def mean_measure(
     Of independent numbers that are known to lie within ± `span` the interval holds for few people and rare changes too;
     else it is Student's t, which needs many people with changes of a similar size. With clusters the variance sums over all pairs of people who share a comparator, and is at least that of independent
     people (Cameron, Gelbach and Miller 2011; a pair that shares several counts for each).
-
-    Parameters
-    ----------
-    name : str
-    values : float array of shape (n,)
-    confidence : float
-    clusters : int array of shape (n,) or (variants, n), optional
-        The comparators of each person; -1 for none.
-    span : float, optional
-        No number can be larger, up or down.
-
-    Examples
-    --------
-    >>> print(mean_measure("change", np.array([1.0, 2.0, 3.0, 2.0]), 0.95))
-    change 2.000 [0.701, 3.299]
-    >>> print(mean_measure("change", np.zeros(100), 0.95, span=1.0))
-    change 0.000 [-0.036, 0.036]
     """
     from scipy.special import stdtrit
 
@@ -130,9 +106,9 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 _FEW = 20  # people of a group that say little about what follows from being of it
 
 QUESTIONS = {
-    "attribute": Said("twins.question.attribute"),
-    "consequences": Said("twins.question.consequences"),
-    "matched": Said("twins.question.matched"),
+    "attribute": Message("twins.question.attribute"),
+    "consequences": Message("twins.question.consequences"),
+    "matched": Message("twins.question.matched"),
 }
 
 
@@ -439,16 +415,18 @@ def _few(column: Any, values: Sequence[Any], attribute: str) -> tuple[str, ...]:
     """What to know of groups that hardly anything can be learned of."""
     counts = {value: int((column == value).sum()) for value in values}
     return tuple(
-        Said("twins.note.few", n=n, attribute=attribute, value=str(value))
+        Message("twins.note.few", n=n, attribute=attribute, value=str(value))
         for value, n in counts.items()
         if n < _FEW
     )
 
 
-def _why(question: str, cluster: Any) -> Said:
+def _why(question: str, cluster: Any) -> Message:
     if question == "matched":
-        return Said("twins.interval.pairs") if cluster is None else Said("twins.interval.shared")
-    return Said("twins.interval.learned") if question == "consequences" else Said("twins.interval.people")
+        return Message("twins.interval.pairs") if cluster is None else Message("twins.interval.shared")
+    return (
+        Message("twins.interval.learned") if question == "consequences" else Message("twins.interval.people")
+    )
 
 
 def _values(maker: TwinMaker, edit: Edit) -> tuple[Any, ...]:

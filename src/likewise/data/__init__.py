@@ -27,6 +27,6 @@ if TYPE_CHECKING:
     from likewise.data.rows import Violation as Violation
     from likewise.data.table_files import ReadTable as ReadTable, read_table as read_table
     from likewise.data.tabular import TabularDomain as TabularDomain
-    from likewise.data.type_inference import ColumnLook as ColumnLook, look_at_columns as look_at_columns
+    from likewise.data.type_inference import InferredColumn as InferredColumn, infer_types as infer_types
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -29,28 +29,7 @@ Scalar = str | bool | int | float
 
 @dataclass(frozen=True)
 class Dtype:
-    """Description of the dtype of one column in its own library.
-
-    Parameters
-    ----------
-    name : str
-        The library's name of it: ``"int8"``, ``"Int64"``, ``"category"``, ``"Enum"``, ``"dictionary"``, …
-    levels : tuple, optional
-        Categories that the dtype itself declares, in its order.
-    ordered : bool, default=False
-        Whether these levels are ordered.
-    inner : Dtype, optional
-        Dtype of the levels, or the arrow type behind a pandas ``ArrowDtype``.
-    storage : str, optional
-        ``"python"`` or ``"pyarrow"`` for pandas strings; type of the codes of an arrow dictionary.
-    nullable : bool, default=True
-        Whether an arrow field says that it may be null.
-
-    Examples
-    --------
-    >>> str(Dtype("category", levels=("a", "b"), inner=Dtype("object")))
-    'category'
-    """
+    """Description of the dtype of one column in its own library."""
 
     name: str
     levels: tuple[Scalar, ...] | None = None
@@ -90,24 +69,12 @@ class Dtype:
 
 
 def library_of(table: Any) -> str:
-    """Name of the library that a table comes from.
-
-    Examples
-    --------
-    >>> library_of(pd.DataFrame({"a": [1]})), library_of(pa.table({"a": [1]}))
-    ('pandas', 'pyarrow')
-    """
+    """Name of the library that a table comes from."""
     return str(nw.from_native(table, eager_only=True).implementation.value)
 
 
 def describe_schema(table: Any) -> dict[str, Dtype]:
-    """Describe every column of a pandas, polars or arrow table; of another library by pandas' names.
-
-    Examples
-    --------
-    >>> describe_schema(pd.DataFrame({"age": [1]}))["age"].name
-    'int64'
-    """
+    """Describe every column of a pandas, polars or arrow table; of another library by pandas' names."""
     library = library_of(table)
     if library == "polars":
         return {name: _describe_polars(dtype) for name, dtype in table.schema.items()}
@@ -150,13 +117,7 @@ def _plain(value: Any) -> Any:
 
 
 def pandas_dtype(dtype: Dtype) -> Any:
-    """Return the pandas dtype that a description stands for.
-
-    Examples
-    --------
-    >>> pandas_dtype(Dtype("Int8"))
-    Int8Dtype()
-    """
+    """Return the pandas dtype that a description stands for."""
     if dtype.name == "category":
         inner = dtype.inner or Dtype("object")
         categories = pd.Index(list(dtype.levels or ()), dtype=pandas_dtype(inner))
@@ -173,13 +134,7 @@ def pandas_dtype(dtype: Dtype) -> Any:
 
 
 def arrow_type(dtype: Dtype) -> Any:
-    """Return the arrow type that a description stands for.
-
-    Examples
-    --------
-    >>> arrow_type(Dtype("large_string"))
-    DataType(large_string)
-    """
+    """Return the arrow type that a description stands for."""
     if dtype.name == "dictionary" and dtype.inner is not None:
         index = pa.type_for_alias(dtype.storage or "int32")
         return pa.dictionary(index, arrow_type(dtype.inner), ordered=dtype.ordered)
@@ -339,26 +294,7 @@ class Column:
 
 
 def encoded_names(columns: Sequence[Column], rename: Mapping[str, str] | None = None) -> list[str]:
-    """Names of the encoded columns: ``age``; ``sex_Male`` for two categories; ``job_Sales``, … for more.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        In the order of the encoding.
-    rename : mapping of str to str, optional
-        Other names for the original columns.
-
-    Returns
-    -------
-    list of str
-        Unique: a name that occurs a second time gets ``#2``.
-
-    Examples
-    --------
-    >>> sex = Column("sex", "categorical", Dtype("str"), categories=("Female", "Male"))
-    >>> encoded_names([sex])
-    ['sex_Male']
-    """
+    """Names of the encoded columns: ``age``; ``sex_Male`` for two categories; ``job_Sales``, … for more."""
     names: list[str] = []
     for column in columns:
         name = (rename or {}).get(column.name, column.name)
@@ -386,19 +322,7 @@ def encoded_names(columns: Sequence[Column], rename: Mapping[str, str] | None = 
 
 @dataclass(frozen=True)
 class Choices:
-    """The user's word on columns, every name known to exist.
-
-    Parameters
-    ----------
-    immutable, integers : frozenset of str
-        Columns that may not change; columns of whole numbers.
-    ranges : dict of str to (float, float)
-        Bounds in original units, infinite where open.
-    categories : dict of str to tuple
-        Categories besides those the data shows.
-    scales : dict of str to str or Curve
-        Scales of numbers where they are not linear; a curve was learned elsewhere.
-    """
+    """The user's word on columns, every name known to exist."""
 
     immutable: frozenset[str]
     integers: frozenset[str]
@@ -417,17 +341,7 @@ def check_choices(
     scales: Mapping[str, Any] | None = None,
     owner: str,
 ) -> Choices:
-    """Check the parameters of a `TabularDomain` against the frame it is fitted on.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"age": [20, 30]})
-    >>> chosen = check_choices(
-    ...     frame, immutable=["age"], ranges={"age": (18, None)}, integers=None, categories=None, owner="fit"
-    ... )
-    >>> chosen.ranges
-    {'age': (18.0, inf)}
-    """
+    """Check the parameters of a `TabularDomain` against the frame it is fitted on."""
     names = {
         "immutable": _names(immutable, frame, owner=owner, parameter="immutable"),
         "integers": _names(integers, frame, owner=owner, parameter="integers"),
@@ -456,15 +370,7 @@ def check_choices(
 
 
 def check_scale(said: Any, parameter: str, *, owner: str) -> ScaleName | Curve:
-    """Return the name of a scale, or the curve of one as it is, or raise an error that names the known ones.
-
-    Examples
-    --------
-    >>> check_scale("log", "scales['gain']", owner="TabularDomain")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: TabularDomain: "scales['gain']" must be one of 'linear', 'signed log', 'rank', 'value or not', got 'log'. Did you mean 'signed log'?
-    """
+    """Return the name of a scale, or the curve of one as it is, or raise an error that names the known ones."""
     if isinstance(said, Curve):
         return said
     if isinstance(said, str) and said in SCALES:
@@ -537,26 +443,7 @@ _SCALARS = (str, bool, int, float)
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """How one column is to be read.
-
-    Parameters
-    ----------
-    kind : {"number", "integer", "category", "left out", "target"}
-        What its values are; the last two are no features.
-    range : pair of float, optional
-        Least and greatest value that can exist, None for an open end; default: those of the table.
-    values : tuple, optional
-        Categories that can exist besides those of the table.
-    immutable : bool, default=False
-        Whether no twin may differ in it.
-    scale : {"linear", "signed log", "rank", "value or not"} or Curve, optional
-        Of numbers and integers, as in `TabularDomain`; None leaves it linear. A curve was learned elsewhere.
-
-    Examples
-    --------
-    >>> ColumnPlan("integer", range=(18, None))
-    ColumnPlan(kind='integer', range=(18, None), values=None, immutable=False, scale=None)
-    """
+    """How one column is to be read."""
 
     kind: PlanKind
     range: tuple[float | None, float | None] | None = None
@@ -566,24 +453,7 @@ class ColumnPlan:
 
 
 def read_plans(columns: Any, *, owner: str) -> dict[str, ColumnPlan]:
-    """Read what the user says of columns.
-
-    Parameters
-    ----------
-    columns : mapping or path
-        Column to `ColumnPlan`, to the name of a kind, or to a mapping with the fields of one; or a TOML file of these.
-    owner : str
-        For error messages.
-
-    Returns
-    -------
-    dict of str to ColumnPlan
-
-    Examples
-    --------
-    >>> read_plans({"sex": "category", "age": {"kind": "integer", "range": [18, 90]}}, owner="audit")["age"].range
-    (18, 90)
-    """
+    """Read what the user says of columns."""
     source = f"{owner}: columns"
     if isinstance(columns, (str, os.PathLike)):
         path = Path(columns)
@@ -653,24 +523,7 @@ def _range_column_plan(pair: Any, where: str) -> tuple[float | None, float | Non
 def apply_plans(
     frame: Any, columns: Any, given: Mapping[str, Any], *, owner: str
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the features of a table and the parameters of a `TabularDomain` that columns were planned with.
-
-    Parameters
-    ----------
-    frame : table of any library
-    columns : mapping or path
-        As `read_plans` takes them.
-    given : mapping
-        Parameters given besides: ``immutable``, ``ranges``, ``integers``, ``categories``, ``scales``; they win.
-    owner : str
-        For error messages.
-
-    Returns
-    -------
-    frame : table of the same library
-        Without what is left out.
-    parameters : dict
-    """
+    """Return the features of a table and the parameters of a `TabularDomain` that columns were planned with."""
     plans = read_plans(columns, owner=owner)
     table = to_pandas(frame, owner=owner)
     check_columns(

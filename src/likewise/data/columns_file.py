@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from likewise.core.files import atomic_path
-from likewise.data.type_inference import ColumnLook
+from likewise.data.type_inference import InferredColumn
 
 _HEADER = """# How likewise reads the columns of {table}. Edit it, and pass it to any verb: --columns {file}
 # kind: "number", "integer", "category", "left out" or "target"
@@ -18,32 +18,8 @@ _HEADER = """# How likewise reads the columns of {table}. Edit it, and pass it t
 """
 
 
-def columns_text(looks: Sequence[ColumnLook], *, table: str, file: str = "columns.toml") -> str:
-    """Return the text of a columns file.
-
-    Parameters
-    ----------
-    looks : sequence of ColumnLook
-    table, file : str
-        Names for the first lines.
-
-    Returns
-    -------
-    str
-        TOML that `read_plans` reads.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from likewise.data.type_inference import look_at_columns
-    >>> print(columns_text(look_at_columns(pd.DataFrame({"age": [20, 31, 45]})), table="people.csv"))
-    # How ...
-    <BLANKLINE>
-    [age]
-    kind = "integer"
-    # range = [20, 45]
-    <BLANKLINE>
-    """
+def columns_text(looks: Sequence[InferredColumn], *, table: str, file: str = "columns.toml") -> str:
+    """Return the text of a columns file."""
     parts = [_HEADER.format(table=_comment(table), file=_comment(file))]
     for look in looks:
         lines = [
@@ -57,7 +33,7 @@ def columns_text(looks: Sequence[ColumnLook], *, table: str, file: str = "column
     return "\n".join(parts)
 
 
-def _scale(look: ColumnLook) -> list[str]:
+def _scale(look: InferredColumn) -> list[str]:
     """The scale that the user chose, or one that is advised, to be taken by removing the sign of a comment."""
     if look.plan.kind not in ("number", "integer"):
         return []
@@ -67,16 +43,16 @@ def _scale(look: ColumnLook) -> list[str]:
     return [] if look.scale is None else [f'# scale = "{look.scale}"']
 
 
-def write_columns(looks: Sequence[ColumnLook], path: Path, *, table: str) -> None:
+def write_columns(looks: Sequence[InferredColumn], path: Path, *, table: str) -> None:
     """Write a columns file, whole or not at all.
 
     Examples
     --------
     >>> import tempfile
     >>> import pandas as pd
-    >>> from likewise.data.type_inference import look_at_columns
+    >>> from likewise.data.type_inference import infer_types
     >>> path = Path(tempfile.mkdtemp()) / "columns.toml"
-    >>> write_columns(look_at_columns(pd.DataFrame({"age": [20, 31, 45]})), path, table="people.csv")
+    >>> write_columns(infer_types(pd.DataFrame({"age": [20, 31, 45]})), path, table="people.csv")
     >>> path.read_text(encoding="utf-8").splitlines()[-1]
     '# range = [20, 45]'
     """

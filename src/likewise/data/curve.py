@@ -26,32 +26,7 @@ _SMALL = 0.05
 
 @dataclass(frozen=True)
 class Curve:
-    """A strictly increasing function of a number: perhaps a logarithm, then perhaps a chain of straight pieces.
-
-    Parameters
-    ----------
-    name : {"signed log", "rank", "value or not"}
-        What the user calls it.
-    middle : float, default=0.0
-        A number v is first moved to v − middle.
-    unit : float, optional
-        Then u becomes sign(u) · log(1 + |u| / unit); None leaves it as it is.
-    at, to : tuple of float
-        Then it is straight between the points (at, to), which rise; empty leaves it as it is.
-    below, above : float, default=1.0
-        Slope before the first and after the last point.
-
-    Examples
-    --------
-    >>> log = Curve("signed log", unit=1.0)
-    >>> log(np.array([0.0, np.e - 1.0, -(np.e - 1.0)])).round(9).tolist()
-    [0.0, 1.0, -1.0]
-    >>> log.inverse(np.array([1.0])).round(9).tolist()
-    [1.718281828]
-    >>> rank = Curve("rank", at=(0.0, 10.0), to=(0.25, 0.75), below=0.1, above=0.1)
-    >>> rank(np.array([5.0, 20.0])).tolist()
-    [0.5, 1.75]
-    """
+    """A strictly increasing function of a number: perhaps a logarithm, then perhaps a chain of straight pieces."""
 
     name: str
     middle: float = 0.0
@@ -98,13 +73,7 @@ class Curve:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Curve:
-        """Read what `to_dict` wrote; a curve that does not rise everywhere is an error.
-
-        Examples
-        --------
-        >>> Curve.from_dict(Curve("signed log", unit=1.0).to_dict())
-        Curve(name='signed log', middle=0.0, unit=1.0, at=(), to=(), below=1.0, above=1.0)
-        """
+        """Read what `to_dict` wrote; a curve that does not rise everywhere is an error."""
         curve = cls(**{**values, "at": tuple(values["at"]), "to": tuple(values["to"])})
         numbers = [curve.middle, curve.below, curve.above, *curve.at, *curve.to]
         rises = len(curve.at) == len(curve.to) and all((np.diff(end) > 0).all() for end in curve._knots)
@@ -115,24 +84,7 @@ class Curve:
 
 
 def learn_curve(name: ScaleName | Curve, values: FloatArray, *, whole: bool) -> Curve | None:
-    """Learn the curve of a scale from a column; None for the linear one, and where all values are one.
-
-    Parameters
-    ----------
-    name : {"linear", "signed log", "rank", "value or not"} or Curve
-        A curve is one that was learned elsewhere, and stays what it is.
-    values : ndarray of shape (n,)
-        Finite.
-    whole : bool
-        Whether the column holds whole numbers.
-
-    Examples
-    --------
-    >>> learn_curve("rank", np.array([0.0, 0.0, 3.0, 9.0]), whole=True).to
-    (0.25, 0.625, 0.875)
-    >>> learn_curve("value or not", np.array([0.0, 0.0, 7.0, 500.0]), whole=True)([0.0, 7.0]).tolist()
-    [0.0, 1.0]
-    """
+    """Learn the curve of a scale from a column; None for the linear one, and where all values are one."""
     if isinstance(name, Curve):
         return name
     if name == "linear" or float(values.min()) == float(values.max()):

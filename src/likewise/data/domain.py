@@ -103,13 +103,7 @@ class Domain(ABC):
 
 
 def as_rows(X: Any, n_features: int | None, *, owner: str, name: str = "X") -> Any:
-    """Return encoded rows as a floating array or tensor of the right width, without looking at the values.
-
-    Examples
-    --------
-    >>> as_rows([[1, 2]], 2, owner="project")
-    array([[1., 2.]])
-    """
+    """Return encoded rows as a floating array or tensor of the right width, without looking at the values."""
     if not isinstance(X, np.ndarray) and not is_tensor(X):
         X = to_pandas(X, owner=owner, name=name).to_numpy() if is_frame(X) else np.asarray(X, dtype=float)
     X = like(X, X)
@@ -127,13 +121,7 @@ def as_rows(X: Any, n_features: int | None, *, owner: str, name: str = "X") -> A
 
 
 def put_back(X: Any, origin: Any, index: Any, *, owner: str) -> Any:
-    """Write the origin's values into the coordinates `index` of X, in place, and return X.
-
-    Examples
-    --------
-    >>> put_back(np.zeros((1, 2)), np.ones((1, 2)), np.array([1]), owner="project")
-    array([[0., 1.]])
-    """
+    """Write the origin's values into the coordinates `index` of X, in place, and return X."""
     origin = as_rows(origin, X.shape[-1], owner=owner, name="origin")
     if origin.shape != X.shape:
         raise InputError(
@@ -157,12 +145,6 @@ class Constants:
 
     `project` runs at every step of every search: converting bounds and indices anew each time would cost
     more than the projection of a small batch.
-
-    Examples
-    --------
-    >>> constants = Constants(lower=np.zeros(2), index=np.array([1]))
-    >>> constants.like(np.ones(1, dtype=np.float32))["lower"].dtype
-    dtype('float32')
     """
 
     def __init__(self, **arrays: np.ndarray[Any, Any]) -> None:

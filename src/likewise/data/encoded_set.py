@@ -22,25 +22,7 @@ _WIDEST_NETWORK = 32
 
 
 def project_simplex(X: Any) -> Any:
-    """Project every vector along the last axis onto the simplex.
-
-    Parameters
-    ----------
-    X : array or tensor of shape (..., k)
-        Every vector is projected by itself.
-
-    Returns
-    -------
-    array or tensor of shape (..., k)
-        A vector with an entry that is not a number comes back as not a number.
-
-    Examples
-    --------
-    >>> project_simplex(np.array([[0.5, 0.5], [2.0, 0.0], [0.0, 0.4]]))
-    array([[0.5, 0.5],
-           [1. , 0. ],
-           [0.3, 0.7]])
-    """
+    """Project every vector along the last axis onto the simplex."""
     if is_tensor(X):
         sums = X.sort(dim=-1, descending=True).values.cumsum(-1) - 1
         ranks = X.new_ones(X.shape[-1]).cumsum(-1)
@@ -51,21 +33,7 @@ def project_simplex(X: Any) -> Any:
 
 
 def project_simplex_columns(X: FloatArray) -> None:
-    """Project many vectors held as columns, in place: the same as `project_simplex`, several times faster.
-
-    Parameters
-    ----------
-    X : ndarray of shape (..., k, n)
-        Every vector along the last but one axis is projected by itself.
-
-    Examples
-    --------
-    >>> X = np.array([[0.5, 2.0, 0.0], [0.5, 0.0, 0.4]])
-    >>> project_simplex_columns(X)
-    >>> X
-    array([[0.5, 1. , 0.3],
-           [0.5, 0. , 0.7]])
-    """
+    """Project many vectors held as columns, in place: the same as `project_simplex`, several times faster."""
     k = X.shape[-2]
     if k > _WIDEST_NETWORK:
         X[...] = project_simplex(X.swapaxes(-1, -2)).swapaxes(-1, -2)
@@ -120,25 +88,7 @@ class _Simplices:
 
 
 class EncodedSet:
-    """Geometry of an encoded table, worked out once.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        In the order of the encoding.
-
-    Attributes
-    ----------
-    lower, upper : ndarray of shape (d,)
-        The smallest box around the set.
-
-    Examples
-    --------
-    >>> from likewise.data.column import Dtype
-    >>> job = Column("job", "categorical", Dtype("str"), categories=("a", "b", "c"), stop=3)
-    >>> EncodedSet([job]).project(np.array([[0.5, 0.5, 3.0]]))
-    array([[0., 0., 1.]])
-    """
+    """Geometry of an encoded table, worked out once."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self.lower, self.upper = _box(columns)

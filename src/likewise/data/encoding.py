@@ -29,20 +29,7 @@ from likewise.data.column import Column, Dtype, arrow_type, encoded_names, panda
 
 
 def decode_columns(X: FloatArray, columns: Sequence[Column]) -> dict[str, np.ndarray[Any, Any]]:
-    """Decode encoded rows to the nearest valid values.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Finite encoded rows, valid or not.
-    columns : sequence of Column
-        In the order of the encoding.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (n,)
-        For each column its numbers in original units (float64), or the positions of its categories.
-    """
+    """Decode encoded rows to the nearest valid values."""
     return {column.name: _decode(X, column) for column in columns}
 
 
@@ -91,23 +78,7 @@ Values = np.ndarray[Any, Any]
 def build_table(
     columns: Sequence[Column], parts: Mapping[str, Values], library: str, index: Any = None
 ) -> Any:
-    """Build the table.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        In the order of the original table.
-    parts : mapping of str to ndarray of shape (n,)
-        For each column its numbers (float64), or the positions of its categories (integers).
-    library : str
-        ``"pandas"``, ``"polars"``, ``"pyarrow"``, ``"numpy"`` or another name that narwhals knows.
-    index : pandas.Index, optional
-        Row labels of a pandas frame.
-
-    Returns
-    -------
-    table of that library
-    """
+    """Build the table."""
     if library == "polars":
         polars = _import_polars()
         return polars.DataFrame([_polars_series(c, parts[c.name], polars) for c in columns])
@@ -197,24 +168,12 @@ Codes = IntArray
 
 
 def plain(value: Any) -> Any:
-    """Return a numpy scalar as the Python value it holds; anything else as it is.
-
-    Examples
-    --------
-    >>> plain(np.int8(3))
-    3
-    """
+    """Return a numpy scalar as the Python value it holds; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def is_numeric(series: pd.Series[Any]) -> bool:
-    """Whether a column holds numbers: integers, floats, booleans, or an object column of nothing else.
-
-    Examples
-    --------
-    >>> is_numeric(pd.Series([1, 2])), is_numeric(pd.Series(["1"]))
-    (True, False)
-    """
+    """Whether a column holds numbers: integers, floats, booleans, or an object column of nothing else."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         return is_numeric(series.cat.categories.to_series())
     if series.dtype.kind in "biuf":
@@ -224,13 +183,7 @@ def is_numeric(series: pd.Series[Any]) -> bool:
 
 
 def read_numbers(series: pd.Series[Any]) -> FloatArray:
-    """Values of a numeric column as float64; missing ones as NaN.
-
-    Examples
-    --------
-    >>> read_numbers(pd.Series([1, None], dtype="Int8"))
-    array([ 1., nan])
-    """
+    """Values of a numeric column as float64; missing ones as NaN."""
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
         return series.to_numpy(dtype=float)
     if isinstance(series.dtype, pd.CategoricalDtype):
@@ -240,15 +193,7 @@ def read_numbers(series: pd.Series[Any]) -> FloatArray:
 
 
 def check_numbers(series: pd.Series[Any], *, owner: str) -> FloatArray:
-    """Read a column that must hold finite numbers, or raise an error that names column, value and row.
-
-    Examples
-    --------
-    >>> check_numbers(pd.Series(["old"], name="age"), owner="encode")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: encode: column 'age' must hold numbers, got 'old' at row 0. Convert it, for example with pandas.to_numeric(frame['age']).
-    """
+    """Read a column that must hold finite numbers, or raise an error that names column, value and row."""
     name = str(series.name)
     if not is_numeric(series):
         text = [isinstance(value, str) for value in series]
@@ -269,13 +214,7 @@ def check_numbers(series: pd.Series[Any], *, owner: str) -> FloatArray:
 
 
 def category_codes(series: pd.Series[Any], categories: Sequence[Any]) -> Codes:
-    """Position of each value among the categories; −1 where it is missing or not among them.
-
-    Examples
-    --------
-    >>> category_codes(pd.Series(["b", "z", None]), ["a", "b"])
-    array([ 1, -1, -1])
-    """
+    """Position of each value among the categories; −1 where it is missing or not among them."""
     raw, uniques = _factorize(series)
     position = {category: i for i, category in enumerate(categories)}
     table = np.array([position.get(plain(value), -1) for value in uniques] + [-1], dtype=np.int64)
@@ -296,15 +235,7 @@ def _factorize(series: pd.Series[Any]) -> tuple[np.ndarray[Any, Any], list[Any]]
 
 
 def check_known(codes: Codes, series: pd.Series[Any], categories: Sequence[Any], *, owner: str) -> None:
-    """Raise an error that names column, value and row where a category was never seen.
-
-    Examples
-    --------
-    >>> check_known(np.array([-1]), pd.Series(["Mal"], name="sex"), ["Female", "Male"], owner="encode")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: encode: column 'sex' has a category never seen: 'Mal' at row 0 (did you mean 'Male'?). Known: 'Female', 'Male'. Correct it, drop the row, or declare it: TabularDomain(categories={'sex': [...]}).
-    """
+    """Raise an error that names column, value and row where a category was never seen."""
     unknown = codes < 0
     if not unknown.any():
         return
@@ -335,23 +266,7 @@ class ScaleMismatchError(EncodingMismatchError):
 
 @dataclass(frozen=True, eq=False)
 class AffineMap:
-    """x ↦ Ax + b between the rows of two encodings.
-
-    Parameters
-    ----------
-    matrix : array of shape (d_to, d_from)
-        A.
-    offset : array of shape (d_to,)
-        b.
-
-    Examples
-    --------
-    >>> double = AffineMap(np.array([[2.0]]), np.array([1.0]))
-    >>> double(np.array([[3.0]]))
-    array([[7.]])
-    >>> double.is_identity
-    False
-    """
+    """x ↦ Ax + b between the rows of two encodings."""
 
     matrix: FloatArray
     offset: FloatArray
@@ -370,25 +285,7 @@ class AffineMap:
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """How the columns of a table become numbers.
-
-    Parameters
-    ----------
-    columns : tuple of Column
-        In the order of the encoding.
-    names : tuple of str
-        The columns in the order of the table.
-    library : str, default="pandas"
-        What `decode` makes tables of.
-
-    Examples
-    --------
-    >>> from likewise.data import TabularDomain
-    >>> people = pd.DataFrame({"age": [20, 40], "sex": ["M", "F"]})
-    >>> encoding = TabularDomain.from_frame(people).encoding_
-    >>> encoding.feature_names, encoding.encode(people).tolist()
-    (('age', 'sex_M'), [[-1.0, 1.0], [1.0, 0.0]])
-    """
+    """How the columns of a table become numbers."""
 
     columns: tuple[Column, ...]
     names: tuple[str, ...]
@@ -396,13 +293,7 @@ class Encoding:
 
     @classmethod
     def plain(cls, names: Sequence[str]) -> Encoding:
-        """Return the encoding of columns of numbers that are taken as they are.
-
-        Examples
-        --------
-        >>> Encoding.plain(["age"]).encode(pd.DataFrame({"age": [20, 40]})).ravel().tolist()
-        [20.0, 40.0]
-        """
+        """Return the encoding of columns of numbers that are taken as they are."""
         columns = tuple(
             Column(name, "continuous", Dtype("float64"), lower=-np.inf, upper=np.inf, start=at, stop=at + 1)
             for at, name in enumerate(names)
@@ -425,19 +316,7 @@ class Encoding:
         return {column.name: column for column in self.columns}
 
     def encode(self, frame: pd.DataFrame, *, owner: str = "Encoding.encode") -> FloatArray:
-        """Encode rows in original units.
-
-        Parameters
-        ----------
-        frame : pandas.DataFrame of shape (n, p)
-            With all the columns; more of them are left out. A number out of range is encoded like any other.
-        owner : str
-            For error messages.
-
-        Returns
-        -------
-        ndarray of shape (n, d), float64
-        """
+        """Encode rows in original units."""
         if len(frame) == 0:
             raise InputError(f"{owner}: 'frame' is empty: it has no rows. Pass at least one row.")
         check_no_missing(frame[list(self.names)], owner=owner)
@@ -477,19 +356,6 @@ class Encoding:
         """Return the map from rows of another encoding of the same columns to rows of this one.
 
         Columns that only the other encoding has are left out.
-
-        Raises
-        ------
-        EncodingMismatchError
-            This encoding has a column, a kind or a category that the other has not.
-
-        Examples
-        --------
-        >>> one, ten = (
-        ...     Encoding((Column("age", "continuous", Dtype("float64"), scale=scale),), ("age",)) for scale in (1.0, 10.0)
-        ... )
-        >>> ten.map_from(one)(np.array([[50.0]]))
-        array([[5.]])
         """
         matrix = np.zeros((self.n_features, other.n_features))
         offset = np.zeros(self.n_features)

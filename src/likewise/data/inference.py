@@ -26,26 +26,7 @@ LARGEST_EXACT_CURVED = 2.0**40
 def describe_columns(
     frame: pd.DataFrame, dtypes: Mapping[str, Dtype], choices: Choices, *, library: str, owner: str
 ) -> tuple[Column, ...]:
-    """Describe every column, numeric ones first, then categorical ones, each in the frame's order.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n, p)
-        Without missing values.
-    dtypes : mapping of str to Dtype
-        What each column is stored as in the user's own library.
-    choices : Choices
-        The user's word on columns.
-    library : str
-        The user's own library.
-    owner : str
-        For error messages.
-
-    Returns
-    -------
-    tuple of Column
-        With `start` and `stop` set.
-    """
+    """Describe every column, numeric ones first, then categorical ones, each in the frame's order."""
     kinds = {name: _kind(frame[name], choices, owner=owner) for name in frame.columns}
     ordered = sorted(frame.columns, key=lambda name: kinds[name] == "categorical")
     columns, start = [], 0

@@ -13,24 +13,10 @@ _TELLING = 0.95
 _LEAST_PEOPLE, _MOST_VALUES = 100, 20
 
 
-def telling_columns(frame: pd.DataFrame, y: Any) -> dict[str, float]:
+def leaking_columns(frame: pd.DataFrame, y: Any) -> dict[str, float]:
     """Return the columns that alone tell y of nearly everybody, and the balanced accuracy of each.
 
     A column decides for the class that has its value more often, numbers of many values by twenty quantiles.
-
-    Parameters
-    ----------
-    frame : DataFrame of n people
-    y : array-like of shape (n,)
-        Classes.
-
-    Examples
-    --------
-    >>> random = np.random.default_rng(0)
-    >>> y = random.integers(2, size=400)
-    >>> people = pd.DataFrame({"age": random.normal(size=400) + y, "closed": np.where(y == 1, "paid", "sold")})
-    >>> telling_columns(people, y)
-    {'closed': 1.0}
     """
     codes, classes = pd.factorize(np.asarray(y))
     if len(codes) < _LEAST_PEOPLE or len(classes) < 2:

@@ -117,13 +117,7 @@ def find_missing(frame: pd.DataFrame) -> MissingCells:
 
 
 def own_category(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the table with missing categories as a category of their own; missing numbers get the median.
-
-    Examples
-    --------
-    >>> own_category(pd.DataFrame({"job": ["a", None], "age": [1.0, None]})).to_dict("list")
-    {'job': ['a', '(missing)'], 'age': [1.0, 1.0]}
-    """
+    """Return the table with missing categories as a category of their own; missing numbers get the median."""
     new = {}
     for name, fill in find_missing(frame).fills.items():
         column = frame[name]
@@ -137,15 +131,7 @@ def own_category(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def drop_missing(frame: pd.DataFrame, *, owner: str) -> pd.DataFrame:
-    """Return the rows without gaps, or say which columns leave nobody.
-
-    Examples
-    --------
-    >>> drop_missing(pd.DataFrame({"a": [1.0, None], "b": [None, 2.0]}), owner="people.csv")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: people.csv: every row has a missing value, so --missing drop leaves nobody. The emptiest columns: 'a' (50%) and 'b' (50%). Leave them out with --ignore, or pass --missing impute.
-    """
+    """Return the rows without gaps, or say which columns leave nobody."""
     whole = frame.dropna()
     if len(whole):
         return whole

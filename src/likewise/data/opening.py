@@ -110,16 +110,7 @@ class MemoryFile:
 
 @dataclass(frozen=True, eq=False)
 class OpenedFile:
-    """A file whose kind is known.
-
-    Parameters
-    ----------
-    name : str
-        For messages.
-    kind : str
-    source : Path or bytes
-        Where to read it: the file, or its unpacked content.
-    """
+    """A file whose kind is known."""
 
     name: str
     kind: Kind
@@ -138,31 +129,7 @@ class OpenedFile:
 
 
 def open_file(path: Path | MemoryFile) -> OpenedFile:
-    r"""Find out what a file is.
-
-    Parameters
-    ----------
-    path : Path or MemoryFile
-
-    Returns
-    -------
-    OpenedFile
-
-    Raises
-    ------
-    InputError
-        There is no such file.
-    FormatError
-        It is empty, or no table.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "people.txt"
-    >>> _ = path.write_text("age,sex\n20,F\n")
-    >>> open_file(path).kind
-    'CSV'
-    """
+    r"""Find out what a file is."""
     if isinstance(path, MemoryFile):
         return _opened(path.name, path.data[:HEAD], path.data, path.largest)
     if not path.exists():

@@ -52,25 +52,7 @@ def read_table(estimator: Any, X: Any, *, owner: str) -> tuple[pd.DataFrame, str
 
 
 def own_columns(estimator: Any, table: Any, names: Sequence[str], *, named: bool, owner: str) -> pd.DataFrame:
-    """Rows as a pandas frame with just the columns of a fitted domain, in their original order.
-
-    Parameters
-    ----------
-    estimator : TabularDomain
-        Fitted.
-    table : data frame, or array-like of shape (n, p)
-        The rows.
-    names : sequence of str
-        The columns.
-    named : bool
-        Whether the domain was fitted on a frame. scikit-learn's warnings say where a frame meets an array.
-    owner : str
-        For error messages.
-
-    Returns
-    -------
-    pandas.DataFrame of shape (n, p)
-    """
+    """Rows as a pandas frame with just the columns of a fitted domain, in their original order."""
     if not is_frame(table):
         return _array_to_frame(estimator, table, names, owner=owner)
     frame = to_pandas(table, owner=owner)
@@ -170,22 +152,7 @@ class _Collector:
 def find_violations(
     frame: pd.DataFrame, columns: Sequence[Column], origin: pd.DataFrame | None = None
 ) -> tuple[Violation, ...]:
-    """Find what is wrong with rows in original units.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame of shape (n, p)
-        The rows; missing, unknown and impossible values are findings, not errors.
-    columns : sequence of Column
-        The columns of the domain, in the order in which findings of a row are listed.
-    origin : pandas.DataFrame of shape (n, p), optional
-        The rows they were made from: immutable columns must not differ.
-
-    Returns
-    -------
-    tuple of Violation
-        By row, then by column.
-    """
+    """Find what is wrong with rows in original units."""
     found = _Collector(len(frame))
     for position, column in enumerate(columns):
         series = frame[column.name]
@@ -228,24 +195,7 @@ def _check_number(values: FloatArray, column: Column, add: Callable[[Mask, str],
 def find_violations_encoded(
     X: FloatArray, columns: Sequence[Column], origin: FloatArray | None = None, tol: float = 1e-6
 ) -> tuple[Violation, ...]:
-    """Find what is wrong with encoded rows; the value shown is in original units, or the indicators.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Encoded rows.
-    columns : sequence of Column
-        The columns of the domain.
-    origin : ndarray of shape (n, d), optional
-        The encoded rows they were made from.
-    tol : float, default=1e-6
-        Difference in encoded units that counts as rounding.
-
-    Returns
-    -------
-    tuple of Violation
-        By row, then by column.
-    """
+    """Find what is wrong with encoded rows; the value shown is in original units, or the indicators."""
     found = _Collector(len(X))
     for position, column in enumerate(columns):
         part = X[:, column.slice]

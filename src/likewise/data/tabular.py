@@ -113,15 +113,7 @@ def write_description(description: Description) -> dict[str, Any]:
 
 
 def read_description(values: Mapping[str, Any]) -> Description:
-    """Read what `write_description` wrote.
-
-    Examples
-    --------
-    >>> read_description({"format": "something else"})
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.FormatError: TabularDomain.from_dict: this is no description of a TabularDomain. Pass what to_dict() returned.
-    """
+    """Read what `write_description` wrote."""
     owner = "TabularDomain.from_dict"
     if not isinstance(values, Mapping) or values.get("format") != FORMAT:
         raise FormatError(

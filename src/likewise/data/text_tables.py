@@ -23,25 +23,13 @@ _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 
 
 def first_line(text: str) -> str:
-    r"""Return the first line that is not empty, whatever ends it, with the line ends that are inside quotes.
-
-    Examples
-    --------
-    >>> first_line('a;"b\nc"\r1;2\r')
-    'a;"b\nc"'
-    """
+    r"""Return the first line that is not empty, whatever ends it, with the line ends that are inside quotes."""
     found = _LINE.match(text.lstrip("\r\n"))
     return found.group() if found else ""
 
 
 def split_cells(line: str, separator: str) -> list[str]:
-    """Cut a line into cells; a quoted cell may hold the separator, and two quotes in it are one.
-
-    Examples
-    --------
-    >>> split_cells('a, "b, c" ,', ",")
-    ['a', 'b, c', '']
-    """
+    """Cut a line into cells; a quoted cell may hold the separator, and two quotes in it are one."""
     cells: list[str] = []
     start = 0
     part = re.compile(rf'[ ]*(?:"((?:[^"]|"")*)"[^{re.escape(separator)}]*|([^{re.escape(separator)}]*))')
@@ -57,22 +45,7 @@ def split_cells(line: str, separator: str) -> list[str]:
 
 
 def find_separator(line: str, below: Sequence[str] = ()) -> str:
-    """Return what cuts a line into the most cells, and the lines below it into as many.
-
-    Parameters
-    ----------
-    line : str
-        The first one.
-    below : sequence of str
-        Some that follow. A separator that cuts them otherwise than the first is one only if all do.
-
-    Examples
-    --------
-    >>> find_separator("name;size, in m;age")
-    ';'
-    >>> find_separator("what; how; when,age", ["a,20", "b,30"])
-    ','
-    """
+    """Return what cuts a line into the most cells, and the lines below it into as many."""
 
     def fits(separator: str) -> tuple[bool, int]:
         cells = len(split_cells(line, separator))
@@ -82,33 +55,12 @@ def find_separator(line: str, below: Sequence[str] = ()) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell is written as a number, with a decimal point or comma.
-
-    Examples
-    --------
-    >>> is_number("-1,5"), is_number("1e9"), is_number("nan"), is_number("x1")
-    (True, True, False, False)
-    """
+    """Whether a cell is written as a number, with a decimal point or comma."""
     return _NUMBER.fullmatch(text.strip()) is not None
 
 
 def looks_like_values(header: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Whether a first line is a row of values: many of its cells are numbers, as are the cells below them.
-
-    Parameters
-    ----------
-    header : sequence of str
-        Cells of the first line.
-    below : sequence of sequence of str
-        Cells of some lines that follow.
-
-    Examples
-    --------
-    >>> looks_like_values(["39", "clerk", "5"], [["40", "cook", "6"]])
-    True
-    >>> looks_like_values(["age", "job", "2019"], [["40", "cook", "6"]])
-    False
-    """
+    """Whether a first line is a row of values: many of its cells are numbers, as are the cells below them."""
     numbers = [at for at, name in enumerate(header) if is_number(name)]
     if numbers and len(numbers) == len(header):
         return True
@@ -132,20 +84,7 @@ _UNITS = ("$", "€", "£", "¥", "%")
 
 
 def read_text(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[str]]:
-    """Read a table whose cells are separated by comma, semicolon, tab or bar.
-
-    Parameters
-    ----------
-    file : OpenedFile
-    reading : Reading
-
-    Returns
-    -------
-    frame : DataFrame
-        Columns may share a name.
-    notes : list of str
-        What the user should know.
-    """
+    """Read a table whose cells are separated by comma, semicolon, tab or bar."""
     import pandas as pd
 
     encoding = reading.encoding or _encoding(file.head())
@@ -279,16 +218,7 @@ def _numbers(frame: pd.DataFrame, decimal: str | None, separator: str, notes: li
 
 
 def numbers_but_for_marks(column: pd.Series[Any]) -> pd.Series[Any] | None:
-    """Return a column of text as numbers where all other cells are one of the marks for a missing value, else None.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> numbers_but_for_marks(pd.Series(["40", "?", "35.5"])).tolist()
-    [40.0, nan, 35.5]
-    >>> numbers_but_for_marks(pd.Series(["40", "old", "35"])) is None
-    True
-    """
+    """Return a column of text as numbers where all other cells are one of the marks for a missing value, else None."""
     import pandas as pd
 
     cells = column.dropna()
@@ -303,23 +233,7 @@ def numbers_but_for_marks(column: pd.Series[Any]) -> pd.Series[Any] | None:
 
 
 def numbers_with_commas(column: pd.Series[Any], *, decimals: bool) -> pd.Series[Any] | None:
-    """Return a column of text as numbers where every cell is a number with commas, else None.
-
-    Parameters
-    ----------
-    column : Series
-        Of text; missing cells stay missing.
-    decimals : bool
-        Whether a comma stands before decimals (``1.234,5``); else it groups thousands (``1,234.5``).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> numbers_with_commas(pd.Series(["1,5", None, "2"]), decimals=True).tolist()
-    [1.5, nan, 2.0]
-    >>> numbers_with_commas(pd.Series(["1,5", "x"]), decimals=True) is None
-    True
-    """
+    """Return a column of text as numbers where every cell is a number with commas, else None."""
     import pandas as pd
 
     cells = column.dropna()
@@ -335,23 +249,7 @@ def numbers_with_commas(column: pd.Series[Any], *, decimals: bool) -> pd.Series[
 
 
 def numbers_with_unit(column: pd.Series[Any], *, decimals: bool | None) -> pd.Series[Any] | None:
-    """Return a column of text as numbers where every cell is a number with the same sign of a unit, else None.
-
-    Parameters
-    ----------
-    column : Series
-        Of text; missing cells stay missing.
-    decimals : bool or None
-        Whether a comma stands before decimals; None where no comma is part of a number.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> numbers_with_unit(pd.Series(["$1,250", None, "$3"]), decimals=False).tolist()
-    [1250.0, nan, 3.0]
-    >>> numbers_with_unit(pd.Series(["12.5%", "3 €"]), decimals=False) is None
-    True
-    """
+    """Return a column of text as numbers where every cell is a number with the same sign of a unit, else None."""
     import pandas as pd
 
     cells = column.dropna()

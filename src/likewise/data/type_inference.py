@@ -108,7 +108,7 @@ _DATE = re.compile(
 
 
 @dataclass(frozen=True)
-class ColumnLook:
+class InferredColumn:
     """How one column will be read, and why.
 
     Parameters
@@ -146,40 +146,21 @@ class ColumnLook:
     scale: ScaleName | None = None
 
 
-def look_at_columns(frame: pd.DataFrame) -> tuple[ColumnLook, ...]:
+def infer_types(frame: pd.DataFrame) -> tuple[InferredColumn, ...]:
     """Look at every column of a table; see `look_at_column`.
 
     Examples
     --------
     >>> import pandas as pd
     >>> people = pd.DataFrame({"age": [20.0, 31.5, 45.0], "sex": ["F", "M", "M"]})
-    >>> [(look.name, look.plan.kind, look.distinct) for look in look_at_columns(people)]
+    >>> [(look.name, look.plan.kind, look.distinct) for look in infer_types(people)]
     [('age', 'number', 3), ('sex', 'category', 2)]
     """
     return tuple(look_at_column(column) for _, column in frame.items())
 
 
-def look_at_column(series: pd.Series[Any]) -> ColumnLook:
-    """Guess what the values of a column are.
-
-    Parameters
-    ----------
-    series : Series
-
-    Returns
-    -------
-    ColumnLook
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> look_at_column(pd.Series([1, 2, 2, 1], name="SEX")).plan.kind
-    'category'
-    >>> look_at_column(pd.Series([0.0, 3.0, 1.0, 2.0], name="priors_count")).plan.kind
-    'integer'
-    >>> look_at_column(pd.Series([f"2020-01-{d:02d}" for d in range(1, 29)], name="start")).why
-    'dates'
-    """
+def look_at_column(series: pd.Series[Any]) -> InferredColumn:
+    """Guess what the values of a column are."""
     import pandas as pd
 
     name = str(series.name)
@@ -215,15 +196,15 @@ def _made(
     *,
     known: int | None = None,
     **more: Any,
-) -> ColumnLook:
+) -> InferredColumn:
     missing = int(series.isna().sum()) if known is None else len(series) - known
-    return ColumnLook(name, ColumnPlan(kind), why, missing, len(series), distinct, **more)
+    return InferredColumn(name, ColumnPlan(kind), why, missing, len(series), distinct, **more)
 
 
 # ---------------------------------------------------------------------------------------------- numbers
 
 
-def _number(name: str, values: np.ndarray[Any, Any], series: pd.Series[Any]) -> ColumnLook:
+def _number(name: str, values: np.ndarray[Any, Any], series: pd.Series[Any]) -> InferredColumn:
     """Look at the values of a column of numbers, without its gaps."""
     distinct = len(np.unique(values))
     # A table may have ten thousand columns: what is known of each is not counted again.
@@ -312,7 +293,7 @@ def _has(name: str, words: Iterable[str]) -> bool:
 # ------------------------------------------------------------------------------------------------ words
 
 
-def _words(name: str, known: pd.Series[Any], series: pd.Series[Any], distinct: int) -> ColumnLook:
+def _words(name: str, known: pd.Series[Any], series: pd.Series[Any], distinct: int) -> InferredColumn:
     n = len(known)
     sample = [str(value) for value in known.head(500)]
     if distinct > 2 and sum(bool(_DATE.fullmatch(value.strip())) for value in sample) >= 0.9 * len(sample):
@@ -343,14 +324,8 @@ def _mostly_numbers(sample: list[str]) -> str:
     return f"; numbers but for {odd[0][:20]!r}"
 
 
-def shown_range(look: ColumnLook) -> str:
-    """Return the range of a column in words: least to greatest, or how many values.
-
-    Examples
-    --------
-    >>> shown_range(ColumnLook("age", ColumnPlan("integer"), "", 0, 9, 9, low=17.0, high=90.0))
-    '17 to 90'
-    """
+def shown_range(look: InferredColumn) -> str:
+    """Return the range of a column in words: least to greatest, or how many values."""
     if look.plan.kind == "category" or look.low is None or look.high is None:
         return f"{look.distinct:,} values" if look.distinct != 1 else "1 value"
     low, high = (

@@ -12,25 +12,12 @@ from likewise.core.checks import IntArray, check_integer
 
 
 def open_bundled(name: str) -> IO[bytes]:
-    r"""Open a file of ``likewise/datasets/data`` for reading bytes.
-
-    Examples
-    --------
-    >>> with open_bundled("german.csv.gz") as stream:
-    ...     stream.read(2) == b"\x1f\x8b"
-    True
-    """
+    r"""Open a file of ``likewise/datasets/data`` for reading bytes."""
     return files("likewise.datasets").joinpath("data", name).open("rb")
 
 
 def read_bundled_text(name: str) -> str:
-    """Return the whole text of a small bundled file.
-
-    Examples
-    --------
-    >>> read_bundled_text("census_first_names.csv").splitlines()[0]
-    'name,sex,percent'
-    """
+    """Return the whole text of a small bundled file."""
     with open_bundled(name) as stream:
         return stream.read().decode("utf-8")
 
@@ -39,30 +26,7 @@ def read_bundled_text(name: str) -> str:
 
 
 def split_indices(n: int, split: int, *, test_share: float, owner: str) -> tuple[IntArray, IntArray]:
-    """Row numbers of the train and the test part of split number `split`.
-
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    split : int
-        Any number >= 0; it seeds a generator of its own. The paper's protocol uses 0 to 9.
-    test_share : float
-        Share of the rows held out, rounded up to a whole row.
-    owner : str
-        For the error message: whose parameter `split` is.
-
-    Returns
-    -------
-    train, test : ndarray of int64
-        Disjoint, together every row, each in random order (so the first rows are a random sample).
-
-    Examples
-    --------
-    >>> train, test = split_indices(10, 0, test_share=0.2, owner="load_adult")
-    >>> len(train), len(test), sorted([*train.tolist(), *test.tolist()]) == list(range(10))
-    (8, 2, True)
-    """
+    """Row numbers of the train and the test part of split number `split`."""
     seed = check_integer(
         split, owner=owner, name="split", low=0, remedy="The paper's protocol uses split=0 to split=9."
     )

@@ -120,29 +120,7 @@ def make_tabular(
     sensitive_features: tuple[str, ...],
     split: int,
 ) -> TabularData:
-    """Fit the domain, encode, split: the part that every tabular loader shares.
-
-    Parameters
-    ----------
-    name : str
-        Which data set; its loader is called ``load_<name>``.
-    frame : DataFrame
-        Features; owned by the result from here on.
-    y : array of shape (n,)
-        Labels 0 and 1.
-    target_names, sensitive_features, split
-        As in `TabularData`.
-
-    Returns
-    -------
-    TabularData
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"age": range(20, 30), "sex": ["Female", "Male"] * 5})
-    >>> make_tabular("tiny", frame, np.arange(10) % 2, target_names=("no", "yes"), sensitive_features=("sex",), split=0)
-    TabularData('tiny', 10 people, 2 columns encoded as 2, split 0: 8 train, 2 test)
-    """
+    """Fit the domain, encode, split: the part that every tabular loader shares."""
     from likewise.data.tabular import TabularDomain
 
     train, test = split_indices(len(frame), split, test_share=TEST_SHARE, owner=f"load_{name}")

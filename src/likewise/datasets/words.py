@@ -33,24 +33,12 @@ NAME_COLUMNS = ("child's first name", "first name", "first_name", "firstname", "
 
 
 def unique(words: Iterable[str]) -> tuple[str, ...]:
-    """Drop repeated words, keeping the first of each.
-
-    Examples
-    --------
-    >>> unique(["b", "a", "b"])
-    ('b', 'a')
-    """
+    """Drop repeated words, keeping the first of each."""
     return tuple(dict.fromkeys(words))
 
 
 def capitalised(name: str) -> str:
-    """Write a name the way cased text does, each part of a hyphenated name with a capital.
-
-    Examples
-    --------
-    >>> capitalised("sue-ellen")
-    'Sue-Ellen'
-    """
+    """Write a name the way cased text does, each part of a hyphenated name with a capital."""
     return "-".join(part.capitalize() for part in name.split("-"))
 
 
@@ -59,12 +47,6 @@ def opinion_words() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
     Words that stand in both lists (envious, enviously, enviousness) say nothing about sentiment and are
     left out of both, which leaves 2,003 positive and 4,780 negative words.
-
-    Examples
-    --------
-    >>> positive, negative = opinion_words()
-    >>> len(positive), len(negative), "smart" in positive, "anxiety" in negative
-    (2003, 4780, True, True)
     """
     positive, negative = (
         unique(read_bundled_text(f"opinion_{sign}.txt").split()) for sign in ("positive", "negative")
@@ -77,14 +59,7 @@ def opinion_words() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def evaluation_names() -> pd.DataFrame:
-    """Return the 50 + 50 names of Caliskan et al. (2017) with race and gender, in the order of its appendix.
-
-    Examples
-    --------
-    >>> names = evaluation_names()
-    >>> names.shape, names.iloc[0].tolist()
-    ((100, 3), ['adam', 'white', 'male'])
-    """
+    """Return the 50 + 50 names of Caliskan et al. (2017) with race and gender, in the order of its appendix."""
     lists = json.loads(read_bundled_text("caliskan_names.json"))
     rows = []
     for race in ("white", "black"):
@@ -97,28 +72,7 @@ def evaluation_names() -> pd.DataFrame:
 
 
 def read_names(names: str | PathLike[str] | Iterable[str], *, owner: str) -> tuple[str, ...]:
-    """Return a list of first names, in lower case and each once.
-
-    Parameters
-    ----------
-    names : "census", path or iterable of str
-        ``"census"`` is the bundled list of the US Census 1990. A path names a CSV file, plain or gzipped,
-        with a column called "Child's First Name" (New York City's Popular Baby Names), "First Name" or
-        "Name" in any case, or with one column only.
-    owner : str
-        For error messages.
-
-    Returns
-    -------
-    tuple of str
-
-    Examples
-    --------
-    >>> read_names(["ANNA", "Bob", "anna"], owner="load_sentiment")
-    ('anna', 'bob')
-    >>> len(read_names("census", owner="load_sentiment"))
-    5163
-    """
+    """Return a list of first names, in lower case and each once."""
     if isinstance(names, (str, PathLike)):
         values = _names_in_csv(names, owner=owner)
     else:
@@ -142,11 +96,6 @@ def sentence_tokens(sentence: str) -> list[tuple[str, str]]:
     What follows an apostrophe is dropped ("Let's" is "let"), since files differ in how they treat it. The
     first word is looked up in lower case, the others as spelt, and where a file has no such word, in lower
     case: "Italian" in a cased file, "italian" in an uncased one.
-
-    Examples
-    --------
-    >>> sentence_tokens("Let's go get Italian food")[:1], sentence_tokens("Let's go get Italian food")[3:4]
-    ([('let', 'let')], [('Italian', 'italian')])
     """
     words = [word.split("'")[0].split("’")[0].strip(".,!?") for word in sentence.split()]
     return [(word.lower() if place == 0 else word, word.lower()) for place, word in enumerate(words) if word]

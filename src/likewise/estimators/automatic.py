@@ -51,19 +51,7 @@ VALIDATE_EVERY = 25
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a network is trained, resolved.
-
-    Parameters
-    ----------
-    n_steps : int
-        Updates at most.
-    batch_size : int
-        Rows of one update.
-    validation : float or None
-        Share of the rows held out.
-    patience : int or None
-        Validations without a better one before it stops.
-    """
+    """How a network is trained, resolved."""
 
     n_steps: int
     batch_size: int
@@ -76,13 +64,6 @@ def auto_schedule(n: int) -> Schedule:
 
     Batches are a sixteenth of the table, so that an update sees enough people and a small table still gets several
     updates per pass; people are held out to stop by, up to as many as a loss needs to be known.
-
-    Examples
-    --------
-    >>> auto_schedule(4000)
-    Schedule(n_steps=400, batch_size=256, validation=0.2, patience=4)
-    >>> auto_schedule(50).validation is None
-    True
     """
     rows = int(np.clip(2 ** round(np.log2(max(n, 1) / 16)), _SMALLEST_BATCH, _LARGEST_BATCH))
     held = held_out_people(n)
@@ -95,13 +76,7 @@ def auto_schedule(n: int) -> Schedule:
 
 
 def held_out_people(n: int) -> int:
-    """Return how many of n people are held out to stop by and to compare on; none where they are too few.
-
-    Examples
-    --------
-    >>> held_out_people(50), held_out_people(1000), held_out_people(10**6)
-    (0, 200, 2000)
-    """
+    """Return how many of n people are held out to stop by and to compare on; none where they are too few."""
     if n < _TOO_FEW_TO_HOLD_OUT:
         return 0
     return min(round(_HELD_OUT_SHARE * n), _HELD_OUT_MOST)
@@ -112,22 +87,6 @@ def auto_eps(metric: FairMetric, x: FloatArray, weights: FloatArray | None = Non
 
     So it does not depend on the number of columns nor on their units: people may be moved, on average, by a
     fixed share of how far apart people are. That mean is twice the trace of the covariance of Σ^½ x.
-
-    Parameters
-    ----------
-    metric : FairMetric
-        Of encoded rows.
-    x : ndarray of shape (n, d)
-        Encoded rows.
-    weights : ndarray of shape (n,), optional
-        What each row counts for.
-
-    Examples
-    --------
-    >>> from likewise.fair_metrics import euclidean
-    >>> x = np.array([[0.0, 0.0], [2.0, 0.0]])
-    >>> round(10_000 * auto_eps(euclidean(2), x), 6)  # in half of all draws, two people are 2 apart
-    2.0
     """
     places = metric.without_feature_map().embed(x)
     centred = places - np.average(places, axis=0, weights=weights)
@@ -136,84 +95,29 @@ def auto_eps(metric: FairMetric, x: FloatArray, weights: FloatArray | None = Non
 
 
 def eps_ladder(eps: float, n: int) -> tuple[float, ...]:
-    """Return the budgets to try one after the other from below, as long as they cost no accuracy.
-
-    Parameters
-    ----------
-    eps : float
-        What `auto_eps` says.
-    n : int
-        People of the table; a part of few does not show what a budget costs, so only this one is tried.
-
-    Examples
-    --------
-    >>> eps_ladder(0.5, 5000), eps_ladder(0.5, 800)
-    ((0.05, 0.5, 5.0), (0.5,))
-    """
+    """Return the budgets to try one after the other from below, as long as they cost no accuracy."""
     return (eps,) if few_people(n) else tuple(eps * rung for rung in _RUNGS)
 
 
 def few_people(n: int) -> bool:
-    """Whether one part of a table is too few people to judge a network by.
-
-    Examples
-    --------
-    >>> few_people(800), few_people(5000)
-    (True, False)
-    """
+    """Whether one part of a table is too few people to judge a network by."""
     return n < _FEW
 
 
 def median_plan(plans: Sequence[Plan]) -> Plan:
-    """Return the plan of the same budgets with the median of the steps, from plans for several parts of a table.
-
-    Examples
-    --------
-    >>> median_plan([((0.0, 100), (0.5, 25)), ((0.0, 150), (0.5, 50)), ((0.0, 125), (0.5, 100))])
-    ((0.0, 125), (0.5, 50))
-    """
+    """Return the plan of the same budgets with the median of the steps, from plans for several parts of a table."""
     return tuple(
         (stages[0][0], round(float(np.median([n for _, n in stages])))) for stages in zip(*plans, strict=True)
     )
 
 
 def too_costly(lost: float, without: float) -> bool:
-    """Whether a budget costs too much balanced accuracy.
-
-    Parameters
-    ----------
-    lost : float
-        What the network lost against a plain one, on people held out.
-    without : float
-        What it had lost without a budget.
-
-    Examples
-    --------
-    >>> too_costly(0.008, 0.0), too_costly(0.018, 0.017), too_costly(0.018, 0.0)
-    (False, False, True)
-    """
+    """Whether a budget costs too much balanced accuracy."""
     return lost > max(_TOLERATED, without + _AND_MORE)
 
 
 def auto_search(metric: FairMetric, domain: Domain | None) -> GradientSearch:
-    """Return the search that "auto" means: a few steps, the first along free directions half of the data's range long.
-
-    Parameters
-    ----------
-    metric : FairMetric
-        That is searched with.
-    domain : Domain or None
-        Where the search may go.
-
-    Examples
-    --------
-    >>> from likewise.core.subspace import Subspace
-    >>> from likewise.data import DataRangeDomain
-    >>> free = Subspace.from_directions([[1.0, 0.0]])
-    >>> domain = DataRangeDomain(free, [-3.0], [5.0])
-    >>> auto_search(FairMetric.from_subspace(free), domain).subspace_step_size
-    4.0
-    """
+    """Return the search that "auto" means: a few steps, the first along free directions half of the data's range long."""
     if not metric.null_space.dim:
         return GradientSearch(subspace_steps=0, full_steps=_FULL_STEPS, probes=0)
     widths = np.ones(1)
@@ -233,39 +137,14 @@ def auto_search(metric: FairMetric, domain: Domain | None) -> GradientSearch:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Who a network is trained on, and who is held out.
-
-    Parameters
-    ----------
-    rows : Tensor of int64
-        The row numbers to train on.
-    people : Batch
-        Those held out; their weights make classes count as in training.
-    """
+    """Who a network is trained on, and who is held out."""
 
     rows: torch.Tensor
     people: Batch
 
 
 def hold_out(batch: Batch, share: float, rng: np.random.Generator, *, alike: bool) -> HeldOut:
-    """Hold out a share of the rows, class by class; at least one of each, and never all.
-
-    Parameters
-    ----------
-    batch : Batch
-    share : float
-        Between 0 and 1.
-    rng : numpy Generator
-    alike : bool
-        Whether classes shall count for the same among those held out, as in balanced batches.
-
-    Examples
-    --------
-    >>> batch = Batch(torch.zeros(10, 1), torch.tensor([0] * 8 + [1] * 2))
-    >>> held = hold_out(batch, 0.25, np.random.default_rng(0), alike=True)
-    >>> held.people.y.tolist(), held.people.weight.tolist()
-    ([0, 0, 1], [0.25, 0.25, 0.5])
-    """
+    """Hold out a share of the rows, class by class; at least one of each, and never all."""
     held: list[int] = []
     codes = batch.y.numpy()
     for code in np.unique(codes):
@@ -278,25 +157,7 @@ def hold_out(batch: Batch, share: float, rng: np.random.Generator, *, alike: boo
 def other_folds(
     batch: Batch, first: HeldOut, rng: np.random.Generator, *, alike: bool
 ) -> tuple[HeldOut, ...]:
-    """Hold out those trained on so far, part by part of about the same size, class by class.
-
-    Parameters
-    ----------
-    batch : Batch
-        Everybody.
-    first : HeldOut
-        The part that was held out before.
-    rng : numpy Generator
-    alike : bool
-        As in `hold_out`.
-
-    Examples
-    --------
-    >>> batch = Batch(torch.zeros(10, 1), torch.tensor([0] * 8 + [1] * 2))
-    >>> first = hold_out(batch, 0.25, np.random.default_rng(0), alike=False)
-    >>> [fold.people.y.tolist() for fold in other_folds(batch, first, np.random.default_rng(0), alike=False)]
-    [[0, 0, 0, 1], [0, 0, 0]]
-    """
+    """Hold out those trained on so far, part by part of about the same size, class by class."""
     codes, rest = batch.y.numpy(), first.rows.numpy()
     count = max(2, round(len(rest) / max(len(first.people), 1)))
     place = np.zeros(len(rest), dtype=np.intp)
@@ -329,30 +190,6 @@ def held_out_gap(
     """Return V(ε) minus the mean loss, where each person may become any other or one of the others' twins.
 
     What `likewise.audit` starts from, without its searches: a lower bound of its gap.
-
-    Parameters
-    ----------
-    net : torch.nn.Module
-        Of encoded rows.
-    people : Batch
-        Those held out; some hundred of them are looked at.
-    sensitive : list of int
-        Coordinates of the sensitive columns.
-    metric : FairMetric
-        Who is comparable.
-    eps : float, default=0.1
-        The budget ε, in the units of `likewise.audit`.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from likewise.fair_metrics import euclidean
-    >>> net = nn.Linear(1, 2, bias=False)
-    >>> _ = net.weight.data.copy_(torch.tensor([[-1.0], [1.0]]))
-    >>> people = Batch(torch.tensor([[0.0], [-0.5]]), torch.tensor([1, 1]))
-    >>> gaps = [held_out_gap(net, people, [], euclidean(1), eps=eps) for eps in (0.0, 0.125)]
-    >>> gaps[0], round(gaps[1], 2)  # the budget pays for one of two who would have to move by 0.5
-    (0.0, 0.31)
     """
     some = np.unique(np.linspace(0, len(people) - 1, min(len(people), _MOST_PEOPLE)).astype(np.int64))
     x, y = np.asarray(to_numpy(people.x), dtype=float)[some], to_numpy(people.y)[some]
@@ -377,12 +214,6 @@ def held_out_gap(
 
 
 def commonest_kinds(x: FloatArray, sensitive: list[int], most: int) -> FloatArray:
-    """Return the combinations of values of the sensitive coordinates that people have, the commonest first.
-
-    Examples
-    --------
-    >>> commonest_kinds(np.array([[1.0, 5.0], [0.0, 6.0], [0.0, 7.0]]), [0], 2).tolist()
-    [[0.0], [1.0]]
-    """
+    """Return the combinations of values of the sensitive coordinates that people have, the commonest first."""
     kinds, counts = np.unique(x[:, sensitive], axis=0, return_counts=True)
     return np.asarray(kinds[np.argsort(-counts, kind="stable")[:most]])

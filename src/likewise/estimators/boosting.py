@@ -38,16 +38,7 @@ from likewise.training.tree_growers import Library, TreeChoices, ensemble_scores
 
 
 class BoostingModel(Model):
-    """The trees of a fitted estimator; what `likewise.models.as_model` makes of one.
-
-    Parameters
-    ----------
-    estimator : FairBoostingClassifier
-        Fitted.
-    loss : str, Loss or callable, default="cross_entropy"
-    classes : array-like, optional
-        Other names for the estimator's classes, in the same order.
-    """
+    """The trees of a fitted estimator; what `likewise.models.as_model` makes of one."""
 
     def __init__(self, estimator: Any, *, loss: LossLike = "cross_entropy", classes: Any = None) -> None:
         names = getattr(estimator, "feature_names_in_", None)

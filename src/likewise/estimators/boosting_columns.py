@@ -12,7 +12,7 @@ import pandas as pd
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame, to_pandas
-from likewise.counterfactuals.attribute import circle_rows
+from likewise.counterfactuals.attribute import orbit_representatives
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, canonical_rows
 from likewise.data.tabular import TabularDomain
@@ -26,27 +26,7 @@ MAX_CATEGORIES = 254
 
 @dataclass(frozen=True, eq=False)
 class TreeColumns:
-    """What a table becomes: twins made one, sensitive columns left out, the others as numbers.
-
-    Parameters
-    ----------
-    names : tuple of str
-        The columns that trees may split on.
-    categories : tuple
-        For each of them the categories, or None for numbers.
-    factors : tuple of TwinFactor
-        Values that are made one first.
-    maker : TwinMaker, optional
-        Fitted; everybody is shown as the row that they and all their twins by it end in.
-
-    Examples
-    --------
-    >>> people = pd.DataFrame({"job": ["b", "a", None], "age": [30, None, 50]})
-    >>> TreeColumns.of(people, (), (), owner="fit").matrix(people, owner="fit")
-    array([[ 1., 30.],
-           [ 0., nan],
-           [nan, 50.]])
-    """
+    """What a table becomes: twins made one, sensitive columns left out, the others as numbers."""
 
     names: tuple[str, ...]
     categories: tuple[tuple[Any, ...] | None, ...]
@@ -63,18 +43,7 @@ class TreeColumns:
         owner: str,
         maker: TwinMaker | None = None,
     ) -> TreeColumns:
-        """Learn the columns of a table.
-
-        Parameters
-        ----------
-        frame : DataFrame
-        left_out : sequence of str
-            Columns that no tree sees.
-        factors : sequence of TwinFactor
-            Values that make no difference.
-        owner : str
-        maker : TwinMaker, optional
-        """
+        """Learn the columns of a table."""
         names = tuple(str(name) for name in frame.columns if name not in set(left_out))
         if not names:
             raise InputError(f"{owner}: no column is left to decide by: all of them are sensitive.")
@@ -101,24 +70,11 @@ def _merged(
     """Everybody as the row that stands for all their twins."""
     if maker is None:
         return canonical_rows(frame, factors, owner=owner)
-    return circle_rows(maker, frame)
+    return orbit_representatives(maker, frame)
 
 
 def sensitive_columns(sensitive: Any, frame: pd.DataFrame, *, owner: str) -> dict[str, tuple[str, ...]]:
-    """Return the columns that hold each sensitive attribute: itself, or its 0/1 columns ``name_value``.
-
-    Parameters
-    ----------
-    sensitive : None, str, int or sequence of them
-        Names; positions where the rows came as an array.
-    frame : DataFrame
-    owner : str
-
-    Examples
-    --------
-    >>> sensitive_columns("sex", pd.DataFrame(columns=["age", "sex_F", "sex_M"]), owner="fit")
-    {'sex': ('sex_F', 'sex_M')}
-    """
+    """Return the columns that hold each sensitive attribute: itself, or its 0/1 columns ``name_value``."""
     if sensitive is None:
         return {}
     if isinstance(sensitive, (str, int, np.integer)):
@@ -144,16 +100,7 @@ def sensitive_columns(sensitive: Any, frame: pd.DataFrame, *, owner: str) -> dic
 def monotone_directions(
     constraints: Any, columns: TreeColumns, all_names: Sequence[str], *, owner: str
 ) -> tuple[int, ...]:
-    """Return -1, 0 or 1 for each column of the trees.
-
-    Parameters
-    ----------
-    constraints : None, mapping of column to direction, or one direction per column of X
-    columns : TreeColumns
-    all_names : sequence of str
-        Columns of X.
-    owner : str
-    """
+    """Return -1, 0 or 1 for each column of the trees."""
     if constraints is None:
         return (0,) * len(columns.names)
     if not isinstance(constraints, Mapping):
@@ -227,14 +174,7 @@ _MANY_GROUPS = 20
 def stratified_split(
     labels: IntArray, share: float, random: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
-    """Row numbers of a training and a held-out part, class by class; every class keeps a row in training.
-
-    Examples
-    --------
-    >>> kept, held = stratified_split(np.array([0, 0, 0, 0, 1, 1]), 0.5, np.random.default_rng(0))
-    >>> len(kept), len(held)
-    (3, 3)
-    """
+    """Row numbers of a training and a held-out part, class by class; every class keeps a row in training."""
     out = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
         own = np.flatnonzero(labels == label)
@@ -246,23 +186,7 @@ def stratified_split(
 def group_codes(
     sensitive: dict[str, tuple[str, ...]], frame: pd.DataFrame, beside: Any, *, owner: str
 ) -> list[IntArray]:
-    """Return the group of each person, one array per attribute; -1 where it is not known.
-
-    Parameters
-    ----------
-    sensitive : dict
-        Attributes that are columns, as `sensitive_columns` found them.
-    frame : DataFrame
-    beside : array, Series, frame, dict or None
-        Attributes that are not.
-    owner : str
-
-    Examples
-    --------
-    >>> people = pd.DataFrame({"sex": ["F", None, "M"]})
-    >>> group_codes({"sex": ("sex",)}, people, None, owner="fit")[0].tolist()
-    [0, -1, 1]
-    """
+    """Return the group of each person, one array per attribute; -1 where it is not known."""
     named: dict[str, Any] = {}
     for name, columns in sensitive.items():
         if columns == (name,):
@@ -295,13 +219,7 @@ def group_codes(
 
 
 def filled_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table without holes, for distances: the median of numbers, the commonest category.
-
-    Examples
-    --------
-    >>> filled_table(pd.DataFrame({"age": [1.0, None, 3.0], "job": ["a", "a", None]})).values.tolist()
-    [[1.0, 'a'], [2.0, 'a'], [3.0, 'a']]
-    """
+    """Return a table without holes, for distances: the median of numbers, the commonest category."""
     changed = {}
     for name in frame.columns[frame.isna().any()]:
         column = frame[name]
@@ -315,20 +233,7 @@ def filled_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def fitted_metric(metric: Any, sensitive: Any, given: Any, beside: Any, *, owner: str) -> FairMetric:
-    """Return the metric that was given, or learn it; raw tables are encoded by a domain of their own.
-
-    Parameters
-    ----------
-    metric : None, FairMetric, learner or list
-        None learns the directions that give the sensitive attributes away.
-    sensitive : list
-        Sensitive attributes among the columns.
-    given : DataFrame or array
-        Without holes.
-    beside : object
-        `sensitive_features` of `fit`.
-    owner : str
-    """
+    """Return the metric that was given, or learn it; raw tables are encoded by a domain of their own."""
     if metric is None:
         if not sensitive and beside is None:
             raise InputError(
@@ -341,13 +246,7 @@ def fitted_metric(metric: Any, sensitive: Any, given: Any, beside: Any, *, owner
 
 
 def nodes_of(matrix: FloatArray, places: FloatArray | None) -> tuple[IntArray, IntArray]:
-    """Find people that neither the trees nor the metric tell apart; as `same_places`.
-
-    Examples
-    --------
-    >>> nodes_of(np.array([[1.0], [np.nan], [1.0]]), None)[1].tolist()
-    [0, 1, 0]
-    """
+    """Find people that neither the trees nor the metric tell apart; as `same_places`."""
     # Ranks: what the trees see must stay apart however close it is, and a hole is a value of its own.
     ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in matrix.T], axis=1)
     first, place = same_places(ranks.astype(np.float64))

@@ -93,23 +93,7 @@ def load_boosting(
     trust: bool = False,
     about: dict[str, Any] | None = None,
 ) -> Any:
-    """Read an estimator that `save_boosting` wrote.
-
-    Parameters
-    ----------
-    path : path-like
-        Of the trees' file.
-    trusted : ignored
-        There is nothing in these files that would need trust.
-    trust : bool, default=False
-        Whether to load the trees at once; else they are tried in a process of their own first.
-    about : dict, optional
-        The description, where it stands inside of another; the one beside the file by default.
-
-    Returns
-    -------
-    FairBoostingClassifier
-    """
+    """Read an estimator that `save_boosting` wrote."""
     from likewise.estimators.boosting import FairBoostingClassifier
 
     where = Path(path)

@@ -31,26 +31,7 @@ _MOST_TWINS = 16
 
 @dataclass(frozen=True)
 class BesideBaseline:
-    """Figures of a trained network and of a plain one, on people that neither was trained on.
-
-    Parameters
-    ----------
-    n : int
-        People held out.
-    balanced_accuracy, baseline_balanced_accuracy : float
-    chance : float
-        Balanced accuracy of guessing.
-    twin_flips, baseline_twin_flips : float or None
-        Share of people whose decision changes with the values of the sensitive columns; None where none is a column.
-    robust_loss, baseline_robust_loss : float
-        What the method minimises.
-    lost_error : float, default=0.0
-        Standard error of the difference of the balanced accuracies.
-    gap, baseline_gap : float or None
-        At the budget that `likewise.audit` has by default, over those held out and their twins.
-    n_people : int, default=0
-        All who were passed to `fit`; 0 where that is not known.
-    """
+    """Figures of a trained network and of a plain one, on people that neither was trained on."""
 
     n: int
     balanced_accuracy: float
@@ -77,27 +58,13 @@ class BesideBaseline:
 
     @property
     def chance_error(self) -> float:
-        """Standard error of what a check on the usual number of people will show; 0 where that is not known.
-
-        Examples
-        --------
-        >>> figures = {"twin_flips": 0.0, "baseline_twin_flips": 0.2, "robust_loss": 0.5, "baseline_robust_loss": 0.7}
-        >>> seen = BesideBaseline(800, 0.70, 0.70, 0.5, lost_error=0.014, n_people=800, **figures)
-        >>> seen.n_put_aside, seen.chance_error
-        (200, 0.028)
-        """
+        """Standard error of what a check on the usual number of people will show; 0 where that is not known."""
         return self.lost_error * float(np.sqrt(self.n / self.n_put_aside)) if self.n_put_aside else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """What a network and a plain one decide about people that neither was trained on.
-
-    Parameters
-    ----------
-    y, own, plain : ndarray of int, shape (n,)
-        Classes, and the decisions of both.
-    """
+    """What a network and a plain one decide about people that neither was trained on."""
 
     y: np.ndarray[Any, Any]
     own: np.ndarray[Any, Any]
@@ -134,12 +101,6 @@ def balanced_loss(y: Any, own: Any, plain: Any) -> tuple[float, float]:
 
     Only people whom one of them gets right and the other wrong tell the two apart. One more of them
     is assumed in each class, so that a handful of people is never sure.
-
-    Examples
-    --------
-    >>> lost, error = balanced_loss([0] * 50 + [1] * 50, [0] * 95 + [1] * 5, [0] * 90 + [1] * 10)
-    >>> round(lost, 3), round(error, 3)
-    (0.05, 0.025)
     """
     y, own, plain = (np.asarray(part) for part in (y, own, plain))
     means, squares = [], []
@@ -164,23 +125,7 @@ def look_at(
     gaps: tuple[float, float],
     n_people: int,
 ) -> BesideBaseline:
-    """Gather the figures of both networks.
-
-    Parameters
-    ----------
-    nets : (torch.nn.Module, torch.nn.Module)
-        The trained one and the plain one, of encoded rows.
-    people : Batch
-        Held out from both.
-    decisions : Decisions
-        About them, or about more people whom networks trained in the same way did not see.
-    sensitive : list of int
-        Coordinates of the sensitive columns.
-    losses, gaps : (float, float)
-        Robust losses and gaps of both.
-    n_people : int
-        All who were passed to `fit`.
-    """
+    """Gather the figures of both networks."""
     x = np.asarray(to_numpy(people.x), dtype=float)
     y = decisions.y
     flips = [twin_flips(one, x, sensitive) if sensitive else None for one in nets]
@@ -201,16 +146,7 @@ def look_at(
 
 
 def twin_flips(net: nn.Module, x: FloatArray, sensitive: list[int]) -> float:
-    """Return the share of rows whose decision changes when they are given the sensitive values of others.
-
-    Examples
-    --------
-    >>> import torch
-    >>> net = nn.Linear(2, 2, bias=False)
-    >>> _ = net.weight.data.copy_(torch.tensor([[0.0, 0.0], [1.0, 2.0]]))
-    >>> twin_flips(net, np.array([[1.0, -1.0], [3.0, 1.0]]), [1])
-    0.5
-    """
+    """Return the share of rows whose decision changes when they are given the sensitive values of others."""
     own = scores_of(net, x).argmax(axis=1)
     changed = np.zeros(len(x), dtype=bool)
     for kind in commonest_kinds(x, sensitive, _MOST_TWINS):
@@ -221,22 +157,7 @@ def twin_flips(net: nn.Module, x: FloatArray, sensitive: list[int]) -> float:
 
 
 def sayings(seen: BesideBaseline, *, owner: str, eps: float = 0.0) -> tuple[Finding, ...]:
-    """Return what a user should be told about the comparison; nothing where the method did what it is for.
-
-    Parameters
-    ----------
-    seen : BesideBaseline
-    owner : str
-        For the messages.
-    eps : float, default=0.0
-        The budget of the network, for them as well.
-
-    Examples
-    --------
-    >>> seen = BesideBaseline(500, 0.52, 0.70, 0.5, 0.0, 0.1, 0.6, 0.9)
-    >>> [finding.code for finding in sayings(seen, owner="SenSRClassifier")]
-    ['near_chance']
-    """
+    """Return what a user should be told about the comparison; nothing where the method did what it is for."""
     said = (_about_accuracy(seen, owner), _about_flips(seen, owner), _about_robustness(seen, owner, eps))
     return tuple(one for one in said if one is not None)
 

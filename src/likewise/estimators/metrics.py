@@ -19,13 +19,7 @@ from likewise.mitigation.project import projected_off
 
 
 def metric_encoder(metric: Any) -> TabularDomain | None:
-    """Return the encoder that a metric or a learner (or one of a list) carries, if any.
-
-    Examples
-    --------
-    >>> metric_encoder(AttributeSubspace(["sex"])) is None
-    True
-    """
+    """Return the encoder that a metric or a learner (or one of a list) carries, if any."""
     if isinstance(metric, (list, tuple)):
         return next((found for part in metric if (found := metric_encoder(part)) is not None), None)
     for name in ("feature_map", "domain"):
@@ -36,15 +30,7 @@ def metric_encoder(metric: Any) -> TabularDomain | None:
 
 
 def trained_metric(metric: Any, rows: TrainingRows, *, owner: str) -> FairMetric:
-    """Return the metric on the encoded rows, fitted on them where it is a learner.
-
-    Parameters
-    ----------
-    metric : None, FairMetric, learner or list
-        None learns one from the sensitive features.
-    rows : TrainingRows
-    owner : str
-    """
+    """Return the metric on the encoded rows, fitted on them where it is a learner."""
     if metric is None:
         if rows.sensitive_features is None:
             raise InputError(
@@ -97,22 +83,7 @@ def removed_directions(
 def metric_of_model(
     metric: FairMetric, removed: Subspace | None, sensitive_features: Sequence[str] = ()
 ) -> FairMetric:
-    """Return the metric of a model that does not see `removed`: what is projected off costs nothing too.
-
-    Parameters
-    ----------
-    metric : FairMetric
-    removed : Subspace, optional
-        What is projected off.
-    sensitive_features : sequence of str
-        Columns that `removed` was told are sensitive.
-
-    Examples
-    --------
-    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 1.0, 0.0]]))
-    >>> metric_of_model(metric, Subspace.from_directions([[1.0, 0.0, 0.0]])).subspace.dim
-    2
-    """
+    """Return the metric of a model that does not see `removed`: what is projected off costs nothing too."""
     if removed is None:
         return metric
     return metric | FairMetric.from_subspace(
@@ -124,21 +95,7 @@ def metric_of_model(
 
 
 def searched_metric(metric: FairMetric, removed: Subspace | None) -> FairMetric:
-    """Return the metric to search with: without the projected directions, along which nothing can be found.
-
-    Parameters
-    ----------
-    metric : FairMetric
-        Of the model, as `metric_of_model` gives it.
-    removed : Subspace, optional
-        What is projected off.
-
-    Examples
-    --------
-    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
-    >>> abs(searched_metric(metric, Subspace.from_directions([[1.0, 0.0, 0.0]])).subspace.basis).ravel().tolist()
-    [0.0, 1.0, 0.0]
-    """
+    """Return the metric to search with: without the projected directions, along which nothing can be found."""
     if removed is None:
         return metric
     free = metric.null_space
@@ -155,16 +112,7 @@ def searched_metric(metric: FairMetric, removed: Subspace | None) -> FairMetric:
 
 
 def search_region(search_domain: Any, metric: FairMetric, rows: TrainingRows, *, owner: str) -> Domain | None:
-    """Return where the search may go: nowhere bounded, a domain, or as far as the data goes where nothing costs.
-
-    Parameters
-    ----------
-    search_domain : None, "data" or Domain
-    metric : FairMetric
-        That is searched with.
-    rows : TrainingRows
-    owner : str
-    """
+    """Return where the search may go: nowhere bounded, a domain, or as far as the data goes where nothing costs."""
     if search_domain is None or isinstance(search_domain, Domain):
         return search_domain
     if not isinstance(search_domain, str) or search_domain != "data":

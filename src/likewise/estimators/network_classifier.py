@@ -64,28 +64,7 @@ _MOST = 2000
 
 
 def at_chance(net: nn.Module, people: Batch, *, seen: bool, owner: str, other: str) -> tuple[Finding, ...]:
-    """Return a finding where a network decides no better than a guess.
-
-    Parameters
-    ----------
-    net : torch.nn.Module
-        Of encoded rows.
-    people : Batch
-    seen : bool
-        Whether it was trained on them.
-    owner : str
-        For the message.
-    other : str
-        What it may be besides columns that do not tell y, and what to do then.
-
-    Examples
-    --------
-    >>> people = Batch(torch.tensor([[-1.0], [1.0]]), torch.tensor([0, 1]))
-    >>> net = nn.Linear(1, 2)
-    >>> _ = nn.init.zeros_(net.weight)
-    >>> [finding.code for finding in at_chance(net, people, seen=True, owner="fit", other="too few steps")]
-    ['near_chance']
-    """
+    """Return a finding where a network decides no better than a guess."""
     some = np.unique(np.linspace(0, len(people) - 1, min(len(people), _MOST)).astype(np.int64))
     rows = people.take(torch.as_tensor(some, device=people.x.device))
     y = to_numpy(rows.y)
@@ -113,19 +92,6 @@ class NetworkModel(TorchModel):
     """The network of a fitted estimator; what `likewise.models.as_model` makes of one.
 
     Encoded rows go to the network as they are; raw tables are encoded by the estimator's own encoder first.
-
-    Parameters
-    ----------
-    estimator : NetworkClassifier
-        Fitted.
-    loss : str, Loss or callable, default="cross_entropy"
-    classes : array-like, optional
-        Other names for the estimator's classes, in the same order.
-
-    Attributes
-    ----------
-    encoder : TabularDomain or None
-        What encodes raw tables.
     """
 
     def __init__(self, estimator: Any, *, loss: LossLike = "cross_entropy", classes: Any = None) -> None:

@@ -29,27 +29,7 @@ _WHOLE = 1e-6
 def make_network(
     module: Any, *, n_in: int, n_out: int, hidden: Sequence[int], activation: str, seed: int, owner: str
 ) -> nn.Module:
-    """Return a fresh network of (n, n_in) rows.
-
-    Parameters
-    ----------
-    module : None, nn.Module, or callable
-        None: an MLP. A module is copied, with its weights. A function is called with (n_in, n_out), or without
-        arguments where it takes none, with torch's generator seeded, and must return a new module.
-    n_in, n_out : int
-        Numbers of columns and classes.
-    hidden, activation
-        Of the MLP.
-    seed : int
-    owner : str
-
-    Examples
-    --------
-    >>> make_network(None, n_in=2, n_out=3, hidden=(), activation="relu", seed=0, owner="fit")
-    Sequential(
-      (0): Linear(in_features=2, out_features=3, bias=True)
-    )
-    """
+    """Return a fresh network of (n, n_in) rows."""
     if module is None:
         generator = torch.Generator().manual_seed(seed)
         return mlp(n_in, _widths(hidden, owner), n_out, activation=activation, generator=generator)
@@ -105,13 +85,7 @@ def check_outputs(net: nn.Module, x: FloatArray, n_classes: int, *, owner: str) 
 
 
 def scores_of(net: nn.Module, x: FloatArray) -> FloatArray:
-    """Return class scores (n, C) in float64, the network in evaluation mode and left as it came.
-
-    Examples
-    --------
-    >>> scores_of(nn.Linear(2, 3), np.zeros((4, 2))).shape
-    (4, 3)
-    """
+    """Return class scores (n, C) in float64, the network in evaluation mode and left as it came."""
     loss = as_loss("cross_entropy")
     with evaluating(net), torch.no_grad():
         parts = [
@@ -126,13 +100,7 @@ def _tensor(net: nn.Module, x: FloatArray) -> torch.Tensor:
 
 
 def whole_axes(removed: Subspace) -> list[int]:
-    """Return the coordinates that lie in a subspace as a whole: a network behind its removal never sees them.
-
-    Examples
-    --------
-    >>> whole_axes(Subspace.from_directions([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]))
-    [1]
-    """
+    """Return the coordinates that lie in a subspace as a whole: a network behind its removal never sees them."""
     inside = np.square(np.asarray(to_numpy(removed.basis), dtype=float)).sum(axis=1)
     return [int(i) for i in np.flatnonzero(inside > 1.0 - _WHOLE)]
 
@@ -156,14 +124,7 @@ def behind_projection(net: nn.Module, removed: Subspace | None) -> nn.Module:
 
 
 def folded(net: nn.Module, removed: Subspace | None) -> nn.Module:
-    """Return a copy of a plain MLP with the projection folded into its first layer; others stay behind it.
-
-    Examples
-    --------
-    >>> net = folded(nn.Sequential(nn.Linear(2, 2)), Subspace.from_directions([[1.0, 0.0]]))
-    >>> net[0].weight[:, 0]
-    tensor([0., 0.], grad_fn=<SelectBackward0>)
-    """
+    """Return a copy of a plain MLP with the projection folded into its first layer; others stay behind it."""
     if removed is None:
         return net
     first = net[0] if type(net) is nn.Sequential and len(net) else None
@@ -182,13 +143,7 @@ def folded(net: nn.Module, removed: Subspace | None) -> nn.Module:
 
 
 def plain_layers(net: nn.Module) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Return weights (out, in) and biases (out,) of a plain MLP in float64; an AttributeError for other modules.
-
-    Examples
-    --------
-    >>> [w.shape for w in plain_layers(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)))[0]]
-    [(4, 3), (2, 4)]
-    """
+    """Return weights (out, in) and biases (out,) of a plain MLP in float64; an AttributeError for other modules."""
     network = network_of(net)
     if network is None or network.ending is not None:
         raise AttributeError("the network is no plain MLP, so it has no coefs_ and intercepts_")

@@ -31,29 +31,6 @@ def parameters_from_fields(cls: type[T]) -> type[T]:
     base. A dataclass writes exactly the ``__init__`` that scikit-learn asks for (one explicit keyword each, stored
     as it came), and type checkers know it. Identity, hash and repr stay scikit-learn's. The sections "Parameters"
     and "Attributes" of the docstring get what the bases document and the class does not.
-
-    Parameters
-    ----------
-    cls : type
-        A class with annotated fields, all with defaults; ``field(default=..., kw_only=False)`` may be passed by
-        position.
-
-    Returns
-    -------
-    type
-        The same class.
-
-    Examples
-    --------
-    >>> from sklearn.base import BaseEstimator
-    >>> @parameters_from_fields
-    ... class Base(BaseEstimator):
-    ...     depth: int = 3
-    >>> @parameters_from_fields
-    ... class Method(Base):
-    ...     eps: float = 0.1
-    >>> Method(eps=0.2), Method().get_params()
-    (Method(eps=0.2), {'depth': 3, 'eps': 0.1})
     """
     dataclass(cls, eq=False, repr=False, match_args=False, kw_only=True)
     for base in cls.__bases__:
@@ -62,26 +39,7 @@ def parameters_from_fields(cls: type[T]) -> type[T]:
 
 
 def with_inherited_sections(own: str, inherited: str) -> str:
-    """Return a numpydoc docstring with the parameters and attributes of another that it does not mention itself.
-
-    Parameters
-    ----------
-    own, inherited : str
-        Of a class and of its base.
-
-    Returns
-    -------
-    str
-        Without the indentation of the source.
-
-    Examples
-    --------
-    >>> title = ["Parameters", "----------"]
-    >>> own = [*title, "eps : float, default=0.1", "    The budget."]
-    >>> base = [*title, "depth : int", "    Of the tree.", "eps : float"]
-    >>> with_inherited_sections(*(chr(10).join(lines) for lines in (own, base))).splitlines()[-4:]
-    ['eps : float, default=0.1', '    The budget.', 'depth : int', '    Of the tree.']
-    """
+    """Return a numpydoc docstring with the parameters and attributes of another that it does not mention itself."""
     mine, theirs = _sections(own), _sections(inherited)
     for title in _INHERITED:
         if title not in theirs:
@@ -125,17 +83,7 @@ AS_PUBLISHED: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings with a name.
-
-    Parameters
-    ----------
-    summary : str
-        What it is for.
-    told : str
-        What it knows of the columns, so that nobody takes what it was told for what it found out.
-    make : callable
-        Returns the parameters, made anew on each call.
-    """
+    """Settings with a name."""
 
     summary: str
     told: str
@@ -261,17 +209,7 @@ SENSR_PRESETS: dict[str, Preset] = {
 
 
 def preset_parameters(name: str) -> dict[str, Any]:
-    """Return the parameters of a preset.
-
-    Examples
-    --------
-    >>> preset_parameters("paper-adult")["n_steps"]
-    12000
-    >>> preset_parameters("paper")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: SenSRClassifier.preset: 'name' must be one of 'paper-adult', ...
-    """
+    """Return the parameters of a preset."""
     if name not in SENSR_PRESETS:
         known = ", ".join(repr(known) for known in SENSR_PRESETS)
         raise bad_parameter("SenSRClassifier.preset", "name", allowed=f"one of {known}", got=repr(name))

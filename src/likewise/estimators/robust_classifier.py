@@ -42,7 +42,7 @@ from likewise.estimators.parameters import parameters_from_fields
 from likewise.estimators.rows import TrainingRows
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.naming import ColumnPlaces
-from likewise.fair_metrics.removed_variance import MOST, share_swallowed
+from likewise.fair_metrics.removed_variance import MOST, removed_share
 from likewise.training.batch import Batch
 from likewise.training.checkpoint import TrainingResult
 from likewise.training.findings import Finding
@@ -61,25 +61,6 @@ def sensitive_coordinates(metric: FairMetric, encoder: TabularDomain | None, wid
     """Return the coordinates of the columns that the metric was told are sensitive.
 
     Where the rows have no names, those of whole columns that cost nothing, as long as not all do.
-
-    Parameters
-    ----------
-    metric : FairMetric
-        Of encoded rows.
-    encoder : TabularDomain or None
-        What encoded them.
-    width : int
-        Number of coordinates.
-
-    Examples
-    --------
-    >>> named = FairMetric.from_subspace(
-    ...     Subspace.from_directions([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]),
-    ...     feature_names=["age", "sex_M", "pay"],
-    ...     sensitive_features=["sex"],
-    ... )
-    >>> sensitive_coordinates(named, None, 3)
-    [1]
     """
     if metric.sensitive_features:
         where = ColumnPlaces("fit", width, metric.feature_names, encoder)
@@ -95,27 +76,7 @@ def sensitive_coordinates(metric: FairMetric, encoder: TabularDomain | None, wid
 def choose_blindness(
     blind_to: Any, metric: FairMetric, x: FloatArray, sensitive: Sequence[int] = (), *, owner: str
 ) -> BlindTo | None:
-    """Return what "auto" means for these rows, and any other choice as it is.
-
-    Parameters
-    ----------
-    blind_to : "auto", "subspace", "columns" or None
-    metric : FairMetric
-    x : ndarray of shape (n, d)
-        Encoded rows.
-    sensitive : sequence of int
-        Coordinates of the sensitive columns.
-    owner : str
-
-    Examples
-    --------
-    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 0.0]]))
-    >>> x = np.random.default_rng(0).normal(size=(50, 2))
-    >>> choose_blindness("auto", metric, x * [0.5, 1.0], owner="fit")
-    'subspace'
-    >>> choose_blindness("auto", metric, x * [5.0, 1.0], owner="fit")
-    'columns'
-    """
+    """Return what "auto" means for these rows, and any other choice as it is."""
     if blind_to is None:
         return None
     if not isinstance(blind_to, str) or blind_to not in ("auto", "subspace", "columns"):
@@ -124,31 +85,13 @@ def choose_blindness(
         )
     if blind_to != "auto":
         return "subspace" if blind_to == "subspace" else "columns"
-    return "subspace" if share_swallowed(x, metric.null_space, sensitive) <= MOST else "columns"
+    return "subspace" if removed_share(x, metric.null_space, sensitive) <= MOST else "columns"
 
 
 def blind_directions(
     blind_to: BlindTo | None, metric: FairMetric, sensitive: list[int], width: int
 ) -> Subspace | None:
-    """Return what is projected off in front of the network; None for nothing.
-
-    Parameters
-    ----------
-    blind_to : "subspace", "columns" or None
-        As `choose_blindness` resolved it.
-    metric : FairMetric
-    sensitive : list of int
-        Coordinates of the sensitive columns.
-    width : int
-
-    Examples
-    --------
-    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 1.0, 0.0]]))
-    >>> blind_directions("columns", metric, [2], 3).basis.ravel().tolist()
-    [0.0, 0.0, 1.0]
-    >>> blind_directions("subspace", metric, [2], 3).dim
-    2
-    """
+    """Return what is projected off in front of the network; None for nothing."""
     rows = [np.eye(width)[sensitive]] if blind_to is not None else []
     if blind_to == "subspace" and metric.null_space.dim:
         rows.append(np.asarray(to_numpy(metric.null_space.basis), dtype=float).T)
@@ -260,7 +203,7 @@ class RobustClassifier(NetworkClassifier):
         searched = searched_metric(self.metric_, self.removed_)
         self.search_domain_ = search_region(self.search_domain, searched, rows, owner=owner)
         self._sensitive = sensitive
-        self._swallowed = share_swallowed(rows.x, metric.null_space, sensitive)
+        self._swallowed = removed_share(rows.x, metric.null_space, sensitive)
         # Where a network that sees everything may be moved: for the comparison with a plain one.
         self._everywhere = search_region(self.search_domain, self.metric_, rows, owner=owner)
         self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if self.eps == "auto" else self.eps

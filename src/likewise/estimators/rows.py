@@ -24,15 +24,7 @@ from likewise.training.findings import TrainingWarning
 
 
 def read_sample_weight(sample_weight: Any, x: FloatArray, *, owner: str) -> FloatArray | None:
-    """Return the weights of the rows; None where there are none or all are the same.
-
-    Examples
-    --------
-    >>> read_sample_weight([1, 2], np.zeros((2, 1)), owner="fit")
-    array([1., 2.])
-    >>> read_sample_weight([3, 3], np.zeros((2, 1)), owner="fit") is None
-    True
-    """
+    """Return the weights of the rows; None where there are none or all are the same."""
     if sample_weight is None:
         return None
     values = to_numpy(sample_weight) if is_tensor(sample_weight) else sample_weight
@@ -53,13 +45,7 @@ def read_sample_weight(sample_weight: Any, x: FloatArray, *, owner: str) -> Floa
 
 
 def classes_alike(codes: IntArray, weights: FloatArray | None) -> FloatArray:
-    """Return weights under which every class counts for the same, rows within a class as before.
-
-    Examples
-    --------
-    >>> classes_alike(np.array([0, 0, 1]), None)
-    array([0.25, 0.25, 0.5 ])
-    """
+    """Return weights under which every class counts for the same, rows within a class as before."""
     own = np.ones(len(codes)) if weights is None else weights
     totals = np.bincount(codes, weights=own)
     return np.asarray(own / totals[codes] / np.count_nonzero(totals))
@@ -69,23 +55,12 @@ def canonical_order(x: FloatArray, codes: IntArray) -> IntArray:
     """Return an order of the rows that does not depend on the one they came in.
 
     Drawn by their weights in this order, a row of weight 2 and two of that row make the same batches.
-
-    Examples
-    --------
-    >>> canonical_order(np.array([[2.0], [1.0], [2.0]]), np.array([1, 0, 0]))
-    array([1, 2, 0])
     """
     return np.lexsort((codes, *x.T[::-1]))
 
 
 def some_rows(values: Any, rows: IntArray) -> Any:
-    """Return some rows of whatever holds one entry per row: an array, a Series, a frame, a dict of columns, or None.
-
-    Examples
-    --------
-    >>> some_rows({"sex": ["F", "M"]}, np.array([1]))["sex"].tolist()
-    ['M']
-    """
+    """Return some rows of whatever holds one entry per row: an array, a Series, a frame, a dict of columns, or None."""
     if values is None:
         return None
     if is_frame(values):
@@ -108,23 +83,7 @@ Labels = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """The rows of one `fit`.
-
-    Parameters
-    ----------
-    given : DataFrame or ndarray
-        X as it came: what learners of metrics are fitted on.
-    x : ndarray of shape (n, d)
-        Encoded rows.
-    codes : ndarray of int of shape (n,)
-        Class indices.
-    sensitive_features : object
-        `sensitive_features` as they came; of the same length.
-    encoder : TabularDomain or None
-        What encoded the rows.
-    weights : ndarray of shape (n,), optional
-        What each row counts for, all above 0.
-    """
+    """The rows of one `fit`."""
 
     given: Any
     x: FloatArray
@@ -173,17 +132,7 @@ def warn_unscaled(rows: TrainingRows, *, owner: str) -> None:
 
 
 def read_labels(y: Any, x: FloatArray, *, owner: str, classes: Any = None) -> tuple[Labels, Labels]:
-    """Return the class labels and the class index of every row.
-
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-    x : ndarray of shape (n, d)
-        The rows, for their number.
-    owner : str
-    classes : array-like, optional
-        All labels that can occur, where `y` may lack some (`partial_fit`).
-    """
+    """Return the class labels and the class index of every row."""
     if y is None:
         raise InputError(
             f"{owner} requires y to be passed, but the target y is None. Pass one label per row."
@@ -218,23 +167,7 @@ Codes = IntArray
 
 
 def attribute_table(rows: TrainingRows, attributes: Any, *, owner: str) -> pd.DataFrame:
-    """Return the values of the attributes, one column each, without missing values.
-
-    Parameters
-    ----------
-    rows : TrainingRows
-    attributes : str, int, list of them, or None
-        Looked up in the sensitive features first, then among the columns of X (original or 0/1 columns
-        ``name_value``); None means all sensitive features.
-    owner : str
-
-    Examples
-    --------
-    >>> people = pd.DataFrame({"age": [1.0, 2.0], "sex_M": [0.0, 1.0]})
-    >>> rows = TrainingRows(people, people.to_numpy(), np.array([0, 1]), None, None)
-    >>> attribute_table(rows, "sex", owner="fit")["sex"].tolist()
-    ['not M', 'M']
-    """
+    """Return the values of the attributes, one column each, without missing values."""
     table = None if rows.sensitive_features is None else _as_table(rows.sensitive_features, owner)
     if attributes is None:
         if table is None:
@@ -286,17 +219,7 @@ def _values(name: Any, table: pd.DataFrame | None, rows: TrainingRows, owner: st
 
 @dataclass(frozen=True)
 class AttributeCodes:
-    """Values of each attribute, and the index of each row's value among them.
-
-    Parameters
-    ----------
-    attributes : str, int, list of them, or None
-        As in `attribute_table`.
-    values : tuple of tuples
-        For each attribute its values, in order. Of one that is cut at the median: ``("<= m", "> m")``.
-    cuts : tuple of float or None
-        For each attribute the median where it is cut.
-    """
+    """Values of each attribute, and the index of each row's value among them."""
 
     attributes: Any
     values: tuple[tuple[Any, ...], ...]
@@ -341,15 +264,7 @@ class AttributeCodes:
 
 @dataclass(frozen=True)
 class ProxyVectors:
-    """Attributes as vectors: numbers as they are, categories as 0/1 columns (one for two categories).
-
-    Parameters
-    ----------
-    attributes : str, int, list of them, or None
-        As in `attribute_table`.
-    categories : tuple of tuple or None
-        For each attribute its categories; None for a number.
-    """
+    """Attributes as vectors: numbers as they are, categories as 0/1 columns (one for two categories)."""
 
     attributes: Any
     categories: tuple[tuple[Any, ...] | None, ...]

@@ -48,27 +48,7 @@ def _known() -> dict[str, type[Any]]:
 
 
 def encode(value: Any, arrays: Arrays) -> Any:
-    """Return a value as JSON can hold it; arrays in it are added to `arrays` and named.
-
-    Parameters
-    ----------
-    value : object
-        Plain values, tuples, lists, mappings with string keys, arrays, and the package's own metrics, domains,
-        learners and choices.
-    arrays : dict
-        Filled with the arrays met.
-
-    Raises
-    ------
-    CannotStoreError
-        For anything else.
-
-    Examples
-    --------
-    >>> found: Arrays = {}
-    >>> encode({"a": (1, None), "b": np.zeros(2)}, found)
-    {'dict': {'a': {'tuple': [1, None]}, 'b': {'array': 'value.0'}}}
-    """
+    """Return a value as JSON can hold it; arrays in it are added to `arrays` and named."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -109,13 +89,7 @@ def _object(value: Any, arrays: Arrays) -> dict[str, Any]:
 
 
 def decode(stored: Any, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Any:
-    """Return the value that `encode` wrote.
-
-    Examples
-    --------
-    >>> decode({"tuple": [1, {"array": "value.0"}]}, {"value.0": np.zeros(1)})
-    (1, array([0.]))
-    """
+    """Return the value that `encode` wrote."""
     if not isinstance(stored, dict):
         return stored
     if "list" in stored or "tuple" in stored:
@@ -145,22 +119,7 @@ def decode(stored: Any, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Any:
 
 
 def check_learned(learned: dict[str, Any], width: int) -> None:
-    """Raise unless everything that a file calls learned is of the kind that its name promises.
-
-    Parameters
-    ----------
-    learned : dict
-        Names that end in ``_``, with their values.
-    width : int
-        Columns of the network's rows.
-
-    Examples
-    --------
-    >>> check_learned({"classes_": np.array(["no", "yes"]), "n_features_in_": [3]}, width=3)
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.FormatError: what was learned has n_features_in_ as list
-    """
+    """Raise unless everything that a file calls learned is of the kind that its name promises."""
     for name, value in learned.items():
         if not name.endswith("_") or name.startswith("_"):
             raise FormatError(f"what was learned has {name!r}, which no estimator learns")

@@ -274,14 +274,7 @@ def _group_codes(
 
 
 def gap_summaries(rates: FloatArray) -> FloatArray:
-    """Gap_RMS and Gap_max of rates of shape (r, groups, classes), NaN where unknown: (r, 2).
-
-    Examples
-    --------
-    >>> gap_summaries(np.array([[[1.0, 1.0], [1.0, 0.0]], [[0.5, np.nan], [0.7, 0.1]]])).round(3)
-    array([[0.707, 1.   ],
-           [0.2  , 0.2  ]])
-    """
+    """Gap_RMS and Gap_max of rates of shape (r, groups, classes), NaN where unknown: (r, 2)."""
     first, second = _pair_index(rates.shape[1])
     size = np.abs(rates[:, first] - rates[:, second])
     return np.stack([_largest(_rms(size)), _largest(size.reshape(len(size), -1))], axis=1)
@@ -296,24 +289,6 @@ def gap_intervals(correct: Any, counts: Any, *, confidence: float = 0.95) -> tup
     inside unless some gap is shown not to be 0, which percentiles of a bootstrap of the largest never allow. Gap_RMS of
     a pair is the length of a vector, and lengths differ by no more than the length of the error: the interval is the
     estimate plus and minus a quantile of that.
-
-    Parameters
-    ----------
-    correct, counts : int arrays of shape (groups, classes)
-        For how many people of the group and class it is predicted, of how many.
-    confidence : float in (0, 1), default=0.95
-        Of each interval by itself.
-
-    Returns
-    -------
-    tuple of Interval
-        NaN ends where a number is unknown.
-
-    Examples
-    --------
-    >>> rms, largest, *classes = gap_intervals([[80, 45], [78, 44]], [[100, 50], [100, 50]])
-    >>> rms.low, largest.low, 0.0 in classes[0]
-    (0.0, 0.0, True)
     """
     check_number(
         confidence, owner="gap_intervals", name="confidence", low=0, high=1, open_low=True, open_high=True

@@ -27,34 +27,14 @@ GAP_EPS = 0.1
 
 @dataclass(frozen=True)
 class PenaltyChoice:
-    """How strong the group penalty is to be, settled by cross-validation on training people.
-
-    Parameters
-    ----------
-    penalties : tuple of float
-        Tried from the least on.
-    limits : mapping of str to float
-        The first penalty is taken whose Gap_RMS of each attribute, on people held out, is within these; the last one
-        where none is.
-    folds : int
-    """
+    """How strong the group penalty is to be, settled by cross-validation on training people."""
 
     penalties: tuple[float, ...] = (1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
     limits: Mapping[str, float] = field(default_factory=lambda: {"sex": 0.056, "race": 0.046})
     folds: int = 3
 
     def choose(self, estimator: Any, frame: pd.DataFrame, y: Any) -> tuple[float, list[dict[str, float]]]:
-        """Return the penalty, and what was seen of those tried.
-
-        Parameters
-        ----------
-        estimator : FairBoostingClassifier
-            Not fitted.
-        frame : DataFrame
-            Training people.
-        y : array
-            Their labels.
-        """
+        """Return the penalty, and what was seen of those tried."""
         from sklearn.model_selection import StratifiedKFold
 
         from likewise.evaluation.classification import balanced_accuracy
@@ -76,19 +56,7 @@ class PenaltyChoice:
 
 @dataclass(frozen=True)
 class BoostingRow:
-    """A row of the table.
-
-    Parameters
-    ----------
-    blind : bool
-        Whether no tree sees gender and race, or whether a spouse is a husband or a wife.
-    consensus : bool
-        Whether the answer is the consensus over the same twins.
-    choice : PenaltyChoice, optional
-        Settles the group penalty.
-    choices : mapping
-        Further parameters of `FairBoostingClassifier`.
-    """
+    """A row of the table."""
 
     blind: bool = True
     consensus: bool = False

@@ -187,19 +187,7 @@ def draw_svg(figure: Figure) -> bytes:
 
 
 def render_page(table: StudyTable, drawings: Mapping[str, bytes]) -> str:
-    """Return a study's page.
-
-    Parameters
-    ----------
-    table : StudyTable
-    drawings : mapping of str to bytes
-        Name to SVG.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return a study's page."""
     css = (resources.files("likewise.report") / "assets" / "page.css").read_text(encoding="utf-8") + _CSS
     study = table.study
     remarks = "".join(f"<p>{escape(line)}</p>" for line in study.remarks)
@@ -296,13 +284,7 @@ _FILES = ("table.csv", "cells.csv", "table.md", "index.html")
 
 
 def check_folder(folder: Path) -> None:
-    """Raise where results cannot be written, or would replace files that no run of a study wrote.
-
-    Parameters
-    ----------
-    folder : Path
-        Of a study. It need not exist.
-    """
+    """Raise where results cannot be written, or would replace files that no run of a study wrote."""
     for parent in (folder, *folder.parents):
         if parent.exists() and not parent.is_dir():
             raise InputError(f"{parent} is a file, not a folder. Choose another --out.")
@@ -321,20 +303,7 @@ def check_folder(folder: Path) -> None:
 
 
 def write_results(store: Store, seeds: int) -> tuple[StudyTable, tuple[str, ...]]:
-    """Write the table of what is finished, its figures and its page.
-
-    Parameters
-    ----------
-    store : Store
-    seeds : int
-        Seeds 0 to seeds − 1 go in; of methods that have none finished there is no row.
-
-    Returns
-    -------
-    table : StudyTable
-    notes : tuple of str
-        What was left out, and why.
-    """
+    """Write the table of what is finished, its figures and its page."""
     study = store.study
     found = store.find(study.methods, range(seeds))
     table = make_table(study, found.cells, seeds)

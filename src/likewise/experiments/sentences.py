@@ -35,24 +35,7 @@ _PROBES = 20
 
 @dataclass(frozen=True, eq=False)
 class SentenceTask:
-    """One split of the task.
-
-    Parameters
-    ----------
-    train, test : list of str
-        Sentences; the words of the two never meet, and no evaluation name is in either.
-    y_train, y_test : ndarray of int
-    comparable : list of str
-        Training sentences with their names swapped, for the metric.
-    groups : ndarray of int
-        Which of them are the same sentence but for the name.
-    probes : list of str
-        Test sentences with every evaluation name in turn: all names of the first sentence, then of the next.
-    names : tuple of str
-        Names of the training sentences, in an order drawn by the seed.
-    people : DataFrame
-        name, race and gender of the evaluation names.
-    """
+    """One split of the task."""
 
     train: list[str]
     test: list[str]
@@ -66,22 +49,7 @@ class SentenceTask:
 
 
 def sentence_task(data: SentimentData, seed: int) -> SentenceTask:
-    """Build the sentences of a split.
-
-    Parameters
-    ----------
-    data : SentimentData
-        With the split wanted.
-    seed : int
-        Of the names and the templates.
-
-    Examples
-    --------
-    >>> from likewise.datasets import load_sentiment
-    >>> task = sentence_task(load_sentiment(), 0)
-    >>> len(task.train), len(task.test), len(task.probes)
-    (5609, 624, 1720)
-    """
+    """Build the sentences of a split."""
     rng = np.random.default_rng(seed)
     names = [capitalised(str(name)) for name in data.name_words]
 

@@ -71,26 +71,7 @@ PANELS = (("race", ("white", "black")), ("gender", ("female", "male")))
 
 
 def name_sentiments(cells: Cells, methods: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return the sentiment of every name, its mean over the finished seeds, by method.
-
-    Parameters
-    ----------
-    cells : mapping of (method, seed) to CellResult
-        With the extra "sentiment": name to logit of positive minus logit of negative.
-    methods : sequence of str
-        The order to return them in; those without a finished cell are left out.
-
-    Returns
-    -------
-    dict of method to dict of name to float
-
-    Examples
-    --------
-    >>> from likewise.improving.cells import CellResult
-    >>> cells = {("SenSR", i): CellResult({}, {"sentiment": {"anna": float(i)}}) for i in (0, 1)}
-    >>> name_sentiments(cells, ["Baseline", "SenSR"])
-    {'SenSR': {'anna': 0.5}}
-    """
+    """Return the sentiment of every name, its mean over the finished seeds, by method."""
     found: dict[str, dict[str, float]] = {}
     for method in methods:
         kept = [
@@ -104,17 +85,7 @@ def name_sentiments(cells: Cells, methods: Sequence[str]) -> dict[str, dict[str,
 
 
 def draw_names(cells: Cells, methods: Sequence[str]) -> Figure | None:
-    """Draw box plots of the sentiment of the evaluation names: by race above, by gender below, methods side by side.
-
-    Parameters
-    ----------
-    cells, methods
-        As in `name_sentiments`.
-
-    Returns
-    -------
-    matplotlib Figure, or None where no cell is finished
-    """
+    """Draw box plots of the sentiment of the evaluation names: by race above, by gender below, methods side by side."""
     found = name_sentiments(cells, methods)
     if not found:
         return None

@@ -16,15 +16,7 @@ from likewise.datasets.vectors import WordVectors
 
 @dataclass(frozen=True, eq=False)
 class SentimentWords:
-    """The task as the methods get it.
-
-    Parameters
-    ----------
-    data : SentimentData
-        Vectors multiplied by `scale`.
-    scale : float
-        What the vectors of the file were multiplied by: 1 for the bundled ones.
-    """
+    """The task as the methods get it."""
 
     data: SentimentData
     scale: float
@@ -44,23 +36,6 @@ def sentiment_words(vectors: str | None = None, names: str | None = None) -> Sen
     Vectors of a file are multiplied by one number, so that the root mean square of a coordinate over the opinion
     words is that of the bundled GloVe vectors. The paper's search moves each coordinate by fixed steps (Adam) and
     has a fixed budget ε, so what its numbers mean depends on how large a coordinate is.
-
-    Parameters
-    ----------
-    vectors : path, optional
-        File of word vectors; default: the bundled ones.
-    names : path, optional
-        CSV file of first names for the metric; default: the bundled Census list.
-
-    Returns
-    -------
-    SentimentWords
-
-    Examples
-    --------
-    >>> words = sentiment_words()
-    >>> words.scale, words.data.X.shape
-    (1.0, (6233, 100))
     """
     return _read(_file(vectors), _file(names))
 
@@ -94,23 +69,6 @@ def debiased(data: SentimentData, names: str | None = None) -> SentimentData:
 
     All words become vectors of one length, as theirs do: the root mean square length of the opinion words, so that
     a network sees rows of the same size as every other method's. Sentences are means of debiased words.
-
-    Parameters
-    ----------
-    data : SentimentData
-    names : path, optional
-        As in `sentiment_words`.
-
-    Returns
-    -------
-    SentimentData
-
-    Examples
-    --------
-    >>> data = sentiment_words().data
-    >>> lengths = np.linalg.norm(debiased(data).X, axis=1)
-    >>> bool(np.allclose(lengths, np.sqrt(np.square(data.X).sum(axis=1).mean())))
-    True
     """
     import pandas as pd
 
@@ -130,11 +88,6 @@ def leading_directions(rows: FloatArray, count: int) -> FloatArray:
     """Return the `count` directions that hold most of the rows' squared length, (count, d).
 
     Not centred: the rows themselves are directions, as the names are in the paper's SenSR-E.
-
-    Examples
-    --------
-    >>> leading_directions(np.array([[3.0, 0.0], [3.0, 0.1]]), 1).round(1).tolist()
-    [[1.0, 0.0]]
     """
     directions = np.linalg.svd(rows.astype(float), full_matrices=False)[2][:count]
     # The sign of a singular vector is anybody's choice.

@@ -16,24 +16,7 @@ BETTER, WORSE = "▲", "▼"
 
 @dataclass(frozen=True)
 class Entry:
-    """One figure of a table.
-
-    Parameters
-    ----------
-    measure : StudyMeasure
-    mean : float
-        Over the seeds.
-    se : float or None
-        Standard error of the mean; None for a single seed.
-    published : Published or None
-        The paper's.
-
-    Examples
-    --------
-    >>> entry = Entry(StudyMeasure("S-Con", "S-Con", 3, "higher"), 0.95, 0.002, Published(0.934, 0.004))
-    >>> entry.mark, entry.ours, entry.theirs
-    ('▲', '0.950 ± 0.002', '0.934 ± 0.004')
-    """
+    """One figure of a table."""
 
     measure: StudyMeasure
     mean: float
@@ -73,21 +56,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """A method of a table.
-
-    Parameters
-    ----------
-    method, note : str
-    seeds : tuple of int
-        Which are finished.
-    entries : tuple of Entry
-        One per measure.
-    cpu_seconds : float
-        Of a cell, mean.
-    settings : dict
-    warnings : tuple of str
-        What trainings warned about, each once.
-    """
+    """A method of a table."""
 
     method: str
     note: str
@@ -100,18 +69,7 @@ class Row:
 
 @dataclass(frozen=True)
 class StudyTable:
-    """What is finished of a study, in the study's order.
-
-    Parameters
-    ----------
-    study : Study
-    rows : tuple of Row
-        Methods with one finished seed or more.
-    seeds : int
-        How many were asked for.
-    versions : dict of str to str
-        Of packages; several that differ are joined.
-    """
+    """What is finished of a study, in the study's order."""
 
     study: Study
     rows: tuple[Row, ...]
@@ -142,20 +100,7 @@ class StudyTable:
 
 
 def make_table(study: Study, cells: Mapping[tuple[str, int], Cell], seeds: int) -> StudyTable:
-    """Summarise finished cells.
-
-    Parameters
-    ----------
-    study : Study
-    cells : mapping of (method, seed) to Cell
-        In any order; the table does not depend on it.
-    seeds : int
-        How many seeds were asked for.
-
-    Returns
-    -------
-    StudyTable
-    """
+    """Summarise finished cells."""
     rows = []
     for method in study.methods:
         finished = [cells[method, seed] for seed in range(seeds) if (method, seed) in cells]

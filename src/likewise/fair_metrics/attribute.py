@@ -38,16 +38,7 @@ _MANY = 100
 
 @dataclass(frozen=True)
 class Attribute:
-    """One sensitive attribute.
-
-    Parameters
-    ----------
-    name : str or int
-    values : pandas.Series of length n
-        Missing where the attribute is unknown.
-    own : list of int
-        Coordinates of φ that are the attribute itself.
-    """
+    """One sensitive attribute."""
 
     name: Any
     values: pd.Series[Any]
@@ -56,17 +47,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Target:
-    """What the regression predicts.
-
-    Parameters
-    ----------
-    family : {"softmax", "logistic", "gaussian", "poisson"}
-    y : ndarray of shape (m, k)
-        For the rows in `known` only.
-    known : ndarray of shape (n,) of bool
-    codes : ndarray of shape (m,), optional
-        The class of each row, for an attribute with classes.
-    """
+    """What the regression predicts."""
 
     family: str
     y: FloatArray
@@ -256,16 +237,7 @@ Link = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True)
 class Penalty:
-    """What is added to the mean loss.
-
-    Parameters
-    ----------
-    strength : float
-        The paper's γ.
-    squared : bool, default=True
-        γ‖w‖₂² (ridge), or γ‖w‖₂ as the formula of section 4.2 is printed. Both give the same family of
-        directions; at equal γ the printed one is the weaker where ‖w‖₂ > 1/2.
-    """
+    """What is added to the mean loss."""
 
     strength: float
     squared: bool = True
@@ -289,37 +261,7 @@ def fit_glm(
     max_iter: int = 1000,
     tol: float = 1e-7,
 ) -> tuple[FloatArray, FloatArray]:
-    """Minimise the weighted mean loss plus the penalty.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-    y : ndarray
-        (n, k) indicators for "softmax"; (n, 1) of 0/1 for "logistic", numbers for "gaussian", counts for
-        "poisson".
-    family : {"softmax", "logistic", "gaussian", "poisson"}
-    penalty : Penalty
-        For a softmax model its norm is that of the whole matrix A (Frobenius).
-    fit_intercept : bool, default=True
-        Add the b of Appendix B.1.
-    sample_weight : ndarray of shape (n,), optional
-        Weights of the rows in the mean.
-    max_iter, tol : int, float
-        L-BFGS stops when no entry of the gradient is larger than `tol`.
-
-    Returns
-    -------
-    weights : ndarray of shape (k, d)
-        One row per linear predictor.
-    intercepts : ndarray of shape (k,)
-
-    Examples
-    --------
-    >>> X = np.array([[-1.0], [1.0]])
-    >>> weights, intercepts = fit_glm(X, X, "gaussian", Penalty(0.0))
-    >>> weights.round(6)
-    array([[1.]])
-    """
+    """Minimise the weighted mean loss plus the penalty."""
     k, d = y.shape[1], X.shape[1]
     link = _LINKS[family]
     share = np.full(len(X), 1.0 / len(X)) if sample_weight is None else sample_weight / sample_weight.sum()

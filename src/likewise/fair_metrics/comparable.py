@@ -18,28 +18,7 @@ from likewise.fair_metrics.learner import Features, SubspaceLearner
 
 
 class Scatter:
-    """Sum of squares and products around the group means, accumulated in float64.
-
-    Parameters
-    ----------
-    n_features : int
-
-    Attributes
-    ----------
-    gram : ndarray of shape (d, d)
-        Σ_g Φ_gᵀ H_g Φ_g.
-    freedom : int
-        Degrees of freedom: rows minus groups.
-
-    Examples
-    --------
-    >>> from likewise.fair_metrics.comparable_groups import read_groups
-    >>> scatter = Scatter(1)
-    >>> for rows in ([[0.0], [2.0]], [[4.0]]):
-    ...     scatter.add(np.array(rows), read_groups("fit", ["a"] * len(rows), len(rows)), remember=True)
-    >>> scatter.gram, scatter.freedom
-    (array([[8.]]), 2)
-    """
+    """Sum of squares and products around the group means, accumulated in float64."""
 
     def __init__(self, n_features: int) -> None:
         self.gram: FloatArray = np.zeros((n_features, n_features))
@@ -49,16 +28,7 @@ class Scatter:
         self._means: FloatArray = np.zeros((0, n_features))
 
     def add(self, X: FloatArray, groups: Groups, *, remember: bool) -> None:
-        """Add rows.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, d)
-        groups : Groups
-        remember : bool
-            A group with a label that came before goes on; else every group is a new one, and nothing is kept
-            of it.
-        """
+        """Add rows."""
         sizes = groups.sizes
         for chunk in centred_chunks(X, groups):
             self.gram += chunk.rows.T @ chunk.rows
@@ -90,13 +60,7 @@ class Scatter:
 
 
 def top_of_gram(gram: FloatArray, count: int | None = None) -> tuple[FloatArray, FloatArray]:
-    """Largest eigenvalues, descending, and their eigenvectors as columns; all of them without `count`.
-
-    Examples
-    --------
-    >>> top_of_gram(np.diag([1.0, 3.0, 2.0]), 2)[0]
-    array([3., 2.])
-    """
+    """Largest eigenvalues, descending, and their eigenvectors as columns; all of them without `count`."""
     d = len(gram)
     wanted = None if count is None or count >= d else (d - count, d - 1)
     values, vectors = eigh(gram, subset_by_index=wanted)
@@ -110,13 +74,6 @@ def leading_directions(
 
     Every pass multiplies the centred rows chunk by chunk, so neither a centred copy of X nor a d × d matrix
     is made.
-
-    Returns
-    -------
-    eigenvalues : ndarray of shape (count,)
-    vectors : ndarray of shape (d, count)
-    total : float
-        Trace of the scatter.
     """
     d = X.shape[1]
     width = min(count + extra, d)
@@ -152,16 +109,6 @@ def largest_noise_eigenvalue(n_columns: int, freedom: int) -> float:
 
     It is the 99% quantile of the largest eigenvalue of a white Wishart matrix by Johnstone (2001): the
     Marchenko–Pastur edge (√n + √p)², and its spread.
-
-    Parameters
-    ----------
-    n_columns, freedom : int
-        p and n.
-
-    Examples
-    --------
-    >>> round(largest_noise_eigenvalue(20, 300) / 300, 2)  # against 1.58 at the edge
-    1.68
     """
     a, b = np.sqrt(max(freedom, 1)), np.sqrt(max(n_columns, 1))
     return float((a + b) ** 2 + _TRACY_WIDOM * (a + b) * (1 / a + 1 / b) ** (1 / 3))
@@ -174,26 +121,6 @@ def count_factors(gram: FloatArray, freedom: int) -> int:
     With many factors the columns' own variances are mostly these factors, and the later ones are missed. So each
     question is asked of what the factors before leave: every column is divided by the noise that is left in it, and
     the next eigenvalue is compared with the largest of white noise in the remaining dimensions.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (d, d)
-        Scatter of the centred rows.
-    freedom : int
-        Its degrees of freedom.
-
-    Returns
-    -------
-    int
-        0 for noise; at most as many as a factor model of d columns can tell apart (Ledermann 1937).
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> rows = 3 * rng.normal(size=(400, 5)) @ np.eye(5, 12) @ np.linalg.qr(rng.normal(size=(12, 12)))[0]
-    >>> rows += rng.normal(size=(400, 12))
-    >>> count_factors(rows.T @ rows, 400)
-    5
     """
     variances = np.diag(gram) / freedom
     spread = variances > 1e-12 * max(float(variances.max(initial=0.0)), 1e-300)

@@ -20,19 +20,7 @@ _CHUNK_BYTES = 2**22
 
 @dataclass(frozen=True)
 class Groups:
-    """Comparable rows, group after group.
-
-    Parameters
-    ----------
-    order : ndarray of shape (m,), or None
-        Row numbers, the rows of one group next to each other. None: the rows 0 … m−1 as they are.
-    starts : ndarray of shape (G + 1,)
-        Where each group starts in `order`, and the end of the last.
-    labels : ndarray of shape (G,)
-        What the groups are called.
-    named : bool
-        Whether the labels came from the caller, so that they mean the same group in a later batch.
-    """
+    """Comparable rows, group after group."""
 
     order: Any
     starts: Any
@@ -59,15 +47,7 @@ class Groups:
 
 
 def read_groups(owner: str, groups: Any, n: int, *, name: str = "groups") -> Groups:
-    """Read labels (one per row; missing = in no group) or index lists (one list of row numbers per group).
-
-    Examples
-    --------
-    >>> read_groups("fit", ["a", "b", "a", None], 4).order.tolist()
-    [0, 2, 1]
-    >>> read_groups("fit", [[0, 3], [1, 2]], 4).starts.tolist()
-    [0, 2, 4]
-    """
+    """Read labels (one per row; missing = in no group) or index lists (one list of row numbers per group)."""
     if is_tensor(groups):
         groups = to_numpy(groups)
     if is_frame(groups):
@@ -141,17 +121,7 @@ def _from_lists(owner: str, lists: Any, n: int, name: str) -> Groups:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows, centred at the means of their groups.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (b, d)
-        In the dtype of the data.
-    means : ndarray of shape (g, d), float64
-        Means of the groups that start in this chunk; none where it goes on with a large group.
-    first : int
-        Number of the first group that starts in this chunk.
-    """
+    """Some rows, centred at the means of their groups."""
 
     rows: FloatArray
     means: FloatArray
@@ -163,12 +133,6 @@ def centred_chunks(X: FloatArray, groups: Groups) -> Iterator[Chunk]:
 
     Small groups travel together; a group larger than a chunk is read once for its mean and once more in
     pieces.
-
-    Examples
-    --------
-    >>> groups = read_groups("fit", [0, 0, 1, 1], 4)
-    >>> [chunk.rows.ravel().tolist() for chunk in centred_chunks(np.array([[1.0], [3.0], [5.0], [5.0]]), groups)]
-    [[-1.0, 1.0, 0.0, 0.0]]
     """
     step = max(1, _CHUNK_BYTES // max(1, X.shape[1] * X.dtype.itemsize))
     starts, first, n_groups = groups.starts, 0, len(groups.labels)

@@ -83,29 +83,7 @@ def mahalanobis(
 
 
 def union(first: FairMetric, second: FairMetric) -> FairMetric:
-    """Return the metric under which every direction that is free in one of the two is free.
-
-    Parameters
-    ----------
-    first, second : FairMetric
-        On the same features.
-
-    Returns
-    -------
-    FairMetric
-        Of two subspace metrics: the span of both subspaces; where their weights differ, shared directions
-        get the lower one. Of any other two: the harmonic mean 2 (Σ₁⁻¹ + Σ₂⁻¹)⁻¹, extended to singular
-        matrices (twice the parallel sum of Anderson and Duffin), whose free directions are those of both.
-        Told to be sensitive is what either was told.
-
-    Examples
-    --------
-    >>> from likewise.fair_metrics import FairMetric
-    >>> a = FairMetric.from_subspace(Subspace.from_directions([[1.0, 0.0, 0.0]]))
-    >>> b = FairMetric.from_subspace(Subspace.from_directions([[1.0, 1.0, 0.0]]))
-    >>> (a | b).squared_distance([[5.0, 6.0, 2.0]], [[0.0, 0.0, 0.0]])
-    array([4.])
-    """
+    """Return the metric under which every direction that is free in one of the two is free."""
     from likewise.fair_metrics.metric import FairMetric
 
     if not isinstance(second, FairMetric):
@@ -190,25 +168,7 @@ _AT_ONCE = 2**14
 
 
 def distance_blocks(left: Any, right: Any, max_bytes: int) -> Iterator[tuple[slice, Any]]:
-    """Yield (slice of left's rows, squared distances to every row of right), one matrix product each.
-
-    Parameters
-    ----------
-    left, right : arrays or tensors of shapes (n, d) and (m, d)
-    max_bytes : int
-        Size of one block of distances.
-
-    Notes
-    -----
-    ‖a‖² + ‖b‖² − 2aᵀb loses digits where rows are close together, and close rows are the ones that fairness
-    asks about. Pairs closer than the square root of the resolution are computed again from a − b.
-
-    Examples
-    --------
-    >>> rows = np.array([[0.0, 3.0], [4.0, 0.0]])
-    >>> [block.tolist() for _, block in distance_blocks(rows, rows, 1000)]
-    [[[0.0, 25.0], [25.0, 0.0]]]
-    """
+    """Yield (slice of left's rows, squared distances to every row of right), one matrix product each."""
     xp = namespace(left)
     step = max(1, int(max_bytes // max(1, right.shape[0] * left.dtype.itemsize)))
     tolerance = float(np.sqrt(float(xp.finfo(left.dtype).eps)))
@@ -250,31 +210,7 @@ _WIDEST = 1e-11
 
 
 def reexpress(metric: FairMetric, matrix: FloatArray, *, feature_map: Any = None) -> FairMetric:
-    """Return the metric of rows x that gives the distances the given one has for rows Ax + b.
-
-    Parameters
-    ----------
-    metric : FairMetric
-        Its feature map is not looked at: it measures rows of its own coordinates.
-    matrix : array of shape (d_metric, d)
-        A.
-    feature_map : object, optional
-        φ of the new metric; None for rows that are in the new coordinates already.
-
-    Returns
-    -------
-    FairMetric
-        Exact: directions that cost nothing in one coordinate system cost nothing in the other.
-
-    Examples
-    --------
-    >>> from likewise.core.subspace import Subspace
-    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 1.0]]))
-    >>> other = reexpress(metric, np.diag([10.0, 1.0]))
-    >>> one, two = np.array([[0.0, 0.0]]), np.array([[0.3, -2.0]])
-    >>> bool(np.allclose(other.squared_distance(one, two), metric.squared_distance(one * [10, 1], two * [10, 1])))
-    True
-    """
+    """Return the metric of rows x that gives the distances the given one has for rows Ax + b."""
     if matrix.shape[0] == matrix.shape[1] and bool((matrix == np.eye(len(matrix))).all()):
         return replace(metric, feature_map=feature_map)
     plain = metric.without_feature_map()

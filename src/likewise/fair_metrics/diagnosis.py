@@ -15,7 +15,7 @@ from likewise.core.checks import FloatArray, check_integer, is_tensor, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame, to_pandas
 from likewise.core.intervals import Measure
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.core.randomness import RandomState, numpy_generator, spawn_seeds
 from likewise.core.text import text_table
 from likewise.fair_metrics.attribute import Attribute, AttributeSubspace, collect, make_target, resolve_kinds
@@ -23,7 +23,7 @@ from likewise.fair_metrics.feature_maps import is_encoder
 from likewise.fair_metrics.learner import Features
 from likewise.fair_metrics.metric import FairMetric
 from likewise.fair_metrics.naming import ColumnPlaces
-from likewise.fair_metrics.removed_variance import MOST, share_swallowed
+from likewise.fair_metrics.removed_variance import MOST, removed_share
 from likewise.fair_metrics.stability import Stability, bootstrap_angles
 
 # How well an attribute can be predicted from rows: a linear and a gradient-boosted probe, cross-validated.
@@ -35,38 +35,7 @@ _ROUNDS = 100
 
 
 def probe(name: str, X: FloatArray, y: Any, *, classes: bool, folds: int, seed: int) -> Measure:
-    """Cross-validated score of one probe.
-
-    Parameters
-    ----------
-    name : {"linear", "boosted"}
-        Logistic or ridge regression (penalty ½‖w‖² on the summed loss); or histogram gradient boosting.
-    X : ndarray of shape (n, d)
-        In units of about the columns' spread, as from `at_resolution`.
-    y : ndarray of shape (n,)
-        Class numbers, or numbers.
-    classes : bool
-        Whether y are classes: then the score is the AUC (one class against the rest, averaged over the classes
-        where there are more than two), else R².
-    folds, seed : int
-        Number of folds, and the seed that shuffles the rows.
-
-    Returns
-    -------
-    Measure
-        Mean over the folds, with a 95% interval.
-
-    Notes
-    -----
-    Folds share training rows, so the interval uses the variance of Nadeau and Bengio (2003),
-    s² (1/k + 1/(k − 1)), and Student's t with k − 1 degrees of freedom.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> probe("linear", X, X[:, 0] > 0, classes=True, folds=3, seed=0).value > 0.99
-    True
-    """
+    """Cross-validated score of one probe."""
     from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
     splitter = StratifiedKFold if classes else KFold
@@ -98,20 +67,6 @@ def at_resolution(rows: FloatArray, before: FloatArray) -> FloatArray:
     of 1e-17. A probe that is blind to size reads the attribute from them, although they are nothing to the
     metric. So columns are not blown up to a common spread: those with less than the median spread keep their
     size, and values are rounded.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n, d)
-        Before or after the projection.
-    before : ndarray of shape (m, d)
-        Before it.
-
-    Examples
-    --------
-    >>> before = np.array([[0.0, 1.0], [2.0, 3.0]])
-    >>> at_resolution(before * [1e-4, 1.0], before)
-    array([[0., 1.],
-           [0., 3.]])
     """
     spread = before.std(0)
     typical = float(np.median(spread[spread > 0])) if (spread > 0).any() else 1.0
@@ -122,15 +77,7 @@ def at_resolution(rows: FloatArray, before: FloatArray) -> FloatArray:
 def choose_rows(
     owner: str, y: Any, *, classes: bool, folds: int, max_rows: int | None, rng: np.random.Generator
 ) -> Any:
-    """Numbers of the rows to probe: all, or `max_rows` at random with the same shares of the classes.
-
-    Examples
-    --------
-    >>> y = np.array([0] * 90 + [1] * 10)
-    >>> rows = choose_rows("f", y, classes=True, folds=2, max_rows=50, rng=np.random.default_rng(0))
-    >>> len(rows), int((y[rows] == 1).sum())
-    (50, 5)
-    """
+    """Numbers of the rows to probe: all, or `max_rows` at random with the same shares of the classes."""
     n = len(y)
     if not classes:
         if n < 2 * folds:
@@ -286,49 +233,22 @@ _HEAVY = 3.0
 
 
 def why_uneven(values: FloatArray) -> str | None:
-    """Return why a standardised distance misleads in a column of numbers; None where it does not.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-
-    Examples
-    --------
-    >>> gains = np.array([0.0] * 90 + [114.0, 5000.0, 99999.0] * 3 + [1.0])
-    >>> why_uneven(gains)
-    '90% of the rows have one value'
-    >>> why_uneven(np.linspace(0.0, 1.0, 50)) is None
-    True
-    """
+    """Return why a standardised distance misleads in a column of numbers; None where it does not."""
     kinds, counts = np.unique(values, return_counts=True)
     if len(kinds) < 4:
         return None
     share = counts.max() / len(values)
     if share >= _MASS:
-        return Said("diagnosis.one_value", share=round(float(share), 2))
+        return Message("diagnosis.one_value", share=round(float(share), 2))
     low, high = np.quantile(values, [0.25, 0.75])
     usual = _NORMAL * float(high - low)
     if usual > 0 and float(values.std()) > _HEAVY * usual:
-        return Said("diagnosis.heavy", times=float(values.std()) / usual)
+        return Message("diagnosis.heavy", times=float(values.std()) / usual)
     return None
 
 
 def uneven_columns(phi: FloatArray, where: ColumnPlaces) -> dict[str, str]:
-    """Return the columns of numbers in which distances mislead, and why; not those with a scale of choice.
-
-    Parameters
-    ----------
-    phi : ndarray of shape (n, d)
-        Encoded rows.
-    where : ColumnPlaces
-        Which coordinates are which columns.
-
-    Examples
-    --------
-    >>> phi = np.column_stack([np.arange(100.0), np.arange(100.0) ** 8])
-    >>> list(uneven_columns(phi, ColumnPlaces("diagnose", 2, ("age", "gain"))))
-    ['gain']
-    """
+    """Return the columns of numbers in which distances mislead, and why; not those with a scale of choice."""
     if is_encoder(where.domain):
         numbers = [c for c in where.domain.columns_ if c.kind != "categorical" and c.curve is None]
         places = {c.name: c.start for c in numbers}
@@ -556,29 +476,29 @@ def _share(had: float, has: float) -> float:
 def _notes(metric: FairMetric, found: Attribute, before: FloatArray, after: FloatArray) -> list[str]:
     notes: list[str] = []
     if metric.subspace is None:
-        notes.append(Said("diagnosis.no_subspace"))
+        notes.append(Message("diagnosis.no_subspace"))
     elif metric.weight is not None and metric.weight > 0:
-        notes.append(Said("diagnosis.weight", weight=float(metric.weight)))
+        notes.append(Message("diagnosis.weight", weight=float(metric.weight)))
     if found.own:
         had, has = before[:, found.own].var(0).sum(), after[:, found.own].var(0).sum()
         left = 1.0 - _share(float(had), float(has))
         if left > 1e-6:
-            notes.append(Said("diagnosis.still_seen", column=repr(found.name), share=float(left)))
+            notes.append(Message("diagnosis.still_seen", column=repr(found.name), share=float(left)))
     return notes
 
 
 def _notes_on_space(features: Features, metric: FairMetric, found: Attribute) -> list[str]:
     """What to know of the distances themselves: a metric that takes nearly everything, columns that mislead."""
     notes: list[str] = []
-    share = share_swallowed(
+    share = removed_share(
         features.phi.astype(float), metric.null_space, _own_columns(metric, features, found)
     )
     if share > MOST:
         free, directions = metric.null_space.dim, metric.n_features
         whole = round(float(share), 2)
-        notes.append(Said("diagnosis.swallowed", share=whole, free=free, directions=directions))
+        notes.append(Message("diagnosis.swallowed", share=whole, free=free, directions=directions))
     for name, why in uneven_columns(features.phi, features.where).items():
-        notes.append(Said("diagnosis.uneven", column=repr(name), why=why))
+        notes.append(Message("diagnosis.uneven", column=repr(name), why=why))
     return notes
 
 
@@ -591,9 +511,9 @@ def _notes_on_scores(probes: tuple[ProbeScores, ...], shares: dict[str, float]) 
     notes: list[str] = []
     linear, boosted = probes
     if boosted.after.low > linear.after.high:
-        notes.append(Said("diagnosis.boosted"))
+        notes.append(Message("diagnosis.boosted"))
     if min(shares.values()) < -1e-3:
-        notes.append(Said("diagnosis.below_zero"))
+        notes.append(Message("diagnosis.below_zero"))
     return notes
 
 
@@ -606,13 +526,13 @@ def _resampling(
         return (
             rows,
             {},
-            Said("diagnosis.needs_learner"),
+            Message("diagnosis.needs_learner"),
         )
     if metric.subspace is None:
-        return rows, {}, Said("diagnosis.no_stability")
+        return rows, {}, Message("diagnosis.no_stability")
     if fit_params is not None or not get_tags(learner).target_tags.required:
         return rows, fit_params or {}, ""
     if isinstance(learner, AttributeSubspace) and learned_on is None and np.ndim(attribute):
         # An attribute that is no column of X is what the learner was fitted with.
         return rows, {"sensitive_features": attribute}, ""
-    return rows, {}, Said("diagnosis.needs_params")
+    return rows, {}, Message("diagnosis.needs_params")

@@ -13,13 +13,7 @@ from likewise.core.frames import declared_encoded, is_frame, to_pandas
 
 
 def is_encoder(feature_map: Any) -> bool:
-    """Whether the map is a `TabularDomain`: an encoder of raw frames that can be written to a file.
-
-    Examples
-    --------
-    >>> is_encoder(None)
-    False
-    """
+    """Whether the map is a `TabularDomain`: an encoder of raw frames that can be written to a file."""
     return all(hasattr(feature_map, name) for name in ("encode_array", "to_dict", "columns_"))
 
 
@@ -37,23 +31,7 @@ def map_width(feature_map: Any) -> int | None:
 
 
 def apply_feature_map(feature_map: Any, X: Any) -> Any:
-    """Return φ(X), not yet checked.
-
-    Parameters
-    ----------
-    feature_map : None, TabularDomain, torch module, scikit-learn transformer or callable
-    X : array, tensor or frame of shape (n, p)
-
-    Returns
-    -------
-    array, tensor or frame of shape (n, d)
-        A torch module is run in evaluation mode and left as it came; gradients flow to X alone.
-
-    Examples
-    --------
-    >>> apply_feature_map(np.square, np.array([[3.0]]))
-    array([[9.]])
-    """
+    """Return φ(X), not yet checked."""
     if feature_map is None:
         return X
     if is_encoder(feature_map):

@@ -27,35 +27,7 @@ from likewise.fair_metrics.naming import ColumnPlaces
 def ready_metric(
     metric: Any, X: Any, *, owner: str, sensitive_features: Any = None, encoder: Any = None
 ) -> FairMetric:
-    """Return the fair metric that was given, or fit a clone of the learner that was given.
-
-    Parameters
-    ----------
-    metric : FairMetric, Subspace, learner, Edit with consequences, or list of them
-        A learner (`AttributeSubspace(["sex"])`) is cloned and fitted on X; a subspace is ignored by the metric; an edit
-        stands for the learner that its twins make (`likewise.counterfactuals.TwinSubspace`); a list means the union.
-    X : array or frame of shape (n, p)
-        What learners are fitted on.
-    owner : str
-        For error messages.
-    sensitive_features : array, Series, frame or dict, optional
-        Handed to learners whose `fit` takes them.
-    encoder : TabularDomain, optional
-        Fitted encoder of X where it is a raw frame; learners without one of their own get it.
-
-    Returns
-    -------
-    FairMetric
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from likewise.fair_metrics import ExpertSubspace
-    >>> people = pd.DataFrame({"age": [0.0, 1.0], "sex_Male": [0.0, 1.0], "race_White": [1.0, 1.0]})
-    >>> metric = ready_metric([ExpertSubspace(["sex"]), ExpertSubspace(["race"])], people, owner="fit")
-    >>> metric.subspace.dim
-    2
-    """
+    """Return the fair metric that was given, or fit a clone of the learner that was given."""
     if isinstance(metric, (list, tuple)):
         if not metric:
             raise bad_parameter(owner, "metric", allowed="at least one metric or learner", got="none")
@@ -110,21 +82,7 @@ def _learn(learner: Any, X: Any, *, owner: str, sensitive_features: Any, encoder
 
 @dataclass(frozen=True)
 class Features:
-    """Rows as a learner sees them.
-
-    Parameters
-    ----------
-    phi : ndarray of shape (n, d)
-        φ(X), with 0 where a partly known attribute is missing.
-    where : ColumnPlaces
-        Which of the d columns a name means.
-    feature_map : object
-        What the metric will carry as φ.
-    frame : pandas.DataFrame or None
-        The table as it came, for the values of named columns.
-    holes : dict of int to ndarray of bool
-        ColumnPlaces with missing values, and in which rows.
-    """
+    """Rows as a learner sees them."""
 
     phi: FloatArray
     where: ColumnPlaces
@@ -213,11 +171,11 @@ class SubspaceLearner(BaseEstimator):
         subspace: Subspace,
         features: Features,
         sensitive_features: Iterable[str | None] = (),
-        swallowed: str | None = None,
+        removed_variance: str | None = None,
     ) -> None:
         """Store the subspace and the metric that ignores it, which was told that some columns are sensitive.
 
-        `swallowed` says how much of the table it takes and why, where that is too much.
+        `removed_variance` says how much of the table it takes and why, where that is too much.
         """
         weight = check_number(self.weight, owner=type(self).__name__, name="weight", low=0.0, high=1.0)
         self.subspace_ = subspace
@@ -228,17 +186,13 @@ class SubspaceLearner(BaseEstimator):
             feature_names=features.where.names,
             sensitive_features=[name for name in sensitive_features if name is not None],
         )
-        warn_if_all_is_free(self.metric_, owner=type(self).__name__, swallowed=swallowed)
+        warn_if_all_is_free(self.metric_, owner=type(self).__name__, removed_variance=removed_variance)
 
 
-def warn_if_all_is_free(metric: FairMetric, *, owner: str, swallowed: str | None = None) -> None:
+def warn_if_all_is_free(metric: FairMetric, *, owner: str, removed_variance: str | None = None) -> None:
     """Give a `UserWarning` where Σ = 0: everybody is comparable with everybody, whatever they differ in.
 
-    And where it is nearly so, which `swallowed` tells.
-
-    Examples
-    --------
-    >>> warn_if_all_is_free(FairMetric.from_subspace(Subspace.from_directions([[1.0, 0.0]])), owner="fit")
+    And where it is nearly so, which `removed_variance` tells.
     """
     if (metric.scale == 0 or metric.basis.shape[1] == metric.n_features) and not (
         metric.scale + metric.values
@@ -246,13 +200,13 @@ def warn_if_all_is_free(metric: FairMetric, *, owner: str, swallowed: str | None
         warnings.warn(
             f"{owner}: the metric is zero: all of its {metric.n_features} directions are free, so everybody is "
             "comparable with everybody. Name fewer columns as sensitive, or fewer directions; a weight above 0 keeps "
-            f"some of the cost.{'' if swallowed is None else f' ({swallowed}.)'}",
+            f"some of the cost.{'' if removed_variance is None else f' ({removed_variance}.)'}",
             UserWarning,
             stacklevel=4,
         )
-    elif swallowed is not None and metric.weight == 0.0:
+    elif removed_variance is not None and metric.weight == 0.0:
         warnings.warn(
-            f"{owner}: {swallowed}: people who differ in nearly everything are comparable. Name fewer attributes or "
+            f"{owner}: {removed_variance}: people who differ in nearly everything are comparable. Name fewer attributes or "
             "merge rare values of one; raise 'regularization'; or make only the columns themselves free with "
             "ExpertSubspace.",
             UserWarning,

@@ -22,15 +22,7 @@ _MINUS = re.compile(r"\s+[−–-]\s+")
 
 
 def split_contrast(text: str) -> tuple[str, str, str] | None:
-    """Split "column: a − b" into its three parts; None for a text of any other form.
-
-    Examples
-    --------
-    >>> split_contrast("relationship: Not-in-family - Wife")
-    ('relationship', 'Not-in-family', 'Wife')
-    >>> split_contrast("hours-per-week") is None
-    True
-    """
+    """Split "column: a − b" into its three parts; None for a text of any other form."""
     column, colon, rest = text.partition(":")
     parts = _MINUS.split(rest.strip())
     if not colon or len(parts) != 2 or not all(parts):
@@ -40,27 +32,7 @@ def split_contrast(text: str) -> tuple[str, str, str] | None:
 
 @dataclass(frozen=True)
 class ColumnPlaces:
-    """Which coordinates of φ(x) a name means.
-
-    Parameters
-    ----------
-    owner : str
-        For error messages.
-    n_features : int
-        Number of coordinates.
-    names : tuple of str, optional
-        Names of the coordinates; without them only indices can be asked for.
-    domain : TabularDomain, optional
-        The encoder that made them: it knows categories and units.
-
-    Examples
-    --------
-    >>> where = ColumnPlaces("fit", 3, ("age", "race_Black", "race_White"))
-    >>> where.find("race"), where.find("age"), where.find(2)
-    ([1, 2], [0], [2])
-    >>> where.direction("race: Black − White")
-    array([ 0.,  1., -1.])
-    """
+    """Which coordinates of φ(x) a name means."""
 
     owner: str
     n_features: int
@@ -120,14 +92,7 @@ class ColumnPlaces:
         return InputError(f"{self.owner}: there is no column {name!r}{hint}. The columns: {shown}.")
 
     def whole_column(self, name: Any) -> str | None:
-        """Original column that a name or an index means as a whole; None for a part of one, or without names.
-
-        Examples
-        --------
-        >>> where = ColumnPlaces("fit", 2, ("age", "sex_Male"))
-        >>> where.whole_column("sex"), where.whole_column(0), ColumnPlaces("fit", 2).whole_column(0)
-        ('sex', 'age', None)
-        """
+        """Original column that a name or an index means as a whole; None for a part of one, or without names."""
         found = self.find(name)
         if is_encoder(self.domain):
             blocks = {column.name: list(range(column.start, column.stop)) for column in self.domain.columns_}
@@ -200,12 +165,7 @@ class ColumnPlaces:
 
 
 def displacement(metric: FairMetric, units: Mapping[str, Any]) -> FloatArray:
-    """The move in the space of φ that changes the named columns by so many of their original units.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-    """
+    """The move in the space of φ that changes the named columns by so many of their original units."""
     owner = "FairMetric.budget"
     if not units:
         raise InputError(f"{owner}: no column was named. Pass one, for example budget(age=5).")

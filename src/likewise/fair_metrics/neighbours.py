@@ -28,25 +28,7 @@ _RESOLUTION = 2.0**-30  # of a place, relative to how far the places spread
 
 
 def same_places(places: FloatArray) -> tuple[IntArray, IntArray]:
-    """Find rows that stand at one place, up to rounding.
-
-    Parameters
-    ----------
-    places : ndarray of shape (n, r)
-
-    Returns
-    -------
-    first : int array of shape (m,)
-        One row of each place.
-    place : int array of shape (n,)
-        The place of each row, as a position in `first`.
-
-    Examples
-    --------
-    >>> first, place = same_places(np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 1e-15]]))
-    >>> first.tolist(), place.tolist()
-    ([0, 1], [0, 1, 0])
-    """
+    """Find rows that stand at one place, up to rounding."""
     unit = _RESOLUTION * max(float(np.abs(places).max(initial=0.0)), np.finfo(np.float64).tiny / _RESOLUTION)
     # Adding 0 makes −0 and 0 one number.
     rounded = np.rint(places / unit) + 0.0
@@ -67,28 +49,7 @@ def _first_of(place: Any) -> IntArray:
 
 
 class NearestPlaces:
-    """Rows that can be asked for the nearest of them.
-
-    Parameters
-    ----------
-    places : ndarray of shape (n, r)
-        Where the rows are: ``metric.embed(X)``.
-    exact : bool, optional
-        Whether everybody is compared with everybody; by default up to 8,192 rows.
-    probes : int, default=12
-        In how many of the nearest cells a row looks for neighbours where the search is not exact.
-    random_state : int, Generator or None, default=0
-        Draws the centres.
-
-    Examples
-    --------
-    >>> rows = NearestPlaces(np.array([[0.0], [1.0], [3.0]]))
-    >>> index, distance = rows.among_themselves(1)
-    >>> index.ravel().tolist(), distance.ravel().tolist()
-    ([1, 0, 1], [1.0, 1.0, 4.0])
-    >>> rows.query(np.array([[2.5]]), 2)[0].tolist()
-    [[2, 1]]
-    """
+    """Rows that can be asked for the nearest of them."""
 
     def __init__(
         self,
@@ -117,13 +78,7 @@ class NearestPlaces:
         self._starts = np.searchsorted(cell[self._members], np.arange(len(centres) + 1))
 
     def among_themselves(self, k: int) -> tuple[IntArray, FloatArray]:
-        """Return the k nearest other rows of each row, nearest first.
-
-        Returns
-        -------
-        index : int array of shape (n, k)
-        squared_distance : float array of shape (n, k)
-        """
+        """Return the k nearest other rows of each row, nearest first."""
         if not 1 <= k < len(self.places):
             raise bad_parameter(
                 "NearestPlaces",
@@ -210,30 +165,6 @@ def reach(metric: FairMetric, eps: float, columns: Iterable[Any]) -> dict[str, f
     """Return by how many of its own units each number may change alone at a squared fair distance of ε.
 
     One unit of column j is δ = e_j / scale_j in φ(x), and costs δᵀΣδ, so √ε buys √(ε / δᵀΣδ) units.
-
-    Parameters
-    ----------
-    metric : FairMetric
-        In the coordinates of `columns`.
-    eps : float
-    columns : iterable
-        Encoded columns, with ``name``, ``kind``, ``scale``, ``curve``, ``start`` and ``stop``. Categories are left out,
-        and numbers on a curved scale, of which a unit costs more here and less there.
-
-    Returns
-    -------
-    dict of str to float or None
-        None where moving the column costs nothing.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> import likewise as lw
-    >>> people = pd.DataFrame({"age": [20.0, 40.0], "hours": [0.0, 20.0], "sex": ["F", "M"]})
-    >>> domain = lw.TabularDomain.from_frame(people)
-    >>> metric = lw.ExpertSubspace(["sex"], domain=domain).fit(people).metric_
-    >>> reach(metric, 0.25, domain.columns_)
-    {'age': 5.0, 'hours': 5.0}
     """
     found: dict[str, float | None] = {}
     for column in columns:

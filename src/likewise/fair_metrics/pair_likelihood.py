@@ -16,36 +16,12 @@ _UNSEEN = 1e-10
 
 
 def comparable_probability(squared_distance: FloatArray) -> FloatArray:
-    """Probability that a pair is judged comparable: 2σ(−d²) = 2 / (1 + exp(d²)), which is 1 at distance 0.
-
-    Examples
-    --------
-    >>> comparable_probability(np.array([0.0, np.log(3.0)])).round(6)
-    array([1. , 0.5])
-    """
+    """Probability that a pair is judged comparable: 2σ(−d²) = 2 / (1 + exp(d²)), which is 1 at distance 0."""
     return np.asarray(2.0 * expit(-squared_distance))
 
 
 def pair_losses(squared_distance: FloatArray, comparable: FloatArray) -> FloatArray:
-    """Minus log-likelihood of every judgement, −y log p − (1 − y) log(1 − p); convex in the squared distance.
-
-    Parameters
-    ----------
-    squared_distance : ndarray of shape (m,)
-        d² ≥ 0 of every pair.
-    comparable : ndarray of shape (m,)
-        y in [0, 1]: the judgement, or the share of judges who found the pair comparable.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        Infinite where equal rows were judged not comparable.
-
-    Examples
-    --------
-    >>> pair_losses(np.array([0.0, np.log(3.0)]), np.array([1.0, 0.0])).round(6)
-    array([0.      , 0.693147])
-    """
+    """Minus log-likelihood of every judgement, −y log p − (1 − y) log(1 − p); convex in the squared distance."""
     s, y = squared_distance, comparable
     # −log p = log((1 + eˢ) / 2) and −log(1 − p) = −log tanh(s / 2), each without overflow or cancellation.
     alike = np.logaddexp(0.0, s) - np.log(2.0)
@@ -63,19 +39,7 @@ def _slopes(s: FloatArray, y: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Factor:
-    """What was found: Σ = F Fᵀ on the directions that the pairs show.
-
-    Parameters
-    ----------
-    root : ndarray of shape (d, k)
-        F, of the rank of Σ.
-    unseen : ndarray of shape (d, u)
-        Orthonormal directions in which no pair differs; F is orthogonal to them.
-    n_iter : int
-        Steps taken.
-    gap : float
-        How far the mean loss is at most from the optimum, estimated by convexity.
-    """
+    """What was found: Σ = F Fᵀ on the directions that the pairs show."""
 
     root: FloatArray
     unseen: FloatArray
@@ -92,40 +56,7 @@ def maximise_likelihood(
     max_iter: int = 1000,
     tol: float = 1e-6,
 ) -> Factor:
-    """Minimise Σ_i share_i loss(δ_iᵀΣδ_i, y_i) + γ Σ_i share_i δ_iᵀΣδ_i over positive semi-definite Σ.
-
-    Parameters
-    ----------
-    delta : ndarray of shape (m, d)
-        Differences φ(x_1) − φ(x_2) of the pairs.
-    comparable : ndarray of shape (m,)
-        Judgements in [0, 1]. No pair with delta = 0 may have one below 1.
-    shares : ndarray of shape (m,)
-        Weights of the pairs, which add up to 1.
-    regularization : float
-        γ: price of the mean squared distance. It keeps Σ finite where the pairs can be told apart without
-        error.
-    max_iter, tol : int, float
-        Stop when the mean loss is within `tol` of the optimum.
-
-    Returns
-    -------
-    Factor
-
-    Notes
-    -----
-    Accelerated projected gradient (FISTA, Beck and Teboulle 2009) with backtracking and restarts. It works on
-    differences that are whitened first, and again after 20, 60, 140 … steps by the curvature of the loss, so
-    neither units, nor correlated columns, nor pairs of very different size slow it down.
-
-    Examples
-    --------
-    >>> delta = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
-    >>> y = np.array([1.0, 1.0, 0.0, 0.0])
-    >>> root = maximise_likelihood(delta, y, np.full(4, 0.25), regularization=1e-3).root
-    >>> bool(np.abs(root[0]).max() < 1e-6 < root[1, 0] ** 2)
-    True
-    """
+    """Minimise Σ_i share_i loss(δ_iᵀΣδ_i, y_i) + γ Σ_i share_i δ_iᵀΣδ_i over positive semi-definite Σ."""
     whitener, unseen = _whiten(delta, shares)
     r = whitener.shape[1]
     problem = _Problem(delta @ whitener, comparable, shares, regularization * np.eye(r))

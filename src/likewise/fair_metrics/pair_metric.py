@@ -28,17 +28,7 @@ from likewise.fair_metrics.pair_likelihood import (
 
 @dataclass(frozen=True)
 class Judgements:
-    """Judged pairs.
-
-    Parameters
-    ----------
-    first, second : ndarray of shape (m,)
-        Row numbers.
-    comparable : ndarray of shape (m,)
-        In [0, 1].
-    shares : ndarray of shape (m,)
-        Weights, which add up to 1.
-    """
+    """Judged pairs."""
 
     first: Any
     second: Any
@@ -47,14 +37,7 @@ class Judgements:
 
 
 def read_judgements(owner: str, pairs: Any, comparable: Any, n: int) -> Judgements:
-    """Read pairs of row numbers and what was judged of each.
-
-    Examples
-    --------
-    >>> found = read_judgements("fit", [(0, 1), (0, -1)], [True, False], 3)
-    >>> found.second.tolist(), found.comparable.tolist()
-    ([1, 2], [1.0, 0.0])
-    """
+    """Read pairs of row numbers and what was judged of each."""
     if comparable is None:
         raise InputError(
             f"{owner}: 'pairs' were given without judgements. Pass comparable=, one value per pair: True where "
@@ -84,13 +67,7 @@ def read_judgements(owner: str, pairs: Any, comparable: Any, n: int) -> Judgemen
 
 
 def read_comparable(owner: str, comparable: Any, m: int) -> FloatArray:
-    """Return the judgements as numbers in [0, 1], of both kinds.
-
-    Examples
-    --------
-    >>> read_comparable("fit", [True, False], 2)
-    array([1., 0.])
-    """
+    """Return the judgements as numbers in [0, 1], of both kinds."""
     name = "comparable"
     try:
         values = np.asarray(to_numpy(comparable), dtype=float)
@@ -124,13 +101,6 @@ def judge_groups(owner: str, groups: Groups, max_pairs: int, rng: np.random.Gene
     """Judge rows of one group comparable and rows of different groups not, both kinds with half the weight.
 
     All pairs where there are at most `max_pairs` of them; else so many drawn at random, half of each kind.
-
-    Examples
-    --------
-    >>> from likewise.fair_metrics.comparable_groups import read_groups
-    >>> found = judge_groups("fit", read_groups("fit", ["a", "a", "b"], 3), 10, np.random.default_rng(0))
-    >>> found.comparable, found.shares.round(6)
-    (array([1., 0., 0.]), array([0.5 , 0.25, 0.25]))
     """
     sizes = groups.sizes
     rows = np.arange(groups.starts[-1]) if groups.order is None else groups.order

@@ -20,16 +20,8 @@ _SEVERAL = 2
 _ROWS = 10_000
 
 
-def share_swallowed(x: FloatArray, free: Subspace, sensitive: Sequence[int] = ()) -> float:
-    """Return the share of the variance of all but the sensitive columns that lies in free directions.
-
-    Examples
-    --------
-    >>> x = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 9.0]])
-    >>> free = Subspace.from_directions([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    >>> round(share_swallowed(x, free, [2]), 6)
-    0.5
-    """
+def removed_share(x: FloatArray, free: Subspace, sensitive: Sequence[int] = ()) -> float:
+    """Return the share of the variance of all but the sensitive columns that lies in free directions."""
     centred = x - x.mean(axis=0)
     centred[:, list(sensitive)] = 0.0
     everything = float(np.square(centred).sum())
@@ -45,36 +37,15 @@ def share_swallowed(x: FloatArray, free: Subspace, sensitive: Sequence[int] = ()
 def who_swallows(
     phi: FloatArray, directions: Mapping[Any, FloatArray], own: Sequence[int], whole: Subspace
 ) -> str | None:
-    """Return a sentence about attributes whose directions take nearly all of the other columns' variance; else None.
-
-    Parameters
-    ----------
-    phi : ndarray of shape (n, d)
-        Encoded rows.
-    directions : mapping
-        Of each attribute, one direction per row.
-    own : sequence of int
-        Coordinates of the attributes themselves, which do not count.
-    whole : Subspace
-        All of it.
-
-    Examples
-    --------
-    >>> phi = np.random.default_rng(0).normal(size=(200, 4))
-    >>> found = {"race": np.eye(4)[1:3], "sex": np.eye(4)[3:]}
-    >>> print(who_swallows(phi, found, [0], Subspace.from_directions(np.eye(4)[1:])))
-    100% of the variance of the other columns is free, 64% by the 2 directions of 'race', 36% by the 1 of 'sex'
-    >>> who_swallows(phi, {"sex": np.eye(4)[3:]}, [0], Subspace.from_directions(np.eye(4)[3:])) is None
-    True
-    """
+    """Return a sentence about attributes whose directions take nearly all of the other columns' variance; else None."""
     some = np.asarray(phi[:: max(1, len(phi) // _ROWS)], dtype=float)
-    share = share_swallowed(some, whole, own)
+    share = removed_share(some, whole, own)
     if share <= _NEARLY_ALL or sum(len(rows) for rows in directions.values()) < _SEVERAL:
         return None
     parts = []
     for name, rows in directions.items():
         span = Subspace.from_directions(rows)
-        parts.append((share_swallowed(some, span, own), span.dim, name))
+        parts.append((removed_share(some, span, own), span.dim, name))
     parts.sort(key=lambda part: -part[0])
     said = [f"{parts[0][0]:.0%} by the {parts[0][1]} directions of {parts[0][2]!r}"]
     said += [f"{part:.0%} by the {dim} of {name!r}" for part, dim, name in parts[1:]]

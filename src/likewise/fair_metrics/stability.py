@@ -57,32 +57,7 @@ class Stability:
 def bootstrap_angles(
     learner: Any, X: Any, fit_params: Mapping[str, Any], n_resamples: int, rng: np.random.Generator
 ) -> Stability:
-    """Learn again from resamples, and compare with what `learner` has learned.
-
-    Parameters
-    ----------
-    learner : fitted learner
-        Left as it is; clones of it are fitted.
-    X : array, tensor or frame of shape (n, p)
-        The rows that it was fitted on.
-    fit_params : mapping
-        What else was passed to its `fit`. Judged pairs are drawn as pairs and groups as whole groups; else
-        rows are drawn, with everything that has one entry per row.
-    n_resamples : int
-    rng : numpy Generator
-
-    Returns
-    -------
-    Stability
-
-    Examples
-    --------
-    >>> from likewise.fair_metrics import AttributeSubspace
-    >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> learner = AttributeSubspace().fit(X, X[:, 0] > 0)
-    >>> bootstrap_angles(learner, X, {"y": X[:, 0] > 0}, 10, np.random.default_rng(0)).largest.value < 0.1
-    True
-    """
+    """Learn again from resamples, and compare with what `learner` has learned."""
     reference: Subspace = learner.metric_.subspace
     table = _table(X)
     encoder = learner.metric_.feature_map

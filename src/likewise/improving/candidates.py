@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import InputError
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.data.tabular import TabularDomain
 from likewise.improving.cells import plain_settings
-from likewise.improving.people import Ground
+from likewise.improving.people import SplitData
 from likewise.mitigation.twin_consensus import TwinConsensus
 from likewise.models.convert import as_model
 from likewise.models.matching import Matched, match_model, name_classes
@@ -77,11 +77,11 @@ class Candidate(ABC):
         return ".safetensors"
 
     @abstractmethod
-    def settings(self, ground: Ground) -> dict[str, Any]:
+    def settings(self, ground: SplitData) -> dict[str, Any]:
         """Return everything that determines the model besides the people and the seed, as JSON values."""
 
     @abstractmethod
-    def fit(self, ground: Ground, rows: Any, *, seed: int) -> Any:
+    def fit(self, ground: SplitData, rows: Any, *, seed: int) -> Any:
         """Return a model trained on some rows of the table; its `predict` takes the raw table."""
 
     def cost(self, n_people: int) -> float:
@@ -92,7 +92,7 @@ class Candidate(ABC):
 # The consensus of twins over a model, on the ground's sensitive columns and edits.
 
 
-def twin_consensus(model: Any, ground: Ground) -> TwinConsensus:
+def twin_consensus(model: Any, ground: SplitData) -> TwinConsensus:
     """Return a fitted model that answers for all twins of a person alike."""
     wrapped = TwinConsensus(
         model,
@@ -110,19 +110,7 @@ PENALTIES = (0.5, 1.5, 4.0)
 
 @dataclass(frozen=True)
 class BoostingCandidate(Candidate):
-    """Boosted trees, as `FairBoostingClassifier` grows them.
-
-    Parameters
-    ----------
-    title, about : str
-        Name and note.
-    blind : bool
-        Whether no tree sees the sensitive columns and edits.
-    consensus : bool
-        Whether the answer is the consensus of a person's twins.
-    choices : mapping
-        Further parameters of `FairBoostingClassifier`.
-    """
+    """Boosted trees, as `FairBoostingClassifier` grows them."""
 
     title: str
     about: str
@@ -145,12 +133,12 @@ class BoostingCandidate(Candidate):
         """XGBoost's own format."""
         return ".ubj"
 
-    def settings(self, ground: Ground) -> dict[str, Any]:
+    def settings(self, ground: SplitData) -> dict[str, Any]:
         """Every parameter of the trees but the metric, which is the ground's."""
         stored = plain_settings(self._estimator(ground, 0).set_params(metric=None))
         return {"consensus": self.consensus, "estimator": stored}
 
-    def fit(self, ground: Ground, rows: Any, *, seed: int) -> Any:
+    def fit(self, ground: SplitData, rows: Any, *, seed: int) -> Any:
         """Grow the trees."""
         grown = self._estimator(ground, seed).fit(ground.frame.iloc[rows], ground.labels[rows])
         return twin_consensus(grown, ground) if self.consensus else grown
@@ -160,7 +148,7 @@ class BoostingCandidate(Candidate):
         slower = 3.0 if self.choices.get("eps") else 1.0
         return 1.0 + slower * n_people / 6000 + (n_people / 3000 if self.consensus else 0.0)
 
-    def _estimator(self, ground: Ground, seed: int) -> Any:
+    def _estimator(self, ground: SplitData, seed: int) -> Any:
         from likewise.estimators import FairBoostingClassifier
 
         named: dict[str, Any] = {}
@@ -172,24 +160,24 @@ class BoostingCandidate(Candidate):
         return FairBoostingClassifier(**named, **self.choices, random_state=seed)
 
 
-def boosting_candidates(ground: Ground) -> tuple[Candidate, ...]:
+def boosting_candidates(ground: SplitData) -> tuple[Candidate, ...]:
     """Return plain boosting first, then ever stronger ones."""
     named = ", ".join(ground.sensitive)
     found = [
-        BoostingCandidate("Boosting", Said("improve.about_boosting"), blind=False),
+        BoostingCandidate("Boosting", Message("improve.about_boosting"), blind=False),
         BoostingCandidate(
             "Boosting, twin consensus",
-            Said("improve.about_consensus", columns=named),
+            Message("improve.about_consensus", columns=named),
             blind=False,
             consensus=True,
         ),
-        BoostingCandidate("Fair boosting", Said("improve.about_fair", columns=named)),
+        BoostingCandidate("Fair boosting", Message("improve.about_fair", columns=named)),
     ]
     if ground.eps > 0:
         found.append(
             BoostingCandidate(
                 f"Fair boosting, ε = {ground.eps:g}",
-                Said("improve.about_fair_eps", eps=ground.eps),
+                Message("improve.about_fair_eps", eps=ground.eps),
                 choices={"eps": ground.eps},
             )
         )
@@ -197,7 +185,7 @@ def boosting_candidates(ground: Ground) -> tuple[Candidate, ...]:
         found += [
             BoostingCandidate(
                 f"Fair boosting, penalty {strength:g}",
-                Said("improve.about_penalty", strength=strength),
+                Message("improve.about_penalty", strength=strength),
                 choices={"group_penalty": strength},
             )
             for strength in PENALTIES
@@ -210,19 +198,7 @@ def boosting_candidates(ground: Ground) -> tuple[Candidate, ...]:
 
 @dataclass(frozen=True)
 class NetworkCandidate(Candidate):
-    """An estimator of `likewise.estimators` that is given the fair metric.
-
-    Parameters
-    ----------
-    title, about : str
-        Name and note.
-    estimator : str
-        Name of the class.
-    seconds : float
-        About how long a training takes.
-    choices : mapping
-        Further parameters.
-    """
+    """An estimator of `likewise.estimators` that is given the fair metric."""
 
     title: str
     about: str
@@ -240,12 +216,12 @@ class NetworkCandidate(Candidate):
         """One sentence about what it does."""
         return self.about
 
-    def settings(self, ground: Ground) -> dict[str, Any]:
+    def settings(self, ground: SplitData) -> dict[str, Any]:
         """Every parameter but the metric and the domain, which are the ground's."""
         estimator = self._estimator(ground, 0).set_params(metric=None, domain=None)
         return {"estimator": plain_settings(estimator)}
 
-    def fit(self, ground: Ground, rows: Any, *, seed: int) -> Any:
+    def fit(self, ground: SplitData, rows: Any, *, seed: int) -> Any:
         """Train it."""
         return self._estimator(ground, seed).fit(ground.frame.iloc[rows], ground.labels[rows])
 
@@ -253,31 +229,31 @@ class NetworkCandidate(Candidate):
         """CPU seconds: steps are of batches, whatever the number of people."""
         return self.seconds + n_people / 20_000
 
-    def _estimator(self, ground: Ground, seed: int) -> Any:
+    def _estimator(self, ground: SplitData, seed: int) -> Any:
         from likewise import estimators
 
         build = getattr(estimators, self.estimator)
         return build(metric=ground.metric, domain=ground.domain, random_state=seed, **self.choices)
 
 
-def network_candidates(ground: Ground) -> tuple[Candidate, ...]:
+def network_candidates(ground: SplitData) -> tuple[Candidate, ...]:
     """Return the networks on their defaults, which the table decides, and the linear model."""
     return (
         NetworkCandidate(
             "SenSR",
-            Said("improve.about_sensr"),
+            Message("improve.about_sensr"),
             "SenSRClassifier",
             6.0,
         ),
         NetworkCandidate(
             "SenSeI",
-            Said("improve.about_sensei"),
+            Message("improve.about_sensei"),
             "SenSeIClassifier",
             8.0,
         ),
         NetworkCandidate(
             "Project, logistic",
-            Said("improve.about_project"),
+            Message("improve.about_project"),
             "ProjectClassifier",
             3.0,
             {"hidden_layer_sizes": (), "lr": 0.01},
@@ -291,17 +267,7 @@ _SUFFIXES = {"xgboost": ".ubj", "lightgbm": ".txt", "catboost": ".cbm", "onnx": 
 
 @dataclass(frozen=True, eq=False)
 class GivenModel(Candidate):
-    """A model that came ready.
-
-    Parameters
-    ----------
-    model : Model
-        Takes the raw table.
-    consensus : bool
-        Whether the answer is the consensus of a person's twins.
-    native : object
-        As it was given, for its file.
-    """
+    """A model that came ready."""
 
     model: Model
     consensus: bool
@@ -326,7 +292,7 @@ class GivenModel(Candidate):
         """It is ready."""
         return False
 
-    def settings(self, ground: Ground) -> dict[str, Any]:
+    def settings(self, ground: SplitData) -> dict[str, Any]:
         """Its answers about the people of the table: whatever gives the same answers is the same model here."""
         answers = np.asarray(self.model.predict_proba(ground.frame), dtype=np.float64).round(6) + 0.0
         return {
@@ -340,7 +306,7 @@ class GivenModel(Candidate):
         roots = {kind.__module__.split(".")[0] for kind in type(self.native).__mro__}
         return next((ending for name, ending in _SUFFIXES.items() if name in roots), ".safetensors")
 
-    def fit(self, ground: Ground, rows: Any, *, seed: int) -> Any:
+    def fit(self, ground: SplitData, rows: Any, *, seed: int) -> Any:
         """Return the model, which no rows change."""
         if not self.consensus:
             return self.model
@@ -352,17 +318,8 @@ class GivenModel(Candidate):
         return 1.0
 
 
-def given_candidates(model: Any, ground: Ground, *, positive: Any = None) -> tuple[Candidate, ...]:
-    """Return the user's model as it is and with the consensus of twins.
-
-    Parameters
-    ----------
-    model : object or LoadedModel
-        Anything `match_model` can bring together with the table.
-    ground : Ground
-    positive : object, optional
-        Value of the target that stands for class 1, where the model only numbers its classes.
-    """
+def given_candidates(model: Any, ground: SplitData, *, positive: Any = None) -> tuple[Candidate, ...]:
+    """Return the user's model as it is and with the consensus of twins."""
     loaded = model if isinstance(model, LoadedModel) else LoadedModel(model, "import path")
     matched = match_model(
         loaded,
@@ -381,13 +338,13 @@ def given_candidates(model: Any, ground: Ground, *, positive: Any = None) -> tup
     return tuple(GivenModel(table, consensus, loaded.native) for consensus in (False, True))
 
 
-def _part_of(ground: Ground, used: Sequence[str]) -> TabularDomain:
+def _part_of(ground: SplitData, used: Sequence[str]) -> TabularDomain:
     """The domain of some columns, with the ground's scales."""
     scales = {c.name: c.curve for c in ground.domain.columns_ if c.name in used and c.curve is not None}
     return TabularDomain.from_frame(ground.frame[list(used)], scales=scales or None)
 
 
-def _of_native(native: Any, wrapped: TwinConsensus, ground: Ground) -> TwinConsensus | None:
+def _of_native(native: Any, wrapped: TwinConsensus, ground: SplitData) -> TwinConsensus | None:
     """The same consensus of the model as it was given, which can be written to a file; None where it answers otherwise."""
     some = ground.frame.iloc[ground.train[:50]]
     try:
@@ -409,6 +366,6 @@ def _of_table(model: Model, matched: Matched) -> Model:
     return as_model(answer, takes_frame=True, classes=model.known_classes)
 
 
-def trained_candidates(ground: Ground) -> tuple[Candidate, ...]:
+def trained_candidates(ground: SplitData) -> tuple[Candidate, ...]:
     """Return the candidates that are trained, in the order of tables."""
     return (*boosting_candidates(ground), *network_candidates(ground))

@@ -35,24 +35,7 @@ _SINCE: dict[str, dict[str, Any]] = {
 
 
 def plain_settings(value: Any) -> Any:
-    """Return an estimator, a choice or a collection of them as JSON values.
-
-    Parameters
-    ----------
-    value : object
-        scikit-learn estimators become a dict of their class and all their parameters, also those at their
-        default, because defaults change; dataclasses the same; anything else unknown is its `repr`.
-
-    Returns
-    -------
-    JSON value
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> plain_settings([Ridge(alpha=2.0)])[0]["alpha"]
-    2.0
-    """
+    """Return an estimator, a choice or a collection of them as JSON values."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if hasattr(value, "get_params"):
@@ -70,13 +53,7 @@ def plain_settings(value: Any) -> Any:
 
 
 def with_todays_names(settings: Any) -> Any:
-    """Return kept settings with parameters that an earlier version called otherwise, or did not have, as today's.
-
-    Examples
-    --------
-    >>> with_todays_names({"estimator": {"class": "SenSRClassifier", "lam": 2.0}})
-    {'estimator': {'blind_to': None, 'baseline': False, 'class': 'SenSRClassifier', 'lambda_init': 2.0}}
-    """
+    """Return kept settings with parameters that an earlier version called otherwise, or did not have, as today's."""
     if isinstance(settings, list):
         return [with_todays_names(item) for item in settings]
     if not isinstance(settings, dict):
@@ -86,15 +63,7 @@ def with_todays_names(settings: Any) -> Any:
 
 
 def file_digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file's content, read in pieces.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile() as empty:
-    ...     file_digest(empty.name)[:8]
-    'e3b0c442'
-    """
+    """Return the SHA-256 of a file's content, read in pieces."""
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -253,20 +222,7 @@ _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas")
 
 @dataclass(frozen=True)
 class Cell:
-    """A finished cell as it is kept.
-
-    Parameters
-    ----------
-    method : str
-    seed : int
-    result : CellResult
-    cpu_seconds : float
-        CPU time of the worker process that computed it.
-    warnings : tuple of str
-        What the training warned about.
-    versions : dict of str to str
-        Of the packages that computed it.
-    """
+    """A finished cell as it is kept."""
 
     method: str
     seed: int
@@ -278,17 +234,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class KeptCells:
-    """What a folder holds of the cells asked for.
-
-    Parameters
-    ----------
-    cells : dict of (method, seed) to Cell
-        Finished under the study's settings.
-    damaged : dict of (method, seed) to str
-        Files that cannot be read, and why: to be computed again.
-    other : dict of (method, seed) to str
-        Files of other settings, and how these differ: neither used nor replaced unless asked to.
-    """
+    """What a folder holds of the cells asked for."""
 
     cells: dict[tuple[str, int], Cell]
     damaged: dict[tuple[str, int], str]
@@ -398,13 +344,7 @@ class Store:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions that a result may depend on.
-
-    Examples
-    --------
-    >>> sorted(versions())[:2]
-    ['Python', 'likewise']
-    """
+    """Return the versions that a result may depend on."""
     found = {"likewise": __version__, "Python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -415,13 +355,7 @@ def versions() -> dict[str, str]:
 
 
 def _slug(method: str) -> str:
-    """A method as part of a file's name.
-
-    Examples
-    --------
-    >>> _slug("Adv. debiasing"), _slug("Sinha+")
-    ('adv-debiasing', 'sinha')
-    """
+    """A method as part of a file's name."""
     return re.sub(r"[^a-z0-9]+", "-", method.lower()).strip("-")
 
 
@@ -437,13 +371,7 @@ def _from_number(value: float | str) -> float:
 
 
 def _difference(kept: Any, wanted: Any) -> str:
-    """How settings differ, in words; "" where they do not.
-
-    Examples
-    --------
-    >>> _difference({"steps": 10, "lr": 1}, {"steps": 20, "lr": 1})
-    'steps is 10, not 20'
-    """
+    """How settings differ, in words; "" where they do not."""
     if kept == wanted:
         return ""
     if not isinstance(kept, dict) or not isinstance(wanted, dict):

@@ -13,7 +13,7 @@ import numpy as np
 
 from likewise.core.checks import check_integer, check_number
 from likewise.core.errors import NotConvergedError, bad_parameter
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.counterfactuals.edits import Edits
 from likewise.improving.candidates import Candidate, given_candidates, trained_candidates
 from likewise.improving.cells import Cell, CellResult, Published, Store, Study, StudyMeasure
@@ -31,7 +31,7 @@ from likewise.improving.figures import (
     seen_figures,
 )
 from likewise.improving.improvement import Alternative, Improvement, Rule, Unseen
-from likewise.improving.people import Ground, prepare_ground, tally_model
+from likewise.improving.people import SplitData, prepare_ground, tally_model
 from likewise.improving.runner import CellTask, Failure, Plan, StudyProgress, plan_run, run_plan
 
 if TYPE_CHECKING:
@@ -41,35 +41,12 @@ if TYPE_CHECKING:
 # each fold.
 
 
-def flattery(folds: Mapping[str, Sequence[Tally]], rule: Rule) -> dict[str, float]:
+def selection_optimism(folds: Mapping[str, Sequence[Tally]], rule: Rule) -> dict[str, float]:
     """Return by how much the chosen model's figures are expected to change on people it was not chosen by.
 
     For each fold the rule chooses by the others; what that model shows on the fold, less what it shows on the others, is
     what the choice had of luck (Tibshirani and Tibshirani 2009, Annals of Applied Statistics 3: 822–829, for any rule).
     A model that is chosen every time was not lucky: its folds differ from each other by 0 in the mean.
-
-    Parameters
-    ----------
-    folds : mapping of str to sequence of Tally
-        Of each model, the people of each fold; the same number of folds, of two at least, for every model.
-    rule : Rule
-
-    Returns
-    -------
-    dict of str to float
-        Figure's name to the mean over the folds.
-
-    Examples
-    --------
-    >>> from likewise.improving.figures import Spread
-    >>> none = Spread(10, 0.0, 0.0)
-    >>> def fold(right):
-    ...     return Tally(np.array([[10 - right, right], [10 - right, right]]), {}, np.array([10, 0]), none, none)
-    >>> two = {"first": [fold(8), fold(6)], "second": [fold(6), fold(8)]}
-    >>> round(flattery(two, Rule())["balanced accuracy"], 3)
-    -0.2
-    >>> flattery({"first": [fold(8), fold(6)]}, Rule())["balanced accuracy"]
-    0.0
     """
     changes: dict[str, list[float]] = {}
     for fold in range(len(next(iter(folds.values())))):
@@ -96,16 +73,9 @@ _MEASURES = (
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation(Study):
-    """The search for a less discriminatory alternative, in cells that can be computed anywhere and kept.
+    """The search for a less discriminatory alternative, in cells that can be computed anywhere and kept."""
 
-    Parameters
-    ----------
-    ground : Ground
-    candidates : tuple of Candidate
-        With different names.
-    """
-
-    ground: Ground
+    ground: SplitData
     candidates: tuple[Candidate, ...]
 
     @property
@@ -305,7 +275,7 @@ def _check_names(candidates: Sequence[Candidate]) -> None:
 
 
 def _search(
-    ground: Ground,
+    ground: SplitData,
     given: tuple[Candidate, ...],
     trained: tuple[Candidate, ...],
     work: _Work,
@@ -339,7 +309,7 @@ def _search(
 
 
 def _chosen(
-    ground: Ground, candidates: Sequence[Candidate], searched: _Searched, rule: Rule, confidence: float
+    ground: SplitData, candidates: Sequence[Candidate], searched: _Searched, rule: Rule, confidence: float
 ) -> Improvement:
     folds = {
         name: [Tally.from_plain(cell.result.extras["tally"]) for cell in cells]
@@ -362,7 +332,9 @@ def _chosen(
     )
     chosen = next(candidate for candidate in candidates if candidate.name == name)
     reference = next(candidate for candidate in candidates if candidate.name in tallies)
-    model, unseen = _on_unseen(chosen, ground, folds[name], confidence, flattered=flattery(folds, rule))
+    model, unseen = _on_unseen(
+        chosen, ground, folds[name], confidence, flattered=selection_optimism(folds, rule)
+    )
     before = (
         unseen if reference is chosen else _on_unseen(reference, ground, folds[reference.name], confidence)[1]
     )
@@ -397,7 +369,7 @@ def _price(rule: Rule, values: Mapping[str, Mapping[str, float]]) -> list[str]:
     name, wider = found
     own, first = rule.choose(values), rule.least[0]
     return [
-        Said(
+        Message(
             "improve.note_price",
             name=name,
             figure=rule.words_of(first),
@@ -410,7 +382,7 @@ def _price(rule: Rule, values: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 def _on_unseen(
     candidate: Candidate,
-    ground: Ground,
+    ground: SplitData,
     folds: Sequence[Tally],
     confidence: float,
     *,
@@ -420,7 +392,7 @@ def _on_unseen(
         folds,
         n_people=len(ground.test),
         n_audited=ground.n_audited,
-        flattery=flattered,
+        selection_optimism=flattered,
         confidence=confidence,
         seed=ground.seed,
     )
@@ -439,7 +411,7 @@ def _flattered(
     if best in trained or not trained or set(trained) & set(rule.allowed(values)):
         return []
     return [
-        Said(
+        Message(
             "improve.note_flattered",
             name=best,
             accuracy=values[best][ACCURACY],
@@ -449,10 +421,10 @@ def _flattered(
     ]
 
 
-def _notes(unseen: Unseen, chosen: Candidate, ground: Ground) -> list[str]:
-    notes: list[str] = [Said("improve.note_audited", people=ground.n_audited)]
+def _notes(unseen: Unseen, chosen: Candidate, ground: SplitData) -> list[str]:
+    notes: list[str] = [Message("improve.note_audited", people=ground.n_audited)]
     if unseen.surprises:
-        notes.append(Said("improve.note_surprises", figures=", ".join(unseen.surprises)))
+        notes.append(Message("improve.note_surprises", figures=", ".join(unseen.surprises)))
     if not chosen.trained:
-        notes.append(Said("improve.note_given"))
+        notes.append(Message("improve.note_given"))
     return notes

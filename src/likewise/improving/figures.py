@@ -35,28 +35,6 @@ def between_variance(
     differ, and without a scale beyond. Without noise, what it makes of one more value is Student's t with k − 1 degrees
     of freedom; with noise the interval of a further value covers it at least as often as it says (simulated; the
     half-Cauchy prior of Gelman 2006 gives narrower intervals that cover less where trainings differ much).
-
-    Parameters
-    ----------
-    values : k floats
-    noise : float
-        σ², the mean over the folds.
-    count : int
-        Of draws.
-    random : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (count,)
-
-    Examples
-    --------
-    >>> random = np.random.default_rng(0)
-    >>> alike, apart = (between_variance([0.7, 0.7 + d, 0.7 - d], 0.01**2, 1000, random) for d in (0.01, 0.2))
-    >>> bool(np.sqrt(np.median(alike)) < 0.01), bool(np.sqrt(np.median(apart)) > 0.1)
-    (True, True)
-    >>> between_variance([0.0, 0.0, 0.0], 0.0, 2, random)
-    array([0., 0.])
     """
     k, squares = len(values), float(np.var(values)) * len(values)
     scale = noise + squares / k
@@ -75,14 +53,7 @@ def between_variance(
 
 @dataclass(frozen=True)
 class Spread:
-    """Number, sum and sum of squares of something that each person has.
-
-    Examples
-    --------
-    >>> found = Spread.of(np.array([1.0, 3.0]))
-    >>> found.mean, found.variance
-    (2.0, 2.0)
-    """
+    """Number, sum and sum of squares of something that each person has."""
 
     n: int
     total: float
@@ -108,26 +79,7 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Counts of a model's decisions about some people.
-
-    Parameters
-    ----------
-    classes : int array of shape (C, 2)
-        People of each class who were decided wrong and right.
-    groups : mapping of str to int array of shape (G, C, 2)
-        The same by the groups of each attribute.
-    twins : int array of shape (2,)
-        People all of whose twins get the same decision, and the others.
-    pure_gap, gap : Spread
-        What the worst case adds to each person's loss at ε = 0, and at ε: λ*ε + max_j (ℓ_j − λ* d²_j) − ℓ_i with the
-        minimiser λ* of the dual, whose mean is the gap (paper, equation 4).
-
-    Examples
-    --------
-    >>> one = Tally(np.array([[1, 3], [2, 2]]), {}, np.array([8, 0]), Spread(8, 0.0, 0.0), Spread(8, 4.0, 4.0))
-    >>> pooled([one, one]).classes.tolist(), Tally.from_plain(one.plain()).gap.mean
-    ([[2, 6], [4, 4]], 0.5)
-    """
+    """Counts of a model's decisions about some people."""
 
     classes: Any
     groups: Mapping[str, Any]
@@ -193,25 +145,7 @@ CountStatistic = Callable[[FloatArray], FloatArray]
 
 
 def seen_figures(tally: Tally, *, confidence: float = 0.95) -> tuple[Measure, ...]:
-    """Return the figures of people who were looked at, with confidence intervals.
-
-    Parameters
-    ----------
-    tally : Tally
-    confidence : float, default=0.95
-        Of each interval: Clopper and Pearson's of the share of changed decisions, those of the classes and groups
-        combined for balanced accuracy and group gaps, Gaffke's limits of the gaps, below the upper bound of the loss.
-
-    Returns
-    -------
-    tuple of Measure
-
-    Examples
-    --------
-    >>> tally = Tally(np.array([[10, 30], [20, 60]]), {}, np.array([120, 0]), Spread(120, 0, 0), Spread(120, 12, 3))
-    >>> [f"{m.name} {m.value:.3f} [{m.low:.3f}, {m.high:.3f}]" for m in seen_figures(tally)][1:]
-    ['changed decisions 0.000 [0.000, 0.030]', 'pure gap 0.000 [0.000, 0.836]', 'gap at ε 0.100 [0.078, 0.937]']
-    """
+    """Return the figures of people who were looked at, with confidence intervals."""
     values, classes, twins = figure_values(tally), tally.classes, tally.twins
     intervals = {
         ACCURACY: mean_share_interval(classes[:, 1], classes.sum(axis=1), confidence=confidence),
@@ -226,28 +160,14 @@ def seen_figures(tally: Tally, *, confidence: float = 0.95) -> tuple[Measure, ..
 
 
 def figure_values(tally: Tally) -> dict[str, float]:
-    """Return the figures by their names, without intervals.
-
-    Examples
-    --------
-    >>> tally = Tally(np.array([[10, 30], [20, 60]]), {}, np.array([90, 30]), Spread(120, 0, 0), Spread(120, 12, 3))
-    >>> figure_values(tally)
-    {'balanced accuracy': 0.75, 'changed decisions': 0.25, 'pure gap': 0.0, 'gap at ε': 0.1}
-    """
+    """Return the figures by their names, without intervals."""
     counted = {name: _value(cells, statistic) for name, cells, statistic in _counted(tally)}
     first = {name: counted.pop(name) for name in (ACCURACY, CHANGED)}
     return {**first, PURE_GAP: tally.pure_gap.mean, GAP: tally.gap.mean, **counted}
 
 
 def rule_figures(tally: Tally) -> dict[str, float]:
-    """Return what a rule looks at: the figures, of the groups' gaps the largest.
-
-    Examples
-    --------
-    >>> tally = Tally(np.array([[10, 30], [20, 60]]), {}, np.array([90, 30]), Spread(120, 0, 0), Spread(120, 12, 3))
-    >>> rule_figures(tally)
-    {'balanced accuracy': 0.75, 'changed decisions': 0.25, 'pure gap': 0.0, 'gap at ε': 0.1, 'group gap': 0}
-    """
+    """Return what a rule looks at: the figures, of the groups' gaps the largest."""
     values = figure_values(tally)
     found = {name: values.pop(name) for name in (ACCURACY, CHANGED, PURE_GAP, GAP)}
     return {**found, GROUP_GAP: max(values.values(), default=0)}
@@ -258,7 +178,7 @@ def expected_figures(
     *,
     n_people: int,
     n_audited: int,
-    flattery: Mapping[str, float] | None = None,
+    selection_optimism: Mapping[str, float] | None = None,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> tuple[Measure, ...]:
@@ -269,35 +189,10 @@ def expected_figures(
     the variance s²(1/n + 1/m); the third, τ²(1 + 1/k), from how the k folds differ beyond that (`between_variance`), for
     gaps in their logarithms: a training that goes on for longer has a gap larger by some factor. With q figures each
     interval has the level 1 − (1 − confidence)/q, so that all hold together (Bonferroni).
-
-    Parameters
-    ----------
-    folds : sequence of Tally
-        Of the people of each fold, judged by a model of the others.
-    n_people : int
-        People not seen yet.
-    n_audited : int
-        How many of them the gaps and changed decisions will be of.
-    flattery : mapping of str to float, optional
-        By how much a figure is expected to be another than the folds say because the model was chosen by them
-        (`likewise.improving.choosing`); an interval reaches as far with it as without.
-    confidence : float, default=0.95
-    seed : int, default=0
-
-    Returns
-    -------
-    tuple of Measure
-
-    Examples
-    --------
-    >>> tally = Tally(np.array([[10, 30], [20, 60]]), {}, np.array([120, 0]), Spread(120, 0, 0), Spread(120, 12, 3))
-    >>> wide = expected_figures([tally] * 5, n_people=30, n_audited=30)
-    >>> [m.name for m in wide if m.high > 0.13]
-    ['balanced accuracy', 'gap at ε']
     """
     whole = pooled(folds)
     level = 1 - (1 - confidence) / (4 + _n_groups(whole))
-    random, shifts = np.random.default_rng(seed), flattery or {}
+    random, shifts = np.random.default_rng(seed), selection_optimism or {}
     found = []
     parts = [list(_counted(tally)) for tally in folds]
     for number, (name, cells, statistic) in enumerate(_counted(whole)):

@@ -12,7 +12,7 @@ import pandas as pd
 from likewise.core.checks import check_number
 from likewise.core.errors import bad_parameter
 from likewise.core.intervals import Measure
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.core.text import text_table
 from likewise.improving.figures import ACCURACY, CHANGED, GAP, GROUP_GAP, PURE_GAP, ROUNDING, group_gap
 
@@ -124,19 +124,19 @@ class Rule:
         return float(np.round(value / self.alike)) if self.alike > 0 else value
 
     @staticmethod
-    def words_of(figure: str) -> Said:
+    def words_of(figure: str) -> Message:
         """Return a figure's name in words that can be said in another language."""
-        return Said(_WORDS[figure])
+        return Message(_WORDS[figure])
 
-    def words(self) -> Said:
+    def words(self) -> Message:
         """Return the rule in words that can be said in another language."""
-        first, *more = (Said(_WORDS[name]) for name in self.least)
+        first, *more = (Message(_WORDS[name]) for name in self.least)
         if not more:
-            return Said("improve.rule_one", first=first, within=self.within)
+            return Message("improve.rule_one", first=first, within=self.within)
         then = more[0]
         for word in more[1:]:
-            then = Said("improve.rule_then", one=then, two=word)
-        return Said("improve.rule_many", first=first, then=then, alike=self.alike, within=self.within)
+            then = Message("improve.rule_then", one=then, two=word)
+        return Message("improve.rule_many", first=first, then=then, alike=self.alike, within=self.within)
 
     def __str__(self) -> str:
         return str(self.words())
@@ -310,8 +310,8 @@ class Improvement:
         after, before = _values(self.unseen.figures), _values(self.reference.figures)
         shared = {"chosen": self.chosen, "models": len(self.alternatives), "reference": self.reference.name}
         if self.chosen == self.reference.name:
-            return Said("improve.kept", people=self.n_test, accuracy=after[ACCURACY], **shared)
-        return Said(
+            return Message("improve.kept", people=self.n_test, accuracy=after[ACCURACY], **shared)
+        return Message(
             "improve.sentence",
             people=self.n_test,
             accuracy=after[ACCURACY],

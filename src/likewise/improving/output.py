@@ -29,17 +29,7 @@ SCHEMA_VERSION = 1
 
 
 def improvement_document(improvement: Improvement) -> dict[str, Any]:
-    """Return an improvement as JSON values, every alternative included.
-
-    Parameters
-    ----------
-    improvement : Improvement
-
-    Returns
-    -------
-    dict
-        Of kind ``"likewise.improvement"``. What is not a number is None.
-    """
+    """Return an improvement as JSON values, every alternative included."""
     fronts = {name: improvement.frontier(name) for name in UNFAIRNESS}
     rule = improvement.rule
     return {
@@ -115,23 +105,7 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 16, 14, 46
 
 
 def frontier_svg(improvement: Improvement, unfairness: str, title: str, texts: Texts) -> str:
-    """Return a chart that stands in the page: the fairer, the farther left; the more accurate, the higher.
-
-    Parameters
-    ----------
-    improvement : Improvement
-    unfairness : str
-        "gap at ε", "pure gap", "changed decisions" or "group gap".
-    title : str
-        Of the axis.
-    texts : Texts
-        Of the page's language.
-
-    Returns
-    -------
-    str
-        SVG with every name escaped.
-    """
+    """Return a chart that stands in the page: the fairer, the farther left; the more accurate, the higher."""
     points = [(one, _measure(one, unfairness), _measure(one, ACCURACY)) for one in improvement.alternatives]
     across = _Axis.around([m for _, m, _ in points], LEFT, WIDTH - RIGHT, floor=0.0)
     up = _Axis.around([m for *_, m in points], HEIGHT - BOTTOM, TOP)
@@ -289,21 +263,7 @@ pre.scroll { white-space: pre-wrap; overflow-wrap: anywhere; }
 
 
 def render_improvement(improvement: Improvement, *, title: str | None = None, language: str = "en") -> str:
-    """Return an improvement's page.
-
-    Parameters
-    ----------
-    improvement : Improvement
-    title : str, optional
-        Heading.
-    language : {"en", "de"}, default="en"
-        Names of models, columns and values stay as they are.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Return an improvement's page."""
     texts = Texts(check_language(language, owner="render_improvement"))
     css = (resources.files("likewise.report") / "assets" / "page.css").read_text(encoding="utf-8") + _CSS
     heading = escape(title or texts("improve.title"))
@@ -505,13 +465,7 @@ JSON, PAGE, TABLE, MODEL = "improvement.json", "index.html", "alternatives.csv",
 
 
 def check_improvement_folder(folder: str | os.PathLike[str]) -> None:
-    """Raise where files cannot be written, or would replace files that no search wrote.
-
-    Parameters
-    ----------
-    folder : path-like
-        It need not exist.
-    """
+    """Raise where files cannot be written, or would replace files that no search wrote."""
     where = Path(folder)
     for parent in (where, *where.parents):
         if parent.exists() and not parent.is_dir():

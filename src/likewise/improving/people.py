@@ -17,7 +17,7 @@ from likewise.core.checks import FloatArray, check_integer, check_labels, check_
 from likewise.core.decisions import decide
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.counterfactuals.correspondence import correspondence_study
 from likewise.counterfactuals.edits import Edit, Edits, read_edits
 from likewise.data.tabular import TabularDomain
@@ -39,39 +39,8 @@ MANY = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
-    """A table of people, cut, and how unfairness is measured on it.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Features, rows numbered from 0.
-    labels : ndarray of shape (n,)
-    classes : ndarray
-        The different labels, sorted.
-    sensitive : tuple of str
-        Columns that shall not decide.
-    twin_values : mapping
-        Sensitive column to the values that twins exchange.
-    edits : tuple
-        Further values that shall make no difference.
-    groups : mapping
-        Sensitive column to those of its values whose rates are compared.
-    domain : TabularDomain
-    metric : FairMetric
-        Learned on training people, unless given.
-    eps : float
-        Budget of the gap.
-    train, test : int arrays
-        Rows to train on, and those never looked at before the choice.
-    folds : tuple of int arrays
-        Parts of `train`: each is held out once.
-    n_audited : int
-        People of each fold, and of the test part, whose worst cases are looked for.
-    seed : int
-    notes : tuple of str
-        What was left out.
-    """
+class SplitData:
+    """A table of people, cut, and how unfairness is measured on it."""
 
     frame: pd.DataFrame
     labels: np.ndarray[Any, Any]
@@ -127,16 +96,8 @@ def prepare_ground(
     folds: int | None = None,
     scales: Mapping[str, Any] | None = None,
     seed: int = 0,
-) -> Ground:
-    """Cut a table and learn who is comparable; the parameters are those of `improve`.
-
-    Examples
-    --------
-    >>> people = pd.DataFrame({"sex": ["F", "M"] * 100, "age": np.arange(200) % 7, "pay": np.arange(200)})
-    >>> ground = prepare_ground(people, people["pay"] > 99, sensitive=["sex"])
-    >>> len(ground.train), len(ground.test), [len(fold) for fold in ground.folds]
-    (160, 40, [32, 32, 32, 32, 32])
-    """
+) -> SplitData:
+    """Cut a table and learn who is comparable; the parameters are those of `improve`."""
     owner = "improve"
     frame = to_pandas(X, owner=owner, name="X").reset_index(drop=True)
     labels = check_labels(y, owner=owner)
@@ -164,7 +125,7 @@ def prepare_ground(
         if metric is None
         else metric
     )
-    return Ground(
+    return SplitData(
         frame,
         labels,
         np.unique(labels),
@@ -223,7 +184,7 @@ def _groups(frame: pd.DataFrame, labels: Any, names: Sequence[str]) -> tuple[dic
     found, notes = {}, []
     for name in names:
         if frame[name].nunique() > MAX_VALUES:
-            notes.append(Said("improve.note_no_groups", column=str(name), most=MAX_VALUES))
+            notes.append(Message("improve.note_no_groups", column=str(name), most=MAX_VALUES))
             continue
         counts = pd.crosstab(frame[name].to_numpy(), labels)
         large = counts.index[(counts >= MIN_OF_CLASS).all(axis=1)]
@@ -232,7 +193,7 @@ def _groups(frame: pd.DataFrame, labels: Any, names: Sequence[str]) -> tuple[dic
             found[name] = tuple(large.tolist())
         if small:
             notes.append(
-                Said("improve.note_small", column=str(name), values=", ".join(small), least=MIN_OF_CLASS)
+                Message("improve.note_small", column=str(name), values=", ".join(small), least=MIN_OF_CLASS)
             )
     return found, tuple(notes)
 
@@ -252,24 +213,8 @@ def _metric_digest(metric: FairMetric, frame: pd.DataFrame) -> str:
 # One model, some people: count what it decides, what it decides about their twins, and their worst cases.
 
 
-def tally_model(model: Any, ground: Ground, rows: Any, *, seed: int) -> Tally:
-    """Ask a model about people of the table.
-
-    Parameters
-    ----------
-    model : object
-        Fitted; `predict` takes the raw table.
-    ground : Ground
-        The table and how unfairness is measured on it.
-    rows : int array
-        Positions of people the model was not fitted on.
-    seed : int
-        Draws those who are audited, as many as everywhere: gaps found among more people are larger.
-
-    Returns
-    -------
-    Tally
-    """
+def tally_model(model: Any, ground: SplitData, rows: Any, *, seed: int) -> Tally:
+    """Ask a model about people of the table."""
     frame, labels = ground.frame.iloc[rows].reset_index(drop=True), ground.labels[rows]
     decided = decide(model, frame, len(frame), owner="improve")
     right = (decided == labels).astype(np.int64)
@@ -298,17 +243,7 @@ def tally_model(model: Any, ground: Ground, rows: Any, *, seed: int) -> Tally:
 
 
 def worst_case_gains(frontier: Frontier, budgets: tuple[float, ...]) -> tuple[FloatArray, ...]:
-    """Return what the worst case at each budget adds to everybody's loss; its mean is the gap.
-
-    Examples
-    --------
-    >>> frontier = Frontier.from_points(
-    ...     base_loss=[1.0, 0.0], row=[0, 1], squared_distance=[0.0, 4.0], loss=[2.0, 3.0], candidate=[0, 1]
-    ... )
-    >>> free, near = worst_case_gains(frontier, (0.0, 1.0))
-    >>> free, float(near.mean()), dual_curve(frontier).gap(1.0)
-    (array([1., 0.]), 1.25, 1.25)
-    """
+    """Return what the worst case at each budget adds to everybody's loss; its mean is the gap."""
     curve = dual_curve(frontier)
     found = []
     for eps in budgets:
@@ -318,7 +253,7 @@ def worst_case_gains(frontier: Frontier, budgets: tuple[float, ...]) -> tuple[Fl
     return tuple(found)
 
 
-def _frontier(model: Any, ground: Ground, people: Any, labels: Any) -> Frontier:
+def _frontier(model: Any, ground: SplitData, people: Any, labels: Any) -> Frontier:
     search = CandidateSearch(edits=list(ground.twin_edits))
     asked = as_model(model)
     return search.run(asked, people, labels, metric=ground.metric, domain=ground.domain).frontier

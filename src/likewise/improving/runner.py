@@ -38,16 +38,7 @@ class CellTask:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a cell could not be computed.
-
-    Parameters
-    ----------
-    task : CellTask
-    reason : str
-        One line.
-    details : str
-        Where it happened, for a bug report.
-    """
+    """Why a cell could not be computed."""
 
     task: CellTask
     reason: str
@@ -58,17 +49,6 @@ def work(tasks: Sequence[CellTask], jobs: int) -> Generator[tuple[CellTask, Cell
     """Compute cells in worker processes; yield each as it finishes.
 
     A worker that dies fails its cell and is replaced; the others go on. Closing the iterator ends the workers.
-
-    Parameters
-    ----------
-    tasks : sequence of CellTask
-        Started in this order.
-    jobs : int
-        How many at a time; 0 computes one after the other in this process.
-
-    Yields
-    ------
-    task, outcome : CellTask, Cell or Failure
     """
     if jobs == 0:
         for task in tasks:
@@ -188,21 +168,7 @@ def _compute(task: CellTask) -> Cell | tuple[str, str]:
 
 @dataclass(frozen=True)
 class Plan:
-    """Cells to be computed, and those that are there.
-
-    Parameters
-    ----------
-    tasks : tuple of CellTask
-        In the order they are started: by seed, the longest of each seed first, and the last two seeds as one.
-    stores : dict of str to Store
-        Study's name to its folder.
-    finished : int
-        Cells asked for that were there.
-    damaged : tuple of str
-        Files that could not be read; they are computed again.
-    replaced : tuple of str
-        Cells of other settings that will be computed again.
-    """
+    """Cells to be computed, and those that are there."""
 
     tasks: tuple[CellTask, ...]
     stores: dict[str, Store]
@@ -213,16 +179,7 @@ class Plan:
 
 @dataclass
 class StudyProgress:
-    """How far a run is, told after each cell.
-
-    Parameters
-    ----------
-    costs : dict of CellTask to float
-        Cells to be computed in this run, and about how many CPU seconds each takes.
-    done : int
-        How many are finished, failed ones included.
-    failures : list of Failure
-    """
+    """How far a run is, told after each cell."""
 
     costs: dict[CellTask, float]
     done: int = 0

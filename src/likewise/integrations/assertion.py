@@ -30,23 +30,7 @@ def audit_sensitive(
     eps: float = 0.0,
     **choices: Any,
 ) -> AuditResult:
-    """Audit a model with a metric made from the names of sensitive columns.
-
-    Parameters
-    ----------
-    model, X, y
-        As in `likewise.audit`; X is a table.
-    sensitive : sequence of str
-        Columns of X that should not decide.
-    owner : str
-        Who asks, for messages.
-    metric : {"columns", "learned"}, FairMetric or learner, default="columns"
-        "columns": just the sensitive columns are free, so that at ε = 0 a twin differs in nothing else. "learned": what
-        predicts them is free too. Anything else goes to `audit` as it is.
-    eps : float, default=0.0
-    **choices
-        As in `likewise.audit`.
-    """
+    """Audit a model with a metric made from the names of sensitive columns."""
     if isinstance(sensitive, str) or not sensitive:
         raise bad_parameter(owner, "sensitive", allowed="a list of columns, such as ['sex']", got=sensitive)
     if not hasattr(X, "columns"):

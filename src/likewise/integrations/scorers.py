@@ -35,14 +35,7 @@ class PureGapScorer:
     choices: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """Return the score of a fitted estimator on people.
-
-        Parameters
-        ----------
-        estimator : fitted scikit-learn estimator
-        X : table of shape (n, p)
-        y : array of shape (n,)
-        """
+        """Return the score of a fitted estimator on people."""
         choices = {"loss": "squared" if is_regressor(estimator) else "cross_entropy", **self.choices}
         result = audit_sensitive(
             estimator, X, y, self.sensitive, owner="pure_gap_scorer", metric=self.metric, **choices

@@ -17,20 +17,7 @@ from likewise.training.batch import BatchLike
 
 
 def require_package(module: str, *, why: str) -> ModuleType:
-    """Import a package that no extra of likewise brings, or say how to get it.
-
-    Parameters
-    ----------
-    module : str
-        Also what it is installed by.
-    why : str
-        What needs it, as the start of a sentence.
-
-    Examples
-    --------
-    >>> require_package("json", why="Reading").__name__
-    'json'
-    """
+    """Import a package that no extra of likewise brings, or say how to get it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

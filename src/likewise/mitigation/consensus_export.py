@@ -32,22 +32,7 @@ _OWNER = "TwinConsensus.export"
 def consensus_graph(
     model: OnnxModel, factors: Sequence[TwinFactor], names: Sequence[str] | None = None
 ) -> bytes:
-    """Return a graph that takes the same rows and gives the mean of the probabilities over a person's twins.
-
-    Parameters
-    ----------
-    model : OnnxModel
-        Of one input of floating-point numbers (n, d) and an output of probabilities (n, C).
-    factors : sequence of TwinFactor
-        Values are numbers; columns by position ("0", "1", …) or by name.
-    names : sequence of str, optional
-        Names of the columns.
-
-    Returns
-    -------
-    bytes
-        An ONNX file: input ``X``, output ``probabilities``.
-    """
+    """Return a graph that takes the same rows and gives the mean of the probabilities over a person's twins."""
     onnx = require("onnx", extra="onnx", why="Writing a consensus as ONNX")
     require("onnx.compose", extra="onnx", why="Writing a consensus as ONNX")
     inner = onnx.load_model_from_string(graph_bytes(model.session))
@@ -167,20 +152,7 @@ _ALWAYS_LEFT, _ALWAYS_RIGHT = float(np.finfo(np.float32).max), float(np.finfo(np
 
 
 def summed_trees(model: Any, factors: Sequence[TwinFactor]) -> Any:
-    """Return an XGBoost booster whose margin is the mean of a model's margins over a person's twins.
-
-    Parameters
-    ----------
-    model : xgboost.Booster or wrapper
-        Of plain trees.
-    factors : sequence of TwinFactor
-        Of one column each. One that concerns only some people must be of a categorical column.
-
-    Returns
-    -------
-    xgboost.Booster
-        It takes the same columns, and the factors' columns make no difference.
-    """
+    """Return an XGBoost booster whose margin is the mean of a model's margins over a person's twins."""
     xgboost = require("xgboost", extra="boosting", why="Writing a consensus as trees")
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     document = json.loads(bytes(booster.save_raw("json")).decode())

@@ -25,7 +25,7 @@ from likewise.models.containers import (
     write_with_sidecar,
 )
 from likewise.models.model_files import read_described, read_model, read_tried
-from likewise.models.sandbox.model_file import IsolatedFile
+from likewise.models.sandbox.model_file import SandboxedFile
 
 if TYPE_CHECKING:
     from likewise.mitigation.twin_consensus import TwinConsensus
@@ -47,16 +47,7 @@ TWINS = Fields(
 
 
 def described_maker(maker: Any, *, owner: str) -> dict[str, Any]:
-    """Return a fitted maker of twins by rules as JSON holds it; an error where its twins follow a graph.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> people = pd.DataFrame({"sex": ["F", "M"], "role": ["Wife", "Husband"]})
-    >>> spouse = {"map": [{"when": {"sex": "F"}, "column": "role", "values": {"Husband": "Wife"}}]}
-    >>> described_maker(ConsequenceTwins("sex", rules=spouse).fit(people), owner="save")["maps"]
-    [{'when': {'sex': ['F']}, 'column': 'role', 'old': ['Husband'], 'new': ['Wife']}]
-    """
+    """Return a fitted maker of twins by rules as JSON holds it; an error where its twins follow a graph."""
     if not isinstance(maker, ConsequenceTwins) or maker.moved_:
         why = (
             "what follows along the graph is learned"
@@ -127,18 +118,7 @@ def _condition(condition: Mapping[str, Any], owner: str) -> dict[str, list[Any]]
 
 
 def read_wrapped(path: Path, inner: Any, *, trusted: Sequence[str], trust: bool) -> Any:
-    """Return the model of a file that `model_bytes` filled.
-
-    Parameters
-    ----------
-    path : Path
-    inner : dict or None
-        Its own description, where it has one.
-    trusted : sequence of str
-        As in `load_model`.
-    trust : bool
-        Whether to load the model at once; else it is tried in a process of its own first.
-    """
+    """Return the model of a file that `model_bytes` filled."""
     if inner is not None:
         return read_described(path, inner, trusted=trusted, trust=trust)
     if trust:
@@ -147,18 +127,8 @@ def read_wrapped(path: Path, inner: Any, *, trusted: Sequence[str], trust: bool)
 
 
 def model_bytes(model: Any, path: Path, *, owner: str) -> tuple[bytes, dict[str, Any] | None]:
-    """Return a model in its library's own format, and its own description where it is two files.
-
-    Parameters
-    ----------
-    model : object
-        Of XGBoost, LightGBM, CatBoost, ONNX, scikit-learn (as skops) or this package.
-    path : Path
-        Its ending chooses between the formats of a library.
-    owner : str
-        For error messages.
-    """
-    if isinstance(model, IsolatedFile):
+    """Return a model in its library's own format, and its own description where it is two files."""
+    if isinstance(model, SandboxedFile):
         return model.path.read_bytes(), read_sidecar(model.path) if model.sidecar else None
     if "likewise" in _roots(model) and hasattr(model, "save"):
         return _saved(model, path.suffix)
@@ -243,23 +213,7 @@ def load_consensus(
     trust: bool = False,
     about: dict[str, Any] | None = None,
 ) -> Any:
-    """Read a consensus that `save_consensus` wrote.
-
-    Parameters
-    ----------
-    path : path-like
-        Of the model's file.
-    trusted : sequence of str, default=()
-        Types in a skops file to trust, as in `load_model`.
-    trust : bool, default=False
-        Whether to load the model at once; else it is tried in a process of its own first.
-    about : dict, optional
-        The description, where it stands inside of another; the one beside the file by default.
-
-    Returns
-    -------
-    TwinConsensus
-    """
+    """Read a consensus that `save_consensus` wrote."""
     from likewise.mitigation.twin_consensus import TwinConsensus
 
     where = Path(path)
@@ -291,13 +245,7 @@ def load_consensus(
 
 
 def described_factors(factors: Sequence[TwinFactor], *, owner: str) -> list[dict[str, Any]]:
-    """Return factors as JSON holds them.
-
-    Examples
-    --------
-    >>> described_factors([TwinFactor(({"sex": "F"}, {"sex": "M"}), True)], owner="save")
-    [{'everybody': True, 'settings': [{'sex': 'F'}, {'sex': 'M'}]}]
-    """
+    """Return factors as JSON holds them."""
     return [
         {
             "everybody": factor.everybody,

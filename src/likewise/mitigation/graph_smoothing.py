@@ -34,22 +34,7 @@ from likewise.models.model import Model
 
 
 def neighbour_graph(index: IntArray, weight: FloatArray) -> sparse.csr_array:
-    """Return the symmetric weights W (n, n): two rows are joined when either names the other.
-
-    Parameters
-    ----------
-    index : int array of shape (n, k)
-        The neighbours that each row names.
-    weight : float array of shape (n, k)
-        How comparable they are, from 0 to 1.
-
-    Examples
-    --------
-    >>> neighbour_graph(np.array([[1], [0], [1]]), np.array([[0.5], [0.5], [0.2]])).toarray()
-    array([[0. , 0.5, 0. ],
-           [0.5, 0. , 0.2],
-           [0. , 0.2, 0. ]])
-    """
+    """Return the symmetric weights W (n, n): two rows are joined when either names the other."""
     n, k = index.shape
     one_way = sparse.csr_array(
         (weight.ravel(), index.ravel().astype(np.int32), np.arange(0, n * k + 1, k, dtype=np.int64)),
@@ -67,31 +52,7 @@ def smooth_scores(
     mass: FloatArray | None = None,
     tol: float = 1e-12,
 ) -> FloatArray:
-    """Solve (M + λL) f = M s for every column of scores by conjugate gradients.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, c)
-        Of the model.
-    graph : sparse array of shape (n, n)
-        W, symmetric.
-    strength : float
-        λ ≥ 0.
-    mass : ndarray of shape (n,), optional
-        How many people a node stands for; 1 by default.
-    tol : float, default=1e-12
-        Residual, relative to the right side, at which the solver stops.
-
-    Returns
-    -------
-    ndarray of shape (n, c)
-
-    Examples
-    --------
-    >>> graph = neighbour_graph(np.array([[1], [0]]), np.array([[1.0], [1.0]]))
-    >>> smooth_scores(np.array([[0.0], [3.0]]), graph, 1.0).ravel().round(9).tolist()
-    [1.0, 2.0]
-    """
+    """Solve (M + λL) f = M s for every column of scores by conjugate gradients."""
     m = np.ones(len(scores)) if mass is None else mass
     diagonal = m + strength * graph.sum(axis=1)
     system = LinearOperator(
@@ -116,23 +77,7 @@ def smooth_scores(
 def extend_scores(
     scores: FloatArray, smoothed: FloatArray, weight: FloatArray, strength: float
 ) -> FloatArray:
-    """Return the scores of new rows: the minimiser in f_new with everybody else's smoothed score held.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (q, c)
-        Of the model for the new rows.
-    smoothed : ndarray of shape (q, k, c)
-        Of their neighbours in the graph.
-    weight : ndarray of shape (q, k)
-        W between them.
-    strength : float
-
-    Examples
-    --------
-    >>> extend_scores(np.array([[0.0]]), np.array([[[2.0]]]), np.array([[1.0]]), 1.0)
-    array([[1.]])
-    """
+    """Return the scores of new rows: the minimiser in f_new with everybody else's smoothed score held."""
     pulled = scores + strength * np.einsum("qk,qkc->qc", weight, smoothed)
     return np.asarray(pulled / (1.0 + strength * weight.sum(axis=1, keepdims=True)))
 
@@ -380,24 +325,12 @@ _CHOICES = ("n_neighbors", "strength", "scale", "exact", "random_state")
 
 
 def graph_path(path: str | os.PathLike[str]) -> Path:
-    """Return where the graph of a model file is.
-
-    Examples
-    --------
-    >>> graph_path("model.ubj").name
-    'model.ubj.graph.safetensors'
-    """
+    """Return where the graph of a model file is."""
     return Path(f"{os.fspath(path)}.graph.safetensors")
 
 
 def metric_path(path: str | os.PathLike[str]) -> Path:
-    """Return where the fair metric of a model file is.
-
-    Examples
-    --------
-    >>> metric_path("model.ubj").name
-    'model.ubj.metric.safetensors'
-    """
+    """Return where the fair metric of a model file is."""
     return Path(f"{os.fspath(path)}.metric.safetensors")
 
 
@@ -441,23 +374,7 @@ def load_smoothing(
     trust: bool = False,
     about: dict[str, Any] | None = None,
 ) -> Any:
-    """Read a smoothing that `save_smoothing` wrote.
-
-    Parameters
-    ----------
-    path : path-like
-        Of the model's file.
-    trusted : sequence of str, default=()
-        Types in a skops file to trust, as in `load_model`.
-    trust : bool, default=False
-        Whether to load the model at once; else it is tried in a process of its own first.
-    about : dict, optional
-        The description, where it stands inside of another; the one beside the file by default.
-
-    Returns
-    -------
-    GraphSmoothing
-    """
+    """Read a smoothing that `save_smoothing` wrote."""
     where = Path(path)
     about = find_sidecar(where, _KIND, "a GraphSmoothing", about)
     with damage_named(sidecar_path(where)):

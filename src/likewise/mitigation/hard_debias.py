@@ -203,20 +203,7 @@ class HardDebias(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def bias_subspace(sets: Sequence[FloatArray], n_components: int = 1) -> tuple[Subspace, FloatArray]:
-    """Return the top directions of Σ_i Σ_{w ∈ D_i} (w − μ_i)(w − μ_i)ᵀ / |D_i|, and the share each explains.
-
-    Parameters
-    ----------
-    sets : sequence of arrays of shape (m_i, d)
-        Vectors of each definitional set.
-    n_components : int, default=1
-
-    Examples
-    --------
-    >>> subspace, explained = bias_subspace([np.array([[1.0, 0.0], [-1.0, 0.0]])])
-    >>> abs(subspace.basis).ravel().tolist(), explained[0].item()
-    ([1.0, 0.0], 1.0)
-    """
+    """Return the top directions of Σ_i Σ_{w ∈ D_i} (w − μ_i)(w − μ_i)ᵀ / |D_i|, and the share each explains."""
     centred = np.concatenate([(group - group.mean(axis=0)) / np.sqrt(len(group)) for group in sets])
     most = min(centred.shape)
     check_integer(n_components, owner="HardDebias", name="n_components", low=1)
@@ -233,13 +220,7 @@ def bias_subspace(sets: Sequence[FloatArray], n_components: int = 1) -> tuple[Su
 
 
 def neutralize(rows: FloatArray, subspace: Subspace, *, unit: bool = True) -> FloatArray:
-    """Return rows without their part in the bias subspace, of unit length again where asked.
-
-    Examples
-    --------
-    >>> neutralize(np.array([[0.8, 0.6]]), Subspace.from_directions([[1.0, 0.0]]))
-    array([[0., 1.]])
-    """
+    """Return rows without their part in the bias subspace, of unit length again where asked."""
     rest = np.asarray(subspace.remove(rows))
     return _unit(rest) if unit else rest
 
@@ -249,13 +230,6 @@ def equalize(rows: FloatArray, subspace: Subspace, *, unit: bool = True) -> Floa
 
     With μ the mean and ν its part outside the subspace, w becomes ν + r (w_B − μ_B) / ‖w_B − μ_B‖, where
     r = √(1 − ‖ν‖²) makes unit vectors; for vectors of other lengths r is the mean of ‖w_B − μ_B‖.
-
-    Examples
-    --------
-    >>> moved = equalize(np.array([[0.6, 0.8], [0.0, 1.0]]), Subspace.from_directions([[1.0, 0.0]]))
-    >>> moved.round(2)
-    array([[ 0.44,  0.9 ],
-           [-0.44,  0.9 ]])
     """
     inside = np.asarray(subspace.project(rows))
     centred = inside - inside.mean(axis=0)

@@ -29,24 +29,6 @@ def read_first_rows(
 
     A frame with columns that are not numeric is encoded by `domain`, or by a `TabularDomain` made from it.
     Numeric frames and arrays are taken as encoded, unless a domain is given that says otherwise.
-
-    Parameters
-    ----------
-    estimator : scikit-learn estimator
-        Gets ``n_features_in_`` and ``feature_names_in_``.
-    X : array, tensor or frame of shape (n, p)
-    owner : str
-        For error messages.
-    domain : TabularDomain, optional
-        Fitted or not.
-    min_rows : int, default=1
-
-    Returns
-    -------
-    given : DataFrame or ndarray of shape (n, p)
-    x : ndarray of shape (n, d)
-        Finite; float64, or float32 where X was.
-    encoder : TabularDomain or None
     """
     given = table_or_array(X, owner)
     if domain is not None and not isinstance(domain, TabularDomain):
@@ -224,14 +206,7 @@ class Project(TransformerMixin, BaseEstimator):
 
 
 def projected_off(metric: FairMetric, *, owner: str) -> Subspace:
-    """Return the sensitive subspace of a metric, once there is one and it leaves something.
-
-    Examples
-    --------
-    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[1.0, 0.0]]))
-    >>> projected_off(metric, owner="fit").dim
-    1
-    """
+    """Return the sensitive subspace of a metric, once there is one and it leaves something."""
     found = metric.subspace
     if found is None or found.dim == 0:
         raise InputError(

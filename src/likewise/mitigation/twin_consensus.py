@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from likewise.core.checks import FloatArray, check_matrix
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import is_frame, to_pandas
-from likewise.counterfactuals.attribute import circle_rows
+from likewise.counterfactuals.attribute import orbit_representatives
 from likewise.counterfactuals.edited_rows import (
     TwinFactor,
     TwinMaker,
@@ -40,15 +40,7 @@ _FLOOR = 1e-12
 
 
 def check_how(how: object, *, owner: str, regression: bool = False) -> None:
-    """Raise an error unless `how` is one of the ways to agree.
-
-    Examples
-    --------
-    >>> check_how("average", owner="TwinConsensus")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: TwinConsensus: 'how' must be 'mean', 'margin', 'median' or 'worst', got 'average'.
-    """
+    """Raise an error unless `how` is one of the ways to agree."""
     if not isinstance(how, str) or how not in get_args(How):
         raise bad_parameter(owner, "how", allowed="'mean', 'margin', 'median' or 'worst'", got=repr(how))
     if how == "margin" and regression:
@@ -58,35 +50,7 @@ def check_how(how: object, *, owner: str, regression: bool = False) -> None:
 
 
 def consensus(outputs: FloatArray, how: How, *, probabilities: bool, favourable: int = -1) -> FloatArray:
-    """Return one row of outputs per person.
-
-    Parameters
-    ----------
-    outputs : ndarray of shape (T, n, C)
-        What a model says about T twins of n people: probabilities, scores, or (T, n, 1) values. The order of the
-        twins must be the same whoever of them is asked about; then so is every bit of the answer.
-    how : {"mean", "margin", "median", "worst"}
-        - "mean": of the outputs.
-        - "margin": of the logarithms of the probabilities, scaled to sum to 1; of scores their mean.
-        - "median": of each class, scaled to sum to 1.
-        - "worst": the outputs of the twin who fares worst, by the probability of the favourable class.
-    probabilities : bool
-        Whether the outputs are.
-    favourable : int, default=-1
-        Position of the class that is good to get; the last one by default.
-
-    Returns
-    -------
-    ndarray of shape (n, C)
-
-    Examples
-    --------
-    >>> twins = np.array([[[0.2, 0.8]], [[0.6, 0.4]]])
-    >>> consensus(twins, "mean", probabilities=True), consensus(twins, "worst", probabilities=True)
-    (array([[0.4, 0.6]]), array([[0.6, 0.4]]))
-    >>> consensus(twins, "margin", probabilities=True).round(3)
-    array([[0.38, 0.62]])
-    """
+    """Return one row of outputs per person."""
     if how == "worst":
         merit = outputs[..., favourable]
         if not probabilities and outputs.shape[2] > 1:
@@ -112,29 +76,7 @@ _AT_ONCE = 2**17
 
 
 class ConsensusModel(Model):
-    """The consensus over a person's twins.
-
-    Parameters
-    ----------
-    inner : Model
-        Asked once about each twin.
-    factors : sequence of TwinFactor
-        Who is whose twin; columns by name, or by position ("0", "1", …) where the model takes an array.
-    how : {"mean", "margin", "median", "worst"}
-    favourable : object, optional
-        The class that is good to get, for "worst"; the last one by default.
-    maker : TwinMaker, optional
-        Makes the twins, in place of factors.
-
-    Examples
-    --------
-    >>> from likewise.counterfactuals.edited_rows import spelled_out_factors
-    >>> from likewise.models import as_model
-    >>> inner = as_model(lambda t: np.where(t["sex"] == "M", 0.9, 0.4), takes_frame=True, classes=[0, 1])
-    >>> model = ConsensusModel(inner, spelled_out_factors({"sex": ["F", "M"]}, None, owner="x"), "mean")
-    >>> model.outputs(pd.DataFrame({"sex": ["F", "M"]}))[:, 1]
-    array([0.65, 0.65])
-    """
+    """The consensus over a person's twins."""
 
     def __init__(
         self,
@@ -178,7 +120,7 @@ class ConsensusModel(Model):
             first, place = _distinct(canonical.drop(columns=same))
             people = frame.iloc[first]
         else:
-            canonical = circle_rows(self.maker, frame.reset_index(drop=True))
+            canonical = orbit_representatives(self.maker, frame.reset_index(drop=True))
             first, place = _distinct(canonical)
             people = canonical.iloc[first]
         plain = not isinstance(rows, pd.DataFrame)
@@ -226,13 +168,7 @@ class ConsensusModel(Model):
 
 
 def as_named_frame(rows: Any, names: Sequence[str] | None) -> pd.DataFrame:
-    """Return an array as a frame whose columns are the given names, or positions: "0", "1", ….
-
-    Examples
-    --------
-    >>> list(as_named_frame(np.zeros((1, 2)), None).columns)
-    ['0', '1']
-    """
+    """Return an array as a frame whose columns are the given names, or positions: "0", "1", …."""
     if isinstance(rows, pd.DataFrame):
         return rows
     columns = [str(i) for i in range(rows.shape[1])] if names is None else list(names)

@@ -24,22 +24,7 @@ Categories = dict[str, list[Any]]
 
 
 def as_categories(frame: Any, categories: Mapping[str, list[Any]], *, owner: str) -> Any:
-    """Return a frame whose text columns are categorical wherever the model learned categories.
-
-    Parameters
-    ----------
-    frame : DataFrame or array
-        An array is returned as it is, and so are columns that are categorical already.
-    categories : mapping
-        Column to the categories that the model learned.
-    owner : str
-        For the error message.
-
-    Examples
-    --------
-    >>> as_categories(pd.DataFrame({"job": ["b"]}), {"job": ["a", "b"]}, owner="model")["job"].cat.codes.tolist()
-    [1]
-    """
+    """Return a frame whose text columns are categorical wherever the model learned categories."""
     if not isinstance(frame, pd.DataFrame):
         return frame
     changed = {}
@@ -70,16 +55,7 @@ def xgboost_categories(booster: Any) -> Categories:
 
 
 def lightgbm_categories(booster: Any, header: str) -> Categories:
-    """Return the categories of a LightGBM booster by column.
-
-    Parameters
-    ----------
-    booster : lightgbm.Booster
-        Keeps the categories, in the order of its categorical columns.
-    header : str
-        Beginning of its text form, whose `feature_infos` tell which columns those are: ``[low:high]`` is a
-        number, ``0:2:1`` are codes.
-    """
+    """Return the categories of a LightGBM booster by column."""
     lists = [list(part) for part in booster.pandas_categorical or []]
     found = re.search(r"^feature_infos=(.*)$", header, flags=re.MULTILINE)
     infos = found.group(1).split() if found else []
@@ -329,15 +305,7 @@ class CatBoostModel(EstimatorModel):
 
 
 def from_boosted(model: Any, library: str, **choices: Any) -> Model:
-    """Return the adapter of a boosted model whose library is known by name.
-
-    Parameters
-    ----------
-    model : object
-    library : {"xgboost", "lightgbm", "catboost"}
-    **choices
-        ``loss``, ``classes``, ``takes_frame``, ``batch_rows`` of the adapter.
-    """
+    """Return the adapter of a boosted model whose library is known by name."""
     adapters: dict[str, type[XGBoostModel] | type[LightGBMModel] | type[CatBoostModel]] = {
         "xgboost": XGBoostModel,
         "lightgbm": LightGBMModel,
@@ -421,13 +389,7 @@ def _fitted(model: Any, get: Any) -> Any:
 
 
 def is_exactly(model: Any, library: str) -> bool:
-    """Whether a model is of one of a library's own types: a subclass may answer in its own way.
-
-    Parameters
-    ----------
-    model : object
-    library : {"xgboost", "lightgbm", "catboost"}
-    """
+    """Whether a model is of one of a library's own types: a subclass may answer in its own way."""
     loaded = sys.modules.get(library)
     # Where the library cannot be imported, its adapter says so.
     return loaded is None or any(type(model) is getattr(loaded, name, None) for name in _TYPES[library])

@@ -15,18 +15,7 @@ from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
 
 
 def read_catboost(model: Any) -> TreeEnsemble:
-    """Read a `CatBoost`, `CatBoostClassifier` or `CatBoostRegressor` with symmetric trees on numbers.
-
-    Parameters
-    ----------
-    model : catboost.CatBoost or a subclass
-        Categorical columns that CatBoost hashes or turns into target statistics are refused.
-
-    Returns
-    -------
-    TreeEnsemble
-        Of raw formula values.
-    """
+    """Read a `CatBoost`, `CatBoostClassifier` or `CatBoostRegressor` with symmetric trees on numbers."""
     if not is_exactly(model, "catboost"):
         raise InputError(
             f"read_trees: {type(model).__name__} is not a class of CatBoost itself, so it may answer in another way than its "

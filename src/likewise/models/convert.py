@@ -136,7 +136,7 @@ def as_model(
         return model
     as_loss(loss)
     choices: dict[str, Any] = {"loss": loss, "classes": classes}
-    if type(model).__name__ == "IsolatedFile":
+    if type(model).__name__ == "SandboxedFile":
         return _isolated(model, takes_frame=takes_frame, output=output, **choices)
     own = getattr(model, "__likewise_model__", None)
     if own is not None and not isinstance(model, type) and not _answers_anew(type(model)):
@@ -188,9 +188,9 @@ def _estimator_or_function(model: Any, *, takes_frame: bool | None, output: Any,
 
 
 def _isolated(model: Any, **choices: Any) -> Model:
-    from likewise.models.sandbox.model_file import IsolatedFile
+    from likewise.models.sandbox.model_file import SandboxedFile
 
-    assert isinstance(model, IsolatedFile)
+    assert isinstance(model, SandboxedFile)
     return model.model(**choices)
 
 

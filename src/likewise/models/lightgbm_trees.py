@@ -12,18 +12,7 @@ from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
 
 
 def read_lightgbm(model: Any) -> TreeEnsemble:
-    """Read a `Booster`, `LGBMClassifier` or `LGBMRegressor`.
-
-    Parameters
-    ----------
-    model : lightgbm.Booster or wrapper
-        A model that stopped early gives the trees up to its best iteration, as its `predict` does.
-
-    Returns
-    -------
-    TreeEnsemble
-        Of raw scores; of values for a regression.
-    """
+    """Read a `Booster`, `LGBMClassifier` or `LGBMRegressor`."""
     booster = model.booster_ if hasattr(model, "booster_") else model
     dump = booster.dump_model()
     objective = str(dump.get("objective", "custom")).split()

@@ -27,19 +27,7 @@ Widen = Callable[["TabularDomain"], "TabularDomain"]
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """A model that fits a table.
-
-    Parameters
-    ----------
-    model : Model
-        Takes the raw table, or rows that `domain` encoded.
-    domain : TabularDomain
-        Of the columns below.
-    columns : tuple of str
-        The table's columns that take part.
-    note : str
-        What the user should know about it; empty for nothing.
-    """
+    """A model that fits a table."""
 
     model: Model
     domain: TabularDomain
@@ -53,17 +41,7 @@ class Matched:
 
 
 def model_columns(loaded: LoadedModel) -> tuple[tuple[str, ...] | None, int | None, Any]:
-    """Return what a model says of the table it was made on.
-
-    Returns
-    -------
-    columns : tuple of str or None
-        The table's columns, where the model names them.
-    width : int or None
-        How many columns it takes.
-    encoder : TabularDomain or None
-        How it encodes a table itself.
-    """
+    """Return what a model says of the table it was made on."""
     model = _adapter(loaded.native, "auto", None)
     if model.encoder is not None:
         return tuple(column.name for column in model.encoder.columns_), None, model.encoder
@@ -100,33 +78,7 @@ def match_model(
     takes: str = "auto",
     loss: str = "cross_entropy",
 ) -> Matched:
-    """Find out how a model takes the rows of a table.
-
-    Parameters
-    ----------
-    loaded : LoadedModel
-        From `likewise.models.model_files.read_model`.
-    frame : DataFrame
-        The table's features; a part of its rows is enough.
-    make_domain : callable
-        Makes the domain of some columns of the table.
-    widen : callable, optional
-        Makes a domain that comes with the model or the metric reach as far as the people do.
-    immutable : sequence of str
-        Columns that may not change, for a domain that comes with the model.
-    needed : sequence of str
-        Columns that stay even if the model does not use them.
-    encoder : TabularDomain, optional
-        How the metric encodes the table: the first guess for a model of encoded numbers that does not say.
-    takes : {"auto", "table", "encoded"}
-        What the user says the model takes.
-    loss : str
-        As in `as_model`; "auto" is the cross-entropy, or the squared error of a model that predicts numbers.
-
-    Returns
-    -------
-    Matched
-    """
+    """Find out how a model takes the rows of a table."""
     function = loaded.container == "import path" and _is_function(loaded.native)
     wanted = {"table": True, "encoded": False}.get(takes, True if function else None)
     model = _adapter(loaded.native, loss, None if takes != "auto" and not function else wanted)
@@ -231,25 +183,7 @@ def _encoded(model: Model, frame: pd.DataFrame, make_domain: MakeDomain) -> Matc
 
 
 def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> Model:
-    """Return the model with its classes called as the target's values are.
-
-    Parameters
-    ----------
-    model : Model
-    values : sequence
-        The different values of the target.
-    positive : object, optional
-        The value that stands for class 1.
-
-    Returns
-    -------
-    Model
-
-    Raises
-    ------
-    InputError
-        It cannot be told which class is which.
-    """
+    """Return the model with its classes called as the target's values are."""
     own = model.known_classes
     classes = None if own is None else own.tolist()
     if classes is not None:
@@ -303,25 +237,7 @@ _TRIED = 256
 
 
 class MissingCellsModel(Model):
-    """Another model, shown the gaps that a marked table stands for.
-
-    Parameters
-    ----------
-    inner : Model
-        Takes a table.
-    missing : MissingCells
-        How the table was filled and marked.
-
-    Examples
-    --------
-    >>> from likewise.models import as_model
-    >>> from likewise.data.missing_values import find_missing
-    >>> people = pd.DataFrame({"age": [20.0, None]})
-    >>> unknown = as_model(lambda frame: frame["age"].isna().to_numpy(dtype=float), takes_frame=True)
-    >>> missing = find_missing(people)
-    >>> MissingCellsModel(unknown, missing).predict(missing.marked(people)).tolist()
-    [0, 1]
-    """
+    """Another model, shown the gaps that a marked table stands for."""
 
     def __init__(self, inner: Model, missing: MissingCells) -> None:
         super().__init__(
@@ -342,14 +258,7 @@ class MissingCellsModel(Model):
 
 
 def why_not_missing(model: Model, frame: pd.DataFrame) -> str | None:
-    """Return why a model does not take missing values; None where it does.
-
-    Parameters
-    ----------
-    model : Model
-    frame : DataFrame
-        The table with its gaps; some of the people who have any are tried.
-    """
+    """Return why a model does not take missing values; None where it does."""
     if not model.takes_frame:
         return "it takes encoded numbers, in which nothing can be missing"
     gaps = frame.isna()

@@ -35,24 +35,12 @@ _MADE_UP = re.compile(r"(f|x|Column_|column_|feature_)?\d+")
 
 
 def are_made_up(names: Sequence[str]) -> bool:
-    """Whether a library made these names up because it was trained on an array: they stand for positions.
-
-    Examples
-    --------
-    >>> are_made_up(["f0", "f1"]), are_made_up(["age", "f1"])
-    (True, False)
-    """
+    """Whether a library made these names up because it was trained on an array: they stand for positions."""
     return all(_MADE_UP.fullmatch(str(name)) for name in names)
 
 
 def same_words(one: object, other: object) -> bool:
-    """Whether two names differ only in signs that some library cannot write: ``hours_per_week``, ``hours per week``.
-
-    Examples
-    --------
-    >>> same_words("hours_per_week", "hours per week")
-    True
-    """
+    """Whether two names differ only in signs that some library cannot write: ``hours_per_week``, ``hours per week``."""
     return _plain(one) == _plain(other)
 
 
@@ -61,12 +49,6 @@ def select_columns(frame: pd.DataFrame, names: Sequence[str] | None, *, owner: s
 
     Names that a library made up because it saw an array stand for positions; a library that writes
     ``hours_per_week`` for ``hours per week`` is understood.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"b": [1], "a": [2], "c": [3]})
-    >>> list(select_columns(frame, ["a", "b"], owner="audit").columns)
-    ['a', 'b']
     """
     if names is None or list(frame.columns) == list(names):
         return frame
@@ -88,13 +70,7 @@ def _plain(name: object) -> str:
 def numeric_matrix(
     X: Any, *, owner: str, n_features: int | None = None, missing: bool = False
 ) -> np.ndarray[Any, np.dtype[np.floating[Any]]]:
-    """Return X as a C-ordered floating array of shape (n, d) in which only NaN may be not finite, and only if `missing`.
-
-    Examples
-    --------
-    >>> numeric_matrix([[1.0, None]], owner="audit", missing=True)
-    array([[ 1., nan]])
-    """
+    """Return X as a C-ordered floating array of shape (n, d) in which only NaN may be not finite, and only if `missing`."""
     if is_tensor(X):
         X = to_numpy(X)
     if not missing:
@@ -114,13 +90,7 @@ def numeric_matrix(
 
 
 def named(rows: Any, names: Sequence[str] | None) -> Any:
-    """Return an array as a frame when the model knows its columns by name; a frame as it is.
-
-    Examples
-    --------
-    >>> list(named(np.zeros((1, 2)), ["a", "b"]).columns)
-    ['a', 'b']
-    """
+    """Return an array as a frame when the model knows its columns by name; a frame as it is."""
     if names is None or isinstance(rows, pd.DataFrame):
         return rows
     return pd.DataFrame(rows, columns=list(names))
@@ -502,13 +472,7 @@ class DifferentiableModel(Model):
 
 
 def look_like_probabilities(outputs: FloatArray) -> bool:
-    """Whether every row lies in [0, 1] and sums to 1 to float precision, which logits do by no chance.
-
-    Examples
-    --------
-    >>> look_like_probabilities(np.array([[0.25, 0.75]])), look_like_probabilities(np.array([[-1.0, 2.0]]))
-    (True, False)
-    """
+    """Whether every row lies in [0, 1] and sums to 1 to float precision, which logits do by no chance."""
     inside = bool(((outputs >= 0) & (outputs <= 1)).all())
     return inside and bool((np.abs(outputs.sum(axis=1) - 1) < 1e-5).all())
 
@@ -597,21 +561,6 @@ class TableModel(Model):
 
     An audit encodes a table for a model of numbers; a model that was trained on the table's own numbers must not
     get them standardised.
-
-    Parameters
-    ----------
-    inner : Model
-        Takes an array (n, d).
-    columns : sequence of str
-        The d columns it was trained on, in its order.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from likewise.models import as_model
-    >>> inner = as_model(lambda X: 1 / (1 + np.exp(-X[:, 0])))
-    >>> TableModel(inner, ["age"]).predict(pd.DataFrame({"sex": ["F", "M"], "age": [-1, 2]})).tolist()
-    [0, 1]
     """
 
     def __init__(self, inner: Model, columns: Sequence[str]) -> None:

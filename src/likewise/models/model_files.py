@@ -39,22 +39,7 @@ _LABEL = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 
 
 def load_boosted(kind: str, data: bytes, name: str) -> Any:
-    """Load a boosted model with the library that wrote it.
-
-    Parameters
-    ----------
-    kind : {"xgboost", "lightgbm", "catboost"}
-    data : bytes
-        The whole file.
-    name : str
-        Of the file, for messages.
-
-    Returns
-    -------
-    object
-        `xgboost.Booster`, `lightgbm.Booster` or `catboost.CatBoost`. A file that was saved by one of XGBoost's
-        scikit-learn wrappers gives that wrapper, which uses `best_iteration` where the booster alone does not.
-    """
+    """Load a boosted model with the library that wrote it."""
     library = require(kind, extra="boosting", why=f"Reading a {_LABEL[kind]} model")
     try:
         return _load(kind, library, data)
@@ -99,15 +84,7 @@ class UnsafeFileWarning(UserWarning):
 
 
 def check_allowed(kind: Container, path: Path, *, allow_pickle: bool) -> None:
-    """Refuse a file that can run code, unless it was allowed; then warn.
-
-    Examples
-    --------
-    >>> check_allowed("pickle", Path("model.pkl"), allow_pickle=False)
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: model.pkl is a pickle (or joblib) file, which can run any code on this machine when it is loaded, so it was not opened. Save the model with skops.io.dump or as ONNX; or, if you made the file yourself, pass allow_pickle=True (--allow-pickle).
-    """
+    """Refuse a file that can run code, unless it was allowed; then warn."""
     if not allow_pickle:
         better = "with skops.io.dump or as ONNX" if kind == "pickle" else "as ONNX (torch.onnx.export)"
         raise InputError(
@@ -124,16 +101,7 @@ def check_allowed(kind: Container, path: Path, *, allow_pickle: bool) -> None:
 
 
 def load_unsafe(kind: Container, data: bytes, path: Path) -> Any:
-    """Load a file that `check_allowed` let through.
-
-    Parameters
-    ----------
-    kind : {"pickle", "torch", "torchscript", "pt2"}
-    data : bytes
-        The file.
-    path : Path
-        For the error message.
-    """
+    """Load a file that `check_allowed` let through."""
     try:
         loaded = _load_pickles(kind, data)
     except Exception as error:
@@ -185,16 +153,7 @@ _SIDECAR_READERS = {
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A model from a file, before it is wrapped.
-
-    Parameters
-    ----------
-    native : object
-        What the file or the import path gave: an estimator, a booster, a session, a module, a function; an
-        `IsolatedFile` where it runs in a process of its own.
-    container : str
-        What the file was; "import path" for one.
-    """
+    """A model from a file, before it is wrapped."""
 
     native: Any
     container: str
@@ -259,19 +218,7 @@ def read_model(
     trust: bool = False,
     sidecar: bool = True,
 ) -> LoadedModel:
-    """Load what a file or an import path holds, without wrapping it; see `load_model`.
-
-    Parameters
-    ----------
-    source, allow_pickle, trusted, trust
-        As in `load_model`.
-    sidecar : bool, default=True
-        Whether a description beside the file (``model.ubj.likewise.json``) says what the file is part of.
-
-    Returns
-    -------
-    LoadedModel
-    """
+    """Load what a file or an import path holds, without wrapping it; see `load_model`."""
     path = Path(source)
     if not path.exists():
         if _IMPORT_PATH.fullmatch(str(source)):
@@ -294,9 +241,9 @@ def read_model(
         check_allowed(kind, path, allow_pickle=allow_pickle)
         return LoadedModel(load_unsafe(kind, data, path), kind)
     if not trust and kind != "likewise":
-        from likewise.models.sandbox.model_file import IsolatedFile
+        from likewise.models.sandbox.model_file import SandboxedFile
 
-        found = IsolatedFile(path, kind, trusted=trusted, sidecar=reader is not None)
+        found = SandboxedFile(path, kind, trusted=trusted, sidecar=reader is not None)
         return LoadedModel(found, kind if reader is None else "likewise")
     if reader is not None:
         return LoadedModel(reader(path, trusted=trusted, trust=True), "likewise")
@@ -307,17 +254,6 @@ def read_tried(source: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -
     """Load a file into this process, once a process of its own has loaded it without harm.
 
     For who needs the library's own object, as the loaders of estimators do that are files of other libraries.
-
-    Parameters
-    ----------
-    source : path-like
-        A description beside it is not looked at.
-    trusted : sequence of str, default=()
-        As in `load_model`.
-
-    Returns
-    -------
-    LoadedModel
     """
     first = read_model(source, trusted=trusted, sidecar=False)
     if first.container == "likewise":
@@ -327,16 +263,7 @@ def read_tried(source: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -
 
 
 def read_described(path: Path, about: Any, *, trusted: Sequence[str] = (), trust: bool = False) -> Any:
-    """Return the model of a file whose description is at hand, and not beside it.
-
-    Parameters
-    ----------
-    path : Path
-    about : dict
-        As `read_sidecar` gives it.
-    trusted, trust
-        As in `load_model`; without trust the file is tried in a process of its own first.
-    """
+    """Return the model of a file whose description is at hand, and not beside it."""
     kind = about.get("likewise") if isinstance(about, dict) else None
     return _reader(_SIDECAR_READERS, kind, path)(path, trusted=trusted, trust=trust, about=about)
 

@@ -140,13 +140,7 @@ _NAMED: dict[str, Activation] = {
 
 
 def activation_from_name(name: str | Activation | None) -> Activation | None:
-    """Return the activation of a name; None stands for the identity.
-
-    Examples
-    --------
-    >>> activation_from_name("tanh"), activation_from_name("identity")
-    (Tanh(), None)
-    """
+    """Return the activation of a name; None stands for the identity."""
     if name is None or isinstance(name, Activation):
         return name
     if name in ("identity", "linear"):
@@ -159,13 +153,7 @@ def activation_from_name(name: str | Activation | None) -> Activation | None:
 
 
 def activation_from_module(module: nn.Module) -> Activation | None:
-    """Return the activation that a torch module of exactly a known type computes, or None for any other.
-
-    Examples
-    --------
-    >>> activation_from_module(nn.ReLU()), activation_from_module(nn.Linear(1, 1))
-    (LeakyReLU(negative_slope=0.0), None)
-    """
+    """Return the activation that a torch module of exactly a known type computes, or None for any other."""
     kind = type(module)
     plain: dict[type[nn.Module], Activation] = {
         nn.ReLU: LeakyReLU(),
@@ -282,12 +270,6 @@ def network_of(module: nn.Module) -> Network | None:
     dropout, identity and BatchNorm1d with running statistics between them; exactly these types and no hooks,
     since a subclass or a hook may compute anything. The result reads the module's own tensors, so it follows
     training.
-
-    Examples
-    --------
-    >>> net = network_of(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2), nn.Softmax(dim=1)))
-    >>> len(net.stages), net.n_inputs, net.n_outputs, net.ending
-    (2, 3, 2, 'softmax')
     """
     leaves = list(_leaves(module))
     if not leaves or any(leaf is None or _hooked(leaf) for leaf in leaves):
@@ -301,13 +283,7 @@ def network_of(module: nn.Module) -> Network | None:
 
 
 def torch_output(module: nn.Module, loss: Loss | None = None) -> TorchOutput:
-    """What a module returns, by its last layer: probabilities after a softmax or a single sigmoid, else logits.
-
-    Examples
-    --------
-    >>> torch_output(nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())), torch_output(nn.Linear(2, 2))
-    ('probabilities', 'logits')
-    """
+    """What a module returns, by its last layer: probabilities after a softmax or a single sigmoid, else logits."""
     leaves = [leaf for leaf in _leaves(module) if leaf is not None and not _does_nothing(leaf)]
     ending = _ending(leaves)
     if ending == "sigmoid":

@@ -41,17 +41,7 @@ _BITS = {
 
 
 def check_onnx(path: Path) -> None:
-    """Check an ONNX file, where the package onnx is at hand to read it.
-
-    Parameters
-    ----------
-    path : Path
-
-    Raises
-    ------
-    FormatError
-        Names what is wrong.
-    """
+    """Check an ONNX file, where the package onnx is at hand to read it."""
     try:
         onnx = importlib.import_module("onnx")
     except ImportError:
@@ -271,12 +261,7 @@ class OnnxModel(Model):
 
 
 def open_session(model: Any) -> Any:
-    """Return an onnxruntime session on the CPU for whatever holds the graph.
-
-    Parameters
-    ----------
-    model : onnxruntime.InferenceSession, path, bytes or onnx.ModelProto
-    """
+    """Return an onnxruntime session on the CPU for whatever holds the graph."""
     runtime = require("onnxruntime", extra="onnx", why="Auditing an ONNX model")
     if isinstance(model, runtime.InferenceSession):
         return model

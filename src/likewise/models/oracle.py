@@ -31,28 +31,7 @@ class GuardedCall:
 
 @contextmanager
 def evaluating(module: nn.Module, *, keep_tensors: bool = True) -> Iterator[GuardedCall]:
-    """Run a block with the module in evaluation mode, then put everything back, also when the block raises.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-    keep_tensors : bool, default=True
-        Whether to copy weights and buffers first and put back those the block changed (a module may write to
-        them in ``forward``: `nn.Embedding(max_norm=...)`, counters).
-
-    Notes
-    -----
-    The mode is set by attribute, not by ``module.eval()``, because a module may override that to do more.
-
-    Examples
-    --------
-    >>> net = nn.Sequential(nn.Linear(2, 2), nn.Dropout()).train()
-    >>> with evaluating(net) as happened:
-    ...     net[1].training
-    False
-    >>> net[1].training, happened.wrote
-    (True, False)
-    """
+    """Run a block with the module in evaluation mode, then put everything back, also when the block raises."""
     training = [part for part in module.modules() if part.training]
     tensors = [*module.parameters(), *module.buffers()] if keep_tensors else []
     copies = [tensor.detach().clone() for tensor in tensors]
@@ -78,13 +57,7 @@ def evaluating(module: nn.Module, *, keep_tensors: bool = True) -> Iterator[Guar
 
 
 def module_dtype(module: nn.Module) -> torch.dtype:
-    """Floating dtype of the module's parameters; torch's default when it has none.
-
-    Examples
-    --------
-    >>> module_dtype(nn.Linear(1, 1).double())
-    torch.float64
-    """
+    """Floating dtype of the module's parameters; torch's default when it has none."""
     for tensor in itertools.chain(module.parameters(), module.buffers()):
         if tensor.is_floating_point():
             return tensor.dtype
@@ -92,28 +65,14 @@ def module_dtype(module: nn.Module) -> torch.dtype:
 
 
 def module_device(module: nn.Module) -> torch.device:
-    """Device of the module's first parameter or buffer; the CPU when it has none.
-
-    Examples
-    --------
-    >>> module_device(nn.Identity())
-    device(type='cpu')
-    """
+    """Device of the module's first parameter or buffer; the CPU when it has none."""
     for tensor in itertools.chain(module.parameters(), module.buffers()):
         return tensor.device
     return torch.device("cpu")
 
 
 def check_rows_independent(module: nn.Module, *, owner: str) -> None:
-    """Raise when the module mixes rows of a batch even in evaluation mode.
-
-    Examples
-    --------
-    >>> check_rows_independent(nn.BatchNorm1d(2, track_running_stats=False), owner="audit")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: audit: the module's '' (BatchNorm1d) has no running statistics...
-    """
+    """Raise when the module mixes rows of a batch even in evaluation mode."""
     for name, part in module.named_modules():
         if isinstance(part, _BATCH_NORMS) and part.running_mean is None:
             raise InputError(
@@ -127,23 +86,7 @@ def check_rows_independent(module: nn.Module, *, owner: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SingleLayer:
-    """The margin s₁ − s₀ = head · a(before + v directions) + offset of each row, by displacements v (n, D).
-
-    Attributes
-    ----------
-    before : Tensor of shape (n, H)
-        What enters the hidden units at v = 0.
-    directions : Tensor of shape (D, H)
-        How a displacement changes it.
-    head : Tensor of shape (H,)
-    offset : float
-    leak : float
-        a(u) = max(u, leak · u).
-    signs : Tensor of shape (n,)
-        −1 for rows of class 0, 1 for rows of class 1.
-    loss : str
-        Name of the loss of the margin.
-    """
+    """The margin s₁ − s₀ = head · a(before + v directions) + offset of each row, by displacements v (n, D)."""
 
     before: torch.Tensor
     directions: torch.Tensor
@@ -389,11 +332,6 @@ def class_scores(raw: object, *, n: int, loss: Loss, output: TorchOutput) -> tor
 
     A single logit z becomes (−z/2, z/2); probabilities become their logarithms, which are logits of the same
     probabilities, unless the loss is a user's own, which gets what the module gives.
-
-    Examples
-    --------
-    >>> class_scores(torch.tensor([2.0]), n=1, loss=as_loss("hinge"), output="logits")
-    tensor([[-1.,  1.]])
     """
     if not isinstance(raw, torch.Tensor):
         raise ModelError(
@@ -447,13 +385,7 @@ def differentiable_loss(loss: Loss, *, owner: str) -> Loss:
 
 
 def as_dtype(dtype: Any, default: torch.dtype) -> torch.dtype:
-    """Return a floating torch dtype for a torch dtype, a name or None.
-
-    Examples
-    --------
-    >>> as_dtype("float64", torch.float32), as_dtype(None, torch.float32)
-    (torch.float64, torch.float32)
-    """
+    """Return a floating torch dtype for a torch dtype, a name or None."""
     found = default if dtype is None else dtype
     if not isinstance(found, torch.dtype):
         found = getattr(torch, str(getattr(found, "__name__", found)), None)

@@ -22,22 +22,7 @@ _MOST = 50_000_000
 
 
 def relu_from_onnx(model: OnnxModel) -> ReluNetwork:
-    """Read a chain of Gemm, MatMul, Add, Sub, Mul, Div, Scaler and Relu, as exporters of MLPs write it.
-
-    Parameters
-    ----------
-    model : OnnxModel
-        With one input (n, d). A softmax, log-softmax or single sigmoid at the end is left away.
-
-    Returns
-    -------
-    ReluNetwork
-
-    Raises
-    ------
-    InputError
-        Where the graph is anything else; it names the operation.
-    """
+    """Read a chain of Gemm, MatMul, Add, Sub, Mul, Div, Scaler and Relu, as exporters of MLPs write it."""
     onnx = require("onnx", extra="onnx", why="Reading the network of an ONNX graph")
     graph = onnx.load_from_string(graph_bytes(model.session)).graph
     if len(graph.input) - len(graph.initializer) > 1 and len(model.session.get_inputs()) > 1:

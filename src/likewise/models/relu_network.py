@@ -17,24 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ReluNetwork:
-    """x ↦ W_L relu(… relu(W_1 x + b_1) …) + b_L.
-
-    Parameters
-    ----------
-    weights : tuple of float arrays of shape (out, in)
-    biases : tuple of float arrays of shape (out,)
-    roundoff : float
-        Unit roundoff of the arithmetic that the model itself runs in.
-    first_sizes : pair of float arrays of shapes (out, in) and (out,), optional
-        Sizes of the numbers that the model itself adds up in its first layer, per unit of an input and without any,
-        where an affine map was folded into that layer and they may cancel.
-
-    Examples
-    --------
-    >>> net = ReluNetwork((np.array([[1.0], [-1.0]]), np.array([[1.0, 1.0]])), (np.zeros(2), np.zeros(1)))
-    >>> net.outputs(np.array([[-3.0], [2.0]])).ravel()
-    array([3., 2.])
-    """
+    """x ↦ W_L relu(… relu(W_1 x + b_1) …) + b_L."""
 
     weights: tuple[FloatArray, ...]
     biases: tuple[FloatArray, ...]
@@ -80,29 +63,7 @@ class ReluNetwork:
 
 
 def read_relu_network(model: Any) -> ReluNetwork:
-    """Read the network of a torch module, an estimator of this package, a scikit-learn MLP, or ONNX of the same.
-
-    Parameters
-    ----------
-    model : Model, or anything that `as_model` takes
-        A softmax, log-softmax or single sigmoid at the end is left away: the outputs are scores.
-
-    Returns
-    -------
-    ReluNetwork
-
-    Raises
-    ------
-    InputError
-        If it is not a plain network of ReLUs; it says why.
-
-    Examples
-    --------
-    >>> import torch
-    >>> net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
-    >>> read_relu_network(net).n_outputs
-    2
-    """
+    """Read the network of a torch module, an estimator of this package, a scikit-learn MLP, or ONNX of the same."""
     if hasattr(model, "layers") and hasattr(model.layers, "weights"):
         from likewise.models.sklearn_network import relu_from_layers
 
@@ -146,20 +107,7 @@ def is_torch_module(module: Any) -> bool:
 
 
 def relu_from_torch(module: Any) -> ReluNetwork:
-    """Read an ``nn.Linear``, or an ``nn.Sequential`` of linear layers and ReLUs.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        Dropout and batch norms with running statistics may stand between; a softmax or a single sigmoid at the end is
-        left away.
-
-    Examples
-    --------
-    >>> import torch
-    >>> relu_from_torch(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))).n_inputs
-    3
-    """
+    """Read an ``nn.Linear``, or an ``nn.Sequential`` of linear layers and ReLUs."""
     import torch
 
     from likewise.models.network import LeakyReLU, network_of

@@ -161,14 +161,7 @@ class SklearnModel(EstimatorModel):
 
 
 def wants_table(estimator: object) -> bool:
-    """Whether an estimator has to be given the raw table: something inside reads columns by name or kind.
-
-    Examples
-    --------
-    >>> from sklearn.preprocessing import StandardScaler, OneHotEncoder
-    >>> wants_table(StandardScaler()), wants_table(OneHotEncoder())
-    (False, True)
-    """
+    """Whether an estimator has to be given the raw table: something inside reads columns by name or kind."""
     if not hasattr(estimator, "feature_names_in_") and hasattr(estimator, "n_features_in_"):
         return False
     return any(_reads_columns(part) for part in _parts(estimator))

@@ -78,22 +78,7 @@ class SklearnNetwork(SklearnModel, LayeredModel):
 
 
 def from_sklearn(estimator: Any, **choices: Any) -> SklearnModel:
-    """Return a `SklearnNetwork` where the estimator is one, else a `SklearnModel`.
-
-    Parameters
-    ----------
-    estimator : object
-        Fitted scikit-learn estimator or pipeline.
-    **choices
-        ``loss``, ``classes``, ``takes_frame``, ``batch_rows`` of `SklearnModel`.
-
-    Notes
-    -----
-    Understood are scikit-learn's own linear models, `MLPClassifier` and `MLPRegressor`, behind scalers, PCA, truncated
-    SVD, imputers (for rows without missing values) and feature selection, each of exactly that type: a subclass is
-    asked, not read. What was read off is believed only where it gives the estimator's own answers on probe rows (one-against-rest logistic regression of
-    three classes, say, does not).
-    """
+    """Return a `SklearnNetwork` where the estimator is one, else a `SklearnModel`."""
     plain = SklearnModel(estimator, **choices)
     if plain.takes_frame or not plain.loss.differentiable:
         return plain
@@ -109,12 +94,6 @@ def read_layers(estimator: Any) -> Layers | None:
     """Return the layers of a linear model or an MLP, scalers in front absorbed; None where it is no such model.
 
     Nothing says yet that they give the estimator's own answers: compare before use.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> read_layers(LogisticRegression().fit([[0.0], [1.0]], [0, 1])).weights[0].shape
-    (1, 1)
     """
     if _is_one_of(estimator, _SEARCHES):
         return read_layers(estimator.best_estimator_)
@@ -215,19 +194,7 @@ def _agrees(model: SklearnModel, layers: Layers) -> bool:
 
 
 def relu_from_layers(layers: Layers) -> ReluNetwork:
-    """Read the layers of an MLP with ``activation="relu"``, or of a linear model; scalers in front are part of them.
-
-    Parameters
-    ----------
-    layers : Layers
-        From `likewise.models.sklearn_network`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> relu_from_layers(Layers((np.eye(2),), (np.zeros(2),))).n_outputs
-    2
-    """
+    """Read the layers of an MLP with ``activation="relu"``, or of a linear model; scalers in front are part of them."""
     if len(layers.weights) > 1 and layers.activation != "relu":
         raise InputError(
             f"read_relu_network: the hidden units are {layers.activation!r}, and only ReLUs are read."

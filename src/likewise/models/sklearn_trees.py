@@ -12,17 +12,7 @@ from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
 
 
 def read_sklearn(estimator: Any) -> TreeEnsemble:
-    """Read a decision tree, a forest (random or extra), a bag of trees or a HistGradientBoosting model.
-
-    Parameters
-    ----------
-    estimator : fitted scikit-learn estimator
-        Single trees and forests give probabilities or values, HistGradientBoosting raw scores or values.
-
-    Returns
-    -------
-    TreeEnsemble
-    """
+    """Read a decision tree, a forest (random or extra), a bag of trees or a HistGradientBoosting model."""
     kind = type(estimator).__name__
     if kind.startswith("HistGradientBoosting"):
         return _hist(estimator)

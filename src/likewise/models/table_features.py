@@ -24,24 +24,7 @@ REFUSED = _Refused()
 
 @dataclass(frozen=True, eq=False)
 class TableFeature:
-    """One feature as a function of one column of the table.
-
-    Parameters
-    ----------
-    column : str
-        Its name.
-    mean, scale : float
-        A number v becomes (v − mean) / scale.
-    answers : sequence, optional
-        Of a categorical column: what each of its categories becomes, in their order; before any encoder the category
-        itself.
-    missing : object
-        What a missing cell becomes; NaN where it stays missing, `REFUSED` where the pipeline raises.
-    unseen : object
-        What a category that is not among the table's becomes; NaN, or `REFUSED`.
-    sparse : bool
-        Whether the feature is a column of a sparse matrix, in which a 0 is a cell that is not there.
-    """
+    """One feature as a function of one column of the table."""
 
     column: str
     mean: float = 0.0
@@ -53,13 +36,7 @@ class TableFeature:
 
 
 def is_table_pipeline(estimator: Any) -> bool:
-    """Whether an estimator is scikit-learn's own pipeline, not a subclass, fitted on a table with named columns.
-
-    Examples
-    --------
-    >>> is_table_pipeline(object())
-    False
-    """
+    """Whether an estimator is scikit-learn's own pipeline, not a subclass, fitted on a table with named columns."""
     kind = type(estimator)
     own = (kind.__module__, kind.__name__) == ("sklearn.pipeline", "Pipeline")
     return own and hasattr(estimator, "feature_names_in_")
@@ -68,42 +45,7 @@ def is_table_pipeline(estimator: Any) -> bool:
 def read_table_features(
     pipeline: Any, categories: Mapping[str, Sequence[Any]]
 ) -> tuple[Any, tuple[TableFeature, ...]]:
-    """Return the model at the end of a pipeline, and its features in terms of the table's columns.
-
-    Parameters
-    ----------
-    pipeline : sklearn.pipeline.Pipeline
-        Fitted on a table. Its steps may be `ColumnTransformer`, `OneHotEncoder`, `OrdinalEncoder`, `StandardScaler`,
-        `RobustScaler`, `SimpleImputer` (for tables without missing values), pipelines of these and "passthrough".
-    categories : mapping of str to sequence
-        The categories of the table's categorical columns.
-
-    Returns
-    -------
-    model : object
-        The last step.
-    features : tuple of TableFeature
-        What it sees, in order.
-
-    Raises
-    ------
-    InputError
-        Where a step is another one, or mixes columns; it says which.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.compose import make_column_transformer
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import OneHotEncoder
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> table = pd.DataFrame({"sex": ["f", "m", "f"], "age": [20, 30, 40]})
-    >>> encoder = make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
-    >>> fitted = make_pipeline(encoder, DecisionTreeClassifier()).fit(table, [0, 1, 0])
-    >>> _, features = read_table_features(fitted, {"sex": ("f", "m")})
-    >>> [(one.column, one.answers) for one in features]
-    [('sex', (1.0, 0.0)), ('sex', (0.0, 1.0)), ('age', None)]
-    """
+    """Return the model at the end of a pipeline, and its features in terms of the table's columns."""
     names = [str(name) for name in pipeline.feature_names_in_]
     features = [TableFeature(name, answers=_given(categories.get(name))) for name in names]
     steps = [step for _, step in pipeline.steps]
@@ -116,14 +58,7 @@ def read_table_features(
 
 
 def read_trees_behind(model: Any, features: Sequence[TableFeature]) -> TreeEnsemble:
-    """Read the trees at the end of a pipeline, as they answer to the matrix that its steps make.
-
-    Parameters
-    ----------
-    model : object
-        The pipeline's last step.
-    features : sequence of TableFeature
-    """
+    """Read the trees at the end of a pipeline, as they answer to the matrix that its steps make."""
     trees = read_trees(model)
     sparse = any(feature.sparse for feature in features)
     # XGBoost takes a cell that is not in a sparse matrix for a missing one; the other libraries take it for 0.

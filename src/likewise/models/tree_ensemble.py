@@ -24,45 +24,6 @@ class TreeEnsemble:
     Nodes of all trees stand one after the other. A split on a number sends x to the left where x ≤ threshold
     (x < threshold when `strict`); a split on a category where its code is among ``codes[first:last]``, or is
     not, by `listed_left`. A missing value goes where `missing_left` says.
-
-    Parameters
-    ----------
-    roots : int array of shape (T,)
-        First node of each tree.
-    left, right : int arrays of shape (N,)
-        Children; −1 at a leaf.
-    feature : int array of shape (N,)
-    threshold : float array of shape (N,)
-    missing_left : bool array of shape (N,)
-    first, last : int arrays of shape (N,)
-        Place of a split's category codes in `codes`; both 0 for a split on a number.
-    codes : int array
-    listed_left : bool array of shape (N,)
-    values : float array of shape (N, C)
-        What a leaf adds to each output; 0 at inner nodes.
-    base : float array of shape (C,)
-        What is added besides.
-    kind : {"scores", "probabilities", "values"}
-        What the sum is: class scores (one number f stands for (−f/2, f/2)), class probabilities, or a number.
-    strict : bool
-        Whether a number equal to the threshold goes right.
-    single : bool array of shape (N,)
-        Whether a split compares numbers in single precision.
-    roundoff : float
-        Unit roundoff of the library's own sum of leaves.
-    n_features : int
-    feature_names : tuple of str, optional
-    categories : mapping of int to tuple
-        For categorical features the categories by code.
-
-    Examples
-    --------
-    >>> stump = TreeEnsemble.from_nodes(
-    ...     roots=[0], left=[1, -1, -1], right=[2, -1, -1], feature=[0, 0, 0], threshold=[0.5, 0.0, 0.0],
-    ...     values=[[0.0], [-1.0], [2.0]], base=[0.0], kind="scores", n_features=1,
-    ... )
-    >>> stump.outputs(np.array([[0.5], [0.6]])).ravel()
-    array([-1.,  2.])
     """
 
     roots: IntArray
@@ -159,25 +120,11 @@ class TreeEnsemble:
         return float(1.01 * self.roundoff * (partial.sum() + base))
 
     def goes_left(self, node: int, values: Any) -> BoolArray:
-        """Whether a node sends values of its feature to the left.
-
-        Parameters
-        ----------
-        node : int
-            An inner node.
-        values : float array
-            Numbers, or category codes; NaN is missing.
-        """
+        """Whether a node sends values of its feature to the left."""
         return self._goes_left(np.full(np.shape(values), node), np.asarray(values, dtype=np.float64))
 
     def outputs(self, X: FloatArray) -> FloatArray:
-        """Return the exact sums, (n, C).
-
-        Parameters
-        ----------
-        X : float array of shape (n, n_features)
-            Numbers as they are, categories as codes, NaN for missing.
-        """
+        """Return the exact sums, (n, C)."""
         X = np.asarray(X, dtype=np.float64)
         rows = np.arange(len(X))
         total = np.tile(self.base, (len(X), 1))
@@ -197,21 +144,6 @@ class TreeEnsemble:
 
         A split that sends that number elsewhere than its threshold does becomes up to three: below it, at it, above it.
         The children are shared, so that the result is an acyclic graph rather than a tree.
-
-        Parameters
-        ----------
-        value : float
-        single : bool
-            Whether the number is recognised after rounding to single precision, or in double precision.
-
-        Examples
-        --------
-        >>> stump = TreeEnsemble.from_nodes(
-        ...     roots=[0], left=[1, -1, -1], right=[2, -1, -1], feature=[0, 0, 0], threshold=[0.5, 0.0, 0.0],
-        ...     values=[[0.0], [-1.0], [2.0]], base=[0.0], kind="scores", n_features=1,
-        ... )
-        >>> stump.with_missing(0.0, single=False).outputs(np.array([[-1.0], [0.0], [0.4], [0.6]])).ravel()
-        array([-1.,  2., -1.,  2.])
         """
         at = float(np.float32(value)) if single else float(value)
         numbers = np.flatnonzero((self.left >= 0) & (self.first == self.last))
@@ -256,30 +188,7 @@ class TreeEnsemble:
 
 
 def read_trees(model: Any) -> TreeEnsemble:
-    """Read the trees of a fitted model.
-
-    Parameters
-    ----------
-    model : Model, or a fitted XGBoost, LightGBM, CatBoost or scikit-learn tree model
-        The adapters of `as_model`, or what they wrap.
-
-    Returns
-    -------
-    TreeEnsemble
-
-    Raises
-    ------
-    InputError
-        If its exact class or one of its settings is not on the list of those that are read; it says which.
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> tree = DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1])
-    >>> read_trees(tree).outputs(np.array([[0.2], [0.9]]))
-    array([[1., 0.],
-           [0., 1.]])
-    """
+    """Read the trees of a fitted model."""
     if isinstance(model, Model) and hasattr(model, "read_trees"):
         found: TreeEnsemble = model.read_trees()
         return found

@@ -18,18 +18,7 @@ from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
 
 
 def check_xgboost(document: Mapping[str, Any]) -> None:
-    """Check an XGBoost model that was saved as JSON.
-
-    Parameters
-    ----------
-    document : mapping
-        The parsed JSON.
-
-    Raises
-    ------
-    FormatError
-        Names the tree and what is wrong with it.
-    """
+    """Check an XGBoost model that was saved as JSON."""
     learner = document["learner"]
     n_features = int(learner["learner_model_param"]["num_feature"])
     booster = learner["gradient_booster"]
@@ -59,18 +48,7 @@ def _check_categories(where: str, tree: Mapping[str, Any], n_nodes: int) -> None
 
 
 def check_lightgbm(text: str) -> None:
-    """Check a LightGBM model file.
-
-    Parameters
-    ----------
-    text : str
-        The whole file.
-
-    Raises
-    ------
-    FormatError
-        Names the tree and what is wrong with it.
-    """
+    """Check a LightGBM model file."""
     found = re.search(r"^max_feature_idx=(\d+)\s*$", text, flags=re.MULTILINE)
     if found is None:
         raise FormatError("the header does not say how many features there are")
@@ -148,18 +126,7 @@ def _integers(values: Sequence[Any]) -> np.ndarray[Any, Any]:
 
 
 def read_xgboost(model: Any) -> TreeEnsemble:
-    """Read a `Booster`, `XGBClassifier` or `XGBRegressor` with plain trees (gbtree).
-
-    Parameters
-    ----------
-    model : xgboost.Booster or wrapper
-        A wrapper that stopped early gives the trees up to its best iteration, as its `predict` does; a `Booster` all.
-
-    Returns
-    -------
-    TreeEnsemble
-        Of margins; of values for a regression.
-    """
+    """Read a `Booster`, `XGBClassifier` or `XGBRegressor` with plain trees (gbtree)."""
     if not is_exactly(model, "xgboost"):
         raise InputError(
             f"read_trees: {type(model).__name__} is not a class of XGBoost itself, so it may answer in another way than its "

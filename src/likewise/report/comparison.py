@@ -13,7 +13,7 @@ from likewise.auditing.inference.verdict import give_verdict
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import Measure
-from likewise.core.messages import Said, collect_said
+from likewise.core.messages import Message, collect_messages
 from likewise.core.text import interval_ends, short_number
 from likewise.evaluation.summary import Evaluation
 from likewise.report.document import SCHEMA_VERSION, audit_document, diagnosis_document
@@ -202,31 +202,31 @@ class Comparison:
         best = min(self.entries, key=lambda entry: (entry.audit.gap, entry.audit.pure_gap))
         level, eps = best.audit.interval.confidence, self.eps
         if best is first:
-            which = Said("compared.smallest", n=len(self.entries))
+            which = Message("compared.smallest", n=len(self.entries))
             at = {"name": first.name, "which": which, "gap": _said(first.gap), "eps": eps, "level": level}
             if eps > 0:
-                text = Said("compared.first_and_pure", pure=_said(first.pure_gap), **at)
+                text = Message("compared.first_and_pure", pure=_said(first.pure_gap), **at)
             else:
-                text = Said("compared.first", **at)
+                text = Message("compared.first", **at)
             return self._searched(text)
         gaps = _against(best.gap, first.gap, first.name)
-        text = Said("compared.best", name=best.name, gaps=gaps, eps=eps)
+        text = Message("compared.best", name=best.name, gaps=gaps, eps=eps)
         if eps > 0:
-            text = Said("compared.and_pure", text=text, gaps=_against(best.pure_gap, first.pure_gap))
+            text = Message("compared.and_pure", text=text, gaps=_against(best.pure_gap, first.pure_gap))
         before, after = first.measures().get(ACCURACY), best.measures().get(ACCURACY)
         if before is not None and after is not None:
-            text = Said("compared.and_accuracy", text=text, after=after.value, before=before.value)
-        return self._searched(Said("compared.end", text=text, level=level))
+            text = Message("compared.and_accuracy", text=text, after=after.value, before=before.value)
+        return self._searched(Message("compared.end", text=text, level=level))
 
-    def _searched(self, text: Said) -> Said:
+    def _searched(self, text: Message) -> Message:
         """Say so where the models were searched by different means, whose gaps are not alike."""
         means = {entry.audit.search: entry.name for entry in self.entries}
         if len(means) < 2:
             return text
-        first, *more = (Said("compared.by", name=name, search=search) for search, name in means.items())
+        first, *more = (Message("compared.by", name=name, search=search) for search, name in means.items())
         for said in more:
-            first = Said("verdict.reasons", one=first, two=said)
-        return Said("compared.searched", text=text, listed=first)
+            first = Message("verdict.reasons", one=first, two=said)
+        return Message("compared.searched", text=text, listed=first)
 
     def __str__(self) -> str:
         return self.frame.to_string(float_format=lambda value: f"{value:.3f}")
@@ -295,31 +295,19 @@ def comparison_document(
         "diagnoses": [diagnosis_document(diagnosis) for diagnosis in diagnoses],
     }
     own = {name: value for name, value in document.items() if name != "entries"}
-    return document | {"said": collect_said(own)}
+    return document | {"said": collect_messages(own)}
 
 
 def comparison_summary(comparison: Comparison, labels: Mapping[Any, str] | None = None) -> dict[str, Any]:
-    """Say how many decisions change under every model, then whose and one by name under the one with most.
-
-    Parameters
-    ----------
-    comparison : Comparison
-    labels : mapping, optional
-        Names of the decisions.
-
-    Returns
-    -------
-    dict
-        ``text`` and its ``sentences``.
-    """
+    """Say how many decisions change under every model, then whose and one by name under the one with most."""
     worst = max(comparison.entries, key=_changed)
     sentences: list[str] = [
-        Said("first.of_model", name=entry.name, sentence=sentence)
+        Message("first.of_model", name=entry.name, sentence=sentence)
         for entry in comparison.entries
         for sentence in first_words(entry.audit, labels)[: len(entry.audit.findings) + 1]
     ]
     more = first_words(worst.audit, labels)[len(worst.audit.findings) + 1 :]
-    sentences += [Said("first.of_model", name=worst.name, sentence=sentence) for sentence in more]
+    sentences += [Message("first.of_model", name=worst.name, sentence=sentence) for sentence in more]
     return {"text": " ".join(sentences), "sentences": sentences}
 
 
@@ -333,13 +321,13 @@ def _ends(measure: Measure | None, unknown: float) -> tuple[float, float]:
     return (unknown, unknown) if measure is None else (measure.low, measure.high)
 
 
-def _said(measure: Measure) -> Said:
-    return Said("compared.value", value=measure.value, low=measure.low, high=measure.high)
+def _said(measure: Measure) -> Message:
+    return Message("compared.value", value=measure.value, low=measure.low, high=measure.high)
 
 
-def _against(part: Measure, whole: Measure, name: str | None = None) -> Said:
+def _against(part: Measure, whole: Measure, name: str | None = None) -> Message:
     of = {} if name is None else {"name": name}
-    said = Said(
+    said = Message(
         "compared.against" if name is None else "compared.against_name",
         one=_said(part),
         two=_said(whole),
@@ -347,7 +335,7 @@ def _against(part: Measure, whole: Measure, name: str | None = None) -> Said:
     )
     if whole.value <= 0:
         return said
-    return Said("compared.share", text=said, share=round(part.value / whole.value, 2))
+    return Message("compared.share", text=said, share=round(part.value / whole.value, 2))
 
 
 # What a notebook shows of a comparison: one table that stands on its own, with every string escaped.
@@ -357,17 +345,7 @@ _CELL = "padding:.2em .8em .2em 0;text-align:left;vertical-align:top"
 
 
 def comparison_summary_html(comparison: Comparison) -> str:
-    """Return a comparison as a small piece of HTML for notebooks.
-
-    Parameters
-    ----------
-    comparison : Comparison
-
-    Returns
-    -------
-    str
-        One ``<div>`` without scripts, style sheets or links.
-    """
+    """Return a comparison as a small piece of HTML for notebooks."""
     head = ["", *comparison.measures, "verdict"]
     rows = []
     for entry in comparison.entries:

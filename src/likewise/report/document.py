@@ -20,7 +20,7 @@ from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.files import atomic_path
 from likewise.core.intervals import Measure
-from likewise.core.messages import collect_said
+from likewise.core.messages import collect_messages
 from likewise.counterfactuals.correspondence import CorrespondenceStudy
 from likewise.counterfactuals.study import QUESTIONS
 from likewise.evaluation.groups import GroupGaps
@@ -41,25 +41,7 @@ if TYPE_CHECKING:
 
 
 def evaluation_document(evaluation: Evaluation, *, labels: Mapping[Any, str] | None = None) -> dict[str, Any]:
-    """Return an evaluation as plain values: measures, correspondence studies, group gaps.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    labels : mapping, optional
-        Names of the labels and decisions.
-
-    Returns
-    -------
-    dict
-
-    Examples
-    --------
-    >>> from likewise.evaluation import evaluate
-    >>> document = evaluation_document(evaluate([1, 0, 1, 0] * 50, None, [1, 0, 0, 0] * 50))
-    >>> document["people"], document["measures"][0]["name"], document["measures"][0]["value"]
-    (200, 'accuracy', 0.75)
-    """
+    """Return an evaluation as plain values: measures, correspondence studies, group gaps."""
     names = labels or {}
     known = {measure.name: measure for measure in evaluation.measures}
     return {
@@ -74,21 +56,7 @@ def evaluation_document(evaluation: Evaluation, *, labels: Mapping[Any, str] | N
 
 
 def diagnosis_document(diagnosis: Any) -> dict[str, Any]:
-    """Return the diagnosis of a fair metric as plain values; anything unknown as the text it prints.
-
-    Parameters
-    ----------
-    diagnosis : Diagnosis, or any object that prints
-
-    Returns
-    -------
-    dict
-
-    Examples
-    --------
-    >>> diagnosis_document("all is well")
-    {'text': 'all is well'}
-    """
+    """Return the diagnosis of a fair metric as plain values; anything unknown as the text it prints."""
     from likewise.fair_metrics.diagnosis import Diagnosis
 
     if not isinstance(diagnosis, Diagnosis):
@@ -181,21 +149,7 @@ _MOST_RULES = 6
 
 
 def twins_document(study: TwinStudy) -> dict[str, Any]:
-    """Return a study as plain values that follow the published JSON Schema.
-
-    Parameters
-    ----------
-    study : TwinStudy
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from likewise.counterfactuals import twin_study
-    >>> people = pd.DataFrame({"sex": ["F", "M"] * 20, "pay": range(40), "age": [30, 40, 50, 60] * 10})
-    >>> study = twin_study(lambda t: t["pay"] + 2 * (t["sex"] == "M") > 20, people, "sex", questions=["attribute"])
-    >>> twins_document(study)["answers"][0]["changed"]["value"]
-    0.05
-    """
+    """Return a study as plain values that follow the published JSON Schema."""
     return {
         "attribute": study.attribute,
         "values": [plain(value) for value in study.values],
@@ -419,7 +373,7 @@ def audit_document(
     }
     if twins:
         document["twins"] = [twins_document(study) for study in twins]
-    return document | {"said": collect_said(document)}
+    return document | {"said": collect_messages(document)}
 
 
 def document_of(
@@ -432,14 +386,7 @@ def document_of(
     provenance: Provenance | None = None,
     twins: Sequence[TwinStudy] = (),
 ) -> dict[str, Any]:
-    """Return the document of an audit or of a comparison.
-
-    Parameters
-    ----------
-    result : AuditResult or Comparison
-    evaluation, diagnoses, max_people, labels, provenance, twins
-        As in `audit_document`; a comparison brings its own evaluations.
-    """
+    """Return the document of an audit or of a comparison."""
     from likewise.report.comparison import Comparison, comparison_document
 
     if isinstance(result, Comparison):

@@ -15,7 +15,7 @@ from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.inference.verdict import AffectedGroup, most_affected
 from likewise.auditing.results.audit_result import AuditResult, SensitiveAnswer
 from likewise.auditing.results.sensitive import ChangedPerson
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.report.plain import named, plain_cell, plain_number
 
 # So many columns of a person are named besides the sensitive ones, and so many units of ε.
@@ -24,19 +24,7 @@ _LONGEST = 40
 
 
 def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = None) -> dict[str, Any]:
-    """Return what is said first as plain values, and in sentences.
-
-    Parameters
-    ----------
-    result : AuditResult
-    labels : mapping, optional
-        Names of the decisions.
-
-    Returns
-    -------
-    dict
-        ``text`` and its ``sentences``; the numbers in them; ``reach`` says what ε means in the table's units.
-    """
+    """Return what is said first as plain values, and in sentences."""
     names = labels or {}
     only = result.sensitive
     affected = () if only is None else most_affected(only.groups)
@@ -55,12 +43,7 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
 
 
 def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Return what has to be known before any number as plain values.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-    """
+    """Return what has to be known before any number as plain values."""
     return [
         {
             "kind": finding.kind,
@@ -73,27 +56,7 @@ def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 
 def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) -> list[str]:
-    r"""Return one to three sentences, after the findings: how many decisions change, whose most, one person in words.
-
-    Parameters
-    ----------
-    result : AuditResult
-    labels : mapping, optional
-        Names of the decisions.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> import likewise as lw
-    >>> people = pd.DataFrame({"skill": [0.5, -0.5, 2.0, -2.0], "sex": ["M", "F", "M", "F"]})
-    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
-    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
-    >>> result = lw.audit(score, people, [1, 0, 1, 0], metric=metric, eps=0.0)
-    >>> print(*first_words(result, {0: "refused", 1: "granted"}), sep="\n")
-    1 of 4 people gets another decision when only sex changes.
-    Most affected: 1 of 2 with sex F (50.0%), who get “refused” now.
-    Row 1 (skill −0.5, sex F) gets “refused”; the same person with sex M gets “granted”.
-    """
+    r"""Return one to three sentences, after the findings: how many decisions change, whose most, one person in words."""
     names = labels or {}
     only = result.sensitive
     said: list[str] = [finding.sentence for finding in result.findings]
@@ -103,36 +66,36 @@ def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) ->
     affected = [_group_words(group, names) for group in most_affected(only.groups)]
     if affected:
         said.append(
-            Said("first.affected", group=affected[0])
+            Message("first.affected", group=affected[0])
             if len(affected) == 1
-            else Said("first.affected_both", one=affected[0], two=affected[1])
+            else Message("first.affected_both", one=affected[0], two=affected[1])
         )
     if only.example is not None:
         said.append(_example_words(only.example, only.columns, names))
     return said
 
 
-def _count_words(result: AuditResult, only: SensitiveAnswer) -> Said:
+def _count_words(result: AuditResult, only: SensitiveAnswer) -> Message:
     columns = list(only.columns)
     if only.changed is None:
-        return Said("first.regression", columns=columns, gap=only.gap, people=result.n)
+        return Message("first.regression", columns=columns, gap=only.gap, people=result.n)
     changed, about = round(only.changed * result.n), {"people": result.n, "columns": columns}
     if only.tolerance is not None:
         key = "first.apart" if only.exact else "first.apart_at_least"
-        return Said(key, n=changed, tolerance=only.tolerance, **about)
+        return Message(key, n=changed, tolerance=only.tolerance, **about)
     if not changed:
-        return Said("first.nobody" if only.exact else "first.nobody_found", **about)
-    return Said("first.changed" if only.exact else "first.changed_at_least", n=changed, **about)
+        return Message("first.nobody" if only.exact else "first.nobody_found", **about)
+    return Message("first.changed" if only.exact else "first.changed_at_least", n=changed, **about)
 
 
-def _free_words(result: AuditResult) -> Said:
+def _free_words(result: AuditResult) -> Message:
     if result.flipped is None:
-        return Said("first.free_regression", gap=result.pure_gap, people=result.n)
-    return Said("first.free", n=round(result.flipped * result.n), people=result.n)
+        return Message("first.free_regression", gap=result.pure_gap, people=result.n)
+    return Message("first.free", n=round(result.flipped * result.n), people=result.n)
 
 
-def _group_words(group: AffectedGroup, labels: Mapping[Any, str]) -> Said:
-    return Said(
+def _group_words(group: AffectedGroup, labels: Mapping[Any, str]) -> Message:
+    return Message(
         "first.group_all" if group.of_decision == group.changed else "first.group",
         column=group.column,
         value=_short(group.value),
@@ -144,11 +107,11 @@ def _group_words(group: AffectedGroup, labels: Mapping[Any, str]) -> Said:
     )
 
 
-def _example_words(example: ChangedPerson, columns: Sequence[str], labels: Mapping[Any, str]) -> Said:
+def _example_words(example: ChangedPerson, columns: Sequence[str], labels: Mapping[Any, str]) -> Message:
     rest = [name for name, value in example.cells.items() if name not in columns and value is not None]
     rest.sort(key=lambda name: example.cells[name] == 0)  # a zero says little of a person
     shown = [*rest[:_CELLS], *(name for name in example.cells if name in columns)]
-    return Said(
+    return Message(
         "first.example",
         row=str(example.person),
         cells=", ".join(f"{_short(name)} {_short(example.cells[name])}" for name in shown),
@@ -158,20 +121,8 @@ def _example_words(example: ChangedPerson, columns: Sequence[str], labels: Mappi
     )
 
 
-def reach_words(result: AuditResult) -> tuple[Said | None, list[dict[str, Any]]]:
-    """Say what ε means in the table's own units, for the numbers that twins move most.
-
-    Parameters
-    ----------
-    result : AuditResult
-
-    Returns
-    -------
-    said : Said or None
-        None at ε = 0, or where the metric has no units to speak of.
-    moves : list of dict
-        ``column`` and ``change``, None where it costs nothing.
-    """
+def reach_words(result: AuditResult) -> tuple[Message | None, list[dict[str, Any]]]:
+    """Say what ε means in the table's own units, for the numbers that twins move most."""
     found: Mapping[str, float | None] = result.settings.get("reach") or {}
     if not found or result.eps <= 0:
         return None, []
@@ -183,10 +134,10 @@ def reach_words(result: AuditResult) -> tuple[Said | None, list[dict[str, Any]]]
     chosen = costly[:_REACHES]
     moves = [{"column": name, "change": plain_number(found[name])} for name in (*chosen, *free)]
     if not chosen:
-        return (Said("first.reach_free", columns=free) if free else None), moves
-    listed = [Said("first.move", column=name, change=_two_digits(found[name])) for name in chosen]
-    said = Said("first.reach", eps=result.eps, moves=listed)
-    return (Said("first.reach_and_free", reach=said, columns=free) if free else said), moves
+        return (Message("first.reach_free", columns=free) if free else None), moves
+    listed = [Message("first.move", column=name, change=_two_digits(found[name])) for name in chosen]
+    said = Message("first.reach", eps=result.eps, moves=listed)
+    return (Message("first.reach_and_free", reach=said, columns=free) if free else said), moves
 
 
 def _reachable(people: Any, name: str, change: float | None) -> bool:

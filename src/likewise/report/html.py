@@ -100,21 +100,7 @@ def _setting(texts: Texts, value: Any) -> str:
 
 
 def compared_measures(texts: Texts, document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the measures of a comparison's document as columns, the best value of each marked.
-
-    Parameters
-    ----------
-    texts : Texts
-        For their names.
-    document : dict
-        Of kind ``"likewise.report.comparison"``.
-
-    Returns
-    -------
-    list of dict
-        ``name``, ``form`` of its numbers and ``cells``: per model a measure with ``best``, or None where it was not
-        measured. Decisions first, which people feel; then the gaps.
-    """
+    """Return the measures of a comparison's document as columns, the best value of each marked."""
     changed = texts("page.compared.changed")
     rows, first = [], {changed}
     for entry in document["entries"]:
@@ -174,15 +160,7 @@ def _bracket_name(texts: Texts, document: dict[str, Any]) -> str:
 
 
 def filters(texts: Texts, known: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
-    """Return the filters of the page's templates.
-
-    Parameters
-    ----------
-    texts : Texts
-        Of the page's language.
-    known : mapping
-        English sentences of the document to their keys and values.
-    """
+    """Return the filters of the page's templates."""
     return {
         **{name: partial(texts.number, form=name) for name in _NUMBERS},
         "written": texts.number,

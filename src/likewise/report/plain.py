@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 
 LONGEST_TEXT = 200
 
@@ -18,13 +18,7 @@ _LARGEST_WHOLE = 2**53
 
 
 def plain_number(value: Any) -> float | None:
-    """Return a float, or None where it is absent or not finite (JSON has no NaN and no infinity).
-
-    Examples
-    --------
-    >>> plain_number(np.float64(0.5)), plain_number(float("nan")), plain_number(None)
-    (0.5, None, None)
-    """
+    """Return a float, or None where it is absent or not finite (JSON has no NaN and no infinity)."""
     if value is None:
         return None
     number = float(value)
@@ -32,26 +26,14 @@ def plain_number(value: Any) -> float | None:
 
 
 def rounded(value: Any, digits: int = 8) -> float | None:
-    """Return a float with so many significant digits, for long lists of numbers.
-
-    Examples
-    --------
-    >>> rounded(1 / 3, 4), rounded(123456.789, 4), rounded(float("inf"))
-    (0.3333, 123500.0, None)
-    """
+    """Return a float with so many significant digits, for long lists of numbers."""
     number = plain_number(value)
     return None if number is None else float(f"{number:.{digits}g}")
 
 
 def plain_cell(value: Any) -> Any:
-    """Return one cell of a table as a JSON value: text, number, truth value or None for a missing one.
-
-    Examples
-    --------
-    >>> [plain_cell(v) for v in (np.int64(3), 2.5, True, pd.NA, "a", pd.Timestamp("2020-01-02"), 10**20)]
-    [3, 2.5, True, None, 'a', '2020-01-02 00:00:00', '100000000000000000000']
-    """
-    if isinstance(value, Said):  # a sentence of ours, which the page may say in another language
+    """Return one cell of a table as a JSON value: text, number, truth value or None for a missing one."""
+    if isinstance(value, Message):  # a sentence of ours, which the page may say in another language
         return value
     if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return None
@@ -66,13 +48,7 @@ def plain_cell(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return settings and the like as JSON values, mappings and sequences included.
-
-    Examples
-    --------
-    >>> plain({"seed": np.int64(1), "sensitive": ("race", "sex"), 3: float("inf")})
-    {'seed': 1, 'sensitive': ['race', 'sex'], '3': 'inf'}
-    """
+    """Return settings and the like as JSON values, mappings and sequences included."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -84,12 +60,6 @@ def plain(value: Any) -> Any:
 
 
 def named(label: Any, labels: Mapping[Any, str]) -> Any:
-    """Return the name of a label or decision where it has one, else the label as a plain cell.
-
-    Examples
-    --------
-    >>> named(np.int64(1), {1: "granted"}), named(0, {1: "granted"})
-    ('granted', 0)
-    """
+    """Return the name of a label or decision where it has one, else the label as a plain cell."""
     cell = plain_cell(label)
     return str(labels[cell]) if cell in labels else cell

@@ -31,32 +31,14 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A table or a model by name and content.
-
-    Parameters
-    ----------
-    name : str
-        Without the folders it lies in.
-    sha256 : str or None
-        Of its bytes; of a folder or a pattern, of all its files by name. None for what is no file.
-
-    Examples
-    --------
-    >>> SourceFile.of("package.module:model")
-    SourceFile(name='package.module:model', sha256=None)
-    """
+    """A table or a model by name and content."""
 
     name: str
     sha256: str | None
 
     @classmethod
     def of(cls, source: str | os.PathLike[str]) -> SourceFile:
-        """Name and hash a file, a folder, a pattern of files, or anything else that was named.
-
-        Parameters
-        ----------
-        source : path-like or str
-        """
+        """Name and hash a file, a folder, a pattern of files, or anything else that was named."""
         found = hash_of(source)
         return cls(os.fspath(source) if found is None else Path(source).name, found)
 
@@ -131,12 +113,7 @@ class Provenance:
 
 
 def hash_of(source: str | os.PathLike[str]) -> str | None:
-    """Return the SHA-256 of a file, or of all files of a folder or a pattern by name; None where there is none.
-
-    Parameters
-    ----------
-    source : path-like
-    """
+    """Return the SHA-256 of a file, or of all files of a folder or a pattern by name; None where there is none."""
     path = Path(source)
     if path.is_file():
         return _digest(path)

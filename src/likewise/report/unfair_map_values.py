@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.auditing.results.unfair_map import HarmRule, UnfairMap, rounded_like
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.report.plain import named, plain_cell, rounded
 
 MAX_PEOPLE = 200
@@ -29,38 +29,7 @@ def map_document(
     labels: Mapping[Any, str] | None = None,
     first: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return an unfair map as plain values.
-
-    Parameters
-    ----------
-    unfair : UnfairMap
-    id : {"free", "budget"}
-        Twins at no fair distance, or within the budget.
-    eps : float
-        That budget.
-    max_people : int, default=200
-        How many people to list: the most harmed, at least half of the places for those whose decision changes.
-    labels : mapping, optional
-        Names of the labels and decisions, such as ``{0: "refused", 1: "granted"}``.
-    first : sequence of str
-        Columns that come first in ``by_value``: the sensitive ones.
-
-    Returns
-    -------
-    dict
-
-    Examples
-    --------
-    >>> from likewise.auditing.results.unfair_map import make_unfair_map
-    >>> people = pd.DataFrame({"sex": ["F", "M"], "age": [30, 40]})
-    >>> unfair = make_unfair_map(
-    ...     people, people.assign(sex="M"), label=[1, 0], loss=[0.1, 0.2], twin_loss=[0.9, 0.2],
-    ...     decision=[1, 0], twin_decision=[0, 0], squared_distance=[0.0, 0.0],
-    ... )
-    >>> document = map_document(unfair, id="free", eps=0.0)
-    >>> document["harmed"], document["moved"][0]["column"], document["people"]["rows"][0]["twin"]
-    (1, 'sex', {'sex': 'M'})
-    """
+    """Return an unfair map as plain values."""
     return {
         "id": id,
         "eps": float(eps),
@@ -143,11 +112,11 @@ def _in_order(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
         low, high = ends[i]
         # The outermost ends are those of the data, so they say nothing.
         if rank == 0:
-            word = Said("rule.up_to", high=high)
+            word = Message("rule.up_to", high=high)
         elif rank == last:
-            word = Said("rule.over", low=low)
+            word = Message("rule.over", low=low)
         else:
-            word = Said("rule.over_to", low=low, high=high)
+            word = Message("rule.over_to", low=low, high=high)
         named.append(values[i] | {"value": word})
     return named
 

@@ -240,13 +240,7 @@ def _notes(document: dict[str, Any], texts: Texts) -> list[str]:
 
 
 def _share(value: float, texts: Texts) -> str:
-    r"""A share in percent; one that would be rounded to 0 or 1 without being it is not written as 0 or 1.
-
-    Examples
-    --------
-    >>> _share(0.12345, Texts()), _share(1e-9, Texts()), _share(0.9999999, Texts()), _share(0.0, Texts("de"))
-    ('12.345%', '< 0.001%', '> 99.999%', '0,000\xa0%')
-    """
+    r"""A share in percent; one that would be rounded to 0 or 1 without being it is not written as 0 or 1."""
     sign = ""
     if 0.0 < value < 0.000005:
         sign, value = "< ", 0.00001

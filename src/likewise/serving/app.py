@@ -19,7 +19,7 @@ from likewise.serving.audits import Audited, Question, TableAuditor
 from likewise.serving.gate import Gate, Secrets
 from likewise.serving.limits import Limits
 from likewise.serving.pages import kept_page, policy_of, tables_page
-from likewise.serving.queue import BusyError, Desk, Turns
+from likewise.serving.queue import BusyError, JobQueue, Turns
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -36,21 +36,7 @@ class TooLargeError(InputError):
 
 
 async def read_body(request: Request, *, most: int, seconds: float) -> bytes:
-    """Read a body, and stop as soon as it is too large or comes too slowly.
-
-    Parameters
-    ----------
-    request : Request
-        Of Starlette.
-    most : int
-        Bytes.
-    seconds : float
-        For all of it.
-
-    Raises
-    ------
-    TooLargeError
-    """
+    """Read a body, and stop as soon as it is too large or comes too slowly."""
     said = request.headers.get("content-length", "0")
     if said.isdigit() and len(said) < 20 and int(said) > most:
         raise _too_large(most)
@@ -68,15 +54,7 @@ async def read_body(request: Request, *, most: int, seconds: float) -> bytes:
 
 
 async def read_json(request: Request, *, most: int, depth: int, seconds: float) -> dict[str, Any]:
-    """Read a JSON object that is neither too large nor nested too deeply.
-
-    Parameters
-    ----------
-    request, most, seconds
-        As in `read_body`.
-    depth : int
-        Of arrays and objects in each other.
-    """
+    """Read a JSON object that is neither too large nor nested too deeply."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise InputError("The request is no JSON. Send it as application/json.")
@@ -93,13 +71,7 @@ async def read_json(request: Request, *, most: int, depth: int, seconds: float) 
 
 
 def nesting(text: bytes) -> int:
-    """Return how deep arrays and objects of a JSON text stand in each other; it is not parsed for that.
-
-    Examples
-    --------
-    >>> nesting(b'{"rows": [[1, 2]]}'), nesting(b"")
-    (3, 0)
-    """
+    """Return how deep arrays and objects of a JSON text stand in each other; it is not parsed for that."""
     signs = np.frombuffer(_WORD.sub(b"", text), dtype=np.uint8)
     step = np.isin(signs, (0x5B, 0x7B)).astype(np.int64) - np.isin(signs, (0x5D, 0x7D))
     return int(np.cumsum(step).max(initial=0))
@@ -137,7 +109,7 @@ class Application:
 
     Attributes
     ----------
-    desk : Desk
+    desk : JobQueue
 
     Examples
     --------
@@ -175,7 +147,7 @@ class Application:
             tables=auditor is not None,
             language=language,
         )
-        self.desk = Desk(auditor, keep, self.limits)
+        self.desk = JobQueue(auditor, keep, self.limits)
         if audited is not None:
             self.desk.show(audited)
         self._model = Turns("likewise model", self.limits.waiting)

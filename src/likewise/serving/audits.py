@@ -21,7 +21,7 @@ from likewise.data.missing_values import find_missing
 from likewise.data.opening import MemoryFile
 from likewise.data.table_files import read_table
 from likewise.data.tabular import TabularDomain
-from likewise.data.type_inference import look_at_columns
+from likewise.data.type_inference import infer_types
 from likewise.evaluation.summary import evaluate
 from likewise.fair_metrics import AttributeSubspace, FairMetric
 from likewise.models.matching import match_model, name_classes
@@ -30,7 +30,7 @@ from likewise.report.provenance import Provenance, SourceFile
 
 if TYPE_CHECKING:
     from likewise.auditing import AuditResult
-    from likewise.auditing.progress import Heard
+    from likewise.auditing.progress import OnProgress
     from likewise.evaluation.summary import Evaluation
     from likewise.models import Model
 
@@ -39,19 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked about an uploaded table.
-
-    Parameters
-    ----------
-    target : str
-        The column that the model predicts.
-    sensitive : tuple of str
-        Columns that should not decide.
-    positive : str or None
-        The value of the target that counts as 1.
-    seconds : float or None
-        How long to search; None until it has settled.
-    """
+    """What is asked about an uploaded table."""
 
     target: str
     sensitive: tuple[str, ...]
@@ -61,30 +49,7 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Audited:
-    """An audit with everything that its page needs.
-
-    Parameters
-    ----------
-    title : str
-        Heading of the page.
-    result : AuditResult
-    model : Model
-        As it was audited: takes the table, or rows that the domain encodes.
-    domain : TabularDomain
-        Which rows can exist.
-    metric : FairMetric
-    people : DataFrame
-        Those audited, in original units and in the order of the audit.
-    labels : array
-        Of these people.
-    sensitive : tuple of str
-    evaluation : Evaluation or None
-    diagnoses : sequence
-    notes : tuple of str
-        What was done on the way, a line each.
-    provenance : Provenance or None
-        When, of which table and model.
-    """
+    """An audit with everything that its page needs."""
 
     title: str
     result: AuditResult
@@ -110,7 +75,7 @@ def hashed(table: Path | MemoryFile) -> SourceFile:
 class TableAuditor(Protocol):
     """Audits the server's model on a table that was uploaded."""
 
-    def __call__(self, table: MemoryFile, question: Question, hear: Heard) -> Audited:
+    def __call__(self, table: MemoryFile, question: Question, on_progress: OnProgress) -> Audited:
         """Audit; `hear` is told how far it is, and raises KeyboardInterrupt to end it."""
 
 
@@ -122,16 +87,6 @@ def one_caller(native: Any) -> Any:
 
     Only functions are changed: nobody knows what they share. The libraries' own models can be asked by several threads,
     and a model file in a process of its own answers one question after the other anyway.
-
-    Parameters
-    ----------
-    native : object
-        A model as the user has it.
-
-    Examples
-    --------
-    >>> one_caller(abs)(-1)
-    1
     """
     known = hasattr(native, "predict") or hasattr(native, "forward")
     return _OneCaller(native) if callable(native) and not known else native
@@ -191,16 +146,16 @@ class FrameAuditor:
     eps: float = 0.1
     random_state: int = 0
 
-    def __call__(self, table: MemoryFile, question: Question, hear: Heard) -> Audited:
+    def __call__(self, table: MemoryFile, question: Question, on_progress: OnProgress) -> Audited:
         """Audit an uploaded table; see `TableAuditor`."""
-        hear(f"Reading {table.name}", None)
+        on_progress(f"Reading {table.name}", None)
         found = read_table(table)
         frame, target = found.frame, question.target
         check_columns(frame, [target, *question.sensitive], owner=table.name, name="table")
         frame = frame[frame[target].notna()].reset_index(drop=True)
         left = [
             look.name
-            for look in look_at_columns(frame.drop(columns=target))
+            for look in infer_types(frame.drop(columns=target))
             if look.plan.kind == "left out" and look.name not in question.sensitive
         ]
         people = frame.drop(columns=[target, *left])
@@ -211,7 +166,7 @@ class FrameAuditor:
             people,
             frame[target].to_numpy(),
             question.sensitive,
-            hear,
+            on_progress,
             title=f"Audit of {self.name} on {table.name}",
             positive=_positive(frame[target], question.positive),
             seconds=question.seconds,
@@ -224,7 +179,7 @@ class FrameAuditor:
         people: pd.DataFrame,
         y: Any,
         sensitive: Sequence[str],
-        hear: Heard | bool = False,
+        on_progress: OnProgress | bool = False,
         *,
         title: str | None = None,
         positive: Any = None,
@@ -239,7 +194,7 @@ class FrameAuditor:
         people : DataFrame
         y : array-like of shape (n,)
         sensitive : sequence of str
-        hear : callable or bool
+        on_progress : callable or bool
             As `progress` of `audit`.
         title : str, optional
         positive : object, optional
@@ -249,7 +204,7 @@ class FrameAuditor:
         table : MemoryFile, optional
             Where the people come from.
         """
-        _tell(hear, "Preparing")
+        _tell(on_progress, "Preparing")
         check_columns(people, [*sensitive, *self.immutable], owner="serve", name="people")
         people = people.reset_index(drop=True)
         labels, said = np.asarray(y), list(notes)
@@ -281,9 +236,9 @@ class FrameAuditor:
             edits=[name for name in sensitive if name in known],
             budget_seconds=seconds,
             random_state=self.random_state,
-            progress=hear,
+            progress=on_progress,
         )
-        _tell(hear, "Evaluating")
+        _tell(on_progress, "Evaluating")
         evaluation = self._evaluation(model, matched.domain, own, labels, said)
         return Audited(
             title or f"Audit of {self.name}",
@@ -324,7 +279,7 @@ class FrameAuditor:
             return self.domain.widened(people[list(used)])
         fixed = tuple(name for name in self.immutable if name in used)
         plans: dict[str, ColumnPlan] = {
-            look.name: look.plan for look in look_at_columns(people) if look.plan.kind != "left out"
+            look.name: look.plan for look in infer_types(people) if look.plan.kind != "left out"
         }
         known = {name: plan for name, plan in plans.items() if name in used}
         return TabularDomain.from_frame(people[list(used)], immutable=fixed, columns=known)
@@ -348,6 +303,6 @@ def _positive(target: pd.Series[Any], written: str | None) -> Any:
     raise InputError(f"The target {target.name!r} has no value {written!r}.")
 
 
-def _tell(hear: Heard | bool, stage: str) -> None:
-    if callable(hear):
-        hear(stage, None)
+def _tell(on_progress: OnProgress | bool, stage: str) -> None:
+    if callable(on_progress):
+        on_progress(stage, None)

@@ -22,27 +22,7 @@ from likewise.serving.limits import Limits
 
 
 class TokenBucket:
-    """So many at once, and so many per second after that.
-
-    Parameters
-    ----------
-    per_second : float
-        How fast the bucket fills.
-    burst : int
-        How much it holds.
-    clock : callable, default=time.monotonic
-        Seconds that never go back.
-
-    Examples
-    --------
-    >>> now = [0.0]
-    >>> bucket = TokenBucket(1.0, 2, clock=lambda: now[0])
-    >>> [bucket.take() for _ in range(3)]
-    [True, True, False]
-    >>> now[0] = 1.0
-    >>> bucket.take(), bucket.take()
-    (True, False)
-    """
+    """So many at once, and so many per second after that."""
 
     def __init__(self, per_second: float, burst: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._size, self._clock = float(per_second), float(burst), clock
@@ -134,29 +114,14 @@ class Secrets:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a request does not pass.
-
-    Parameters
-    ----------
-    status : int
-        Of HTTP.
-    sentence : str
-        For whoever reads it.
-    """
+    """Why a request does not pass."""
 
     status: int
     sentence: str
 
 
 class Gate:
-    """The ASGI application that stands before another, lets in who may, and adds headers to what comes out.
-
-    Parameters
-    ----------
-    app : ASGI application
-    secrets : Secrets
-    limits : Limits
-    """
+    """The ASGI application that stands before another, lets in who may, and adds headers to what comes out."""
 
     def __init__(self, app: App, secrets: Secrets, limits: Limits) -> None:
         self._app, self._secrets = app, secrets
@@ -191,17 +156,7 @@ class Gate:
 def find_refusal(
     scope: Scope, said: dict[str, list[str]], secrets: Secrets, *, landed: bool
 ) -> Refusal | None:
-    """Return why a request does not pass; None where it does.
-
-    Parameters
-    ----------
-    scope : ASGI scope
-    said : dict
-        Its headers: names in lower case, all values of each.
-    secrets : Secrets
-    landed : bool
-        Whether it is the link itself, which may be opened from anywhere.
-    """
+    """Return why a request does not pass; None where it does."""
     hosts = said.get("host", [])
     if len(hosts) != 1 or hosts[0].lower() not in secrets.hosts:
         return Refusal(403, f"This server is only for this machine, under its own address. {_AGAIN}")

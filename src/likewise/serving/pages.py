@@ -28,20 +28,7 @@ _TABLES = "/tables"
 def kept_page(
     number: int, audited: Audited, *, token: str, limits: Limits, tables: bool, language: str = "en"
 ) -> Kept:
-    """Make the page of an audit.
-
-    Parameters
-    ----------
-    number : int
-        The page asks ``/api/audits/<number>/score``.
-    audited : Audited
-    token : str
-        Goes into the page, which shows it with every question.
-    limits : Limits
-    tables : bool
-        Whether the page leads to the desk for further tables.
-    language : {"en", "de"}
-    """
+    """Make the page of an audit."""
     document = document_of(
         audited.result,
         evaluation=audited.evaluation,
@@ -79,22 +66,7 @@ def tables_page(
     kept: Sequence[Kept],
     language: str = "en",
 ) -> str:
-    """Make the page on which a table is chosen, its columns named, and an audit watched.
-
-    Parameters
-    ----------
-    token : str
-    limits : Limits
-    model : str
-        What is audited, for the heading.
-    home : bool
-        Whether there is an audit to go back to.
-    known : mapping
-        ``target``, ``positive`` and ``sensitive`` that are proposed where a table has such columns.
-    kept : sequence of Kept
-        Earlier results.
-    language : {"en", "de"}
-    """
+    """Make the page on which a table is chosen, its columns named, and an audit watched."""
     jinja2 = require("jinja2", extra="serve", why="A page")
     markup = jinja2.utils.markupsafe.Markup
     script = "".join(
@@ -127,13 +99,7 @@ def tables_page(
 
 
 def policy_of(page: str) -> str:
-    """Return the policy that a page declares, for the header, which also forbids frames around it.
-
-    Examples
-    --------
-    >>> policy_of('<meta http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;">')
-    "default-src 'none'; frame-ancestors 'none'"
-    """
+    """Return the policy that a page declares, for the header, which also forbids frames around it."""
     found = _META.search(page)
     own = "default-src 'none'" if found is None else found.group(1).replace("&#39;", "'")
     return f"{own}; frame-ancestors 'none'"

@@ -20,7 +20,7 @@ from likewise.data.encoding import build_table, category_codes
 from likewise.data.opening import MemoryFile, OpenedFile, open_file
 from likewise.data.table_files import read_table
 from likewise.data.tabular import TabularDomain
-from likewise.data.type_inference import look_at_columns
+from likewise.data.type_inference import infer_types
 from likewise.models import Model
 from likewise.models.matching import MissingCellsModel
 from likewise.serving.audits import Audited, Question, TableAuditor
@@ -37,15 +37,7 @@ class BusyError(LikewiseError):
 
 
 class Turns:
-    """A thread that does one piece of work after the other.
-
-    Parameters
-    ----------
-    name : str
-        Of the thread.
-    waiting : int
-        Pieces that may wait.
-    """
+    """A thread that does one piece of work after the other."""
 
     def __init__(self, name: str, waiting: int) -> None:
         self._queue: queue.Queue[Any] = queue.Queue(waiting)
@@ -53,13 +45,7 @@ class Turns:
         self._lock = threading.Lock()
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do a piece of work in its turn, and return or raise what it does.
-
-        Raises
-        ------
-        BusyError
-            Too much is waiting.
-        """
+        """Do a piece of work in its turn, and return or raise what it does."""
         self._begin()
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
@@ -109,45 +95,14 @@ def _settle(done: asyncio.Future[Any], outcome: Any, failed: Exception | None) -
 
 @dataclass(frozen=True, eq=False)
 class RowScores:
-    """A model that is asked about rows of plain cells.
-
-    Parameters
-    ----------
-    model : Model
-        Takes the table, or rows that the domain encodes.
-    domain : TabularDomain
-        Every row is held against it before the model sees it.
-    most : int, default=1000
-        Rows of one question.
-
-    Examples
-    --------
-    >>> from likewise.models import as_model
-    >>> people = pd.DataFrame({"skill": [0.0, 0.5], "sex": ["F", "M"]})
-    >>> model = as_model(lambda frame: (frame["sex"] == "M").to_numpy(dtype=float), takes_frame=True)
-    >>> RowScores(model, TabularDomain.from_frame(people)).score([[0.25, "M"]])
-    [[0.0, 1.0]]
-    """
+    """A model that is asked about rows of plain cells."""
 
     model: Model
     domain: TabularDomain
     most: int = 1_000
 
     def score(self, rows: Any) -> list[list[float]]:
-        """Return the probability of every class for every row.
-
-        Parameters
-        ----------
-        rows : list of lists
-            Cells in the order of the domain's columns: numbers, words, truth values, None where one is missing.
-
-        Raises
-        ------
-        InputError
-            A row cannot exist.
-        ModelError
-            The model failed.
-        """
+        """Return the probability of every class for every row."""
         table = self.table(rows)
         asked = table if self.model.takes_frame else self.domain.encode_array(table)
         probabilities: list[list[float]] = self.model.predict_proba(asked).tolist()
@@ -214,19 +169,7 @@ _SMALLER = "Take fewer people, or use the command line: likewise audit."
 
 @dataclass(frozen=True, eq=False)
 class Upload:
-    """An uploaded table that can be audited.
-
-    Parameters
-    ----------
-    number : int
-    file : MemoryFile
-        With its bytes; nothing is written.
-    people : int
-    columns : list of dict
-        ``name``, ``kind``, ``values`` (as text, of columns with few), ``missing``.
-    notes : tuple of str
-        What the reader changed.
-    """
+    """An uploaded table that can be audited."""
 
     number: int
     file: MemoryFile
@@ -246,27 +189,7 @@ class Upload:
 
 
 def open_upload(number: int, name: str, data: bytes, limits: Limits) -> Upload:
-    r"""Read a table that a browser sent.
-
-    Parameters
-    ----------
-    number : int
-    name : str
-        What the browser calls the file; only shown.
-    data : bytes
-    limits : Limits
-
-    Raises
-    ------
-    InputError, FormatError
-        It is too large, or no CSV or Parquet table.
-
-    Examples
-    --------
-    >>> found = open_upload(1, "people.csv", b"age,sex\n20,F\n30,M\n40,M\n", Limits())
-    >>> found.people, [column["name"] for column in found.columns]
-    (3, ['age', 'sex'])
-    """
+    r"""Read a table that a browser sent."""
     short = "".join(c if c.isprintable() else " " for c in name).strip()[:_LONGEST_NAME] or "the table"
     file = MemoryFile(short, data, largest=limits.unpacked_bytes)
     opened = open_file(file)
@@ -278,7 +201,7 @@ def open_upload(number: int, name: str, data: bytes, limits: Limits) -> Upload:
         raise FormatError(f"{short} is {opened.kind}. Upload CSV or Parquet.")
     found = read_table(file)
     _check_size(short, len(found.frame), found.frame.shape[1], limits)
-    columns = [_column(found.frame[look.name], look.plan.kind) for look in look_at_columns(found.frame)]
+    columns = [_column(found.frame[look.name], look.plan.kind) for look in infer_types(found.frame)]
     return Upload(number, file, len(found.frame), columns, found.notes)
 
 
@@ -371,18 +294,7 @@ State = Literal["running", "cancelling", "cancelled", "done", "failed"]
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """A finished audit.
-
-    Parameters
-    ----------
-    number : int
-    title : str
-    page : str
-        The page itself.
-    scores : RowScores
-        What the panel of the page asks.
-    notes : tuple of str
-    """
+    """A finished audit."""
 
     number: int
     title: str
@@ -393,15 +305,7 @@ class Kept:
 
 @dataclass(eq=False)
 class Job:
-    """An audit that runs or ran.
-
-    Parameters
-    ----------
-    number : int
-    name : str
-        Of the table.
-    clock : callable
-    """
+    """An audit that runs or ran."""
 
     number: int
     name: str
@@ -421,7 +325,7 @@ class Job:
         """Whether nothing runs any more."""
         return self.state in ("cancelled", "done", "failed")
 
-    def hear(self, stage: str, share: float | None) -> None:
+    def on_progress(self, stage: str, share: float | None) -> None:
         """Take note of how far the audit is; end it where it was cancelled."""
         if self._cancelled.is_set():
             raise KeyboardInterrupt
@@ -465,17 +369,8 @@ class Job:
         }
 
 
-class Desk:
-    """Uploads, the one audit that may run, and results.
-
-    Parameters
-    ----------
-    auditor : TableAuditor or None
-        None where tables cannot be uploaded.
-    keep : callable (number, Audited) -> Kept
-        Makes the page.
-    limits : Limits
-    """
+class JobQueue:
+    """Uploads, the one audit that may run, and results."""
 
     def __init__(
         self, auditor: TableAuditor | None, keep: Callable[[int, Audited], Kept], limits: Limits
@@ -505,15 +400,7 @@ class Desk:
         return found
 
     def start(self, table: Any, question: Question) -> Job:
-        """Begin an audit of the table that was handed in last.
-
-        Raises
-        ------
-        BusyError
-            One is running.
-        InputError
-            The table is not there any more, or the question does not fit it.
-        """
+        """Begin an audit of the table that was handed in last."""
         with self._lock:
             if self.job is not None and not self.job.over:
                 raise BusyError("An audit is running. Wait for its end, or cancel it.")
@@ -530,8 +417,8 @@ class Desk:
     def _run(self, job: Job, upload: Upload, question: Question) -> None:
         assert self.auditor is not None  # `start` looked
         try:
-            audited = self.auditor(upload.file, question, job.hear)
-            job.hear("Writing the page", None)
+            audited = self.auditor(upload.file, question, job.on_progress)
+            job.on_progress("Writing the page", None)
             kept = self._keep(job.number, audited)
         except KeyboardInterrupt:
             job.end("cancelled")

@@ -154,16 +154,7 @@ class RunningServer:
 def run_server(
     make: Callable[[Secrets], Application], *, port: int = 0, say: Callable[[str], None] | None = None
 ) -> None:
-    """Serve until Ctrl-C.
-
-    Parameters
-    ----------
-    make : callable Secrets -> Application
-    port : int, default=0
-        0 takes a free one.
-    say : callable, optional
-        Hears the link when the server is there.
-    """
+    """Serve until Ctrl-C."""
     RunningServer(make, port).until_interrupted(say)
 
 

@@ -51,14 +51,7 @@ def names_of(race: str | None = None, gender: str | None = None) -> tuple[str, .
 
 @cache
 def known_genders() -> dict[str, str]:
-    """Return every first name known, in lower case, with ``"female"``, ``"male"`` or ``""`` (both bear it).
-
-    Examples
-    --------
-    >>> genders = known_genders()
-    >>> genders["emily"], genders["jamal"], genders["robin"]
-    ('female', 'male', '')
-    """
+    """Return every first name known, in lower case, with ``"female"``, ``"male"`` or ``""`` (both bear it)."""
     with open_bundled("census_first_names.csv") as stream:
         table = pd.read_csv(stream, keep_default_na=False)
     found = {}
@@ -70,13 +63,7 @@ def known_genders() -> dict[str, str]:
 
 
 def gender_of(names: Iterable[str]) -> str:
-    """Return the gender that all names share, or ``""``.
-
-    Examples
-    --------
-    >>> gender_of(["Emily", "Greta"]), gender_of(["Emily", "Greg"])
-    ('female', '')
-    """
+    """Return the gender that all names share, or ``""``."""
     genders = {known_genders().get(folded(name), "") for name in names}
     return genders.pop() if len(genders) == 1 else ""
 
@@ -156,28 +143,7 @@ _BEGINNINGS = frozenset(
 
 
 def names_in(text: str, source: Collection[str] = ()) -> list[Word]:
-    """Find the first names of a text: whole words with a capital, no surnames, no places.
-
-    Parameters
-    ----------
-    text : str
-    source : collection of str
-        Names to look for, in any case. None given: the census and evaluation names, those that are ordinary
-        words too (Will, May, Virginia) only where a name must stand.
-
-    Returns
-    -------
-    list of Word
-
-    Examples
-    --------
-    >>> [word.text for word in names_in("Emily James met Anna's boss on James Street. Will May will go.")]
-    ['Emily', 'Anna']
-    >>> [word.text for word in names_in("In May I met Mark, who said Will will mark it.")]
-    ['Mark', 'Will']
-    >>> [word.text for word in names_in("Dear Will, call GREG.")]
-    ['Will', 'GREG']
-    """
+    """Find the first names of a text: whole words with a capital, no surnames, no places."""
     wanted = {folded(name) for name in source}
     words = list(words_of(text))
     found: list[Word] = []
@@ -202,16 +168,7 @@ def names_in(text: str, source: Collection[str] = ()) -> list[Word]:
 
 
 def name_changes(text: str, found: Collection[Word], new_names: Mapping[str, str]) -> list[Change]:
-    """Return what replaces names: the words, their possessives, initials before the surname, addresses.
-
-    Parameters
-    ----------
-    text : str
-    found : collection of Word
-        From `names_in`.
-    new_names : mapping of str to str
-        From the folded name to the new one.
-    """
+    """Return what replaces names: the words, their possessives, initials before the surname, addresses."""
     changes = []
     surnames: dict[str, str] = {}
     words = list(words_of(text))
@@ -359,23 +316,7 @@ _NO_NOUN = frozenset(_NO_NOUN_BEHIND.split())
 
 
 def pronoun_changes(text: str, gender: str) -> list[Change]:
-    """Return what makes all pronouns and titles of a text those of one gender.
-
-    Parameters
-    ----------
-    text : str
-    gender : "female" or "male"
-        The gender wanted.
-
-    Examples
-    --------
-    >>> from likewise.text.edited import edited_text
-    >>> text = "Mr. Hall said he lost his keys; the dog is his. I told him."
-    >>> edited_text(text, pronoun_changes(text, "female")).text
-    'Ms. Hall said she lost her keys; the dog is hers. I told her.'
-    >>> edited_text("She saw her mother with her.", pronoun_changes("She saw her mother with her.", "male")).text
-    'He saw his mother with him.'
-    """
+    """Return what makes all pronouns and titles of a text those of one gender."""
     words = list(words_of(text))
     found = []
     for place, word in enumerate(words):
@@ -386,13 +327,7 @@ def pronoun_changes(text: str, gender: str) -> list[Change]:
 
 
 def has_pronouns(text: str, gender: str) -> bool:
-    """Whether a text has pronouns or titles of a gender.
-
-    Examples
-    --------
-    >>> has_pronouns("He left.", "male"), has_pronouns("He left.", "female")
-    (True, False)
-    """
+    """Whether a text has pronouns or titles of a gender."""
     return any(
         folded(word.text) in _GENDERED[gender] and (folded(word.text) not in TITLES or _is_title(text, word))
         for word in words_of(text)

@@ -86,16 +86,7 @@ class CallLimits:
 
 @dataclass(eq=False)
 class CarefulCaller:
-    """Calls a scorer within limits.
-
-    Parameters
-    ----------
-    scorer : callable
-        Text to reply.
-    limits : CallLimits
-    sleep, clock : callables
-        For tests.
-    """
+    """Calls a scorer within limits."""
 
     scorer: Callable[[str], Any]
     limits: CallLimits = field(default_factory=CallLimits)
@@ -140,13 +131,7 @@ class CarefulCaller:
 
 
 def worth_another_try(error: Exception) -> bool:
-    """Whether a failure may pass: the server is busy or broken, or cannot be reached.
-
-    Examples
-    --------
-    >>> worth_another_try(ConnectionResetError()), worth_another_try(ValueError("no number"))
-    (True, False)
-    """
+    """Whether a failure may pass: the server is busy or broken, or cannot be reached."""
     status = _status(error)
     if status is not None:
         return status in _TRY_AGAIN
@@ -184,14 +169,7 @@ def _let_go(error: Exception) -> None:
 
 
 def plain_reply(reply: Any) -> Any:
-    """Return a reply as plain JSON values, as it goes to the cache.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> plain_reply(np.float32(0.5)), plain_reply(np.array([[0.25, 0.75]])), plain_reply("yes")
-    (0.5, [0.25, 0.75], 'yes')
-    """
+    """Return a reply as plain JSON values, as it goes to the cache."""
     if hasattr(reply, "detach"):  # a torch tensor, without importing torch
         reply = reply.detach().cpu().numpy()
     if isinstance(reply, (np.ndarray, np.generic)):
@@ -211,22 +189,7 @@ def plain_reply(reply: Any) -> Any:
 def score_of_reply(
     reply: Any, *, positive: Any = None, threshold: float | None = None
 ) -> tuple[float, str | None]:
-    """Return the score and the decision that a reply stands for.
-
-    Parameters
-    ----------
-    reply : plain JSON value
-        A number; a list of probabilities; a label; or a list of ``{"label": …, "score": …}``.
-    positive : label or int, optional
-        The label whose score counts; of a list of probabilities, its place (the last by default).
-    threshold : float, optional
-        A score at least this large is decided "yes". Needed for decisions from numbers.
-
-    Examples
-    --------
-    >>> score_of_reply(7, threshold=5), score_of_reply([0.2, 0.8]), score_of_reply("good", positive="good")
-    ((7.0, 'yes'), (0.8, '1'), (1.0, 'good'))
-    """
+    """Return the score and the decision that a reply stands for."""
     decision: str | None = None
     if isinstance(reply, dict):
         reply = [reply]

@@ -22,23 +22,7 @@ from likewise.text.cluster_inference import SignFlips, equivalence_p_value, holm
 
 @dataclass(frozen=True, eq=False)
 class PairedScores:
-    """Scores of units (texts, jobs) under a baseline, edits and placebos.
-
-    Parameters
-    ----------
-    units : tuple
-        Names of the n units.
-    clusters : ndarray of int of shape (n,)
-        Which units may share noise: code of each unit's cluster.
-    edits, placebos : tuple of str
-        Names of the variants.
-    changes : ndarray of shape (n, edits + placebos)
-        Mean score of the variant's repeats − mean score of the baseline's; NaN where there is none.
-    flips : ndarray of the same shape or None
-        Probability that a repeat of the variant and one of the baseline are decided differently.
-    dropped : int
-        Units left out since they have no baseline.
-    """
+    """Scores of units (texts, jobs) under a baseline, edits and placebos."""
 
     units: tuple[Any, ...]
     clusters: IntArray
@@ -81,31 +65,7 @@ def pair_scores(
     cluster: str | None = None,
     decision: str | None = None,
 ) -> PairedScores:
-    """Pair each variant's scores with the baseline's of the same unit.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        One row per score; several rows of one unit and variant are repeats.
-    unit, variant, score : str
-        Columns: what was scored, how it was edited, the number.
-    baseline : str
-        The variant that is no edit.
-    placebo : sequence of str, default=("placebo_*",)
-        Variants that should change nothing; * stands for any letters.
-    cluster : str, optional
-        Column of what units share, such as the job many CVs are for; each unit its own by default.
-    decision : str, optional
-        Column of what was decided.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"job": ["a", "a", "a", "b", "b", "b"], "score": [1, 2, 1, 5, 6, 5],
-    ...                       "variant": ["baseline", "name_x", "placebo_y"] * 2})
-    >>> paired = pair_scores(frame, unit="job", variant="variant", score="score", baseline="baseline")
-    >>> paired.edits, paired.placebos, paired.changes.tolist()
-    (('name_x',), ('placebo_y',), [[1.0, 0.0], [1.0, 0.0]])
-    """
+    """Pair each variant's scores with the baseline's of the same unit."""
     owner = "pair_scores"
     columns = [name for name in (unit, variant, score, cluster, decision) if name is not None]
     check_columns(frame, columns, owner=owner)

@@ -146,13 +146,7 @@ def _as_edit(edit: Any) -> TextEdit:
 
 
 def changes_of(edited: Edited) -> str:
-    """Write down in words what an edit changed.
-
-    Examples
-    --------
-    >>> changes_of(NameSwap(names=("Lakisha",))("Emily wrote it."))
-    'Emily → Lakisha'
-    """
+    """Write down in words what an edit changed."""
     return ", ".join(f"{change.before} → {change.after}" for change in edited.changes) or edited.skipped
 
 

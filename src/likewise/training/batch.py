@@ -413,15 +413,7 @@ class LoaderBatches(BatchSource):
 
 
 def check_sampling(data: Batch, batch_size: int, sampling: str, *, owner: str = "ArrayBatches") -> None:
-    """Raise an error that says what to do when batches of this kind cannot be drawn from the data.
-
-    Examples
-    --------
-    >>> check_sampling(Batch(torch.zeros(2, 1), torch.zeros(2)), 2, "balanced")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: ArrayBatches: 'sampling' must be 'uniform' or 'weighted' for a regression...
-    """
+    """Raise an error that says what to do when batches of this kind cannot be drawn from the data."""
     names = get_args(Sampling)
     if sampling not in names:
         raise bad_parameter(owner, "sampling", allowed=f"one of {names}", got=sampling)

@@ -28,21 +28,7 @@ MIN_PEOPLE = 20
 
 @dataclass(frozen=True, eq=False)
 class GroupCells:
-    """People by attribute, class and group.
-
-    Parameters
-    ----------
-    average : sparse array of shape (cells, n)
-        Weights whose product with a column is its mean in each cell.
-    centre : sparse array of shape (cells, cells)
-        Takes the mean over the groups of the same attribute and class away.
-
-    Examples
-    --------
-    >>> cells = GroupCells.of([np.array([0, 0, 1, 1])], np.zeros(4, int), np.ones(4), min_people=1)
-    >>> (cells.average @ np.array([1.0, 3.0, 5.0, 5.0])).tolist()
-    [2.0, 5.0]
-    """
+    """People by attribute, class and group."""
 
     average: sparse.csr_array
     centre: sparse.csr_array
@@ -51,18 +37,7 @@ class GroupCells:
     def of(
         cls, groups: list[IntArray], labels: IntArray, weight: FloatArray, *, min_people: int = MIN_PEOPLE
     ) -> GroupCells:
-        """Count people into cells.
-
-        Parameters
-        ----------
-        groups : list of int arrays of shape (n,)
-            The group of each person, one array per attribute; -1 where it is not known.
-        labels : int array of shape (n,)
-            Classes.
-        weight : array of shape (n,)
-        min_people : int, default=20
-            Cells with fewer people are left out.
-        """
+        """Count people into cells."""
         n = len(labels)
         rows: list[tuple[IntArray, FloatArray]] = []
         blocks = []
@@ -84,14 +59,7 @@ class GroupCells:
         return cls(average, centre)
 
     def at(self, node: IntArray, n_nodes: int) -> GroupCells:
-        """Return the same means over nodes at which people stand, `node` saying where each does.
-
-        Examples
-        --------
-        >>> cells = GroupCells.of([np.array([0, 0, 1, 1])], np.zeros(4, int), np.ones(4), min_people=1)
-        >>> cells.at(np.array([0, 0, 0, 1]), 2).average.toarray().tolist()
-        [[1.0, 0.0], [0.5, 0.5]]
-        """
+        """Return the same means over nodes at which people stand, `node` saying where each does."""
         n = len(node)
         place = sparse.csr_array((np.ones(n), node, np.arange(n + 1)), shape=(n, n_nodes))
         return GroupCells(sparse.csr_array(self.average @ place), self.centre)
@@ -100,30 +68,7 @@ class GroupCells:
 def soft_gap(
     scores: FloatArray, cells: GroupCells, *, kappa: float = KAPPA
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return the penalty, its gradient by the scores and a bound of its curvature.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, C)
-    cells : GroupCells
-    kappa : float, default=3.0
-        How sharp the soft decision is.
-
-    Returns
-    -------
-    value : float
-    gradient : ndarray of shape (n, C)
-    curvature : ndarray of shape (n, C)
-        A diagonal matrix that is nowhere below the Gauss-Newton part of the Hessian in one column of scores:
-        (Σ a_i δ_i)² ≤ Σ a_i · Σ a_i δ_i², with a_i what a person's score does to their cell's mean.
-
-    Examples
-    --------
-    >>> cells = GroupCells.of([np.array([0, 1])], np.zeros(2, int), np.ones(2), min_people=1)
-    >>> value, gradient, curvature = soft_gap(np.array([[0.0, 0.0], [0.0, 9.0]]), cells)
-    >>> round(value, 3), gradient.shape
-    (0.25, (2, 2))
-    """
+    """Return the penalty, its gradient by the scores and a bound of its curvature."""
     if not cells.average.shape[0]:
         return 0.0, np.zeros_like(scores), np.zeros_like(scores)
     sharp = kappa * scores
@@ -149,19 +94,7 @@ _MAX_STEPS = 100
 
 @dataclass(frozen=True, eq=False)
 class NeighbourSupport:
-    """Where the mass of each node may go.
-
-    Parameters
-    ----------
-    index : int array of shape (m, k + 1)
-        The node itself, then its neighbours by rising distance.
-    squared_distance : float array of shape (m, k + 1)
-
-    Examples
-    --------
-    >>> NeighbourSupport.of(np.array([[0.0], [1.0], [3.0]]), 1).index.tolist()
-    [[0, 1], [1, 0], [2, 1]]
-    """
+    """Where the mass of each node may go."""
 
     index: IntArray
     squared_distance: FloatArray
@@ -181,17 +114,7 @@ class NeighbourSupport:
 
 @dataclass(frozen=True, eq=False)
 class WorstCase:
-    """The worst distribution within the budget.
-
-    Parameters
-    ----------
-    mass : ndarray of shape (m, C)
-        Where the mass of each label ends.
-    value : float
-        V(ε) of the support: the mean loss there.
-    lambda_ : float
-        λ*.
-    """
+    """The worst distribution within the budget."""
 
     mass: FloatArray
     value: float
@@ -201,31 +124,7 @@ class WorstCase:
 def worst_case(
     losses: FloatArray, mass: FloatArray, support: NeighbourSupport, eps: float, *, start: float = 1.0
 ) -> WorstCase:
-    """Solve the auditor's problem on a support of neighbours.
-
-    Parameters
-    ----------
-    losses : ndarray of shape (m, C)
-        Of each node under each label.
-    mass : ndarray of shape (m, C)
-        Of people at each node, by label.
-    support : NeighbourSupport
-    eps : float
-        Budget of mean squared fair distance; at 0 only moves that cost nothing are made.
-    start : float, default=1.0
-        A guess of λ*, such as that of the round before.
-
-    Returns
-    -------
-    WorstCase
-
-    Examples
-    --------
-    >>> support = NeighbourSupport.of(np.array([[0.0], [1.0]]), 1)
-    >>> worst = worst_case(np.array([[0.0], [3.0]]), np.array([[1.0], [1.0]]), support, 0.25)
-    >>> worst.value, worst.mass.ravel().tolist(), worst.lambda_
-    (2.25, [0.5, 1.5], 3.0)
-    """
+    """Solve the auditor's problem on a support of neighbours."""
     moves = _Moves.of(losses, mass, support)
     if eps <= 0:
         line = moves.line(np.inf)
@@ -330,20 +229,7 @@ _DAMPING, _MORE, _LESS = 0.1, 3.0, 0.8
 
 @dataclass(frozen=True, eq=False)
 class BoostingPeople:
-    """People as nodes: rows that the trees cannot tell apart and the metric does not part are one.
-
-    Parameters
-    ----------
-    node : int array of shape (n,)
-        The node of each person.
-    labels : int array of shape (n,)
-    weight : array of shape (n,)
-    n_nodes, n_classes : int
-    cells : GroupCells or None
-        Means over the nodes, for the group penalty.
-    support : NeighbourSupport or None
-        Of the nodes, for the worst case.
-    """
+    """People as nodes: rows that the trees cannot tell apart and the metric does not part are one."""
 
     node: IntArray
     labels: IntArray
@@ -364,15 +250,7 @@ class BoostingPeople:
 
 @dataclass(frozen=True)
 class RobustGoal:
-    """What is minimised: the mean loss in the worst case within eps, plus the penalty times the groups' gaps.
-
-    Parameters
-    ----------
-    eps : float
-        Budget of mean squared fair distance.
-    penalty : float
-        μ.
-    """
+    """What is minimised: the mean loss in the worst case within eps, plus the penalty times the groups' gaps."""
 
     eps: float = 0.0
     penalty: float = 0.0
@@ -380,18 +258,7 @@ class RobustGoal:
 
 @dataclass(frozen=True, eq=False)
 class BoostingRun:
-    """How the rounds went.
-
-    Parameters
-    ----------
-    rounds : int
-        How many are kept: those up to the best held-out value.
-    train, held_out : arrays of shape (rounds made,)
-        The goal's value before each round; `held_out` is empty where nobody was held out.
-    lambda_ : array
-        λ* of each round; empty without a worst case.
-    stopped_early : bool
-    """
+    """How the rounds went."""
 
     rounds: int
     train: FloatArray
@@ -428,27 +295,7 @@ def boost(
     patience: int | None = None,
     report: Callable[[int, float], None] | None = None,
 ) -> BoostingRun:
-    """Grow an ensemble on the worst cases of its own rounds.
-
-    Parameters
-    ----------
-    grower : TreeGrower
-        Over the nodes of `people`, and of `held_out`.
-    people : BoostingPeople
-    goal : RobustGoal
-    rounds : int
-        At most.
-    held_out : BoostingPeople, optional
-        On whom the goal is measured; the ensemble ends where they fare best.
-    patience : int, optional
-        Rounds without a better value before it stops.
-    report : callable, optional
-        Called with the round and the goal's value.
-
-    Returns
-    -------
-    BoostingRun
-    """
+    """Grow an ensemble on the worst cases of its own rounds."""
     adversary = _Adversary(people, goal, INERTIA)
     watcher = None if held_out is None else _Adversary(held_out, goal, 0.0)
     train: list[float] = []

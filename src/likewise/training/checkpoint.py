@@ -88,28 +88,7 @@ _FORMAT, _VERSION = "likewise-training", 1
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Everything a run is, after a step.
-
-    Attributes
-    ----------
-    settings : dict
-        What the run was asked to do, as plain values; a run with other settings is not resumed from it.
-    step : int
-        Steps done.
-    weights, best : mapping of str to Tensor
-        The network's state dict now and at its best validation (empty without one).
-    optimizer : mapping of str to Tensor
-        Its moments; `optimizer_groups` its settings, as JSON.
-    state : State
-        Of the objective.
-    source : mapping of str to Tensor
-        The position of the source of batches.
-    generator : Tensor
-        Torch's random state (dropout).
-    history : History
-    progress : dict
-        Best validation, when it was, and so on, as plain values.
-    """
+    """Everything a run is, after a step."""
 
     settings: dict[str, Any]
     step: int
@@ -208,15 +187,7 @@ def _part(tensors: Mapping[str, torch.Tensor], name: str) -> dict[str, torch.Ten
 
 
 def flat_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, torch.Tensor], str]:
-    """Return an optimiser's state as tensors by name and its settings as JSON.
-
-    Examples
-    --------
-    >>> net = torch.nn.Linear(1, 1)
-    >>> tensors, settings = flat_optimizer(torch.optim.SGD(net.parameters(), lr=0.1))
-    >>> tensors, '"lr": 0.1' in settings
-    ({}, True)
-    """
+    """Return an optimiser's state as tensors by name and its settings as JSON."""
     whole = optimizer.state_dict()
     tensors: dict[str, torch.Tensor] = {}
     others: dict[str, dict[str, Any]] = {}

@@ -266,20 +266,7 @@ def _error_of(kind: str, message: str) -> Exception:
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """The rows of a batch that are this rank's: every world-th, so that batches sorted by class are shared class by class.
-
-    Parameters
-    ----------
-    ranks : Ranks
-    whole : Batch
-        The same on every rank, with at least one row for each.
-
-    Examples
-    --------
-    >>> whole = Batch(torch.zeros(5, 2), torch.tensor([0, 0, 0, 1, 1]))
-    >>> [Share(Ranks(rank, 2), whole).rows.y.tolist() for rank in (0, 1)]
-    [[0, 0, 1], [0, 1]]
-    """
+    """The rows of a batch that are this rank's: every world-th, so that batches sorted by class are shared class by class."""
 
     ranks: Ranks
     whole: Batch
@@ -309,13 +296,7 @@ _share: ContextVar[Share | None] = ContextVar("share", default=None)
 
 
 def current_share() -> Share | None:
-    """Return the share that the current step works on; None where the batch is whole.
-
-    Examples
-    --------
-    >>> current_share() is None
-    True
-    """
+    """Return the share that the current step works on; None where the batch is whole."""
     return _share.get()
 
 
@@ -334,11 +315,6 @@ def total(tensor: torch.Tensor) -> torch.Tensor:
 
     Differentiable: the slope of the sum by a rank's own part is 1, so whatever is computed from it has, on each
     rank, the gradient of that rank's rows.
-
-    Examples
-    --------
-    >>> total(torch.tensor(2.0))
-    tensor(2.)
     """
     share = _share.get()
     if share is None:
@@ -348,24 +324,12 @@ def total(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def anywhere(found: bool) -> bool:
-    """Return whether something is so on any rank's rows.
-
-    Examples
-    --------
-    >>> anywhere(False)
-    False
-    """
+    """Return whether something is so on any rank's rows."""
     return found if _share.get() is None else bool(total(torch.tensor(float(found))) > 0)
 
 
 def whole_gradients(gradients: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
-    """Return gradients of the whole batch for those of this rank's rows; in one message.
-
-    Examples
-    --------
-    >>> whole_gradients([torch.ones(2), None])
-    [tensor([1., 1.]), None]
-    """
+    """Return gradients of the whole batch for those of this rank's rows; in one message."""
     share = _share.get()
     given = [g for g in gradients if g is not None]
     if share is None or not given:
@@ -376,13 +340,7 @@ def whole_gradients(gradients: Sequence[torch.Tensor | None]) -> list[torch.Tens
 
 
 def evenly(gradients: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Return a rank's equal part of gradients that every rank knows whole, so that the parts add up to them.
-
-    Examples
-    --------
-    >>> evenly([torch.ones(2)])
-    [tensor([1., 1.])]
-    """
+    """Return a rank's equal part of gradients that every rank knows whole, so that the parts add up to them."""
     share = _share.get()
     return list(gradients) if share is None else [g / share.ranks.world for g in gradients]
 

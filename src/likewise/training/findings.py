@@ -53,27 +53,7 @@ class Finding:
 
 
 def diagnose_training(objective: Objective, history: History, state: State) -> tuple[Finding, ...]:
-    """Return what is remarkable about a run.
-
-    Parameters
-    ----------
-    objective : Objective
-    history : History
-    state : State
-        After the last step.
-
-    Returns
-    -------
-    tuple of Finding
-        Empty when nothing is.
-
-    Examples
-    --------
-    >>> from likewise.training import ERM
-    >>> flat = History({"step": np.arange(100.0), "loss": np.full(100, 0.69)})
-    >>> [finding.code for finding in diagnose_training(ERM(), flat, State())]
-    ['loss_flat']
-    """
+    """Return what is remarkable about a run."""
     name = type(objective).__name__
     nothing = _nothing_found(name, state)
     # Where nothing moved, nothing was spent: λ at its floor is no news then.

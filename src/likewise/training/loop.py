@@ -56,24 +56,7 @@ Report = Callable[[int, float], None]
 
 @contextmanager
 def progress_bar(steps: int, done: int = 0, *, show: bool, title: str) -> Iterator[Report]:
-    """Give a function of (steps done, loss) that moves the bar; it does nothing when `show` is False.
-
-    Parameters
-    ----------
-    steps : int
-        How many steps there will be.
-    done : int, default=0
-        How many are done already (a resumed run).
-    show : bool
-        Whether there is a bar at all. It goes to standard error and disappears when the block ends.
-    title : str
-        What it says beside the bar.
-
-    Examples
-    --------
-    >>> with progress_bar(10, show=False, title="ERM") as report:
-    ...     report(1, 0.5)
-    """
+    """Give a function of (steps done, loss) that moves the bar; it does nothing when `show` is False."""
     if not show:
         yield lambda step, loss: None
         return
@@ -95,19 +78,11 @@ def progress_bar(steps: int, done: int = 0, *, show: bool, title: str) -> Iterat
 # One step of several ranks: each works on its share of the batch, and all make the same update.
 
 
-class Together:
+class DistributedStep:
     """How the ranks make a step. With one rank there is nothing to it.
 
     Every rank draws the same batch, so what is learned does not depend on how many there are. Each takes its share
     of the rows; their gradients add up to that of the batch, and every rank makes the same update with it.
-
-    Parameters
-    ----------
-    ranks : Ranks
-    share : bool, default=True
-        Whether batches are shared; otherwise every rank works on the whole batch.
-    seed : int, default=0
-        For what is random in the network (dropout): drawn for each step and rank.
     """
 
     def __init__(self, ranks: Ranks = ONE, *, share: bool = True, seed: int = 0) -> None:
@@ -134,13 +109,7 @@ class Together:
         return loss, after
 
     def backward(self, loss: torch.Tensor, parameters: Sequence[torch.Tensor]) -> bool:
-        """Give the parameters the gradient of the whole batch; return whether every rank's loss was finite.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            On every rank, when any of them was interrupted.
-        """
+        """Give the parameters the gradient of the whole batch; return whether every rank's loss was finite."""
         loss.backward()  # type: ignore[no-untyped-call]
         if not self.ranks.several:
             return True
@@ -195,7 +164,7 @@ def _sum_gradients(
 
 
 @contextmanager
-def held_interrupts(together: Together) -> Iterator[None]:
+def held_interrupts(together: DistributedStep) -> Iterator[None]:
     """Run a block in which Ctrl-C is noted, for all ranks to stop at the same step; one rank stops at once."""
     if not together.ranks.several or threading.current_thread() is not threading.main_thread():
         yield
@@ -212,16 +181,7 @@ def held_interrupts(together: Together) -> Iterator[None]:
 
 
 def why_not_shared(objective: Objective, net: nn.Module) -> str | None:
-    """Return why every rank has to work on the whole batch; None when batches can be shared.
-
-    Examples
-    --------
-    >>> from likewise.training import ERM
-    >>> print(why_not_shared(ERM(), nn.Linear(1, 1)))
-    None
-    >>> why_not_shared(ERM(), nn.BatchNorm1d(1))
-    'the network has a BatchNorm1d, whose statistics are of the whole batch'
-    """
+    """Return why every rank has to work on the whole batch; None when batches can be shared."""
     for part in objective.parts:
         if (reason := why_not_shared(part, net)) is not None:
             return reason
@@ -242,15 +202,7 @@ def same_weights(ranks: Ranks, net: nn.Module) -> None:
 
 
 def check_same_plan(ranks: Ranks, source: BatchSource, plan: Sequence[object]) -> None:
-    """Raise on every rank when they would draw different batches, or meet at different steps.
-
-    Parameters
-    ----------
-    ranks : Ranks
-    source : BatchSource
-    plan : sequence
-        What decides when ranks meet, as plain values.
-    """
+    """Raise on every rank when they would draw different batches, or meet at different steps."""
     if not ranks.several:
         return
     begin = source.position()
@@ -300,7 +252,7 @@ class Run:
         validation: Batch | None,
         settings: dict[str, Any],
         checkpoint: Path | None,
-        together: Together,
+        together: DistributedStep,
     ) -> None:
         self.net, self.source, self.objective = net, source, objective
         self.optimizer, self.state = optimizer, state
@@ -499,16 +451,7 @@ class Run:
 
 @contextmanager
 def private_random_state(seed: int, device: torch.device) -> Iterator[None]:
-    """Run a block with torch's generators seeded (dropout draws from them), then put them back.
-
-    Examples
-    --------
-    >>> before = torch.get_rng_state()
-    >>> with private_random_state(0, torch.device("cpu")):
-    ...     _ = torch.rand(3)
-    >>> bool((torch.get_rng_state() == before).all())
-    True
-    """
+    """Run a block with torch's generators seeded (dropout draws from them), then put them back."""
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         seed_torch(seed, device)
@@ -695,7 +638,9 @@ def _first_state(objective: Objective, net: nn.Module, *, warn: bool) -> State:
         return objective.init(net)
 
 
-def _together(ranks: Ranks, objective: Objective, net: nn.Module, *, seed: int, warn: bool) -> Together:
+def _together(
+    ranks: Ranks, objective: Objective, net: nn.Module, *, seed: int, warn: bool
+) -> DistributedStep:
     reason = why_not_shared(objective, net) if ranks.several else None
     if reason is not None and warn and ranks.first:
         warnings.warn(
@@ -703,7 +648,7 @@ def _together(ranks: Ranks, objective: Objective, net: nn.Module, *, seed: int, 
             TrainingWarning,
             stacklevel=3,
         )
-    return Together(ranks, share=reason is None, seed=seed)
+    return DistributedStep(ranks, share=reason is None, seed=seed)
 
 
 def _schedule(steps: int, validate_every: int, patience: int | None, checkpoint_every: int) -> Schedule:

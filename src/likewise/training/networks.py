@@ -34,11 +34,6 @@ def undrawn_linear(n_in: int, n_out: int, *, dtype: torch.dtype, bias: bool = Tr
     """Return a plain layer whose weights are to be filled.
 
     As ``nn.utils.skip_init`` does, but without what torch compiles with, which that loads.
-
-    Examples
-    --------
-    >>> type(undrawn_linear(3, 2, dtype=torch.float64)), undrawn_linear(3, 2, dtype=torch.float64).weight.dtype
-    (<class 'torch.nn.modules.linear.Linear'>, torch.float64)
     """
     layer: nn.Linear = _Undrawn(n_in, n_out, bias=bias, dtype=dtype)
     layer.__class__ = nn.Linear

@@ -199,23 +199,12 @@ def network_scores(net: nn.Module, x: torch.Tensor, loss: Loss) -> torch.Tensor:
     """Return class scores (n, C) of a network in the mode it is in, with the graph to its parameters.
 
     One output z becomes the scores (−z/2, z/2); probabilities become their logarithms.
-
-    Examples
-    --------
-    >>> network_scores(nn.Linear(2, 3), torch.zeros(4, 2), as_loss("cross_entropy")).shape
-    torch.Size([4, 3])
     """
     return class_scores(net(x), n=len(x), loss=loss, output=torch_output(net, loss))
 
 
 def weighted_mean(values: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
-    """Return the mean of one value per row, weighted where there are weights; over all ranks where they share.
-
-    Examples
-    --------
-    >>> weighted_mean(torch.tensor([1.0, 3.0]), torch.tensor([3.0, 1.0]))
-    tensor(1.5000)
-    """
+    """Return the mean of one value per row, weighted where there are weights; over all ranks where they share."""
     if current_share() is None:
         return values.mean() if weight is None else (values * weight).sum() / weight.sum()
     counts = torch.ones_like(values) if weight is None else weight

@@ -92,21 +92,7 @@ class CoCL(Objective):
 
 
 def class_covariance_norm(p: torch.Tensor, proxy: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Return the mean over classes of ‖Cov(p, proxy | y = c)‖₂.
-
-    Parameters
-    ----------
-    p : Tensor of shape (n,)
-        Predicted probability of each row's own class.
-    proxy : Tensor of shape (n, k)
-    y : Tensor of int64 of shape (n,)
-
-    Examples
-    --------
-    >>> p, z = torch.tensor([0.0, 1.0]), torch.tensor([[0.0], [2.0]])
-    >>> class_covariance_norm(p, z, torch.tensor([1, 1]))
-    tensor(0.5000)
-    """
+    """Return the mean over classes of ‖Cov(p, proxy | y = c)‖₂."""
     if current_share() is not None:
         return _shared_covariance_norm(p, proxy, y)
     norms = []

@@ -38,26 +38,7 @@ AUTHORS_FLOOR = 1e-5
 
 
 def paper_rule(lambda_: float, eps: float, mean_squared_distance: float, step_size: float) -> float:
-    """Return the next λ of Algorithms 1 and 2, line 4: max(0, λ − α(ε − mean d²)).
-
-    Parameters
-    ----------
-    lambda_ : float
-        λ now.
-    eps : float
-        The budget ε.
-    mean_squared_distance : float
-        Mean squared fair distance between the rows of the batch and their worst cases.
-    step_size : float
-        α.
-
-    Examples
-    --------
-    >>> paper_rule(1.0, eps=0.1, mean_squared_distance=0.3, step_size=0.5)
-    1.1
-    >>> paper_rule(0.01, eps=0.1, mean_squared_distance=0.0, step_size=0.5)
-    0.0
-    """
+    """Return the next λ of Algorithms 1 and 2, line 4: max(0, λ − α(ε − mean d²))."""
     return max(0.0, lambda_ - step_size * (eps - mean_squared_distance))
 
 
@@ -68,13 +49,6 @@ def authors_rule(
 
     The step grows with the ratio of what was spent to what was allowed, so λ falls to its floor in a few steps
     where the worst case costs much less than ε.
-
-    Examples
-    --------
-    >>> authors_rule(1.0, eps=0.1, mean_squared_distance=0.2)
-    1.2
-    >>> authors_rule(1.0, eps=0.1, mean_squared_distance=0.0)
-    1e-05
     """
     least, most = sorted((mean_squared_distance, eps))
     if most == 0.0:
@@ -92,26 +66,6 @@ def dual_rule(
 
     Every row may stay where it is or go to the point that the search found (or anything between, in
     probability): on that support the dual (equation 4) is solved exactly, and λ goes a share of the way.
-
-    Parameters
-    ----------
-    lambda_ : float
-        λ now.
-    eps : float
-        The budget ε.
-    base_loss : array of shape (n,)
-        Loss of each row where it stands.
-    squared_distance, loss : arrays of shape (n,)
-        Of the worst case of each row.
-    smoothing : float, default=0.1
-        The share of the way, since a batch is a sample.
-
-    Examples
-    --------
-    Both rows can gain 1 at a distance of 0.5; the budget pays for one of them, so λ* = 1 / 0.5.
-
-    >>> dual_rule(0.0, 0.25, [0.0, 0.0], [0.5, 0.5], [1.0, 1.0], smoothing=1.0)
-    2.0
     """
     base = to_numpy(base_loss).astype(np.float64)
     rows = np.arange(len(base))
@@ -126,15 +80,7 @@ def dual_rule(
 
 
 def check_rule(rule: str, *, owner: str) -> None:
-    """Raise unless the rule has a name that exists.
-
-    Examples
-    --------
-    >>> check_rule("newton", owner="SenSR")
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: SenSR: 'lambda_rule' must be one of ('paper', 'authors', 'dual', 'fixed'), got 'newton'.
-    """
+    """Raise unless the rule has a name that exists."""
     if rule not in get_args(LambdaRule):
         raise bad_parameter(owner, "lambda_rule", allowed=f"one of {get_args(LambdaRule)}", got=repr(rule))
 
@@ -376,14 +322,7 @@ def _better(
 
 
 def encoded_metric(metric: FairMetric, *, owner: str) -> FairMetric:
-    """Return the metric on the rows that the network gets: the same Σ without the encoding that made them.
-
-    Examples
-    --------
-    >>> from likewise.fair_metrics import euclidean
-    >>> encoded_metric(euclidean(2), owner="SenSR")
-    FairMetric(n_features=2, scale=1, rank of the rest=0)
-    """
+    """Return the metric on the rows that the network gets: the same Σ without the encoding that made them."""
     if not isinstance(metric, FairMetric):
         raise bad_parameter(
             owner,

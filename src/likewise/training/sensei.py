@@ -133,21 +133,7 @@ class SenSeI(RobustObjective):
 
 @dataclass(frozen=True, eq=False)
 class OutputDistance(Loss):
-    """Squared Euclidean distance of a row's output to the output of the row it started from.
-
-    Parameters
-    ----------
-    reference : Tensor of shape (n, C)
-        The outputs to be far from. Targets are row numbers of it.
-    outputs : {"probabilities", "logits"}, default="logits"
-        What `reference` has.
-
-    Examples
-    --------
-    >>> distance = OutputDistance(torch.zeros(2, 2))
-    >>> distance.torch_losses(torch.tensor([[3.0, 4.0]]), torch.tensor([1]))
-    tensor([25.])
-    """
+    """Squared Euclidean distance of a row's output to the output of the row it started from."""
 
     reference: torch.Tensor
     outputs: Literal["probabilities", "logits"] = "logits"

@@ -21,13 +21,7 @@ from likewise.training.objective import Objective, network_scores
 
 
 def _inside(method: Callable[..., Any]) -> Any:
-    """Return a method of torch's as it was written: what stands around it keeps the compiler out by importing it.
-
-    Examples
-    --------
-    >>> hasattr(_inside(torch.optim.Adam.zero_grad), "__wrapped__")
-    False
-    """
+    """Return a method of torch's as it was written: what stands around it keeps the compiler out by importing it."""
     return inspect.unwrap(method)
 
 
@@ -41,18 +35,7 @@ class _Eager(torch.optim.Optimizer):
 
 
 class Adam(_Eager, torch.optim.Adam):
-    """`torch.optim.Adam`, the same numbers.
-
-    Examples
-    --------
-    >>> net = torch.nn.Linear(1, 1)
-    >>> optimizer = Adam(net.parameters(), lr=0.1)
-    >>> net(torch.ones(1, 1)).sum().backward()
-    >>> before = net.bias.item()
-    >>> optimizer.step()
-    >>> round(before - net.bias.item(), 4)
-    0.1
-    """
+    """`torch.optim.Adam`, the same numbers."""
 
     step = torch.no_grad()(_inside(torch.optim.Adam.step))
 
@@ -78,13 +61,7 @@ _SMALL = 1_000_000
 
 
 def choose_threads(net: nn.Module, threads: int | Literal["auto"] | None) -> int | None:
-    """Return how many threads a training of this network should use; None leaves torch's setting alone.
-
-    Examples
-    --------
-    >>> choose_threads(nn.Linear(41, 100), "auto"), choose_threads(nn.Linear(41, 100), 4)
-    (1, 4)
-    """
+    """Return how many threads a training of this network should use; None leaves torch's setting alone."""
     if threads is None:
         return None
     if threads == "auto":
@@ -94,17 +71,7 @@ def choose_threads(net: nn.Module, threads: int | Literal["auto"] | None) -> int
 
 @contextmanager
 def torch_threads(threads: int | None) -> Iterator[None]:
-    """Run a block with so many torch threads, then put the number back.
-
-    Examples
-    --------
-    >>> before = torch.get_num_threads()
-    >>> with torch_threads(1):
-    ...     torch.get_num_threads()
-    1
-    >>> torch.get_num_threads() == before
-    True
-    """
+    """Run a block with so many torch threads, then put the number back."""
     if threads is None:
         yield
         return
@@ -123,16 +90,7 @@ OptimizerLike: TypeAlias = (
 
 
 def check_batch(net: nn.Module, batch: Batch, objective: Objective, *, name: str = "data") -> None:
-    """Raise, before training starts, when rows, targets, network and objective do not fit together.
-
-    Examples
-    --------
-    >>> from likewise.training import ERM
-    >>> check_batch(nn.Linear(2, 2), Batch(torch.zeros(3, 2), torch.tensor([0, 1, 2])), ERM())
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: train: the network has 2 outputs, but 'data' has class 2. Give it an output per class.
-    """
+    """Raise, before training starts, when rows, targets, network and objective do not fit together."""
     if len(batch) == 0:
         raise InputError(f"train: {name!r} is empty: it has no rows. Pass at least one row.")
     for part, tensor in batch.tensors().items():
@@ -220,14 +178,7 @@ def make_source(
 
 
 def fingerprint(batch: Batch) -> int:
-    """Return a checksum of rows and targets, by which a resumed run knows its data again.
-
-    Examples
-    --------
-    >>> a, b = (Batch(torch.full((2, 1), v), torch.tensor([0, 1])) for v in (0.0, 1.0))
-    >>> fingerprint(a) == fingerprint(a), fingerprint(a) == fingerprint(b)
-    (True, False)
-    """
+    """Return a checksum of rows and targets, by which a resumed run knows its data again."""
     code = 0
     for tensor in batch.tensors().values():
         code = zlib.crc32(to_numpy(tensor.contiguous()).tobytes(), code)
@@ -235,13 +186,7 @@ def fingerprint(batch: Batch) -> int:
 
 
 def make_optimizer(net: nn.Module, optimizer: OptimizerLike, lr: float) -> torch.optim.Optimizer:
-    """Return an optimiser of the network's parameters.
-
-    Examples
-    --------
-    >>> type(make_optimizer(nn.Linear(1, 1), "sgd", 0.1)).__name__
-    'SGD'
-    """
+    """Return an optimiser of the network's parameters."""
     if isinstance(optimizer, torch.optim.Optimizer):
         return optimizer
     rate = check_number(lr, owner="train", name="lr", low=0, open_low=True)

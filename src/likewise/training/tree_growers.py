@@ -19,18 +19,7 @@ _WHY = "Fair boosting"
 
 @dataclass(frozen=True)
 class TreeChoices:
-    """How each tree is grown.
-
-    Parameters
-    ----------
-    learning_rate, max_depth, min_child_weight, reg_lambda, subsample, colsample, max_bins
-        As in XGBoost, under the names of its scikit-learn interface.
-    categorical : tuple of bool
-        Which columns are codes of categories.
-    monotone : tuple of int
-        -1, 0 or 1 for each column.
-    n_jobs, seed : int
-    """
+    """How each tree is grown."""
 
     learning_rate: float
     max_depth: int
@@ -80,17 +69,7 @@ def make_grower(
     *,
     owner: str,
 ) -> TreeGrower:
-    """Return a grower without trees.
-
-    Parameters
-    ----------
-    library : {"xgboost", "lightgbm"}
-    matrix, held_out : ndarray of shape (n, d) and (q, d)
-        Numbers, codes of categories, NaN for what is missing.
-    n_classes : int
-    choices : TreeChoices
-    owner : str
-    """
+    """Return a grower without trees."""
     if library == "xgboost":
         return _XGBoost(matrix, held_out, n_classes, choices)
     if library == "lightgbm":
@@ -101,16 +80,7 @@ def make_grower(
 def ensemble_scores(
     booster: Any, matrix: FloatArray, categorical: Sequence[bool], n_classes: int
 ) -> FloatArray:
-    """Return the scores (n, C) of a finished ensemble.
-
-    Parameters
-    ----------
-    booster : xgboost.Booster or lightgbm.Booster
-    matrix : ndarray of shape (n, d)
-    categorical : sequence of bool
-        As in training.
-    n_classes : int
-    """
+    """Return the scores (n, C) of a finished ensemble."""
     if type(booster).__module__.split(".")[0] == "xgboost":
         xgboost = require("xgboost", extra="boosting", why=_WHY)
         raw = booster.predict(_dmatrix(xgboost, matrix, categorical, 1), output_margin=True)

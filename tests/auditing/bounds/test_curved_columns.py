@@ -313,7 +313,7 @@ def test_an_audit_is_proved_as_enumeration_says(people, scale, make):
         model, table[:6], y[:6], metric=metric, domain=domain, loss="cross_entropy", encoded=encoded
     )
     for eps in (0.0, 0.1):
-        found = BranchAndBoundSearch(rtol=1e-3).improve(problem, Support.start(problem), eps, Budget())
+        found = BranchAndBoundSearch(rtol=1e-3).extend(problem, Support.start(problem), eps, Budget())
         estimate, truth = solve_dual(found.support.frontier, eps).value, enumerated(problem, domain, eps)
         assert estimate <= truth + 1e-6
         assert truth <= found.bound.value + 1e-6

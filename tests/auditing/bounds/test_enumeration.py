@@ -149,7 +149,7 @@ def test_time_that_is_up_proves_nothing(people):
     from likewise.auditing.dual.supporting_rows import Support
     from likewise.auditing.search.contract import Budget
 
-    found = EnumerationSearch().improve(problem, Support.start(problem), 0.0, Budget(1.0, _start=0.0))
+    found = EnumerationSearch().extend(problem, Support.start(problem), 0.0, Budget(1.0, _start=0.0))
     assert found.status == "not_converged"
     assert found.bound is None
     assert not found.more
@@ -181,12 +181,12 @@ def test_parts_of_a_table_prove_together_what_memory_proves(people, tmp_path):
     metric = lw.ExpertSubspace(["sex", "job"]).fit(frame).metric_
     from likewise.auditing.auditor import audit_asked
     from likewise.auditing.inference.conclusion import Questions
-    from likewise.auditing.partitions.runner import Asked, Sizes
+    from likewise.auditing.partitions.runner import AuditRequest, Sizes
     from likewise.auditing.search.choosing import read_searches
 
     model = answers_of_a_table(0)
     whole = lw.audit(model, frame, y, metric=metric, eps=0.02)
-    asked = Asked(
+    asked = AuditRequest(
         lw.as_model(model, takes_frame=True),
         metric,
         read_searches("auto")[0],

@@ -119,8 +119,8 @@ def test_a_linear_model_of_a_table_is_bounded_over_people_not_over_the_box_aroun
     model = LogisticRegression(C=30.0).fit(domain.encode(frame).to_numpy(), y)
     problem = AuditProblem.build(model, domain.encode(frame), y, metric=metric, domain=domain, encoded=True)
     value = truth(model, domain, metric, frame, y, 0.05)
-    boxed = LinearSearch().improve(problem, Support.start(problem), 0.05, Budget())
-    found = ExactSearch().improve(problem, Support.start(problem), 0.05, Budget())
+    boxed = LinearSearch().extend(problem, Support.start(problem), 0.05, Budget())
+    found = ExactSearch().extend(problem, Support.start(problem), 0.05, Budget())
     assert value <= found.bound.value <= 1.011 * value
     assert boxed.bound.value > 1.05 * value
     # The bound for the population is the solver's own.

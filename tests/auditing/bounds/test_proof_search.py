@@ -136,18 +136,18 @@ class Forgetful(Search):
     def __init__(self):
         self.asked = 0
 
-    def improve(self, problem, support, eps, budget):
+    def extend(self, problem, support, eps, budget):
         self.asked += 1
         if self.asked == 2:
             return Found(support, "not_converged", ("broken off",))
-        return BranchAndBoundSearch().improve(problem, support, eps, budget)
+        return BranchAndBoundSearch().extend(problem, support, eps, budget)
 
 
 def test_what_was_proved_before_it_was_broken_off_is_kept():
     model, domain, metric, X, y = setting("forest", oblique=True)
     problem = AuditProblem.build(model, X, y, metric=metric, domain=domain)
     inner = Forgetful()
-    found = ProofSearch(inner).improve(problem, Support.start(problem), 0.1, Budget())
+    found = ProofSearch(inner).extend(problem, Support.start(problem), 0.1, Budget())
     assert inner.asked == 2
     assert (found.status, found.reasons) == ("not_converged", ("broken off",))
     assert [(bound.measure, bound.eps) for bound in found.more] == [("loss", 0.1)]
@@ -156,7 +156,7 @@ def test_what_was_proved_before_it_was_broken_off_is_kept():
 class Interrupted(Search):
     name = "interrupted"
 
-    def improve(self, problem, support, eps, budget):
+    def extend(self, problem, support, eps, budget):
         raise KeyboardInterrupt
 
 
@@ -186,7 +186,7 @@ def test_a_sample_bounds_the_table(monkeypatch):
     for asked in (problem, about_decisions(problem)):
         for eps in (0.0, 0.1):
             proof = prove_by_sample(asked, Support.start(asked), eps, budget, nodes=500, confidence=0.9)
-            everybody = ExactSearch().improve(asked, Support.start(asked), eps, Budget())
+            everybody = ExactSearch().extend(asked, Support.start(asked), eps, Budget())
             assert proof.people < 400
             assert (proof.bound.confidence, proof.bound.about, proof.bound.n) == (0.9, "sample", 400)
             assert proof.population_bound.about == "population"
@@ -273,7 +273,7 @@ def test_searches_say_how_far_they_are(capsys):
     problem = AuditProblem.build(model, X, y, metric=metric, domain=domain)
     for search in (ProofSearch(), EnumerationSearch(), lw.GradientSearch()):
         told = []
-        search.improve(problem, Support.start(problem), 0.1, Budget(watch=told.append))
+        search.extend(problem, Support.start(problem), 0.1, Budget(watch=told.append))
         assert told
         assert told == sorted(told)
         assert 0.0 <= told[0] <= told[-1] <= 1.0

@@ -290,7 +290,7 @@ def test_models_of_libraries(kind):
         problem = AuditProblem.build(
             model, table[some], y[some], metric=metric, domain=domain, loss=loss, encoded=not raw
         )
-        found = BranchAndBoundSearch(rtol=RTOL).improve(problem, Support.start(problem), eps, Budget())
+        found = BranchAndBoundSearch(rtol=RTOL).extend(problem, Support.start(problem), eps, Budget())
         estimate = solve_dual(found.support.frontier, eps).value
         truth = enumerated(problem, frame, domain, eps)
         assert estimate <= truth + 1e-7, seed

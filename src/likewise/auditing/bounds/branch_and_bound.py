@@ -23,18 +23,7 @@ from likewise.core.checks import FloatArray, IntArray
 
 
 class NodePool:
-    """Regions with their family's state, a point to start from and where they will be cut.
-
-    Examples
-    --------
-    >>> pool = NodePool()
-    >>> none = np.zeros((1, 0), dtype=np.uint8)
-    >>> region = Regions(np.zeros((1, 1)), np.ones((1, 1)), none)
-    >>> pool.add(region, np.zeros((1, 1)), np.zeros((1, 1)), Split(np.array([0]), np.array([0.5]), none), np.ones(1))
-    [0]
-    >>> pool.take([0])[0].high
-    array([[1.]])
-    """
+    """Regions with their family's state, a point to start from and where they will be cut."""
 
     def __init__(self) -> None:
         self._arrays: list[np.ndarray[Any, Any]] = []
@@ -104,10 +93,6 @@ class OpenRegions:
 
     A region in work is noted before it is taken out of its heap and forgotten after its parts are filed, so that an
     interrupt anywhere leaves nothing out of the brackets.
-
-    Parameters
-    ----------
-    work : RegionEvaluation
     """
 
     def __init__(self, work: RegionEvaluation) -> None:
@@ -211,15 +196,7 @@ class OpenRegions:
             heap.clear()
 
     def brackets(self, ask: Ask | None, *, interrupted: bool = False) -> Brackets:
-        """What is known now.
-
-        Parameters
-        ----------
-        ask : callable, optional
-            The model itself, as in `maximise`.
-        interrupted : bool, default=False
-            Whether the work was broken off at any point.
-        """
+        """What is known now."""
         work = self.work
         for person, bound in self._in_work:
             self.settled[person] = max(self.settled[person], bound)
@@ -295,52 +272,7 @@ def maximise(
     tol: float = 1e-4,
     ask: Ask | None = None,
 ) -> Brackets:
-    """Bracket sup over rows x that can exist of loss(x, y_i) − λ d²(x, x_i), for each person.
-
-    Parameters
-    ----------
-    family : Family
-        The model over the domain's columns.
-    metric : FairMetric
-        On encoded rows.
-    X : float array of shape (n, d)
-        The people, encoded.
-    targets : array of shape (n,)
-        Class indices, or numbers for a regression.
-    lambda_ : float
-        λ ≥ 0; inf allows only moves that cost nothing.
-    starts : float array of shape (n, s, d), optional
-        Encoded valid rows to begin from, such as what a search found; NaN where a person has none.
-    budget : RegionBudget, optional
-    tol : float, default=1e-4
-        Width at which a person's bracket counts as closed.
-    ask : callable (rows (m, d), targets (m,)) -> losses (m,), optional
-        The model itself, on encoded rows. Regions in which it gives one answer then carry that answer and no slack for
-        rounding, and with λ = inf people whose free moves have finitely many answers get brackets of width 0.
-
-    Returns
-    -------
-    Brackets
-
-    Examples
-    --------
-    >>> from likewise.auditing.bounds.regions import TableLayout
-    >>> from likewise.auditing.bounds.tree_tables import encoded_sources
-    >>> from likewise.auditing.bounds.trees import TreeFamily
-    >>> from likewise.data import BoxDomain
-    >>> from likewise.fair_metrics import euclidean
-    >>> from likewise.models.losses import ZeroOne
-    >>> from likewise.models.tree_ensemble import TreeEnsemble
-    >>> stump = TreeEnsemble.from_nodes(
-    ...     roots=[0], left=[1, -1, -1], right=[2, -1, -1], feature=[0, 0, 0], threshold=[0.5, 0.0, 0.0],
-    ...     values=[[0.0], [-1.0], [2.0]], base=[0.0], kind="scores", n_features=1,
-    ... )
-    >>> layout = TableLayout.of(BoxDomain([0.0], [1.0]))
-    >>> family = TreeFamily(stump, layout, encoded_sources(layout), ZeroOne())
-    >>> found = maximise(family, euclidean(1), np.array([[0.2]]), np.array([0]), 1.0)
-    >>> found.lower.round(3), found.rows.round(3)
-    (array([0.91]), array([[0.5]]))
-    """
+    """Bracket sup over rows x that can exist of loss(x, y_i) − λ d²(x, x_i), for each person."""
     work = RegionEvaluation(
         family,
         metric,

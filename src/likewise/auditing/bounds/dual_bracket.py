@@ -18,7 +18,7 @@ from likewise.auditing.bounds.family import INTERRUPTED, Brackets
 from likewise.auditing.dual.finite_dual import DualCurve, dual_curve
 from likewise.auditing.dual.frontier import Frontier
 from likewise.core.checks import FloatArray, IntArray, check_number
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 
 # Where a time is set: at most so many values of λ are tried before one gets all that is left, each with this share of
 # it; and λ is near when it changes by less than this share.
@@ -32,31 +32,7 @@ Solver: TypeAlias = Callable[[float, "FloatArray | None", "float | None"], Brack
 
 @dataclass(frozen=True, eq=False)
 class DualBracket:
-    """Bracket of V(ε).
-
-    Parameters
-    ----------
-    eps : float
-    lower, upper : float
-        lower ≤ V(ε) ≤ upper.
-    base_loss : float
-        Mean loss of the people as they are.
-    lambda_ : float
-        Where the upper value was found.
-    rows : float array of shape (m, d)
-        The support, encoded; the people themselves are not listed.
-    person : int array of shape (m,)
-        Whose row it is.
-    loss, cost : float arrays of shape (m,)
-    last : Brackets
-        Every person's bracket at `lambda_`.
-    status : {"closed", "open"}
-        Closed where the bracket is as narrow as was asked.
-    reasons : tuple of str
-        Why it is open.
-    interrupted : bool
-        Whether the work was broken off (Ctrl-C).
-    """
+    """Bracket of V(ε)."""
 
     eps: float
     lower: float
@@ -117,44 +93,7 @@ def bracket_value(
     rtol: float = 0.01,
     seconds: float | None = None,
 ) -> DualBracket:
-    """Bracket V(ε).
-
-    Parameters
-    ----------
-    solve : callable (λ, starts, seconds) -> Brackets
-        Such as `maximise` of a family, with everything else filled in.
-    base_losses : float array of shape (n,)
-        Losses of the people as they are.
-    eps : float
-        Budget ε ≥ 0 of mean squared fair distance.
-    start : float, default=10
-        The first λ.
-    rounds : int, default=12
-        At most so many λ.
-    rtol : float, default=0.01
-        Closed when upper − lower ≤ rtol · upper.
-    seconds : float, optional
-        Wall time in all; each call is told what is left.
-
-    Returns
-    -------
-    DualBracket
-
-    Examples
-    --------
-    One person may rise from a loss of 0 to 3 at a squared distance of 1:
-
-    >>> def solve(lam, starts, seconds):
-    ...     s = max(0.0, 3.0 - lam)
-    ...     moved = float(lam < 3)
-    ...     one = np.array([s])
-    ...     return Brackets(
-    ...         one, one, np.array([[moved]]), np.array([3.0 * moved]), np.array([moved]), np.array([1]), 0.0
-    ...     )
-    >>> found = bracket_value(solve, np.array([0.0]), 0.5)
-    >>> round(found.lower, 6), round(found.upper, 2)
-    (1.5, 1.5)
-    """
+    """Bracket V(ε)."""
     budget = check_number(eps, owner="bracket_value", name="eps", low=0.0)
     clock = time.perf_counter()
     known = _Known(np.asarray(base_losses, dtype=np.float64), budget)
@@ -259,7 +198,7 @@ def _reasons(last: Brackets, lam: float, closed: bool, interrupted: bool) -> tup
     if closed:
         return ()
     count = int((~last.closed).sum())
-    return (Said("reason.open_brackets", count=count, people=len(last.lower), price=float(lam)),)
+    return (Message("reason.open_brackets", count=count, people=len(last.lower), price=float(lam)),)
 
 
 def _next(asked: float, low: float, high: float, now: float) -> float:

@@ -22,7 +22,7 @@ from likewise.auditing.editable_rows import EditableRows, Field
 from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.checks import FloatArray, IntArray, to_numpy
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 
 if TYPE_CHECKING:
     from likewise.auditing.dual.supporting_rows import Support
@@ -36,31 +36,7 @@ _ROWS_AT_ONCE = 65_536
 
 
 def free_values(columns: tuple[Column, ...], metric: FairMetric) -> dict[int, FloatArray | None]:
-    """Return the values that moves at no cost can give each column: those columns alone that can change.
-
-    Parameters
-    ----------
-    columns : tuple of Column
-        Of the encoding that the metric measures.
-    metric : FairMetric
-        Of encoded rows.
-
-    Returns
-    -------
-    dict of int to float array or None
-        By the column's position: whole numbers, or positions of categories. None where there is no end of them.
-
-    Examples
-    --------
-    >>> from likewise.core.subspace import Subspace
-    >>> from likewise.data.column import Column
-    >>> from likewise.data.column import Dtype
-    >>> from likewise.fair_metrics import FairMetric
-    >>> age = Column("age", "integer", Dtype("int64"), lower=17, upper=90)
-    >>> sex = Column("sex", "categorical", Dtype("str"), categories=("F", "M"), start=1, stop=2)
-    >>> free_values((age, sex), FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0]])))
-    {1: array([0., 1.])}
-    """
+    """Return the values that moves at no cost can give each column: those columns alone that can change."""
     if metric.n_features is None:
         return {}
     basis = np.asarray(to_numpy(metric.null_space.basis), dtype=np.float64)
@@ -106,7 +82,7 @@ class EnumerationSearch(Search):
         """Say why the rows at no distance cannot be listed, where they cannot."""
         place = problem.coordinates
         if place.metric.feature_map is not None:
-            return Said("why_not.feature_map")
+            return Message("why_not.feature_map")
         unknown = place.why_no_made_up_rows()
         if unknown is not None:
             return unknown
@@ -114,15 +90,15 @@ class EnumerationSearch(Search):
         if columns is None:
             if place.metric.n_features is None or not place.metric.null_space.dim:
                 return None
-            return Said("why_not.no_table")
+            return Message("why_not.no_table")
         values = free_values(columns, place.metric)
         endless = [columns[i].name for i, found in values.items() if found is None]
         if endless:
             key = "why_not.endless_and_others" if len(endless) > 3 else "why_not.endless"
-            return Said(key, columns=endless[:3])
+            return Message(key, columns=endless[:3])
         count = prod(len(found) for found in values.values() if found is not None)
         if count > self.most:
-            return Said("why_not.too_many", count=count, most=self.most)
+            return Message("why_not.too_many", count=count, most=self.most)
         return None
 
     def settles(self, eps: float) -> bool:
@@ -134,15 +110,15 @@ class EnumerationSearch(Search):
         names = self._names(problem)
         if not names:
             return ()
-        return (Said("assumption.enumeration", columns=list(names)),)
+        return (Message("assumption.enumeration", columns=list(names)),)
 
-    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+    def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add every row at no distance, and say that there are no others."""
         twins = FreeTwins.of(problem, _columns(problem))
         parts: list[_Asked] = []
         for first in range(0, len(twins), _ROWS_AT_ONCE):
             if budget.spent:
-                reason = Said("reason.enumeration_time")
+                reason = Message("reason.enumeration_time")
                 return Found(support, "not_converged", (reason,))
             budget.tell(first / len(twins))
             number = np.arange(first, min(first + _ROWS_AT_ONCE, len(twins)))
@@ -165,7 +141,9 @@ class EnumerationSearch(Search):
         # V(0) is the mean over people of the worst loss at no distance, and nobody else is at no distance.
         value, base = float(support.frontier.worst_at_no_distance().mean()), float(problem.base_loss.mean())
         names = self._names(problem)
-        method = Said("method.enumeration", columns=list(names)) if names else Said("method.nobody_else")
+        method = (
+            Message("method.enumeration", columns=list(names)) if names else Message("method.nobody_else")
+        )
         shared: dict[str, Any] = {"eps": 0.0, "n": problem.n, "method": method}
         bound = Bound(value=value, gap=value - base, lambda_=float("inf"), **shared)
         more: tuple[Bound, ...] = ()
@@ -188,21 +166,7 @@ def _columns(problem: AuditProblem) -> tuple[Column, ...] | None:
 
 @dataclass(frozen=True, eq=False)
 class FreeTwins:
-    """Everybody with every combination of free values, by number: all of the first person come first.
-
-    Parameters
-    ----------
-    rows : EditableRows
-        The people.
-    fields : tuple of Field
-        The free columns, each with its values.
-    combinations : int array of shape (k, f)
-        Positions among these values.
-    cells : tuple of (slice, float array of shape (v, w))
-        Of each free column: where it stands in an encoded row, and what each of its values is there.
-    partial : tuple of bool
-        Whether only some of a column's categories come and go.
-    """
+    """Everybody with every combination of free values, by number: all of the first person come first."""
 
     rows: EditableRows
     fields: tuple[Field, ...]

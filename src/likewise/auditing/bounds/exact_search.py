@@ -16,7 +16,7 @@ from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.search.contract import Budget, Found, Search, Status
 from likewise.core.errors import InputError
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 
 if TYPE_CHECKING:
     from likewise.auditing.problem import AuditProblem
@@ -25,15 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BranchAndBoundSearch(Search):
-    """Tree ensembles and ReLU networks over the regions of a table: a bound of V(ε), and the rows that come nearest.
-
-    Parameters
-    ----------
-    nodes : int, default=2000
-        Regions that are looked at for each person and λ, at most; more of them make the bracket narrower.
-    rtol : float, default=0.01
-        The bracket of V(ε) counts as closed when it is narrower than this share of it.
-    """
+    """Tree ensembles and ReLU networks over the regions of a table: a bound of V(ε), and the rows that come nearest."""
 
     name: ClassVar[str] = "branch and bound"
 
@@ -44,14 +36,14 @@ class BranchAndBoundSearch(Search):
         """Say why no bound is known for the model, where none is."""
         place = problem.coordinates
         if place.metric.feature_map is not None:
-            return Said("why_not.feature_map")
+            return Message("why_not.feature_map")
         try:
             _family(problem)
         except InputError as error:
             return str(error)
         return None
 
-    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+    def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Bracket V(ε): rows from below, a `Bound` from above, as narrow as nodes and time allow."""
         from likewise.auditing.bounds.branch_and_bound import maximise
         from likewise.auditing.bounds.dual_bracket import bracket_value
@@ -79,9 +71,9 @@ class BranchAndBoundSearch(Search):
             gap=found.upper - found.base_loss,
             eps=eps,
             n=problem.n,
-            method=Said("method.branch_and_bound"),
+            method=Message("method.branch_and_bound"),
             lambda_=found.lambda_,
-            assumptions=(Said("assumption.any_person"),),
+            assumptions=(Message("assumption.any_person"),),
         )
         status: Status = "not_converged" if found.interrupted else "converged"
         return Found(support, status, found.reasons, bound)
@@ -94,18 +86,6 @@ class ExactSearch(Search):
     The solution of a linear model takes shares of categories and fractions of whole numbers for people. Where that
     leaves the bracket open, the same model goes through the branch and bound, as a network of one layer, in which
     categories and whole numbers are whole; the lower of the two bounds counts.
-
-    Parameters
-    ----------
-    choices : tuple of Search
-        In the order in which they are asked, as far as they fit the model and until the bracket is closed.
-    rtol : float, default=0.01
-        The bracket of V(ε) counts as closed when it is narrower than this share of it.
-
-    Examples
-    --------
-    >>> [search.name for search in ExactSearch().choices]
-    ['exact', 'branch and bound']
     """
 
     name: ClassVar[str] = "exact"
@@ -118,7 +98,7 @@ class ExactSearch(Search):
         reasons = [search.why_not(problem) for search in self.choices]
         return None if None in reasons else "; ".join(str(reason) for reason in reasons)
 
-    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+    def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Ask one after the other until the bracket is closed or time is up."""
         ended = Found(support)
         for search in self.choices:
@@ -126,7 +106,7 @@ class ExactSearch(Search):
                 continue
             if ended.bound is not None and (budget.spent or self._closed(ended.support, ended.bound, eps)):
                 break
-            ended = _joined(ended, search.improve(problem, ended.support, eps, budget))
+            ended = _joined(ended, search.extend(problem, ended.support, eps, budget))
         return ended
 
     def _closed(self, support: Support, bound: Bound, eps: float) -> bool:
@@ -176,18 +156,6 @@ class ProofSearch(Search):
 
     Whether a decision changes is a loss of 0 or 1, so both are the same question. Where the time is not enough for
     everybody, people drawn at random are bracketed and the bound has a confidence.
-
-    Parameters
-    ----------
-    exact : Search
-        What answers one question: linear models solved, trees and ReLU networks by branch and bound.
-    confidence : float, default=0.95
-        Of bounds from a sample, and for the population.
-
-    Examples
-    --------
-    >>> ProofSearch().name
-    'exact'
     """
 
     name: ClassVar[str] = "exact"
@@ -198,13 +166,7 @@ class ProofSearch(Search):
 
     @classmethod
     def within(cls, *, timed: bool, confidence: float) -> ProofSearch:
-        """Return what is worth its time: all families where the user gave time, else linear models alone.
-
-        Parameters
-        ----------
-        timed : bool
-        confidence : float
-        """
+        """Return what is worth its time: all families where the user gave time, else linear models alone."""
         solved = LinearSearch(confidence=confidence)
         choices = (solved, BranchAndBoundSearch())
         return cls(ExactSearch(choices) if timed else solved, confidence)
@@ -213,7 +175,7 @@ class ProofSearch(Search):
         """Say why no bound is known for the model, where none is."""
         return self.exact.why_not(problem)
 
-    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+    def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Answer the questions one after the other; the rows found for any of them serve all."""
         ended = Found(support)
         questions = list(self._questions(problem, eps))
@@ -248,7 +210,7 @@ class ProofSearch(Search):
         for question in self._questions(sample, eps):
             time = Budget(max(question.share * budget.left, 1e-3))
             if LinearSearch().why_not(question.problem) is None:
-                solved = self.exact.improve(
+                solved = self.exact.extend(
                     question.problem, Support.start(question.problem), question.eps, time
                 )
                 found = [] if solved.population_bound is None else [solved.population_bound]
@@ -294,7 +256,7 @@ class ProofSearch(Search):
                 reasons = (INTERRUPTED,) if proof.interrupted else ()
                 status: Status = "not_converged" if proof.interrupted else "converged"
                 return Found(support, status, reasons, proof.bound, proof.population_bound)
-        return self.exact.improve(problem, support, eps, budget)
+        return self.exact.extend(problem, support, eps, budget)
 
 
 def _part(budget: Budget, share: float, done: int, questions: int) -> Budget:

@@ -33,26 +33,7 @@ if TYPE_CHECKING:
 
 
 def of_encoded_rows(net: ReluNetwork, layout: TableLayout, names: Sequence[str] | None) -> ReluNetwork:
-    """Put the way from encoded rows to the table's numbers in front of a network: W(Ax + c) + b = (WA)x + (Wc + b).
-
-    Parameters
-    ----------
-    net : ReluNetwork
-        Takes the table's numbers.
-    layout : TableLayout
-    names : sequence of str, optional
-        Its columns, in its order; those of the layout by default.
-
-    Examples
-    --------
-    >>> from likewise.data.column import Column
-    >>> from likewise.data.column import Dtype
-    >>> age = Column("age", "integer", Dtype("int64"), lower=17, upper=90, mean=40.0, scale=10.0, start=0, stop=1)
-    >>> net = ReluNetwork((np.array([[2.0]]),), (np.array([1.0]),))
-    >>> moved = of_encoded_rows(net, TableLayout((age,)), ["age"])
-    >>> moved.weights[0].item(), moved.biases[0].item()
-    (20.0, 81.0)
-    """
+    """Put the way from encoded rows to the table's numbers in front of a network: W(Ax + c) + b = (WA)x + (Wc + b)."""
     known = {column.name: i for i, column in enumerate(layout.columns)}
     wanted = list(known) if names is None else list(names)
     missing = [name for name in wanted if name not in known]
@@ -83,14 +64,7 @@ def of_encoded_rows(net: ReluNetwork, layout: TableLayout, names: Sequence[str] 
 
 
 def behind(net: ReluNetwork, numbers: AffineMap) -> ReluNetwork:
-    """Put an affine map in front of a network.
-
-    Parameters
-    ----------
-    net : ReluNetwork
-    numbers : AffineMap
-        From encoded rows to what the network takes.
-    """
+    """Put an affine map in front of a network."""
     weight, bias = net.weights[0], net.biases[0]
     sizes = (np.abs(weight), np.abs(bias)) if net.first_sizes is None else net.first_sizes
     per_unit = sizes[0] @ np.abs(numbers.matrix)
@@ -119,42 +93,7 @@ def family_of(
     encoded: bool | None = None,
     own: AffineMap | None = None,
 ) -> TreeFamily | NetworkFamily:
-    """Return the family that bounds a model over a domain, as it was read: `family_at` compares it with the model.
-
-    Parameters
-    ----------
-    model : Model, or anything that `as_model` takes
-        A tree ensemble, a ReLU network or a linear model.
-    domain : TabularDomain or BoxDomain
-        Whose encoding, or whose columns, the model sees.
-    loss : str or Loss, optional
-        The model's own by default.
-    encoded : bool, optional
-        Whether the model was trained on encoded rows and not on the table; by default that is told from the number
-        and the names of its columns, and where both fit it must be said.
-    own : AffineMap, optional
-        From encoded rows to the numbers that the model takes, where those are not the encoded rows themselves.
-
-    Returns
-    -------
-    TreeFamily or NetworkFamily
-
-    Raises
-    ------
-    InputError
-        Where no family fits; it says why.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from likewise.data import TabularDomain
-    >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
-    >>> domain = TabularDomain.from_frame(people)
-    >>> tree = DecisionTreeClassifier().fit(domain.encode(people), [0, 0, 1, 1])
-    >>> type(family_of(tree, domain, encoded=True)).__name__
-    'TreeFamily'
-    """
+    """Return the family that bounds a model over a domain, as it was read: `family_at` compares it with the model."""
     adapter = model if isinstance(model, Model) else as_model(model)
     objective = adapter.loss if loss is None else as_loss(loss, owner="family_of")
     layout = TableLayout.of(domain)
@@ -191,18 +130,7 @@ def _without_owner(sentence: str) -> str:
 
 
 def family_in(problem: AuditProblem) -> TreeFamily | NetworkFamily:
-    """Return the family of an audit's model, once it has given the model's own answers.
-
-    Parameters
-    ----------
-    problem : AuditProblem
-        All its people are asked about, and rows of the whole domain.
-
-    Raises
-    ------
-    InputError
-        If no family fits, or if what was read differs from what the model answers; it says why.
-    """
+    """Return the family of an audit's model, once it has given the model's own answers."""
     place = problem.coordinates
     if problem not in _CHECKED:
         _CHECKED[problem] = _checked(problem, place)
@@ -225,14 +153,7 @@ def _checked(problem: AuditProblem, place: Coordinates) -> TreeFamily | NetworkF
 
 
 def family_at(place: Coordinates, people: FloatArray) -> TreeFamily | NetworkFamily:
-    """Return the family of a model in a coordinate system, once it has given the model's own answers over the domain.
-
-    Parameters
-    ----------
-    place : Coordinates
-    people : float array of shape (n, d)
-        Encoded rows that the domain's rows are mixed with.
-    """
+    """Return the family of a model in a coordinate system, once it has given the model's own answers over the domain."""
     encoded = place.takes in ("encoded", "own")
     family = family_of(place.model, place.domain, encoded=encoded, own=place.own)
     own = family.layout.values(people[:_MIXED])

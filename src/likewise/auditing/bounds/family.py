@@ -11,27 +11,13 @@ import numpy as np
 from likewise.auditing.bounds.regions import Regions, Split, TableLayout
 from likewise.core.checks import BoolArray, FloatArray, IntArray
 from likewise.core.errors import InputError
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared, ZeroOne
 
 
 @dataclass(frozen=True, eq=False)
 class LossBound:
-    """What a family says of regions: loss(x) ≤ upper + slopeᵀ(x − x₀) for every row x of the region.
-
-    Parameters
-    ----------
-    upper : float array of shape (n,)
-    slope : float array of shape (n, d), optional
-        By the encoded row; None is 0.
-    state : array of shape (n, …)
-        What the family wants back with the parts of a region.
-    extra : object
-        What it wants back when it is asked where to cut.
-    same : bool array of shape (n,), optional
-        Whether the model gives all rows of the region one and the same answer; None of a family whose answers change
-        from row to row.
-    """
+    """What a family says of regions: loss(x) ≤ upper + slopeᵀ(x − x₀) for every row x of the region."""
 
     upper: FloatArray
     slope: FloatArray | None
@@ -58,15 +44,7 @@ class LossBound:
 
 
 class Family(Protocol):
-    """A family of models that can be bounded over regions.
-
-    Attributes
-    ----------
-    layout : TableLayout
-    slack : float
-        How far the model's own losses, rounded as they are, may lie from the exact ones that are bounded here. It is
-        added to every upper value at the end: cutting regions cannot remove it.
-    """
+    """A family of models that can be bounded over regions."""
 
     layout: TableLayout
     slack: float
@@ -94,18 +72,7 @@ class Family(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """How outputs become components for every label, and components a loss.
-
-    Parameters
-    ----------
-    mixing : float array of shape (L, C, K)
-        For label l: component k = Σ_c mixing[l, c, k] · output c.
-    loss : Loss
-    probabilities : bool
-        Whether outputs are class probabilities.
-    ties : bool array of shape (L, K)
-        Whether a component of exactly 0 already is a wrong decision.
-    """
+    """How outputs become components for every label, and components a loss."""
 
     mixing: FloatArray
     loss: Loss
@@ -114,22 +81,7 @@ class Components:
 
     @classmethod
     def of(cls, loss: Loss, n_outputs: int, *, probabilities: bool) -> Components:
-        """Work out the components of a loss.
-
-        Parameters
-        ----------
-        loss : Loss
-            Cross-entropy, hinge, zero-one or squared.
-        n_outputs : int
-            1 for two classes by one score or a regression.
-        probabilities : bool
-
-        Examples
-        --------
-        >>> parts = Components.of(CrossEntropy(), 1, probabilities=False)
-        >>> parts.losses(np.array([[0.0]]), np.array([1])).round(3)
-        array([0.693])
-        """
+        """Work out the components of a loss."""
         if isinstance(loss, Squared):
             return cls(np.array([[[1.0, -1.0]]]), loss, False, np.zeros((1, 2), dtype=bool))
         if not isinstance(loss, (CrossEntropy, Hinge, ZeroOne)):
@@ -186,21 +138,7 @@ class Components:
         return np.asarray(wrong.any(axis=1), dtype=np.float64)
 
     def least_component(self, losses: FloatArray, error: float = 0.0) -> FloatArray:
-        """The single component at which the loss reaches a value, (n,): below it the loss is no higher.
-
-        Parameters
-        ----------
-        losses : float array of shape (n,)
-            Above 0.
-        error : float, default=0
-            As in `raised_by_answers`, of a cross-entropy.
-
-        Examples
-        --------
-        >>> parts = Components.of(CrossEntropy(), 1, probabilities=False)
-        >>> parts.losses(parts.least_component(np.array([1.5]))[:, None], np.array([1])).round(9)
-        array([1.5])
-        """
+        """The single component at which the loss reaches a value, (n,): below it the loss is no higher."""
         if isinstance(self.loss, Hinge):
             return np.asarray(losses - 1.0)
         p = np.exp(-losses) + error
@@ -221,22 +159,7 @@ class Components:
 
 
 def raised_by_answers(losses: FloatArray, error: float, loss: Loss) -> FloatArray:
-    """Cross-entropies as high as probabilities that are answered with an error make them: −log(p − error).
-
-    Parameters
-    ----------
-    losses : float array
-        −log p of the exact probability.
-    error : float
-        How far an answered probability may lie from p; one minus another loses what is small beside 1.
-    loss : Loss
-        Its bound is the ceiling.
-
-    Examples
-    --------
-    >>> raised_by_answers(np.array([1.0, 20.0]), 1e-8, CrossEntropy()).round(4)
-    array([ 1.   , 27.631])
-    """
+    """Cross-entropies as high as probabilities that are answered with an error make them: −log(p − error)."""
     left = np.maximum(np.exp(-losses) - error, np.exp(-loss.upper_bound))
     return np.asarray(np.maximum(-np.log(left), losses))
 
@@ -247,20 +170,7 @@ def lowered_by_answers(losses: FloatArray, error: float) -> FloatArray:
 
 
 def sure_decisions(outputs: FloatArray, parts: Components, slack: FloatArray | float) -> IntArray:
-    """Return the class whose every component is below 0 by more than the slack, (n,); −1 where there is none.
-
-    Parameters
-    ----------
-    outputs : float array of shape (n, C)
-    parts : Components
-        Of the zero-one loss.
-    slack : float, or float array of shape (n,)
-
-    Examples
-    --------
-    >>> sure_decisions(np.array([[2.0], [-1.0], [0.0]]), Components.of(ZeroOne(), 1, probabilities=False), 1e-6)
-    array([ 1,  0, -1])
-    """
+    """Return the class whose every component is below 0 by more than the slack, (n,); −1 where there is none."""
     label = np.full(len(outputs), -1, dtype=np.int64)
     least = np.broadcast_to(-np.asarray(slack), (len(outputs),))[:, None]
     for y, mixing in enumerate(parts.mixing):
@@ -272,24 +182,12 @@ def sure_decisions(outputs: FloatArray, parts: Components, slack: FloatArray | f
 # between them.
 
 
-INTERRUPTED = Said("reason.interrupted")
+INTERRUPTED = Message("reason.interrupted")
 
 
 @dataclass(frozen=True)
 class RegionBudget:
-    """What a branch and bound may spend.
-
-    Parameters
-    ----------
-    nodes : int, default=10_000
-        Regions per person.
-    seconds : float, optional
-        Of wall time, in all; None is no limit. The whole domain of every person is always looked at.
-    stop : callable, optional
-        Asked between rounds; True ends the work with the brackets so far.
-    tell : callable, optional
-        Called between rounds, for whoever looks on.
-    """
+    """What a branch and bound may spend."""
 
     nodes: int = 10_000
     seconds: float | None = None
@@ -299,25 +197,7 @@ class RegionBudget:
 
 @dataclass(frozen=True, eq=False)
 class Brackets:
-    """For each person what is attained and what cannot be exceeded.
-
-    Parameters
-    ----------
-    lower, upper : float arrays of shape (n,)
-        Bracket of the supremum.
-    rows : float array of shape (n, d)
-        Encoded valid rows that attain `lower`.
-    loss, cost : float arrays of shape (n,)
-        Loss and squared fair distance there (0 where a move costs nothing).
-    nodes : int array of shape (n,)
-        Regions looked at.
-    tol : float
-        A person is closed when upper − lower ≤ tol + slack.
-    slack : float
-        The model's own rounding, within `upper`.
-    interrupted : bool
-        Whether the work was broken off (Ctrl-C): valid all the same, and wider.
-    """
+    """For each person what is attained and what cannot be exceeded."""
 
     lower: FloatArray
     upper: FloatArray
@@ -340,20 +220,7 @@ class Brackets:
 
 @dataclass(frozen=True, eq=False)
 class DecisionLines:
-    """A row x of the region is decided as class y wherever slope[y, k]ᵀx + offset[y, k] < 0 for every k.
-
-    Parameters
-    ----------
-    label : int array of shape (n,)
-        The one decision of all rows of the region, or −1.
-    importance : float array of shape (n, P)
-        How much each column leaves open.
-    slope : float array of shape (n, L, K, d)
-        By the encoded row.
-    offset : float array of shape (n, L, K)
-    off : bool array of shape (n, U)
-        What the family wants back with the parts of a region: hidden units that are off all over it.
-    """
+    """A row x of the region is decided as class y wherever slope[y, k]ᵀx + offset[y, k] < 0 for every k."""
 
     label: IntArray
     importance: FloatArray

@@ -28,14 +28,7 @@ from likewise.models.relu_network import ReluNetwork
 
 
 def upper_lines(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Slope and lift of the upper line of units whose input lies in [low, high]; arrays of any one shape.
-
-    Examples
-    --------
-    >>> rise, lift = upper_lines(np.array([-1.0, 2.0]), np.array([3.0, 4.0]))
-    >>> rise.tolist(), lift.tolist()
-    ([0.75, 1.0], [0.75, 0.0])
-    """
+    """Slope and lift of the upper line of units whose input lies in [low, high]; arrays of any one shape."""
     active, dead = low >= 0.0, high <= 0.0
     with np.errstate(invalid="ignore", divide="ignore"):
         slanted = high / (high - low)
@@ -45,20 +38,7 @@ def upper_lines(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def lower_slopes(low: FloatArray, high: FloatArray, rise: FloatArray, alpha: str | None) -> FloatArray:
-    """Slope of the lower line of the same units.
-
-    Parameters
-    ----------
-    low, high, rise : float arrays of one shape
-        `rise` from `upper_lines`.
-    alpha : {None, "none", "all", "parallel"}
-        Slope for a unit that may be on or off: 1 where it is rather on, 0, 1, or that of the upper line.
-
-    Examples
-    --------
-    >>> lower_slopes(np.array([-1.0, -3.0, 2.0]), np.array([3.0, 1.0, 4.0]), np.ones(3), None)
-    array([1., 0., 1.])
-    """
+    """Slope of the lower line of the same units."""
     if alpha == "parallel":
         return rise
     if alpha is None:
@@ -69,26 +49,7 @@ def lower_slopes(low: FloatArray, high: FloatArray, rise: FloatArray, alpha: str
 def pass_through(
     slope: FloatArray, rise: FloatArray, lift: FloatArray, least: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Upper lines in what leaves the units of a layer as upper lines in what enters them.
-
-    Parameters
-    ----------
-    slope : float array of shape (n, K, H), or (1, K, H) for the same in all
-    rise, lift, least : float arrays of shape (n, H)
-        From `upper_lines` and `lower_slopes`.
-
-    Returns
-    -------
-    slope : float array of shape (n, K, H)
-    offset : float array of shape (n, K)
-        What the lifts add.
-
-    Examples
-    --------
-    >>> slope = np.array([[[2.0, -1.0]]])
-    >>> pass_through(slope, np.full((1, 2), 0.5), np.full((1, 2), 0.5), np.zeros((1, 2)))
-    (array([[[ 1., -0.]]]), array([[1.]]))
-    """
+    """Upper lines in what leaves the units of a layer as upper lines in what enters them."""
     if is_compiled():
         mixed = np.empty((len(rise), *slope.shape[1:]))
         offset = np.empty(mixed.shape[:2])
@@ -129,20 +90,7 @@ def live_bounds(
     error: FloatArray,
     reach: FloatArray,
 ) -> None:
-    """Narrow the bounds of hidden units, in place.
-
-    Parameters
-    ----------
-    net : ReluNetwork
-    lower, upper : float arrays of shape (n, d)
-    blocks : int array of shape (B, 3)
-    bounds : float array of shape (n, 2, U)
-        What is known; narrowed.
-    error : float array of shape (n, U)
-        Rounding to add.
-    reach : float array of shape (n, U − H, d)
-        Is filled with the sizes of the slopes of upper lines, 0 for units that are on or off.
-    """
+    """Narrow the bounds of hidden units, in place."""
     weights, biases, sizes = _flat(net)
     _bound(weights, biases, sizes, lower, upper, blocks, bounds, error, reach)
 
@@ -291,17 +239,7 @@ _UNIT_ROUNDOFF = 2.0**-53
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Linear functions of the input that bound each of K outputs from above.
-
-    Parameters
-    ----------
-    slope : float array of shape (n, K, d)
-    offset : float array of shape (n, K)
-    highest : float array of shape (n, K)
-        No output exceeds this over its region; where several lines were tried, the least of their largest values.
-    effect : float array of shape (n, K, U)
-        Weight of what leaves each hidden unit of the layers before.
-    """
+    """Linear functions of the input that bound each of K outputs from above."""
 
     slope: FloatArray
     offset: FloatArray
@@ -311,18 +249,7 @@ class Lines:
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """What is known of the hidden units over boxes.
-
-    Parameters
-    ----------
-    bounds : float array of shape (n, 2, U)
-        Lower and upper of what enters each unit.
-    reach : float array of shape (n, U − H, d)
-        For the hidden layers after the first: how much each input moves what enters each unit that may be on or off,
-        by its upper line.
-    size : float array of shape (n, H)
-        Bound of the size of everything that is added up for a unit of the last hidden layer, or of the inputs.
-    """
+    """What is known of the hidden units over boxes."""
 
     bounds: FloatArray
     reach: FloatArray
@@ -330,13 +257,7 @@ class Hidden:
 
 
 def extremes(slope: FloatArray, lower: FloatArray, upper: FloatArray, blocks: IntArray) -> FloatArray:
-    """Largest value of slopeᵀx over boxes whose one-hot blocks hold exactly one 1; (n, K) for slopes (n, K, d).
-
-    Examples
-    --------
-    >>> extremes(np.array([[[1.0, -2.0]]]), np.zeros((1, 2)), np.ones((1, 2)), np.zeros((0, 3), dtype=int))
-    array([[1.]])
-    """
+    """Largest value of slopeᵀx over boxes whose one-hot blocks hold exactly one 1; (n, K) for slopes (n, K, d)."""
     centre, radius = (lower + upper) / 2.0, (upper - lower) / 2.0
     with np.errstate(invalid="ignore"):
         top = (slope @ centre[:, :, None] + np.abs(slope) @ radius[:, :, None])[:, :, 0]
@@ -350,23 +271,7 @@ def extremes(slope: FloatArray, lower: FloatArray, upper: FloatArray, blocks: In
 def hidden_bounds(
     net: ReluNetwork, lower: FloatArray, upper: FloatArray, blocks: IntArray, known: FloatArray
 ) -> Hidden:
-    """Bounds of what enters every hidden unit.
-
-    Parameters
-    ----------
-    net : ReluNetwork
-    lower, upper : float arrays of shape (n, d)
-        The regions, encoded.
-    blocks : int array of shape (B, 3)
-        One-hot blocks of the layout.
-    known : float array of shape (n, 2, U)
-        Bounds that hold already for all U hidden units (those of a larger region), ±∞ where there are none.
-
-    Returns
-    -------
-    Hidden
-        Never wider than what was known.
-    """
+    """Bounds of what enters every hidden unit."""
     found = known.copy()
     errors, size = [], np.maximum(np.abs(lower), np.abs(upper))
     for k, (weight, bias) in enumerate(zip(net.weights[:-1], net.biases[:-1], strict=True)):
@@ -428,20 +333,7 @@ def output_lines(
     *,
     best_at: Literal["top", "mean"] = "top",
 ) -> Lines:
-    """Linear upper bounds of K combinations of the outputs; of several choices of α the best for each.
-
-    Parameters
-    ----------
-    net : ReluNetwork
-    head : float array of shape (K, C)
-        The combinations.
-    hidden : Hidden
-        From `hidden_bounds`.
-    lower, upper, blocks
-        As there.
-    best_at : {"top", "mean"}
-        Which line is kept: the one whose largest value is least, or the one whose mean over the region is.
-    """
+    """Linear upper bounds of K combinations of the outputs; of several choices of α the best for each."""
     weight, bias = head @ net.weights[-1], head @ net.biases[-1]
     last = len(net.weights) - 1
     size = np.asarray(hidden.size) @ (np.abs(head) @ np.abs(net.weights[-1])).T

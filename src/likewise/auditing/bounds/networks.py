@@ -37,18 +37,6 @@ def column_importance(
 
     A hidden unit that may be on or off leaves open |effect| · min(−l, u) / (u − l) for each unit of width of what
     enters it, and a column is responsible for as much of that width as it moves the unit.
-
-    Parameters
-    ----------
-    net : ReluNetwork
-    layout : TableLayout
-    hidden : Hidden
-    effect : float array of shape (n, U)
-        Weight of each hidden unit in the outputs that matter.
-    spread : float array of shape (n, d)
-        Widths of the regions, encoded.
-    straight : float array of shape (n, d)
-        What the straight part of the lines leaves open for each unit of width.
     """
     low, high = hidden.bounds[:, 0], hidden.bounds[:, 1]
     with np.errstate(invalid="ignore"):
@@ -74,22 +62,6 @@ class NetworkFamily:
     The network sees encoded rows. With two classes or a regression the loss is convex in one number f: over a region
     where f lies in [f₀, f₁] it lies below its chord there, and the chord of a line above (or below) f is a line above
     the loss.
-
-    Parameters
-    ----------
-    net : ReluNetwork
-    layout : TableLayout
-    loss : Loss
-    answered : float, default=0
-        How far a probability that the model answers may lie from that of its score, where it answers probabilities.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> net = ReluNetwork((np.eye(1), np.array([[2.0]])), (np.zeros(1), np.zeros(1)))
-    >>> family = NetworkFamily(net, TableLayout.of(BoxDomain([-1.0], [1.0])), Squared())
-    >>> family.losses(np.array([[0.5]]), np.array([0.0]))
-    array([1.])
     """
 
     def __init__(self, net: ReluNetwork, layout: TableLayout, loss: Loss, answered: float = 0.0) -> None:
@@ -183,14 +155,7 @@ class NetworkFamily:
         return column_importance(self.net, self.layout, hidden, effect, spread, straight)
 
     def decide_by_lines(self, regions: Regions, off: Any) -> DecisionLines:
-        """Decide regions as far as lines do: what is straight is decided on both sides of where it crosses 0.
-
-        Parameters
-        ----------
-        regions : Regions
-        off : bool array of shape (n, U)
-            Hidden units that are known to be off, as they are in a larger region.
-        """
+        """Decide regions as far as lines do: what is straight is decided on both sides of where it crosses 0."""
         lower, upper = encoded_box(self.layout, regions)
         state = self.state(len(regions))
         state[:, 1][off] = 0.0

@@ -26,14 +26,7 @@ if TYPE_CHECKING:
 
 
 class Asker:
-    """A model that answers about rows of values (n, P), one number per column.
-
-    Parameters
-    ----------
-    place : Coordinates
-    layout : TableLayout
-        Of the same columns as the domain of `place`.
-    """
+    """A model that answers about rows of values (n, P), one number per column."""
 
     def __init__(self, place: Coordinates, layout: TableLayout) -> None:
         self.place, self.layout = place, layout
@@ -106,23 +99,7 @@ class Reading(Protocol):
 
 
 def check_reading(reading: Reading, asker: Asker, people: FloatArray, *, decides: bool) -> None:
-    """Compare a reading with its model over the domain.
-
-    Parameters
-    ----------
-    reading : Reading
-    asker : Asker
-        The model.
-    people : float array of shape (n, P)
-        Some of the audited people, as values; rows of the domain are mixed from them too.
-    decides : bool
-        Whether decisions are compared as well, as the 0–1 loss needs.
-
-    Raises
-    ------
-    InputError
-        If they differ by more than rounding; it shows a row.
-    """
+    """Compare a reading with its model over the domain."""
     rng = np.random.default_rng(0)
     rows = random_rows(reading.layout, people, rng, _ROWS)
     for part in (rows, reading.split_rows(rows, rng, _SPLIT_ROWS)):
@@ -188,25 +165,7 @@ def _words(outputs: FloatArray) -> str:
 
 
 def random_rows(layout: TableLayout, people: FloatArray, rng: np.random.Generator, count: int) -> FloatArray:
-    """Rows of a domain: values of people and values of the domain mixed column by column, and every category.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    people : float array of shape (n, P)
-        May have no rows.
-    rng : Generator
-    count : int
-        How many rows at random; those that show single values come on top.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> layout = TableLayout.of(BoxDomain([0.0], [1.0]))
-    >>> rows = random_rows(layout, np.zeros((0, 1)), np.random.default_rng(0), 10)
-    >>> bool(((rows >= 0) & (rows <= 1)).all()), len(rows) >= 10
-    (True, True)
-    """
+    """Rows of a domain: values of people and values of the domain mixed column by column, and every category."""
     special = [list(_special(layout, i)) for i in range(layout.n_columns)]
     total = count + sum(map(len, special))
     rows = np.empty((total, layout.n_columns))

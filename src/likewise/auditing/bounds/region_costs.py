@@ -313,17 +313,7 @@ class LeastCostForm:
 
 @dataclass(frozen=True, eq=False)
 class LeastCost:
-    """What `least` found for each region.
-
-    Parameters
-    ----------
-    bound : float array of shape (n,)
-        At most the least value of F over the region.
-    point : float array of shape (n, d)
-        Encoded, perhaps with shares of categories and fractions of whole numbers.
-    values : float array of shape (n, P)
-        A row of the region that can exist.
-    """
+    """What `least` found for each region."""
 
     bound: FloatArray
     point: FloatArray
@@ -339,23 +329,7 @@ class LeastCost:
         price: FloatArray,
         slope: FloatArray | None = None,
     ) -> LeastCost:
-        """Minimise over each region.
-
-        Parameters
-        ----------
-        layout : TableLayout
-        form : LeastCostForm
-        regions : Regions
-            n of them.
-        origin, warm : float arrays of shape (n, d)
-            The person x₀, and where to start; both encoded.
-        price : float array of shape (n,)
-        slope : float array of shape (n, d), optional
-
-        Returns
-        -------
-        LeastCost
-        """
+        """Minimise over each region."""
         lower, upper = encoded_box(layout, regions)
         slope = np.zeros_like(lower) if slope is None else slope
         n = len(regions)
@@ -385,31 +359,6 @@ def free_regions(layout: TableLayout, metric: Any, regions: Regions, own: FloatA
     """Hold every column that no free direction touches at the person's own value.
 
     Exact where free directions are whole columns; elsewhere a set that contains all free moves.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    metric : FairMetric
-        On encoded rows.
-    regions : Regions
-        Whole domains of n people.
-    own : float array of shape (n, P)
-        Their values.
-
-    Returns
-    -------
-    Regions
-
-    Examples
-    --------
-    >>> from likewise.core.subspace import Subspace
-    >>> from likewise.data import BoxDomain
-    >>> from likewise.fair_metrics import FairMetric
-    >>> layout = TableLayout.of(BoxDomain([0.0, 0.0], [1.0, 1.0]))
-    >>> whole = Regions(np.zeros((1, 2)), np.ones((1, 2)), np.zeros((1, 0), dtype=np.uint8))
-    >>> metric = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0]]))
-    >>> free_regions(layout, metric, whole, np.array([[0.3, 0.4]])).low
-    array([[0.3, 0. ]])
     """
     if metric.n_features is None:
         touched = np.zeros(layout.width, dtype=bool)

@@ -62,16 +62,7 @@ class Contender:
 
 
 class Contenders:
-    """Regions of one answer that may hold somebody's supremum, kept until the model is asked about all of them at once.
-
-    Examples
-    --------
-    >>> kept = Contenders()
-    >>> part = Regions(np.array([[1.0], [2.0]]), np.array([[1.0], [2.0]]), np.zeros((2, 0), dtype=np.uint8))
-    >>> kept.add(Contender(np.array([0, 0]), part, part.low, np.array([0.5, 0.9]), np.zeros(2)))
-    >>> kept.above(np.array([0.7])).values
-    array([[2.]])
-    """
+    """Regions of one answer that may hold somebody's supremum, kept until the model is asked about all of them at once."""
 
     def __init__(self) -> None:
         self._parts: list[Contender] = []
@@ -104,28 +95,6 @@ def rows_that_return(
 
     A model of the table is asked about encoded rows that are decoded for it; a number at the very edge of an interval may
     come back on the other side.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    regions : Regions
-        n of them.
-    values : float array of shape (n, P)
-        A row of each.
-
-    Returns
-    -------
-    values : float array of shape (n, P)
-    inside : bool array of shape (n,)
-        Whether the row is in its region after the way through the encoding and back.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> layout = TableLayout.of(BoxDomain([0.0], [1.0]))
-    >>> part = Regions(np.array([[0.3]]), np.array([[1.0]]), np.zeros((1, 0), dtype=np.uint8))
-    >>> rows_that_return(layout, part, np.array([[0.3]]))[1]
-    array([ True])
     """
     at = np.flatnonzero(~layout.is_category & ~layout.is_integer)
     values = values.copy()
@@ -161,35 +130,7 @@ def within_reach(
     warm: FloatArray,
     reach: FloatArray,
 ) -> Regions:
-    """Take off each region what is further than its reach.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    form : LeastCostForm
-        Σ of the metric.
-    regions : Regions
-        n of them.
-    origin, warm : float arrays of shape (n, d)
-        The people, and points to start from, encoded.
-    reach : float array of shape (n,)
-        Squared fair distance beyond which nothing matters.
-
-    Returns
-    -------
-    Regions
-        Parts of the given ones that hold every row within reach of its person.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> layout = TableLayout.of(BoxDomain([-8.0], [8.0]))
-    >>> whole = Regions(np.array([[-8.0]]), np.array([[8.0]]), np.zeros((1, 0), dtype=np.uint8))
-    >>> form = LeastCostForm(1.0, np.zeros((1, 0)), np.zeros(0))
-    >>> near = within_reach(layout, form, whole, np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1))
-    >>> bool(near.high[0, 0] >= 1.0), bool(near.high[0, 0] < 1.1)
-    (True, True)
-    """
+    """Take off each region what is further than its reach."""
     lower, upper = encoded_box(layout, regions)
     now = Regions(regions.low.copy(), regions.high.copy(), regions.allowed.copy())
     kinds = np.where(layout.is_category, 2, np.where(layout.is_integer, 1, 0))

@@ -32,16 +32,7 @@ _ULPS = 16.0
 
 
 def number_codes(columns: Sequence[Column]) -> NumberCodes:
-    """Return the encoding of the numbers among columns; that of a categorical column means nothing.
-
-    Examples
-    --------
-    >>> from likewise.data.column import Dtype
-    >>> gain = Column("gain", "integer", Dtype("int64"), scale=2.0, curve=Curve("signed log", unit=1.0))
-    >>> codes = number_codes([gain])
-    >>> round(float(encode_number(0, np.expm1(4.0), codes)), 9), round(float(decode_number(0, np.log1p(7.0) / 2, codes)), 9)
-    (2.0, 7.0)
-    """
+    """Return the encoding of the numbers among columns; that of a categorical column means nothing."""
     curves = [column.curve or Curve("linear") for column in columns]
     first = np.cumsum([0, *(len(curve.at) for curve in curves)])
     return (
@@ -131,29 +122,13 @@ class TableLayout:
 
     A row is held in two ways: as *values* (n, P), one number per column (a number in original units, or the
     position of a category), and *encoded* (n, d), as the metric and the domain see it.
-
-    Parameters
-    ----------
-    columns : tuple of Column
-        In the order of the encoding.
-
-    Examples
-    --------
-    >>> age = Column("age", "integer", Dtype("int64"), lower=17, upper=90, mean=40.0, scale=10.0)
-    >>> TableLayout((age,)).encode(np.array([[50.0]]))
-    array([[1.]])
     """
 
     columns: tuple[Column, ...]
 
     @classmethod
     def of(cls, domain: Any) -> TableLayout:
-        """Take the columns of a `TabularDomain`, a list of columns, or the coordinates of a `BoxDomain`.
-
-        Parameters
-        ----------
-        domain : TabularDomain, BoxDomain or sequence of Column
-        """
+        """Take the columns of a `TabularDomain`, a list of columns, or the coordinates of a `BoxDomain`."""
         if isinstance(domain, TableLayout):
             return domain
         if isinstance(domain, BoxDomain):
@@ -295,14 +270,7 @@ class TableLayout:
 
 
 def not_linear(column: Column) -> str:
-    """Say why a model that reads a column's own numbers is no function of encoded rows that a bound can follow.
-
-    Examples
-    --------
-    >>> from likewise.data.curve import Curve
-    >>> not_linear(Column("gain", "integer", Dtype("int64"), curve=Curve("signed log", unit=1.0)))
-    "bounds: the model reads 'gain' on another scale than the domain ('signed log'), so its scores are no such function of encoded rows. Train it on rows of this domain, or leave the scale of 'gain' linear."
-    """
+    """Say why a model that reads a column's own numbers is no function of encoded rows that a bound can follow."""
     scale = "linear" if column.curve is None else column.curve.name
     return (
         f"bounds: the model reads {column.name!r} on another scale than the domain ({scale!r}), so its scores are no such "
@@ -317,16 +285,7 @@ ByteArray: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Many regions at once.
-
-    Parameters
-    ----------
-    low, high : float arrays of shape (n, P)
-        Closed interval of each number, in original units; whole ends for whole numbers. Of a categorical column
-        0 and the last position.
-    allowed : uint8 array of shape (n, M)
-        Which of all categories are left.
-    """
+    """Many regions at once."""
 
     low: FloatArray
     high: FloatArray
@@ -350,17 +309,7 @@ class Regions:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """How regions are cut in two.
-
-    Parameters
-    ----------
-    column : int array of shape (n,)
-        Which column; −1 where nothing is left to cut.
-    cut : float array of shape (n,)
-        A number's left part ends here; the right part begins at the next value.
-    left : uint8 array of shape (n, M)
-        The categories of the left part.
-    """
+    """How regions are cut in two."""
 
     column: IntArray
     cut: FloatArray
@@ -372,22 +321,7 @@ class Split:
 
 
 def whole_domain(layout: TableLayout, values: FloatArray) -> Regions:
-    """Return each person's whole domain: immutable columns are theirs, and ranges reach to where they stand.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    values : float array of shape (n, P)
-        The people.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> layout = TableLayout.of(BoxDomain([0.0, 0.0], [1.0, 1.0], immutable=[1]))
-    >>> region = whole_domain(layout, np.array([[2.0, 0.5]]))
-    >>> region.low.tolist(), region.high.tolist()
-    ([[0.0, 0.5]], [[2.0, 0.5]])
-    """
+    """Return each person's whole domain: immutable columns are theirs, and ranges reach to where they stand."""
     n = len(values)
     low, high = np.empty((n, layout.n_columns)), np.empty((n, layout.n_columns))
     allowed = np.ones((n, layout.n_categories), dtype=np.uint8)
@@ -413,17 +347,7 @@ def keep_only(layout: TableLayout, allowed: ByteArray, column: int, codes: Float
 
 
 def divide(layout: TableLayout, regions: Regions, split: Split) -> Regions:
-    """Cut regions in two: first all left parts, then all right parts.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> layout = TableLayout.of(BoxDomain([0.0], [1.0]))
-    >>> whole = Regions(np.array([[0.0]]), np.array([[1.0]]), np.zeros((1, 0), dtype=np.uint8))
-    >>> halves = divide(layout, whole, Split(np.array([0]), np.array([0.5]), whole.allowed))
-    >>> halves.low.ravel().tolist(), halves.high.ravel().tolist()
-    ([0.0, 0.5000000000000001], [0.5, 1.0])
-    """
+    """Cut regions in two: first all left parts, then all right parts."""
     n = len(regions)
     low, high = np.concatenate([regions.low] * 2), np.concatenate([regions.high] * 2)
     allowed = np.concatenate([regions.allowed] * 2)
@@ -462,16 +386,7 @@ def halves(layout: TableLayout, regions: Regions, column: IntArray, values: Floa
 
 
 def open_columns(layout: TableLayout, regions: Regions) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which columns have more than one value left in each region, (n, P).
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> layout = TableLayout.of(BoxDomain([0.0, 0.0], [1.0, 1.0]))
-    >>> part = Regions(np.array([[0.0, 0.5]]), np.array([[1.0, 0.5]]), np.zeros((1, 0), dtype=np.uint8))
-    >>> open_columns(layout, part)
-    array([[ True, False]])
-    """
+    """Which columns have more than one value left in each region, (n, P)."""
     found = regions.high > regions.low
     first = np.append(layout.offset, layout.n_categories)
     for i in np.flatnonzero(layout.is_category):
@@ -505,13 +420,7 @@ def encoded_box(layout: TableLayout, regions: Regions) -> tuple[FloatArray, Floa
 
 
 def box_means(lower: FloatArray, upper: FloatArray, blocks: IntArray) -> FloatArray:
-    """Mean of the rows of encoded boxes, (n, d): the middle of numbers, equal shares of the categories that are left.
-
-    Examples
-    --------
-    >>> box_means(np.zeros((1, 3)), np.array([[4.0, 1.0, 1.0]]), np.array([[1, 3, 0]]))
-    array([[2. , 0.5, 0.5]])
-    """
+    """Mean of the rows of encoded boxes, (n, d): the middle of numbers, equal shares of the categories that are left."""
     mean = (lower + upper) / 2.0
     for first, last, _ in blocks:
         part = upper[:, first:last]

@@ -27,7 +27,7 @@ from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.inference.limits import betting_upper_limit
 from likewise.core.checks import FloatArray, IntArray
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.core.randomness import numpy_generator
 
 if TYPE_CHECKING:
@@ -47,23 +47,7 @@ _CLOSED = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class SampledProof:
-    """What a sample proves.
-
-    Parameters
-    ----------
-    bound : Bound
-        Of the table, at the stated confidence.
-    population_bound : Bound
-        Of the people it was drawn from.
-    rows : float array of shape (m, d)
-        Encoded rows that come near, found on the way.
-    person : int array of shape (m,)
-        Whose they are.
-    people : int
-        How many people were looked at closely.
-    interrupted : bool
-        Whether the work was broken off (Ctrl-C): the bounds hold all the same, and are wider.
-    """
+    """What a sample proves."""
 
     bound: Bound
     population_bound: Bound
@@ -83,28 +67,7 @@ def prove_by_sample(
     confidence: float = 0.95,
     table: int | None = None,
 ) -> SampledProof | None:
-    """Bound V(ε) of a table from a random sample of its people.
-
-    Parameters
-    ----------
-    problem : AuditProblem
-        Of a tree ensemble or a ReLU network that classifies.
-    support : Support
-        What searches found for these people: it says which λ, and where to begin.
-    eps : float
-    budget : Budget
-        Decides how many people are looked at closely.
-    nodes : int
-        Regions per person, at most.
-    confidence : float, default=0.95
-    table : int, optional
-        How many people the table has of which the problem's are a sample, drawn at random. Default: they are all.
-
-    Returns
-    -------
-    SampledProof or None
-        None if the time is enough for everybody.
-    """
+    """Bound V(ε) of a table from a random sample of its people."""
     people = _People(problem, support, nodes, budget)
     rng = numpy_generator(problem.random_state)
     lam = people.price(eps, 0.15 * budget.left, rng)
@@ -218,14 +181,17 @@ def _claims(
     # The table's mean of what lies between 0 and the ceiling, and that of everybody (Hoeffding).
     away = ceiling * float(np.sqrt(np.log(2.0 / (1.0 - confidence)) / (2.0 * problem.n)))
     shared: dict[str, Any] = {"eps": eps, "lambda_": lam, "confidence": confidence}
-    shared["method"] = Said("method.sampled", drawn=closely, people=problem.n if table is None else table)
+    shared["method"] = Message("method.sampled", drawn=closely, people=problem.n if table is None else table)
     value = min(price + mean, ceiling)
     everywhere = Bound(
         value=min(price + mean + away, ceiling),
         gap=min(price + mean - base + away, ceiling),
         n=problem.n,
         about="population",
-        assumptions=(Said("assumption.draws"), Said("assumption.ceiling", loss=float(f"{ceiling:.4g}"))),
+        assumptions=(
+            Message("assumption.draws"),
+            Message("assumption.ceiling", loss=float(f"{ceiling:.4g}")),
+        ),
         **shared,
     )
     here = Bound(value=max(value, base), gap=max(value - base, 0.0), n=problem.n, **shared)

@@ -32,29 +32,7 @@ _STEPS = 8
 
 @dataclass(frozen=True, eq=False)
 class LeafPaths:
-    """Every leaf with the conditions that lead to it, one for each column.
-
-    Parameters
-    ----------
-    first : int array of shape (T + 1,)
-        Leaves of each tree.
-    below : int array of shape (N, 2)
-        Leaves below each node, from and to; −1 for a node that several ways lead to.
-    leaf : int array of shape (L,)
-        Its node.
-    start : int array of shape (L + 1,)
-        Its conditions, in `condition`.
-    condition : int array
-        Which of the distinct conditions.
-    column : int array of shape (C,)
-        Of the distinct conditions.
-    low, high : float arrays of shape (C,)
-        Interval of a number.
-    mask : int array of shape (C,)
-        Row of `masks` for a category, else −1.
-    masks : uint8 array of shape (G, M)
-        The categories that lead there.
-    """
+    """Every leaf with the conditions that lead to it, one for each column."""
 
     first: IntArray
     below: IntArray
@@ -138,14 +116,7 @@ class LeafPaths:
 
 
 def separable_part(form: LeastCostForm) -> tuple[float, FloatArray]:
-    """Return μ and P with d²(δ) ≥ μ ‖δ − Pδ‖², P projecting on as few directions as a large μ allows.
-
-    Examples
-    --------
-    >>> scale, projection = separable_part(LeastCostForm(1.0, np.array([[1.0], [0.0]]), np.array([-1.0])))
-    >>> round(scale, 9), projection.round(9).tolist()
-    (1.0, [[1.0, 0.0], [0.0, 0.0]])
-    """
+    """Return μ and P with d²(δ) ≥ μ ‖δ − Pδ‖², P projecting on as few directions as a large μ allows."""
     sigma = form.scale * np.eye(len(form.basis)) + (form.basis * form.values) @ form.basis.T
     sizes, directions = np.linalg.eigh(sigma)
     scale = float(sizes[sizes >= 0.5 * sizes[-1]].min())
@@ -165,29 +136,7 @@ def shared_costs(
     label: IntArray,
     prices: FloatArray,
 ) -> FloatArray:
-    """Upper bounds of the sum of leaves less price · d² over each region, one for each of several prices.
-
-    Parameters
-    ----------
-    paths : LeafPaths
-    values : float array of shape (L, N)
-        What a leaf adds, by label.
-    state : int array of shape (n, T)
-        A node of each tree that the region lies below.
-    layout : TableLayout
-    separable : float and float array of shape (d, d)
-        μ and P, from `separable_part`.
-    regions : Regions
-        n of them.
-    origin : float array of shape (n, d)
-    label : int array of shape (n,)
-    prices : float array of shape (n, k)
-        λ > 0.
-
-    Returns
-    -------
-    float array of shape (n, k)
-    """
+    """Upper bounds of the sum of leaves less price · d² over each region, one for each of several prices."""
     lower, upper = encoded_box(layout, regions)
     low, high = lower - origin, upper - origin
     scale, projection = separable

@@ -21,19 +21,7 @@ from likewise.models.tree_ensemble import TreeEnsemble
 
 @dataclass(frozen=True, eq=False)
 class FeatureSource:
-    """One feature of a model as a function of one column.
-
-    Parameters
-    ----------
-    column : int
-        Which column of the layout.
-    mean, scale : float
-        A number v becomes (curve(v) − mean) / scale.
-    table : float array, optional
-        Of a categorical column: what each category becomes; NaN is missing.
-    curve : Curve, optional
-        The scale of a number where that is not linear.
-    """
+    """One feature of a model as a function of one column."""
 
     column: int
     mean: float = 0.0
@@ -54,14 +42,7 @@ class FeatureSource:
 
 
 def encoded_sources(layout: TableLayout) -> tuple[FeatureSource, ...]:
-    """Sources of a model that sees encoded rows: feature j is the encoded column j.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> [source.column for source in encoded_sources(TableLayout.of(BoxDomain([0.0, 0.0], [1.0, 1.0])))]
-    [0, 1]
-    """
+    """Sources of a model that sees encoded rows: feature j is the encoded column j."""
     sources: list[FeatureSource] = []
     for i, column in enumerate(layout.columns):
         if column.kind != "categorical":
@@ -76,16 +57,7 @@ def encoded_sources(layout: TableLayout) -> tuple[FeatureSource, ...]:
 def raw_sources(
     layout: TableLayout, trees: TreeEnsemble, names: Sequence[str] | None = None
 ) -> tuple[FeatureSource, ...]:
-    """Sources of a model that sees the table itself, its categories by their own codes.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    trees : TreeEnsemble
-        Knows the codes of its categories.
-    names : sequence of str, optional
-        The model's columns in order; its own by default.
-    """
+    """Sources of a model that sees the table itself, its categories by their own codes."""
     known = {column.name: i for i, column in enumerate(layout.columns)}
     wanted = names if names is not None else trees.feature_names
     if wanted is None:
@@ -107,14 +79,7 @@ def raw_sources(
 
 
 def pipeline_sources(layout: TableLayout, features: Sequence[TableFeature]) -> tuple[FeatureSource, ...]:
-    """Sources of a model behind the encoders and scalers of a pipeline.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    features : sequence of TableFeature
-        What `read_table_features` read, with the layout's own categories.
-    """
+    """Sources of a model behind the encoders and scalers of a pipeline."""
     known = {column.name: i for i, column in enumerate(layout.columns)}
     sources = []
     for feature in features:
@@ -126,20 +91,7 @@ def pipeline_sources(layout: TableLayout, features: Sequence[TableFeature]) -> t
 
 
 def affine_of(layout: TableLayout, sources: Sequence[FeatureSource]) -> tuple[FloatArray, FloatArray]:
-    """Return A (F, d) and c (F,) with feature = A x + c of an encoded row x.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    sources : sequence of FeatureSource
-        Of F features.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> affine_of(TableLayout.of(BoxDomain([0.0], [1.0])), (FeatureSource(0, mean=1.0, scale=2.0),))
-    (array([[0.5]]), array([-0.5]))
-    """
+    """Return A (F, d) and c (F,) with feature = A x + c of an encoded row x."""
     matrix, shift = np.zeros((len(sources), layout.width)), np.zeros(len(sources))
     for j, source in enumerate(sources):
         column = layout.columns[source.column]
@@ -170,30 +122,7 @@ def _codes(categories: Sequence[Any], codes: Sequence[Any] | None, name: str) ->
 
 @dataclass(frozen=True, eq=False)
 class TableTrees:
-    """Nodes of all trees over the columns of a layout.
-
-    Parameters
-    ----------
-    roots : int array of shape (T,)
-    left, right : int arrays of shape (N,)
-        −1 at a leaf.
-    column : int array of shape (N,)
-    cut : float array of shape (N,)
-        Numbers up to and with it go left: the last value that can exist and does, found by bisection with the model's
-        own arithmetic. −∞ or ∞ where all go one way.
-    group : int array of shape (N,)
-        Row of `goes_left` for a split on categories, −1 for numbers.
-    goes_left : uint8 array of shape (G, M)
-        Which of all categories a split sends left.
-    values : float array of shape (L, N, K)
-        What a leaf adds to the components of each label.
-    peak : float array of shape (L, N, K)
-        The highest leaf below each node.
-    base : float array of shape (L, K)
-        What is added besides.
-    slack : float
-        How far the model's own components may lie from these sums.
-    """
+    """Nodes of all trees over the columns of a layout."""
 
     roots: IntArray
     left: IntArray
@@ -266,17 +195,7 @@ class TableTrees:
     def split_rows(
         self, layout: TableLayout, base: FloatArray, rng: np.random.Generator, most: int
     ) -> FloatArray:
-        """Rows that reach splits and stand on both sides of them: the cut and the next value, every category.
-
-        Parameters
-        ----------
-        layout : TableLayout
-        base : float array of shape (m, P)
-            Rows whose other cells are used where the path to the split allows it.
-        rng : Generator
-        most : int
-            Rows at the most; splits are drawn at random if there are more.
-        """
+        """Rows that reach splits and stand on both sides of them: the cut and the next value, every category."""
         inner = np.flatnonzero(self.left >= 0)
         if not len(inner) or not len(base):
             return np.zeros((0, layout.n_columns))

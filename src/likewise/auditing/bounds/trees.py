@@ -61,24 +61,7 @@ def packed(flags, offset, count, first_word):  # type: ignore[no-untyped-def]
 
 @compiled
 def highest_leaves(trees, bits, low, high, allowed, label, start, state, top):  # type: ignore[no-untyped-def]
-    """Find the highest leaf of every tree over every region.
-
-    Parameters
-    ----------
-    trees : tuple
-        left, right, column, cut, group, goes_left, values, peak of `TableTrees`.
-    bits : tuple
-        offset, count (P,) of the layout's categories, first word of each column (P + 1,), packed `goes_left` (G, W).
-    low, high, allowed
-        The regions.
-    label : int array of shape (n,)
-    start : int array of shape (n, T)
-        A node of each tree that the region lies below.
-    state : int array of shape (n, T)
-        Filled with the first node that the region does not decide.
-    top : float array of shape (n, T, K)
-        Filled with the highest leaf.
-    """
+    """Find the highest leaf of every tree over every region."""
     left, right, column, cut, group, _, values, peak = trees
     offset, count, first_word, left_words = bits
     n, n_trees, width = top.shape
@@ -153,32 +136,7 @@ _AT_ONCE = 4_096
 
 
 class TreeFamily:
-    """Bounds of a tree ensemble's loss over regions of a table.
-
-    Parameters
-    ----------
-    trees : TreeEnsemble
-    layout : TableLayout
-    sources : sequence of FeatureSource
-        How the trees' features come from the columns: `raw_sources` or `encoded_sources`.
-    loss : Loss
-    answered : float, default=0
-        How far a probability that the model answers may lie from that of its score, where it answers probabilities.
-
-    Examples
-    --------
-    >>> from likewise.auditing.bounds.tree_tables import encoded_sources
-    >>> from likewise.data import BoxDomain
-    >>> from likewise.models.losses import ZeroOne
-    >>> stump = TreeEnsemble.from_nodes(
-    ...     roots=[0], left=[1, -1, -1], right=[2, -1, -1], feature=[0, 0, 0], threshold=[0.5, 0.0, 0.0],
-    ...     values=[[0.0], [-1.0], [2.0]], base=[0.0], kind="scores", n_features=1,
-    ... )
-    >>> layout = TableLayout.of(BoxDomain([0.0], [1.0]))
-    >>> family = TreeFamily(stump, layout, encoded_sources(layout), ZeroOne())
-    >>> family.losses(np.array([[0.2], [0.7]]), np.array([0, 0]))
-    array([0., 1.])
-    """
+    """Bounds of a tree ensemble's loss over regions of a table."""
 
     def __init__(
         self,
@@ -245,24 +203,6 @@ class TreeFamily:
 
         Rows that do not beat what is attained may exceed it. A loss that is convex in its one component lies below its
         chord between the component at which it reaches that value and the highest one within reach.
-
-        Parameters
-        ----------
-        regions : Regions
-        origin : float array of shape (n, d)
-        targets : array of shape (n,)
-        bound : LossBound
-            Of the same regions.
-        separable : float and float array of shape (d, d)
-            From `separable_part`.
-        price : float
-            λ, above 0.
-        attained : float array of shape (n,)
-
-        Returns
-        -------
-        float array of shape (n,)
-            ∞ if nothing is known.
         """
         nothing = np.full(len(regions), np.inf)
         if self._paths is None or self.parts.n_components != 1 or isinstance(self.parts.loss, Squared):
@@ -334,20 +274,7 @@ class TreeFamily:
         return LeafPaths.of(self.trees, self.layout)
 
     def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
-        """The one decision of all rows of each region or −1, how much each column matters, and the state.
-
-        Parameters
-        ----------
-        regions : Regions
-        state : int array
-            Of larger regions, or from `state`.
-
-        Returns
-        -------
-        label : int array of shape (n,)
-        importance : float array of shape (n, P)
-        state : int array
-        """
+        """The one decision of all rows of each region or −1, how much each column matters, and the state."""
         label = np.full(len(regions), -1, dtype=np.int64)
         spread = np.zeros(state.shape)
         for y in range(len(self.trees.base)):

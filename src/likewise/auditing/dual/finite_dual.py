@@ -22,32 +22,7 @@ from likewise.core.errors import InputError, bad_parameter
 
 @dataclass(frozen=True, eq=False)
 class DualCurve:
-    """The exact curve ε ↦ V(ε): concave, non-decreasing, linear between its breakpoints.
-
-    Parameters
-    ----------
-    base_loss : float
-        Mean loss of the rows where they stand.
-    eps : float array of shape (k + 1,)
-        Breakpoints, from 0 to the budget beyond which nothing more is gained.
-    values : float array of shape (k + 1,)
-        V at the breakpoints. ``values[0] - base_loss`` is pure unfairness: moves that cost nothing.
-    slopes : float array of shape (k,)
-        λ* between the breakpoints, falling.
-
-    Examples
-    --------
-    >>> from likewise.auditing.dual.finite_dual import dual_curve
-    >>> from likewise.auditing.dual.frontier import Frontier
-    >>> frontier = Frontier.from_points(
-    ...     base_loss=[0.0, 0.0], row=[0, 1], squared_distance=[1.0, 1.0], loss=[3.0, 1.0], candidate=[0, 1]
-    ... )
-    >>> curve = dual_curve(frontier)
-    >>> curve.eps, curve.values
-    (array([0. , 0.5, 1. ]), array([0. , 1.5, 2. ]))
-    >>> curve.value(0.25), curve.lambda_(0.25), curve.eps_for_gap(1.75)
-    (0.75, 3.0, 0.75)
-    """
+    """The exact curve ε ↦ V(ε): concave, non-decreasing, linear between its breakpoints."""
 
     base_loss: float
     eps: Floats
@@ -71,18 +46,7 @@ class DualCurve:
         return _like_input(np.append(self.slopes, 0.0)[index], eps)
 
     def eps_for_gap(self, delta: float) -> float:
-        """Return the smallest budget ε whose gap reaches `delta`; inf where no budget does.
-
-        Examples
-        --------
-        >>> from likewise.auditing.dual.finite_dual import dual_curve
-        >>> from likewise.auditing.dual.frontier import Frontier
-        >>> still = Frontier.from_points(
-        ...     base_loss=[1.0], row=[], squared_distance=[], loss=[], candidate=[]
-        ... )
-        >>> dual_curve(still).eps_for_gap(0.1)
-        inf
-        """
+        """Return the smallest budget ε whose gap reaches `delta`; inf where no budget does."""
         gaps = self.values - self.base_loss
         if not np.isfinite(delta):
             raise bad_parameter("DualCurve.eps_for_gap", "delta", allowed="a finite number", got=delta)
@@ -98,13 +62,6 @@ class DualCurve:
 
         The points are spread evenly along the curve, and the first and the last are kept. Between them the
         thinned curve is a chord, so it never lies above V.
-
-        Examples
-        --------
-        >>> eps = np.linspace(0.0, 1.0, 1001)
-        >>> curve = DualCurve(0.0, eps, np.sqrt(eps), np.diff(np.sqrt(eps)) / np.diff(eps))
-        >>> len(curve.thin(50).eps)
-        50
         """
         if n_points < 2:
             raise bad_parameter("DualCurve.thin", "n_points", allowed="at least 2", got=n_points)
@@ -142,34 +99,7 @@ _FIELDS = ("low", "high", "transport", "gain", "count")
 
 @dataclass(frozen=True, eq=False)
 class BinnedSteps:
-    """Steps that cost something, or their sums in bins of their slope.
-
-    Parameters
-    ----------
-    bits : int
-        How many leading bits of the mantissa tell bins apart: their width is 2⁻ᵇⁱᵗˢ of their slope. With all bits
-        steps are kept one by one until they are asked for, so that the sums do not depend on how people were cut
-        into parts.
-    low, high : float arrays of shape (k,)
-        The smallest and the largest slope that occurs in each bin.
-    transport, gain : float arrays of shape (k,)
-        Sums over the steps in each bin.
-    count : int array of shape (k,)
-        How many steps they are.
-
-    Examples
-    --------
-    >>> from likewise.auditing.dual.frontier import Frontier
-    >>> from likewise.auditing.dual.frontier import steps_of
-    >>> frontier = Frontier.from_points(
-    ...     base_loss=[0.0, 0.0], row=[0, 1], squared_distance=[1.0, 1.0], loss=[3.0, 1.0], candidate=[0, 1]
-    ... )
-    >>> steps = BinnedSteps.of(steps_of(frontier))
-    >>> steps.high, steps.gain
-    (array([3., 1.]), array([3., 1.]))
-    >>> steps.curve(n=2, base=0.0, free=0.0).values
-    array([0. , 1.5, 2. ])
-    """
+    """Steps that cost something, or their sums in bins of their slope."""
 
     bits: int
     low: Floats
@@ -231,16 +161,7 @@ class BinnedSteps:
         return k if k < len(self) else None
 
     def curve(self, *, n: float, base: float, free: float) -> DualCurve:
-        """Return ε ↦ V(ε) of people whose mass is n.
-
-        Parameters
-        ----------
-        n : float
-        base : float
-            Their mean loss.
-        free : float
-            Their mean gain from moves that cost nothing.
-        """
+        """Return ε ↦ V(ε) of people whose mass is n."""
         bins = self.summed()
         eps = np.concatenate([[0.0], np.cumsum(bins.transport) / n])
         values = base + free + np.concatenate([[0.0], np.cumsum(bins.gain) / n])
@@ -251,35 +172,7 @@ class BinnedSteps:
 
 @dataclass(frozen=True, eq=False)
 class DualSolution:
-    """The worst case at one budget ε: its value, λ*, and where every row goes.
-
-    Parameters
-    ----------
-    eps : float
-        The budget asked for.
-    value, base_loss : float
-        V(ε) and the mean loss of the rows where they stand.
-    lambda_ : float
-        λ*, the smallest minimiser of the dual.
-    transport : float
-        Mean squared fair distance actually spent; ε, unless the support has nothing more to gain.
-    corner : int array of shape (n,)
-        Index into the frontier's arrays: where each row goes as a whole (the unfair map).
-    split_rows : int array
-        Rows that go on to their next corner with the share `split_fraction` of their mass only, because the
-        budget ends there. Usually one; several where rows gain exactly the same per transport.
-    split_fraction : float
-        In [0, 1).
-
-    Examples
-    --------
-    >>> frontier = Frontier.from_points(
-    ...     base_loss=[0.0, 0.0], row=[0, 1], squared_distance=[1.0, 1.0], loss=[3.0, 1.0], candidate=[0, 1]
-    ... )
-    >>> best = solve_dual(frontier, 0.75)
-    >>> best.value, best.lambda_, frontier.candidate[best.corner], best.split_rows, best.split_fraction
-    (1.75, 1.0, array([ 0, -1]), array([1]), 0.5)
-    """
+    """The worst case at one budget ε: its value, λ*, and where every row goes."""
 
     eps: float
     value: float
@@ -377,16 +270,7 @@ def solve_dual(
 
 
 def dual_objective(frontier: Frontier, lam: float, eps: float, *, sample_weight: Any = None) -> float:
-    """Return λε + mean_i max_j (loss_ij − λ d²_ij), which is at least V(ε) for every λ ≥ 0.
-
-    Examples
-    --------
-    >>> frontier = Frontier.from_points(
-    ...     base_loss=[0.0], row=[0], squared_distance=[1.0], loss=[3.0], candidate=[0]
-    ... )
-    >>> dual_objective(frontier, 3.0, 0.5), dual_objective(frontier, 1.0, 0.5)
-    (1.5, 2.5)
-    """
+    """Return λε + mean_i max_j (loss_ij − λ d²_ij), which is at least V(ε) for every λ ≥ 0."""
     if not (np.isfinite(lam) and lam >= 0):
         raise bad_parameter("dual_objective", "lam", allowed="a finite number >= 0", got=lam)
     weight = _check_weight(sample_weight, frontier.n_rows)

@@ -290,16 +290,7 @@ def _concave_corners(rows: IntArray, distance: Floats, losses: Floats) -> IntArr
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Steps, whose they are, and what they gain per transport (inf: they cost nothing).
-
-    Parameters
-    ----------
-    row : int array of shape (k,)
-    transport, gain : float arrays of shape (k,)
-        Of the row's mass.
-    slope : float array of shape (k,)
-        Gain per transport, whatever the mass; it falls along a row.
-    """
+    """Steps, whose they are, and what they gain per transport (inf: they cost nothing)."""
 
     row: IntArray
     transport: Floats
@@ -316,22 +307,7 @@ class Steps:
 
 
 def steps_of(frontier: Frontier, weight: Floats | None = None) -> Steps:
-    """Return the steps of all rows.
-
-    Parameters
-    ----------
-    frontier : Frontier
-    weight : float array of shape (n,), optional
-        Mass of each row; 1 by default.
-
-    Examples
-    --------
-    >>> frontier = Frontier.from_points(
-    ...     base_loss=[0.0], row=[0, 0], squared_distance=[0.0, 2.0], loss=[1.0, 4.0], candidate=[0, 1]
-    ... )
-    >>> steps_of(frontier).slope
-    array([inf, 1.5])
-    """
+    """Return the steps of all rows."""
     row = frontier.row
     step = np.flatnonzero(row[1:] == row[:-1]) if len(row) else np.zeros(0, dtype=np.int64)
     transport = frontier.squared_distance[step + 1] - frontier.squared_distance[step]

@@ -18,24 +18,6 @@ class Moments:
 
     Merging is associative and commutative to the bit, so parts of a table give what one pass over it gives,
     whatever their sizes and their order. Make one with `of`.
-
-    Parameters
-    ----------
-    n : int
-    total, magnitude, squares : ExactSum
-        Sum of the numbers, of their absolute values and of their squares.
-    positives : int
-        How many are above 0.
-    smallest, largest : float
-        Of the numbers; inf and −inf where there are none.
-
-    Examples
-    --------
-    >>> both = Moments.of([1.0, 2.0]).merge(Moments.of([6.0]))
-    >>> both.n, both.mean, round(both.std**2, 9), both.largest, both.positives
-    (3, 3.0, 7.0, 6.0, 3)
-    >>> both == Moments.of([6.0, 1.0, 2.0])
-    True
     """
 
     n: int = 0

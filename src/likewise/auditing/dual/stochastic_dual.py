@@ -22,21 +22,7 @@ WorstCaseSearch = Callable[[IntArray, float], tuple[Any, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Algorithm1Result:
-    """What Algorithm 1 found.
-
-    Parameters
-    ----------
-    lambda_ : float
-        Mean of λ over the second half of the steps.
-    value : float
-        The dual's objective at `lambda_` over all rows: at least V(ε) where the search is exact.
-    transport : float
-        Mean squared fair distance of the worst case at `lambda_`.
-    history : float array of shape (steps + 1,)
-        λ from the starting point on.
-    converged : bool
-        Whether the mean of λ had settled before the steps ran out.
-    """
+    """What Algorithm 1 found."""
 
     lambda_: float
     value: float

@@ -47,19 +47,7 @@ class FoundRows:
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """A frontier together with the rows that its candidate numbers count in; `Support.start` makes the first.
-
-    Parameters
-    ----------
-    problem : AuditProblem
-        Whose people these are.
-    sources : tuple of Numbered
-        The rows, numbered one source after the other.
-    frontier : Frontier
-        Of the n people.
-    nearest_change : float array of shape (n,)
-        The least squared fair distance of a row seen so far that is decided differently; inf where none was.
-    """
+    """A frontier together with the rows that its candidate numbers count in; `Support.start` makes the first."""
 
     problem: AuditProblem
     sources: tuple[Numbered, ...]
@@ -83,37 +71,13 @@ class Support:
         return np.asarray(self.nearest_change == 0)
 
     def with_source(self, source: Numbered, frontier: Frontier, changed: Any) -> Support:
-        """Add rows whose frontier is known already.
-
-        Parameters
-        ----------
-        source : Numbered
-        frontier : Frontier
-            Of the same people over these rows, its candidates counted from 0.
-        changed : bool array of shape (n,)
-            As in the class, of these rows.
-        """
+        """Add rows whose frontier is known already."""
         merged = self.frontier.merge(frontier, offset=len(self))
         nearest = np.where(np.asarray(changed), 0.0, self.nearest_change)
         return replace(self, sources=(*self.sources, source), frontier=merged, nearest_change=nearest)
 
     def with_rows(self, x: Floats, person: IntArray, *, resolution: float | None = None) -> Support:
-        """Add encoded rows that were found for single people; the model is asked and the distance measured here.
-
-        Parameters
-        ----------
-        x : float array of shape (k, d)
-            Encoded rows that can exist.
-        person : int array of shape (k,)
-            The person that each was found for.
-        resolution : float, optional
-            Of the numbers the rows were computed in, where coarser than float64: their rounding costs nothing.
-
-        Raises
-        ------
-        InputError
-            A row cannot exist in the domain, or changes what may not change.
-        """
+        """Add encoded rows that were found for single people; the model is asked and the distance measured here."""
         x, person = np.asarray(x, dtype=np.float64), np.asarray(person, dtype=np.int64)
         if not len(x):
             return self
@@ -195,13 +159,7 @@ class Support:
         )
 
     def twins(self, corner: IntArray) -> Any:
-        """Return the row at one corner per person, as the kind of table that people come in.
-
-        Parameters
-        ----------
-        corner : int array of shape (n,)
-            `DualSolution.corner`, or `Frontier.best`; or any corners at which nobody stays where they are.
-        """
+        """Return the row at one corner per person, as the kind of table that people come in."""
         number = self.frontier.candidate[corner]
         ends = np.cumsum([0, *(len(source) for source in self.sources)])
         home = np.searchsorted(ends, number, side="right") - 1
@@ -224,14 +182,7 @@ class Support:
     def unfair_map(
         self, corner: IntArray, *, person: IntArray | None = None, total: int | None = None
     ) -> UnfairMap:
-        """Show each person beside the row at one of their corners, as people read it.
-
-        Parameters
-        ----------
-        corner : int array of shape (n,)
-        person, total
-            As in `make_unfair_map`.
-        """
+        """Show each person beside the row at one of their corners, as people read it."""
         place, twins = self.problem.coordinates, self.twins(corner)
         return make_unfair_map(
             place.original(self.problem.rows),

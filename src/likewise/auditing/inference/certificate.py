@@ -18,7 +18,7 @@ from scipy import stats
 from likewise.auditing.dual.moments import Moments
 from likewise.core.checks import FloatArray, check_number, check_same_length, to_numpy
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.core.text import short_number
 
 # A confidence interval that says what it is about.
@@ -111,29 +111,7 @@ class ConfidenceInterval:
 def mean_upper_bound(
     values: FloatArray, upper: float, *, confidence: float = 0.95, method: str = "empirical_bernstein"
 ) -> float:
-    """Upper confidence bound of the mean of independent values in [0, M].
-
-    Parameters
-    ----------
-    values : array of shape (n,)
-        Independent draws.
-    upper : float
-        M.
-    confidence : float, default=0.95
-        1 − t; the bound is at least the expectation with this probability, for every n.
-    method : {"empirical_bernstein", "hoeffding"}
-        Maurer and Pontil (2009, theorem 4): mean + √(2 v log(2/t) / n) + 7 M log(2/t) / (3 (n − 1)) with v the
-        sample variance. Hoeffding: mean + M √(log(1/t) / 2n).
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> round(mean_upper_bound(np.full(200, 0.5), 1.0, method="hoeffding"), 4)
-    0.5865
-    """
+    """Upper confidence bound of the mean of independent values in [0, M]."""
     owner = "mean_upper_bound"
     t = 1.0 - check_number(
         confidence, owner=owner, name="confidence", low=0.0, high=1.0, open_low=True, open_high=True
@@ -159,30 +137,7 @@ def mean_upper_bound(
 
 @dataclass(frozen=True)
 class DeltaN:
-    """The uniform convergence error δ_n of Proposition 3.1, term by term.
-
-    Parameters
-    ----------
-    complexity : float
-        48 C(L) / √n: the size of the class of models.
-    transport : float
-        48 L D² / √(nε): the choice of λ.
-    metric : float
-        L δ_c D² / √ε: the error of a learned fair metric. It does not vanish with n.
-    deviation : float
-        M √(log(2/t) / 2n): the chance of an unlucky sample.
-    n : int
-        Sample size.
-    eps : float
-        ε.
-    t : float
-        The bound holds with probability at least 1 − t.
-
-    Examples
-    --------
-    >>> delta_n(C_L=1.0, L=1.0, D=1.0, delta_c=0.0, M=1.0, n=10**6, eps=1.0, t=0.05).total < 0.1
-    True
-    """
+    """The uniform convergence error δ_n of Proposition 3.1, term by term."""
 
     complexity: float
     transport: float
@@ -208,13 +163,7 @@ class DeltaN:
         }
 
     def trained_gap(self, delta_star: float) -> float:
-        """Return δ* + 2δ_n of Proposition 3.2: a bound on the population gap of a SenSR-trained model.
-
-        Parameters
-        ----------
-        delta_star : float
-            δ*: some model of the class has a worst-case loss of at most this on the population.
-        """
+        """Return δ* + 2δ_n of Proposition 3.2: a bound on the population gap of a SenSR-trained model."""
         return check_number(delta_star, owner="DeltaN.trained_gap", name="delta_star") + 2.0 * self.total
 
     @property
@@ -559,19 +508,19 @@ def finite_sample_bound(
             )
         gap = spent + mean_upper_bound(added.clip(min=0.0), upper, confidence=confidence, method=method)
     said = (
-        Said("assumption.row_draws"),
-        Said("assumption.other_rows"),
-        Said("assumption.ceiling", loss=float(upper)),
-        Said("assumption.over_estimated"),
+        Message("assumption.row_draws"),
+        Message("assumption.other_rows"),
+        Message("assumption.ceiling", loss=float(upper)),
+        Message("assumption.over_estimated"),
         *assumptions,
     )
-    name = "Hoeffding" if method == "hoeffding" else Said("method.bernstein")
+    name = "Hoeffding" if method == "hoeffding" else Message("method.bernstein")
     return Bound(
         value=min(value, upper),
         gap=None if gap is None else min(gap, upper),
         eps=float(eps),
         n=len(values),
-        method=Said("method.fixed", name=name),
+        method=Message("method.fixed", name=name),
         confidence=confidence,
         about="population",
         lambda_=float(lambda_),
@@ -633,17 +582,7 @@ def clt_interval(
 def interval_of_moments(
     values: Moments, *, spent: float, confidence: float, quantity: Quantity
 ) -> ConfidenceInterval:
-    """`clt_interval` of rows that are never in one place.
-
-    Parameters
-    ----------
-    values : Moments
-        Of ℓ^c_λ, or of ℓ^c_λ − ℓ for the gap.
-    spent : float
-        λε.
-    confidence, quantity
-        As in `ConfidenceInterval`.
-    """
+    """`clt_interval` of rows that are never in one place."""
     if values.n < 2:
         raise InputError("clt_interval: one row is not enough for a variance. Pass at least two.")
     estimate, n = spent + values.mean, values.n

@@ -16,7 +16,7 @@ from likewise.auditing.inference.verdict import brackets_of
 from likewise.auditing.results.audit_result import AuditResult, SensitiveAnswer
 from likewise.auditing.results.unfair_map import UnfairMap
 from likewise.core.checks import check_number
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 
 if TYPE_CHECKING:
     from likewise.auditing.partitions.sums import Ending
@@ -93,13 +93,7 @@ class Answer:
     histogram: dict[str, Any]
 
     def with_bounds(self, bounds: Sequence[Bound]) -> Answer:
-        """Return the same with bounds of the gap or of changed decisions that were found elsewhere.
-
-        Parameters
-        ----------
-        bounds : sequence of Bound
-            Their `gap` is right; about these people, the value follows from it and the mean loss.
-        """
+        """Return the same with bounds of the gap or of changed decisions that were found elsewhere."""
         base = self.curve.base_loss
         here = [
             replace(bound, value=base + bound.gap)
@@ -135,17 +129,12 @@ def _without_contradictions(
     """Withdraw every bound of an audit one of whose bounds lies below what the model was seen to attain.
 
     That cannot be: the reading of the model, or this package, is wrong somewhere, and nothing it proved is believed.
-
-    Parameters
-    ----------
-    ending : Ending
-    attained : mapping of (measure, ε) to float
     """
     for bound in ending.bounds:
         low = attained.get((bound.measure, bound.eps))
         certain = bound.about == "sample" and bound.confidence == 1
         if certain and low is not None and low > bound.value + ROUNDING * (1.0 + abs(bound.value)):
-            said = Said("reason.contradiction", low=low, high=bound.value, eps=bound.eps)
+            said = Message("reason.contradiction", low=low, high=bound.value, eps=bound.eps)
             warnings.warn(str(said), RuntimeWarning, stacklevel=2)
             return replace(ending, bounds=()), (said,)
     return ending, ()

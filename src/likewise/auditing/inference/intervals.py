@@ -27,36 +27,16 @@ from likewise.auditing.inference.limits import GAIN_LIMITS, gain_level, mean_low
 from likewise.core.checks import FloatArray, IntArray, check_number, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import proportion_interval
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.core.randomness import RandomState, numpy_generator
 
-_NO_BOUND = Said("assumption.no_bound")
+_NO_BOUND = Message("assumption.no_bound")
 # The budgets, relative to ε, whose prices are looked at: sampling moves the minimiser between them.
 _BUDGETS = tuple(2.0 ** (power / 2.0) for power in range(-8, 9))
 
 
 def prices_around(curve: DualCurve, eps: float) -> tuple[float, ...]:
-    """The prices λ at which gains should be summarised for an interval of the gap at ε.
-
-    Parameters
-    ----------
-    curve : DualCurve
-        ε ↦ V(ε) of the people at hand.
-    eps : float
-        ε. At 0 the only price is inf: moves that cost nothing.
-
-    Returns
-    -------
-    tuple of float
-        Rising, λ*(ε) among them: the slopes of the curve at budgets from ε/16 to 16 ε, the steepest, and 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> curve = DualCurve(0.0, np.array([0.0, 0.1, 0.3]), np.array([0.0, 0.3, 0.5]), np.array([3.0, 1.0]))
-    >>> prices_around(curve, 0.1), prices_around(curve, 0.0)
-    ((0.0, 1.0, 3.0), (inf,))
-    """
+    """The prices λ at which gains should be summarised for an interval of the gap at ε."""
     eps = check_number(eps, owner="prices_around", name="eps", low=0.0)
     if eps == 0:
         return (math.inf,)
@@ -65,16 +45,7 @@ def prices_around(curve: DualCurve, eps: float) -> tuple[float, ...]:
 
 
 def frontier_gains(frontier: Frontier, lambda_: float) -> Floats:
-    """Return g_λ = ℓ^c_λ − ℓ of each row, shape (n,); λ = inf leaves the moves that cost nothing.
-
-    Examples
-    --------
-    >>> frontier = Frontier.from_points(
-    ...     base_loss=[1.0], row=[0, 0], squared_distance=[0.0, 4.0], loss=[2.0, 3.0], candidate=[0, 1]
-    ... )
-    >>> frontier_gains(frontier, 0.0), frontier_gains(frontier, float("inf"))
-    (array([2.]), array([1.]))
-    """
+    """Return g_λ = ℓ^c_λ − ℓ of each row, shape (n,); λ = inf leaves the moves that cost nothing."""
     if lambda_ == math.inf:
         corner = frontier.indptr[:-1] + steps_of(frontier).taken(math.inf, frontier.n_rows)
         return np.asarray(frontier.loss[corner] - frontier.base_loss)
@@ -150,9 +121,9 @@ def gap_interval(
         about=about,
         method=GAIN_LIMITS,
         notes=(
-            Said("assumption.no_ceiling")
+            Message("assumption.no_ceiling")
             if math.isinf(high)
-            else Said("assumption.gain_ceiling", loss=ceiling),
+            else Message("assumption.gain_ceiling", loss=ceiling),
         ),
     )
 
@@ -288,26 +259,7 @@ def _confidence(value: float, owner: str) -> float:
 
 
 def halves(n: int, random_state: RandomState = 0) -> tuple[IntArray, IntArray]:
-    """Split the positions 0 … n − 1 into two random halves, each in rising order.
-
-    Parameters
-    ----------
-    n : int
-        At least 4, so that both halves have a variance.
-    random_state : int, Generator, RandomState or None
-        Which split.
-
-    Returns
-    -------
-    choose, evaluate : int arrays
-        The second is the longer one where n is odd.
-
-    Examples
-    --------
-    >>> first, second = halves(5)
-    >>> sorted([*first.tolist(), *second.tolist()])
-    [0, 1, 2, 3, 4]
-    """
+    """Split the positions 0 … n − 1 into two random halves, each in rising order."""
     n = int(check_number(n, owner="halves", name="n", low=4))
     order = numpy_generator(random_state).permutation(n)
     return np.sort(order[: n // 2]), np.sort(order[n // 2 :])
@@ -325,37 +277,7 @@ def split_bound(
     method: str = "empirical_bernstein",
     random_state: RandomState = 0,
 ) -> Bound:
-    """Bound the population's V(ε) with λ chosen on one half of n people and evaluated on the other.
-
-    Parameters
-    ----------
-    n : int
-        Number of people.
-    choose : callable
-        Positions of people → λ. Any rule is valid; a good one minimises the dual.
-    transform : callable
-        Positions of people and λ → their ℓ^c_λ, exact or over-estimated.
-    losses : array of shape (n,)
-        Losses of the people as they are.
-    eps, upper, confidence, method
-        As in `finite_sample_bound`.
-    random_state : int, Generator, RandomState or None
-        Which split.
-
-    Returns
-    -------
-    Bound
-
-    Examples
-    --------
-    >>> base = np.full(2000, 0.1)
-    >>> shown = split_bound(
-    ...     2000, choose=lambda rows: 0.5, transform=lambda rows, lam: base[rows] + 0.1,
-    ...     losses=base, eps=0.1, upper=1.0,
-    ... )
-    >>> shown.n, round(shown.value, 3), round(shown.gap, 3)
-    (1000, 0.259, 0.159)
-    """
+    """Bound the population's V(ε) with λ chosen on one half of n people and evaluated on the other."""
     first, second = halves(n, random_state)
     lam = float(choose(first))
     return finite_sample_bound(

@@ -22,7 +22,7 @@ from scipy.special import betainc, betaincinv
 from likewise.auditing.dual.moments import Moments
 from likewise.core.checks import FloatArray, check_number
 from likewise.core.errors import InputError
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 
 # The distribution of a mean whose weights are drawn from a Dirichlet distribution.
 
@@ -40,30 +40,7 @@ Complexes = np.ndarray[Any, np.dtype[np.complex128]]
 
 
 def dirichlet_mean_tails(values: Sequence[float], weights: Sequence[float], q: float) -> tuple[float, float]:
-    """P(Σ D_j x_j ≤ q) and P(Σ D_j x_j > q) with D ~ Dirichlet(weights); both keep their digits where small.
-
-    Parameters
-    ----------
-    values : sequence of float
-        x, a few of them.
-    weights : sequence of float
-        c > 0, one per value; equal values may be given once with their weights added.
-    q : float
-
-    Returns
-    -------
-    below, above : float
-        They sum to 1.
-
-    Examples
-    --------
-    Of two values it is a beta distribution:
-
-    >>> from scipy import stats
-    >>> below, above = dirichlet_mean_tails([0.0, 1.0], [18.0, 3.0], 0.3)
-    >>> bool(abs(below - stats.beta.cdf(0.3, 3, 18)) < 1e-12), bool(abs(above - stats.beta.sf(0.3, 3, 18)) < 1e-12)
-    (True, True)
-    """
+    """P(Σ D_j x_j ≤ q) and P(Σ D_j x_j > q) with D ~ Dirichlet(weights); both keep their digits where small."""
     atoms = [(value - q, weight) for value, weight in zip(values, weights, strict=True) if value != q]
     if not any(place > 0 for place, _ in atoms):
         return 1.0, 0.0
@@ -130,42 +107,18 @@ def _derivative(atoms: Sequence[tuple[float, float]], t: float, order: int) -> f
 
 
 # What results call these limits.
-GAIN_LIMITS = Said("method.gaffke")
+GAIN_LIMITS = Message("method.gaffke")
 
 _ACCURACY = 1e-10
 
 
 def gain_level(confidence: float, ceiling: float | None) -> float:
-    """Level of each limit of an interval: all of the confidence is the lower one's where no ceiling allows an upper one.
-
-    Examples
-    --------
-    >>> gain_level(0.95, 27.6), gain_level(0.95, None)
-    (0.975, 0.95)
-    """
+    """Level of each limit of an interval: all of the confidence is the lower one's where no ceiling allows an upper one."""
     return confidence if ceiling is None or ceiling == math.inf else 0.5 + confidence / 2.0
 
 
 def mean_lower_limit(numbers: Moments, *, level: float) -> float:
-    """Lower confidence limit of the expectation; holds with probability `level`. No ceiling is needed.
-
-    Parameters
-    ----------
-    numbers : Moments
-        Of independent draws, none below 0.
-    level : float in (0, 1)
-        One-sided.
-
-    Returns
-    -------
-    float
-        At least 0.
-
-    Examples
-    --------
-    >>> round(mean_lower_limit(Moments.of([0.0] * 17 + [1.0] * 3), level=0.975), 6)  # Clopper and Pearson's
-    0.032071
-    """
+    """Lower confidence limit of the expectation; holds with probability `level`. No ceiling is needed."""
     alpha = 1.0 - _checked(numbers, level, "mean_lower_limit")
     if not numbers.positives:
         return 0.0
@@ -174,30 +127,7 @@ def mean_lower_limit(numbers: Moments, *, level: float) -> float:
 
 
 def mean_upper_limit(numbers: Moments, ceiling: float | None, *, level: float) -> float:
-    """Upper confidence limit of the expectation; holds with probability `level`.
-
-    Parameters
-    ----------
-    numbers : Moments
-        Of independent draws, none below 0.
-    ceiling : float or None
-        M: no number can be larger, seen or not, such as the `upper_bound` of the loss. Nothing that was measured on the
-        sample is one. Without one (None or inf) nothing bounds what was not seen.
-    level : float in (0, 1)
-        One-sided.
-
-    Returns
-    -------
-    float
-        At most M; inf without a ceiling.
-
-    Examples
-    --------
-    >>> round(mean_upper_limit(Moments.of([0.0] * 100), 2.0, level=0.95), 4)  # the rule of three: 2 · 3 / 100
-    0.059
-    >>> mean_upper_limit(Moments.of([0.0] * 100), None, level=0.95)
-    inf
-    """
+    """Upper confidence limit of the expectation; holds with probability `level`."""
     owner = "mean_upper_limit"
     alpha = 1.0 - _checked(numbers, level, owner)
     if ceiling is None or ceiling == math.inf:
@@ -226,28 +156,7 @@ def mean_upper_limit(numbers: Moments, ceiling: float | None, *, level: float) -
 
 
 def mean_at_most_p_value(numbers: Moments, threshold: float) -> float:
-    """P-value of "the expectation is at most τ": the level at which `mean_lower_limit` is τ.
-
-    Parameters
-    ----------
-    numbers : Moments
-        Of independent draws, none below 0.
-    threshold : float
-        τ.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    Of numbers that are 0 or 1 it is the exact binomial test:
-
-    >>> from scipy import stats
-    >>> p_value = mean_at_most_p_value(Moments.of([0.0] * 17 + [1.0] * 3), 0.05)
-    >>> bool(abs(p_value - stats.binomtest(3, 20, 0.05, alternative="greater").pvalue) < 1e-12)
-    True
-    """
+    """P-value of "the expectation is at most τ": the level at which `mean_lower_limit` is τ."""
     _checked(numbers, 0.5, "mean_at_most_p_value")
     if threshold < 0:
         return 0.0
@@ -298,31 +207,7 @@ _STAKES = np.geomspace(1e-3, 0.95, 40)
 
 
 def betting_upper_limit(values: Any, ceiling: float, *, pilot: Any, level: float = 0.95) -> float:
-    """Upper confidence limit of a mean; holds with probability `level`, for any distribution in [0, M].
-
-    Parameters
-    ----------
-    values : array of shape (n,)
-        Independent draws, or drawn from a table without replacement.
-    ceiling : float
-        M: no number can be larger, seen or not.
-    pilot : array of shape (k,)
-        Numbers of other people, which settle the stake; they may be anything.
-    level : float, default=0.95
-        One-sided.
-
-    Returns
-    -------
-    float
-        At most M.
-
-    Examples
-    --------
-    Of n zeros it is close to the rule of three, M · 3 / n:
-
-    >>> round(betting_upper_limit(np.zeros(1000), 2.0, pilot=np.zeros(50)), 4)
-    0.0063
-    """
+    """Upper confidence limit of a mean; holds with probability `level`, for any distribution in [0, M]."""
     owner = "betting_upper_limit"
     level = check_number(level, owner=owner, name="level", low=0.0, high=1.0, open_low=True, open_high=True)
     ceiling = check_number(ceiling, owner=owner, name="ceiling", low=0.0)

@@ -15,7 +15,7 @@ import numpy as np
 from likewise.auditing.dual.frontier import Floats
 from likewise.core.errors import InputError, LikewiseError
 from likewise.core.frames import is_frame
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.counterfactuals.edits import Edit, edited_columns
 from likewise.models.matching import MissingCellsModel
 from likewise.models.model import TableModel, select_columns
@@ -72,17 +72,7 @@ class Finding:
 
 
 def check_before_verdict(problem: AuditProblem) -> tuple[Finding, ...]:
-    """Look for reasons not to believe an audit, or to call its answer trivial.
-
-    Parameters
-    ----------
-    problem : AuditProblem
-
-    Returns
-    -------
-    tuple of Finding
-        Empty for a model and a table that belong together, of which the model reads every sensitive column.
-    """
+    """Look for reasons not to believe an audit, or to call its answer trivial."""
     read = _read_model(problem)
     found = [*_units(problem, read), *_labels(problem)]
     told: dict[bool, list[str]] = {}
@@ -91,7 +81,7 @@ def check_before_verdict(problem: AuditProblem) -> tuple[Finding, ...]:
         if not (_answers_change(problem, name) if known is None else known):
             told.setdefault(known is None, []).append(str(name))
     for asked, names in told.items():
-        said = Said("gate.unmoved" if asked else "gate.unread", columns=names)
+        said = Message("gate.unmoved" if asked else "gate.unread", columns=names)
         found.append(Finding("unread", said, tuple(names)))
     return tuple(found)
 
@@ -104,23 +94,6 @@ def far_from_range(cuts: Any, values: Any) -> bool:
 
     True if no cut separates any two people, and the way from the table's range to the nearest cut is longer than
     that range or than the range of the cuts, whichever is shorter. Columns with few cuts or few values tell nothing.
-
-    Parameters
-    ----------
-    cuts : float array
-        Thresholds.
-    values : float array
-        The people's values; NaN is missing.
-
-    Examples
-    --------
-    >>> far_from_range([-1.0, 0.2, 1.4], range(17, 91)), far_from_range([25.5, 40.5, 61.5], range(17, 91))
-    (True, False)
-
-    People of one decade are not a reason to doubt:
-
-    >>> far_from_range([25.5, 40.5, 61.5], np.linspace(62, 72, 50))
-    False
     """
     places = np.unique(np.asarray(cuts, dtype=np.float64))
     places = places[np.isfinite(places)]
@@ -136,29 +109,19 @@ def _units(problem: AuditProblem, read: _ReadModel | None) -> Iterator[Finding]:
     if read is not None:
         cut = tuple(dict.fromkeys(name for name, cuts, values in read.cuts() if far_from_range(cuts, values)))
         if cut:
-            yield Finding("units", Said("gate.thresholds", columns=list(cut)), cut)
+            yield Finding("units", Message("gate.thresholds", columns=list(cut)), cut)
     far = tuple(
         name
         for name, values in _scaled_columns(problem)
         if len(np.unique(values)) >= _VALUES and np.nanmin(np.abs(values)) > _FAR
     )
     if far:
-        yield Finding("units", Said("gate.scaler", columns=list(far), far=_FAR), far)
+        yield Finding("units", Message("gate.scaler", columns=list(far), far=_FAR), far)
 
 
 @dataclass(frozen=True, eq=False)
 class _ReadModel:
-    """A tree ensemble that was read, and the rows as its features see them.
-
-    Parameters
-    ----------
-    trees : TreeEnsemble
-    columns : sequence of str
-        The column that each feature comes from, or what the feature is called if that is not known.
-    rows : DataFrame, array or sparse matrix of shape (n, n_features)
-    traced : bool
-        Whether each feature is known to come from the column named, and from no other.
-    """
+    """A tree ensemble that was read, and the rows as its features see them."""
 
     trees: TreeEnsemble
     columns: Sequence[str]
@@ -288,25 +251,6 @@ def one_class(decided: Any, target: Any, probability: Any = None) -> tuple[int, 
 
     A weak model may give everybody the most frequent class with good reason; then its mean probability of that class
     is about the class's share of the labels.
-
-    Parameters
-    ----------
-    decided, target : int arrays of shape (n,)
-        Classes, as decided and as labelled.
-    probability : float array of shape (n, C), optional
-        Of the classes, as the model has them.
-
-    Returns
-    -------
-    tuple of int, float and float, or None
-        The class, its share of the decisions and of the labels.
-
-    Examples
-    --------
-    >>> labels = np.repeat([0, 1], [60, 40])
-    >>> one_class(np.zeros(100, dtype=int), labels, np.tile([0.99, 0.01], (100, 1)))
-    (0, 1.0, 0.6)
-    >>> one_class(np.zeros(100, dtype=int), labels, np.tile([0.6, 0.4], (100, 1)))
     """
     kinds, counts = np.unique(decided, return_counts=True)
     top, n = int(kinds[counts.argmax()]), len(decided)
@@ -326,22 +270,6 @@ def worse_than_guessing(
     people enough to tell, or clearly less often), or hardly more often at several times the loss; a mean loss clearly
     above that of the labels' own shares; and mean probabilities that are not those shares. A model may be certain of
     itself and often right, or weak and careful; that is not a sign that it was not made for these people.
-
-    Parameters
-    ----------
-    decided, target : int arrays of shape (n,)
-        Classes.
-    loss, constant : float arrays of shape (n,)
-        Of the model, and of the shares of the labels as prediction.
-    probability : float array of shape (n, C), optional
-        Of the classes, as the model has them.
-
-    Examples
-    --------
-    >>> labels = np.repeat([0, 1], 50)
-    >>> worse_than_guessing(1 - labels, labels, np.full(100, 3.0), np.full(100, 0.75))
-    (0.0, 3.0, 0.75)
-    >>> worse_than_guessing(labels, labels, np.full(100, 3.0), np.full(100, 0.69))
     """
     decided, target = np.asarray(decided), np.asarray(target)
     kinds, counts = np.unique(target, return_counts=True)
@@ -381,7 +309,7 @@ def _labels(problem: AuditProblem) -> Iterator[Finding]:
         residual, spread = (np.square(target - centre) for centre in (problem.decisions, target.mean()))
         # Twice the spread of the labels: no model that was fitted on such people errs that much.
         if problem.n >= _FEW and _clearly_above(residual, spread, margin=1.0):
-            said = Said("gate.guessing_number", error=float(residual.mean()), guess=float(spread.mean()))
+            said = Message("gate.guessing_number", error=float(residual.mean()), guess=float(spread.mean()))
             yield Finding("guessing", said)
         return
     decided = model.targets(problem.decisions)
@@ -397,12 +325,12 @@ def _labels(problem: AuditProblem) -> Iterator[Finding]:
     if alone is not None:
         top, share, labelled = alone
         name = str(model.classes_[top]) if model.classes_ is not None else str(top)
-        yield Finding("one class", Said("gate.one_class", name=name, share=share, labelled=labelled))
+        yield Finding("one class", Message("gate.one_class", name=name, share=share, labelled=labelled))
     worse = worse_than_guessing(decided, target, loss, constant, probability)
     if worse is not None:
         right, mean, guessed = worse
         key = "gate.guessing" if probability is not None else "gate.guessing_errors"
-        yield Finding("guessing", Said(key, accuracy=right, loss=mean, guess=guessed))
+        yield Finding("guessing", Message(key, accuracy=right, loss=mean, guess=guessed))
 
 
 # ---- columns that are not read ---------------------------------------------------------------------------

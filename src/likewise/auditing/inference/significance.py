@@ -27,44 +27,14 @@ from likewise.auditing.inference.limits import (
 from likewise.core.checks import FloatArray, check_number, check_same_length, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import proportion_interval
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 
 # What a test of "at most τ" found.
 
 
 @dataclass(frozen=True)
 class TestResult:
-    """A test of "at most `threshold`" with a two-sided interval.
-
-    Parameters
-    ----------
-    statistic : float
-        What the p-value is computed from: a distance from the threshold, studentised for Student's t, or a count.
-    estimate : float
-        The estimated ratio, gap or share.
-    threshold : float
-        τ of the null hypothesis.
-    p_value : float
-        Probability of so large a statistic where the truth is exactly τ.
-    interval : (float, float)
-        Two-sided, at `confidence`. The upper end is inf where no ceiling of a gain is known.
-    confidence : float
-        1 − α; the test rejects at level α.
-    n : int
-        Number of people (for `direction_test`: of flips).
-    method : str
-        In words.
-    quantity : str
-        What `estimate` is, in words.
-    about : {"given candidates", "population"}, default="population"
-        What the interval is about: see `ConfidenceInterval`.
-
-    Examples
-    --------
-    >>> from likewise.auditing.inference.significance import flip_share_test
-    >>> print(flip_share_test(9, 100, threshold=0.02))
-    share of flips 0.09 (95% interval 0.0420 to 0.1640), more than 0.02: p = 0.00019
-    """
+    """A test of "at most `threshold`" with a two-sided interval."""
 
     __test__: ClassVar[bool] = False  # not a test case, whatever pytest makes of the name
 
@@ -334,28 +304,7 @@ def gap_test_of_moments(
     resolution: float = 1e-6,
     about: IntervalAbout = "population",
 ) -> TestResult:
-    """`gap_test` of people who are never in one place.
-
-    Parameters
-    ----------
-    losses : Moments
-        Of the losses where people stand.
-    gains : Moments
-        Of what moving them adds.
-    threshold, ceiling, confidence, resolution, about
-        As in `gap_test`.
-
-    Returns
-    -------
-    TestResult
-
-    Examples
-    --------
-    >>> losses, gains = Moments.of([0.2] * 100), Moments.of([0.0] * 90 + [1.0] * 10)
-    >>> found = gap_test_of_moments(losses, gains, threshold=0.02, ceiling=1.0, confidence=0.95)
-    >>> found.rejected, found.method
-    (True, "Gaffke's limits of a mean of gains")
-    """
+    """`gap_test` of people who are never in one place."""
     scale = resolution * losses.absolute
     if gains.n > 1 and gains.smallest < 0:
         found = _moments_test(gains, 0.0, threshold, confidence, scale, 0.0, "gap_test", "mean gap")
@@ -429,7 +378,7 @@ def _moments_test(
             estimate - error * _hall_inverse(-quantile, skew, n),
         )
     return TestResult(
-        statistic, estimate, threshold, p_value, interval, confidence, n, Said("method.student"), quantity
+        statistic, estimate, threshold, p_value, interval, confidence, n, Message("method.student"), quantity
     )
 
 

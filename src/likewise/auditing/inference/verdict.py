@@ -11,7 +11,7 @@ from likewise.auditing.results.sensitive import ChangedGroup
 from likewise.core.checks import check_number
 from likewise.core.errors import bad_parameter
 from likewise.core.intervals import proportion_interval
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.core.text import short_number
 
 if TYPE_CHECKING:
@@ -106,33 +106,7 @@ def brackets_of(
     changed: tuple[float, float] | None,
     bounds: Sequence[Bound],
 ) -> tuple[Bracket, ...]:
-    """Put what was attained and what was proved side by side: V, the gap and changed decisions, at 0 and at ε.
-
-    Parameters
-    ----------
-    eps : float
-        The budget of the audit.
-    base_loss : float
-        Mean loss of the people as they are.
-    values : tuple of float
-        V(0) and V(ε), attained.
-    changed : tuple of float or None
-        Shares of people whose decision changes at 0 and within ε, attained; None for a regression.
-    bounds : sequence of Bound
-        About the people at hand, of any ε and measure.
-
-    Returns
-    -------
-    tuple of Bracket
-        Those at 0 first; those at ε are the same where ε is 0 and stand once.
-
-    Examples
-    --------
-    >>> proved = Bound(value=0.7, gap=0.2, eps=0.1, n=10, method="exact dual")
-    >>> found = brackets_of(eps=0.1, base_loss=0.5, values=(0.5, 0.6), changed=(0.0, 0.1), bounds=[proved])
-    >>> [(b.quantity, b.eps, b.upper) for b in found][:4]
-    [('value', 0.0, 0.7), ('gap', 0.0, 0.2), ('changed', 0.0, None), ('value', 0.1, 0.7)]
-    """
+    """Put what was attained and what was proved side by side: V, the gap and changed decisions, at 0 and at ε."""
     here = [bound for bound in bounds if bound.about == "sample"]
     found: list[Bracket] = []
     for at, budget in enumerate(dict.fromkeys((0.0, float(eps)))):
@@ -173,17 +147,7 @@ _KINDS: dict[str, Kind] = {FAIR: "fair", "fair (trivially)": "trivial", UNFAIR: 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a page says first.
-
-    Parameters
-    ----------
-    kind : {"fair", "trivial", "unfair", "undecided", "unanswered", "not converged", "no limit"}
-        "trivial" if nothing can change because the model reads none of the sensitive columns; "unanswered" if the
-        model and the table do not seem to belong together; "no limit" if the audit was not asked whether the gap is
-        at most some δ.
-    sentence : str
-        One sentence with the number, the confidence and what was assumed.
-    """
+    """What a page says first."""
 
     kind: Kind
     sentence: str
@@ -191,41 +155,18 @@ class Verdict:
     @property
     def title(self) -> str:
         """The kind in a word or two."""
-        return Said(f"verdict.title.{self.kind.replace(' ', '_')}")
+        return Message(f"verdict.title.{self.kind.replace(' ', '_')}")
 
     def __str__(self) -> str:
         return f"{self.title}: {self.sentence}"
 
 
 def give_verdict(result: AuditResult) -> Verdict:
-    """Say what an audit found.
-
-    Parameters
-    ----------
-    result : AuditResult
-
-    Returns
-    -------
-    Verdict
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> import likewise as lw
-    >>> from likewise.auditing.auditor import audit
-    >>> from likewise.models import as_model
-    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
-    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
-    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
-    >>> model = as_model(score, takes_frame=True)
-    >>> result = audit(model, people, [0, 1, 1, 1], metric=metric, eps=0.0, delta=0.1)
-    >>> print(give_verdict(result))
-    Unfair (shown): Comparable twins at no fair distance (ε = 0) raise the mean loss of 4 people by at least 0.243 (95% interval 0.034 to 16.74 for everybody like those audited, moved among the same candidates), more than the δ = 0.1 allowed, assuming the fair metric as given and twins that may exchange sex.
-    """
+    """Say what an audit found."""
     assumed = _assumed(result)
     verdict = result.verdict()
     if verdict == "unanswered":
-        said = Said("verdict.unanswered", people=_people(result.n), gap=result.gap, assumed=assumed)
+        said = Message("verdict.unanswered", people=_people(result.n), gap=result.gap, assumed=assumed)
         return Verdict("unanswered", said)
     if verdict == "not converged":
         return Verdict("not converged", _not_converged(result, assumed))
@@ -236,15 +177,17 @@ def give_verdict(result: AuditResult) -> Verdict:
     return Verdict(kind, say(result, result.delta, assumed))
 
 
-def _not_converged(result: AuditResult, assumed: Said) -> Said:
-    why: str = Said("verdict.no_reason")
+def _not_converged(result: AuditResult, assumed: Message) -> Message:
+    why: str = Message("verdict.no_reason")
     for i, reason in enumerate(result.reasons):
-        why = reason if i == 0 else Said("verdict.reasons", one=why, two=reason)
-    return Said("verdict.not_converged", why=why, gap=result.gap, people=_people(result.n), assumed=assumed)
+        why = reason if i == 0 else Message("verdict.reasons", one=why, two=reason)
+    return Message(
+        "verdict.not_converged", why=why, gap=result.gap, people=_people(result.n), assumed=assumed
+    )
 
 
-def _unfair(result: AuditResult, delta: float, assumed: Said) -> Said:
-    return Said(
+def _unfair(result: AuditResult, delta: float, assumed: Message) -> Message:
+    return Message(
         "verdict.unfair",
         budget=_budget(result.eps),
         people=_people(result.n),
@@ -255,16 +198,18 @@ def _unfair(result: AuditResult, delta: float, assumed: Said) -> Said:
     )
 
 
-def _fair(result: AuditResult, delta: float, assumed: Said) -> Said:
+def _fair(result: AuditResult, delta: float, assumed: Message) -> Message:
     bound = result.certificate.bound
     assert bound is not None  # nothing else makes a verdict of fair
     sure = (
-        Said("verdict.bound") if bound.confidence == 1 else Said("verdict.bound_at", level=bound.confidence)
+        Message("verdict.bound")
+        if bound.confidence == 1
+        else Message("verdict.bound_at", level=bound.confidence)
     )
     wider = result.population_bound
     if wider is not None and wider.gap is not None:
-        sure = Said("verdict.bound_and_population", bound=sure, gap=wider.gap, level=wider.confidence)
-    return Said(
+        sure = Message("verdict.bound_and_population", bound=sure, gap=wider.gap, level=wider.confidence)
+    return Message(
         "verdict.fair",
         budget=_budget(result.eps),
         people=_people(result.n),
@@ -275,9 +220,9 @@ def _fair(result: AuditResult, delta: float, assumed: Said) -> Said:
     )
 
 
-def _trivial(result: AuditResult, delta: float, assumed: Said) -> Said:
+def _trivial(result: AuditResult, delta: float, assumed: Message) -> Message:
     columns = [str(name) for name in result.settings.get("sensitive") or ()] or list(_unread(result))
-    return Said(
+    return Message(
         "verdict.trivial",
         people=_people(result.n),
         columns=columns,
@@ -290,53 +235,55 @@ def _unread(result: AuditResult) -> tuple[str, ...]:
     return tuple(name for finding in result.findings if finding.kind == "unread" for name in finding.columns)
 
 
-def _undecided(result: AuditResult, delta: float, assumed: Said) -> Said:
+def _undecided(result: AuditResult, delta: float, assumed: Message) -> Message:
     bound = result.certificate.bound
     nothing = bound is None or bound.gap is None
-    return Said(
+    return Message(
         "verdict.undecided",
         budget=_budget(result.eps),
         people=_people(result.n),
         gap=result.gap,
         interval=interval_words(result.interval),
         delta=delta,
-        open_end=Said("verdict.open") if bound is None or nothing else Said("verdict.proven", gap=bound.gap),
+        open_end=Message("verdict.open")
+        if bound is None or nothing
+        else Message("verdict.proven", gap=bound.gap),
         assumed=assumed,
     )
 
 
-def _without_limit(result: AuditResult, assumed: Said) -> Said:
+def _without_limit(result: AuditResult, assumed: Message) -> Message:
     only = _sensitive_only(result)
     if only is None:
-        return Said("verdict.no_limit_free", free=_free(result), assumed=assumed)
-    return Said("verdict.no_limit", only=only, free=_free(result), assumed=assumed)
+        return Message("verdict.no_limit_free", free=_free(result), assumed=assumed)
+    return Message("verdict.no_limit", only=only, free=_free(result), assumed=assumed)
 
 
-def _sensitive_only(result: AuditResult) -> Said | None:
+def _sensitive_only(result: AuditResult) -> Message | None:
     """What needs no metric to be believed, which comes first."""
     found = result.sensitive
     if found is None:
         return None
     shared: dict[str, Any] = {"columns": list(found.columns), "people": _people(result.n)}
     if found.changed is None or found.changed_interval is None:
-        return Said("verdict.only_loss", gap=found.gap, **shared)
+        return Message("verdict.only_loss", gap=found.gap, **shared)
     low, high = found.changed_interval
     shared |= {"level": result.settings.get("confidence", 0.95), "low": low}
-    share = Said("verdict.share" if found.exact else "verdict.share_at_least", changed=found.changed)
+    share = Message("verdict.share" if found.exact else "verdict.share_at_least", changed=found.changed)
     if found.tolerance is not None:
-        return Said("verdict.only_apart", share=share, high=high, tolerance=found.tolerance, **shared)
-    return Said("verdict.only", share=share, high=high, **shared)
+        return Message("verdict.only_apart", share=share, high=high, tolerance=found.tolerance, **shared)
+    return Message("verdict.only", share=share, high=high, **shared)
 
 
-def _free(result: AuditResult) -> Said:
+def _free(result: AuditResult) -> Message:
     test = result.test
     low, high = test.interval
     ends = (
-        Said("verdict.at_least", low=low)
+        Message("verdict.at_least", low=low)
         if high == float("inf")
-        else Said("verdict.between", low=low, high=high)
+        else Message("verdict.between", low=low, high=high)
     )
-    said = Said(
+    said = Message(
         "verdict.free_shown" if test.rejected else "verdict.free_not_shown",
         gap=result.pure_gap,
         level=test.confidence,
@@ -344,41 +291,32 @@ def _free(result: AuditResult) -> Said:
         threshold=test.threshold,
         p=test.p_value,
     )
-    return said if result.flipped is None else Said("verdict.free_decided", free=said, share=result.flipped)
+    return (
+        said if result.flipped is None else Message("verdict.free_decided", free=said, share=result.flipped)
+    )
 
 
-def interval_words(interval: ConfidenceInterval) -> Said:
-    """Return an interval and what it is about, to stand in a sentence.
-
-    Parameters
-    ----------
-    interval : ConfidenceInterval
-
-    Examples
-    --------
-    >>> from likewise.auditing.inference.certificate import ConfidenceInterval
-    >>> interval_words(ConfidenceInterval(0.5, 0.4, 0.6, 0.95, 100, "gap", about="population"))
-    '95% interval 0.400 to 0.600 for the population'
-    """
-    about = Said(f"interval.about_{interval.about.replace(' ', '_')}")
+def interval_words(interval: ConfidenceInterval) -> Message:
+    """Return an interval and what it is about, to stand in a sentence."""
+    about = Message(f"interval.about_{interval.about.replace(' ', '_')}")
     if interval.open:
-        return Said("interval.open", low=interval.low, level=interval.confidence, about=about)
-    return Said(
+        return Message("interval.open", low=interval.low, level=interval.confidence, about=about)
+    return Message(
         "interval.closed", low=interval.low, high=interval.high, level=interval.confidence, about=about
     )
 
 
-def _budget(eps: float) -> Said:
-    return Said("verdict.at_no_distance") if eps == 0 else Said("verdict.within", eps=eps)
+def _budget(eps: float) -> Message:
+    return Message("verdict.at_no_distance") if eps == 0 else Message("verdict.within", eps=eps)
 
 
-def _people(n: int) -> Said:
-    return Said("people", n=n)
+def _people(n: int) -> Message:
+    return Message("people", n=n)
 
 
-def _assumed(result: AuditResult) -> Said:
+def _assumed(result: AuditResult) -> Message:
     names = [str(name) for name in result.settings.get("sensitive") or ()]
-    return Said("verdict.assumed_exchange", columns=names) if names else Said("verdict.assumed")
+    return Message("verdict.assumed_exchange", columns=names) if names else Message("verdict.assumed")
 
 
 # Whose decisions depend most on the sensitive columns: which of their values, and what these people get
@@ -394,17 +332,6 @@ class AffectedGroup:
 
     Whether that is to their good or harm depends on what the decisions mean, so the decision that most of them get now
     is said, and nothing else.
-
-    Parameters
-    ----------
-    column : str
-    value : object
-    people, changed : int
-        With that value, and those of them who get another decision.
-    decision : object
-        What most of those who change get as they are, or most of the group where nobody does.
-    of_decision : int
-        How many of them do.
     """
 
     column: str
@@ -425,50 +352,13 @@ def most_affected(groups: Iterable[ChangedGroup], *, most: int = 2) -> tuple[Aff
 
     Ranked by the lower end of the exact 95% interval of the share, so that three of four people do not outweigh a
     thousand of two thousand.
-
-    Parameters
-    ----------
-    groups : iterable of ChangedGroup
-    most : int, default=2
-        How many values, all of the column of the first.
-
-    Returns
-    -------
-    tuple of AffectedGroup
-        Empty where nobody changes.
-
-    Examples
-    --------
-    >>> found = most_affected([
-    ...     ChangedGroup("sex", "F", 0, 100, 20), ChangedGroup("sex", "F", 1, 50, 1), ChangedGroup("sex", "M", 0, 90, 3),
-    ... ])
-    >>> [(one.value, one.changed, one.people, one.decision, one.of_decision) for one in found]
-    [('F', 21, 150, 0, 20), ('M', 3, 90, 0, 3)]
     """
     found = sorted((one for one in by_value(groups) if one.changed), key=_surely, reverse=True)
     return tuple(one for one in found if one.column == found[0].column)[:most]
 
 
 def by_value(groups: Iterable[ChangedGroup]) -> tuple[AffectedGroup, ...]:
-    """Count every value of each sensitive column, whatever is decided: those of one column together.
-
-    Parameters
-    ----------
-    groups : iterable of ChangedGroup
-
-    Returns
-    -------
-    tuple of AffectedGroup
-        Of each column the value with the largest share of people who change first.
-
-    Examples
-    --------
-    >>> found = by_value([
-    ...     ChangedGroup("sex", "M", 0, 90, 0), ChangedGroup("sex", "F", 0, 100, 20), ChangedGroup("sex", "F", 1, 50, 1),
-    ... ])
-    >>> [(one.value, one.changed, one.people) for one in found]
-    [('F', 21, 150), ('M', 0, 90)]
-    """
+    """Count every value of each sensitive column, whatever is decided: those of one column together."""
     inside: dict[str, dict[Any, list[ChangedGroup]]] = {}
     for group in groups:
         inside.setdefault(group.column, {}).setdefault(group.value, []).append(group)

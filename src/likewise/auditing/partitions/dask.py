@@ -41,18 +41,7 @@ _NUMERIC = ("numpy", "pandas", "pyarrow", "scikit-learn", "torch")
 
 
 def start_workers(workers: int, memory_limit: str | int | None) -> Any:
-    """Start worker processes on this machine, one thread each.
-
-    Parameters
-    ----------
-    workers : int
-    memory_limit : str, int or None
-        Of each worker, as Dask takes it: "auto", "4GB", bytes, None for no limit.
-
-    Returns
-    -------
-    distributed.LocalCluster
-    """
+    """Start worker processes on this machine, one thread each."""
     distributed = _distributed()
     import dask
 
@@ -68,24 +57,7 @@ def start_workers(workers: int, memory_limit: str | int | None) -> Any:
 
 
 def connect(address: Any, timeout: float) -> Any:
-    """Connect to a scheduler, or to a cluster object.
-
-    Parameters
-    ----------
-    address : str or cluster
-        Such as ``"tcp://10.0.0.5:8786"``.
-    timeout : float
-        Seconds to wait for the scheduler, and for its first worker.
-
-    Returns
-    -------
-    distributed.Client
-
-    Raises
-    ------
-    InputError
-        Nobody answers, or the scheduler has no workers.
-    """
+    """Connect to a scheduler, or to a cluster object."""
     distributed = _distributed()
     log = logging.getLogger("distributed.comm")
     level = log.level
@@ -110,22 +82,7 @@ def connect(address: Any, timeout: float) -> Any:
 
 
 def check_versions(found: Mapping[str, Any]) -> None:
-    """Refuse workers that lack this package or have another version of it; warn of other numeric libraries.
-
-    Parameters
-    ----------
-    found : mapping
-        What ``client.get_versions(packages=…)`` returned.
-
-    Examples
-    --------
-    >>> here = {"packages": {"likewise": "1.0", "python": "3.11.4.final.0"}}
-    >>> old = {"packages": {"likewise": "0.9", "python": "3.11.4.final.0"}}
-    >>> check_versions({"client": here, "scheduler": here, "workers": {"tcp://a:1": old}})
-    Traceback (most recent call last):
-    ...
-    likewise.core.errors.InputError: The Dask worker tcp://a:1 has likewise 0.9, this process has 1.0. Install the same version everywhere.
-    """
+    """Refuse workers that lack this package or have another version of it; warn of other numeric libraries."""
     mine = found["client"]["packages"]
     places = {"The Dask scheduler": found["scheduler"]} | {
         f"The Dask worker {address}": info for address, info in found["workers"].items()

@@ -24,43 +24,18 @@ from likewise.auditing.inference.intervals import frontier_gains
 from likewise.auditing.partitions.sums import HARM_EDGES, Ending, FoundSums, SensitiveSums, SettledSums, Worst
 from likewise.auditing.partitions.tables import MemoryTable, ParquetTable, Part
 from likewise.auditing.problem import AuditProblem
-from likewise.auditing.progress import Heard, search_bar
+from likewise.auditing.progress import OnProgress, search_bar
 from likewise.auditing.results.sensitive import SensitiveTwins, sensitive_twins
 from likewise.auditing.search.choosing import search_words
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.checks import IntArray
 from likewise.core.files import atomic_path
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What all parts share.
-
-    Parameters
-    ----------
-    table : ParquetTable or MemoryTable
-    problem : AuditProblem
-        Whose people are exchanged for those of a part; its pool goes along.
-    searches : tuple of Search
-        With everything that is learned from data filled in, so that parts do not differ in it.
-    eps : float
-    budget : Budget
-    chunk_rows : int
-        People in memory at once.
-    top : int
-        How many of the most harmed are kept.
-    bits : int
-        Of the binned steps.
-    scratch : str
-        Folder for frontiers.
-    kept : dict
-        The support of people who are in memory.
-    progress : bool or callable
-        Show how far their searches are, or whom to tell; see `search_bar`.
-    exchanges : bool
-        Whether one of the searches exchanges the sensitive columns, so that all twins which do so are support.
-    """
+    """What all parts share."""
 
     table: ParquetTable | MemoryTable
     problem: AuditProblem
@@ -72,7 +47,7 @@ class Job:
     bits: int
     scratch: str
     kept: dict[int, Support] = field(default_factory=dict)
-    progress: bool | Heard = False
+    progress: bool | OnProgress = False
     exchanges: bool = False
 
     def frontier_path(self, part: Part) -> Path:
@@ -101,16 +76,16 @@ def search_people(
         for number, search in enumerate(job.searches):
             start = time.process_time()
             if job.budget.spent:
-                reason = Said("reason.no_time", name=search_words(search.name))
+                reason = Message("reason.no_time", name=search_words(search.name))
                 ending = ending.then(Found(support, "not_converged", (reason,)))
                 continue
             try:
                 time_left = _share(job.budget, last=number + 1 == len(job.searches))
-                found = search.improve(problem, support, job.eps, watched(search.name, time_left))
+                found = search.extend(problem, support, job.eps, watched(search.name, time_left))
             except KeyboardInterrupt:
                 if not cpu or not isinstance(job.table, MemoryTable):
                     raise
-                reason = Said("reason.broken_off", name=search_words(search.name))
+                reason = Message("reason.broken_off", name=search_words(search.name))
                 ending = ending.then(Found(support, "not_converged", (reason,)))
                 break
             support = found.support

@@ -61,7 +61,7 @@ from likewise.auditing.search.choosing import choose_searches, searches_words
 from likewise.auditing.search.contract import Budget, Search
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
-from likewise.core.messages import Said, Texts
+from likewise.core.messages import Message, Texts
 from likewise.core.randomness import numpy_generator
 from likewise.counterfactuals.edits import edited_columns
 from likewise.fair_metrics.neighbours import reach
@@ -76,21 +76,7 @@ _BITS = 8
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much of a table is held at once.
-
-    Parameters
-    ----------
-    sample : int, default=20000
-        People that learners are fitted on, and proxies found in.
-    part : int
-        People of a part: what is worked on, and repeated after a failure, as a whole.
-    chunk : int, default=32768
-        People in memory at once.
-    top : int, default=1000
-        The most harmed people that the maps show.
-    exact : int, default=250000
-        Up to so many people every step is kept. The curve of more is exact at ε and at the edges of bins.
-    """
+    """How much of a table is held at once."""
 
     sample: int = 20_000
     part: int = PART_ROWS
@@ -100,7 +86,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class AuditRequest:
     """What the user passed to `audit`, as it came; `searches` as `read_searches` has them."""
 
     model: Any
@@ -141,7 +127,7 @@ def _that_fits(problem: AuditProblem) -> AuditProblem:
         fixed = problem.coordinates.fixed_names()
         plan_candidates(problem.editable(), problem.edits, proxies=None, fixed=fixed, owner="audit")
     except InputError:
-        said = Said("assumption.free_too_many", columns=list(problem.unnamed))
+        said = Message("assumption.free_too_many", columns=list(problem.unnamed))
         return replace(
             problem,
             edits=problem.sensitive_edits,
@@ -153,18 +139,7 @@ def _that_fits(problem: AuditProblem) -> AuditProblem:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A job, the parts it is cut into, and what its answer will rest on.
-
-    Parameters
-    ----------
-    job : Job
-    parts : tuple of Part
-    evidence : Evidence
-    sample : AuditProblem, optional
-        Of a table in parts: people drawn at random from all of it.
-    provers : tuple of Search
-        Which cannot work on parts, but on that sample.
-    """
+    """A job, the parts it is cut into, and what its answer will rest on."""
 
     job: Job
     parts: tuple[Part, ...]
@@ -182,16 +157,8 @@ class Prepared:
         return tuple(bound for bounds in found for bound in bounds)
 
 
-def prepare_memory(asked: Asked, X: Any, y: Any, sizes: Sizes | None = None) -> Prepared:
-    """Prepare the audit of people in memory: one part, which holds everybody.
-
-    Parameters
-    ----------
-    asked : Asked
-    X, y
-        As in `audit`.
-    sizes : Sizes, optional
-    """
+def prepare_memory(asked: AuditRequest, X: Any, y: Any, sizes: Sizes | None = None) -> Prepared:
+    """Prepare the audit of people in memory: one part, which holds everybody."""
     problem = asked.problem(X, y, asked.domain)
     searches, left_out = choose_searches(
         asked.searches, problem, required=asked.required, in_parts=False, eps=asked.eps
@@ -204,19 +171,9 @@ def prepare_memory(asked: Asked, X: Any, y: Any, sizes: Sizes | None = None) -> 
 
 
 def prepare_parquet(
-    asked: Asked, table: ParquetTable, engine: Engine, sizes: Sizes | None = None
+    asked: AuditRequest, table: ParquetTable, engine: Engine, sizes: Sizes | None = None
 ) -> Prepared:
-    """Prepare the audit of Parquet files: a sample tells what is learned from people, a pool who is compared.
-
-    Parameters
-    ----------
-    asked : Asked
-        A learner among it is fitted on a sample.
-    table : ParquetTable
-    engine : Engine
-        Where the files are read.
-    sizes : Sizes, optional
-    """
+    """Prepare the audit of Parquet files: a sample tells what is learned from people, a pool who is compared."""
     sizes = sizes or Sizes()
     parts = table.parts(sizes.part)
     n = sum(part.rows for part in parts)
@@ -244,13 +201,13 @@ def prepare_parquet(
     made = _prepared(asked, table, parts, problem, chosen, left_out, sizes, scratch)
     if not provers:
         return made
-    said = Said("assumption.sample", people=some.n)
+    said = Message("assumption.sample", people=some.n)
     evidence = replace(made.evidence, assumptions=(*made.evidence.assumptions, said))
     return replace(made, evidence=evidence, sample=some, provers=provers)
 
 
 def _prepared(
-    asked: Asked,
+    asked: AuditRequest,
     table: Any,
     parts: tuple[Part, ...],
     problem: AuditProblem,
@@ -266,16 +223,16 @@ def _prepared(
         plan = plan_candidates(problem.editable(), problem.edits, proxies=None, fixed=fixed)
         problem = replace(problem, edits=plan.settled_edits(problem.edits))
     ready = tuple(search.prepare(problem) for search in searches)
-    said: list[str] = [Said("assumption.loss", loss=_loss_words(problem.coordinates.model.loss.name))]
+    said: list[str] = [Message("assumption.loss", loss=_loss_words(problem.coordinates.model.loss.name))]
     said += [line for search in ready for line in search.assumes(problem)]
     said.append(
-        Said("assumption.settled")
+        Message("assumption.settled")
         if any(search.settles(asked.eps) for search in ready)
-        else Said("assumption.estimate")
+        else Message("assumption.estimate")
     )
     names = searches_words([search.name for search in ready])
     evidence = Evidence(
-        search=names if here else Said("search.in_parts", search=names),
+        search=names if here else Message("search.in_parts", search=names),
         assumptions=(*problem.assumptions, *said),
         settings=_settings(asked, problem),
         left_out=left_out,
@@ -298,21 +255,21 @@ def _prepared(
 
 def _loss_words(name: str) -> str:
     key = f"setting_value.{name}"
-    return Said(key) if Texts().has(key) else name.replace("_", " ")
+    return Message(key) if Texts().has(key) else name.replace("_", " ")
 
 
-def _drawn(asked: Asked, searches: Sequence[Search], n: int) -> IntArray:
+def _drawn(asked: AuditRequest, searches: Sequence[Search], n: int) -> IntArray:
     """Numbers of the people in the pool, rising; none where no search wants one."""
     size = max((search.pool_size for search in searches), default=0)
     return _draw(asked, size, n) if size else np.zeros(0, dtype=np.int64)
 
 
-def _draw(asked: Asked, size: int, n: int) -> IntArray:
+def _draw(asked: AuditRequest, size: int, n: int) -> IntArray:
     chosen = numpy_generator(asked.random_state).choice(n, size=min(size, n), replace=False)
     return np.sort(chosen).astype(np.int64)
 
 
-def _settings(asked: Asked, problem: AuditProblem) -> dict[str, Any]:
+def _settings(asked: AuditRequest, problem: AuditProblem) -> dict[str, Any]:
     """Plain values that say how an audit was made."""
     libraries = ("numpy", "scikit-learn", "torch", "pandas")
     place = problem.coordinates
@@ -336,19 +293,8 @@ _FINER = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Reduction:
-    """One audit, part by part.
-
-    Parameters
-    ----------
-    engine : Engine
-        Where the parts are worked on.
-    job : Job
-        What they share.
-    parts : sequence of Part
-    progress : bool
-        Show a bar, on standard error.
-    """
+class AuditRunner:
+    """One audit, part by part."""
 
     engine: Engine
     job: Job

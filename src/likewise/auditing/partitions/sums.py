@@ -24,23 +24,7 @@ _MOST_REASONS = 5
 
 @dataclass(frozen=True, eq=False)
 class Worst:
-    """The most harmed people, the worst first; of equals the one who comes first in the table.
-
-    Parameters
-    ----------
-    harm : float array of shape (k,)
-    person : int array of shape (k,)
-        Their numbers.
-    corner : int array of shape (k,)
-        How many corners along their frontier their twin is.
-
-    Examples
-    --------
-    >>> one = Worst.of(np.array([0.1, 0.9]), np.array([0, 1]), np.array([1, 1]), top=2)
-    >>> two = Worst.of(np.array([0.9, 0.5]), np.array([2, 3]), np.array([2, 1]), top=2)
-    >>> one.merge(two, top=3).person
-    array([1, 2, 3])
-    """
+    """The most harmed people, the worst first; of equals the one who comes first in the table."""
 
     harm: Floats
     person: IntArray
@@ -63,18 +47,7 @@ class Worst:
 
 @dataclass(frozen=True)
 class Ending:
-    """How the searches of one part, or of several, ended.
-
-    Parameters
-    ----------
-    status : {"converged", "not_converged", "failed"}
-        The worst of all.
-    reasons : tuple of str
-        Why, each once.
-    bounds : tuple of Bound
-        The tightest of each kind. Those at ε > 0 only where one part is everybody: a budget may be spent on one part
-        alone, so bounds of parts bound nobody else.
-    """
+    """How the searches of one part, or of several, ended."""
 
     status: Status = "converged"
     reasons: tuple[str, ...] = ()
@@ -124,22 +97,7 @@ def _together(one: Bound, two: Bound) -> Bound:
 
 @dataclass(frozen=True)
 class SensitiveSums:
-    """What becomes of people when only the sensitive columns change, added up.
-
-    Parameters
-    ----------
-    columns : tuple of str
-    harm : Moments
-        Of what the worst such twin adds.
-    changed : int
-        People of whom some such twin is decided differently.
-    groups : tuple of ChangedGroup
-        By column, value and decision.
-    examples : dict
-        The most telling person by (column, value).
-    exact : bool
-        Whether every value that can exist was tried.
-    """
+    """What becomes of people when only the sensitive columns change, added up."""
 
     columns: tuple[str, ...]
     harm: Moments
@@ -193,29 +151,7 @@ def _added_groups(groups: Iterable[ChangedGroup]) -> tuple[ChangedGroup, ...]:
 
 @dataclass(frozen=True, eq=False)
 class FoundSums:
-    """What the searches found in one part, or in several.
-
-    Parameters
-    ----------
-    losses : Moments
-        Of the people's losses where they stand.
-    free : Moments
-        Of what moves that cost nothing add.
-    changed : int
-        People of whom some twin at no fair distance is decided differently.
-    sensitive : SensitiveSums or None
-        Of twins that differ in the sensitive columns only.
-    steps : BinnedSteps
-        The steps that cost something.
-    changes : BinnedSteps
-        Those to another decision, of those who have one at no distance besides.
-    worst : Worst
-        The most harmed at no fair distance.
-    ending : Ending
-        How the searches ended.
-    cpu : dict of str to float
-        Seconds by search.
-    """
+    """What the searches found in one part, or in several."""
 
     losses: Moments
     free: Moments
@@ -245,21 +181,7 @@ class FoundSums:
 
 @dataclass(frozen=True, eq=False)
 class SettledSums:
-    """What λ* means for one part, or for several.
-
-    Parameters
-    ----------
-    gains : dict of float to Moments
-        Of ℓ^c_λ − ℓ, at λ* and at prices around it.
-    worst : Worst
-        The most harmed at the budget.
-    histogram : int array of shape (11,)
-        People by harm, between the `HARM_EDGES`.
-    written : int
-        People written to the map's files.
-    cpu : float
-        Seconds.
-    """
+    """What λ* means for one part, or for several."""
 
     gains: dict[float, Moments]
     worst: Worst

@@ -38,21 +38,7 @@ Rows = tuple[pd.DataFrame, np.ndarray[Any, Any]]
 
 @dataclass(frozen=True)
 class Part:
-    """Some neighbouring rows of one file.
-
-    Parameters
-    ----------
-    index : int
-        Number of the part.
-    path : str
-        The file.
-    groups : tuple of int
-        The row groups to read.
-    start, stop : int
-        Which of their rows.
-    first : int
-        Number of the first of them in the whole table.
-    """
+    """Some neighbouring rows of one file."""
 
     index: int
     path: str
@@ -69,17 +55,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ParquetTable:
-    """Parquet files as one table of people with a target column.
-
-    Parameters
-    ----------
-    paths : tuple of str
-        The files, in order.
-    target : str
-        Name of the target column.
-    positive : object, optional
-        The target's value that counts as 1, all others as 0; without it the target is used as it is.
-    """
+    """Parquet files as one table of people with a target column."""
 
     paths: tuple[str, ...]
     target: str
@@ -111,13 +87,7 @@ class ParquetTable:
         return sum(part.rows for part in self.parts())
 
     def parts(self, rows: int = PART_ROWS) -> tuple[Part, ...]:
-        """Cut the table into parts of about `rows` rows, after a look at the end of every file.
-
-        Raises
-        ------
-        InputError
-            A file is not there, cannot be read, or lacks a column of the first one.
-        """
+        """Cut the table into parts of about `rows` rows, after a look at the end of every file."""
         parts: list[Part] = []
         first, wanted = 0, set(self.schema.names)
         for path in self.paths:
@@ -250,19 +220,7 @@ def _cuts(sizes: Sequence[int], rows: int) -> Iterator[tuple[tuple[int, ...], in
 
 @dataclass(frozen=True, eq=False)
 class MemoryTable:
-    """Rows and labels that are at hand.
-
-    Parameters
-    ----------
-    rows : DataFrame or array
-    y : array of shape (n,)
-
-    Examples
-    --------
-    >>> table = MemoryTable(np.zeros((3, 1)), np.array([0, 1, 1]))
-    >>> [part.rows for part in table.parts()]
-    [3]
-    """
+    """Rows and labels that are at hand."""
 
     rows: Any
     y: np.ndarray[Any, Any]
@@ -345,24 +303,7 @@ class Extent:
 def survey(
     engine: Engine, table: ParquetTable, parts: Sequence[Part], draws: Sequence[IntArray], *, extent: bool
 ) -> tuple[list[Rows], Extent]:
-    """Read samples of a table, and its extent where asked for, in one round.
-
-    Parameters
-    ----------
-    engine : Engine
-    table : ParquetTable
-    parts : sequence of Part
-    draws : sequence of int arrays
-        Rising numbers of people.
-    extent : bool
-        Whether to read every value, those of the target one by one; else only parts with somebody drawn are read.
-
-    Returns
-    -------
-    samples : list of (DataFrame, ndarray)
-        People and labels of each draw, in the order of their numbers.
-    extent : Extent
-    """
+    """Read samples of a table, and its extent where asked for, in one round."""
     numbers = np.unique(np.concatenate(list(draws)))
     inside = dict(parts_of(numbers, parts))
     items = [(part, inside.get(part, numbers[:0]), extent) for part in parts if extent or part in inside]
@@ -385,28 +326,7 @@ def survey_part(table: ParquetTable, item: tuple[Part, IntArray, bool]) -> tuple
 
 
 class MapFolder:
-    """A folder that gets its name when every part of the map is in it.
-
-    Parameters
-    ----------
-    path : str or Path
-        Where the map goes; must not exist yet, or be an empty folder.
-
-    Raises
-    ------
-    InputError
-        Something is there already, or the parent is not.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = MapFolder(Path(tempfile.mkdtemp()) / "map")
-    >>> folder.open().is_dir(), folder.path.exists()
-    (True, False)
-    >>> folder.finish([])
-    >>> folder.path.is_dir()
-    True
-    """
+    """A folder that gets its name when every part of the map is in it."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()

@@ -38,33 +38,7 @@ _CELL = "padding:.2em .8em .2em 0;text-align:left;vertical-align:top"
 
 
 def audit_summary_html(result: AuditResult, *, people: int = 3) -> str:
-    """Return an audit as a small piece of HTML for notebooks.
-
-    Parameters
-    ----------
-    result : AuditResult
-    people : int, default=3
-        How many of the most harmed people to name.
-
-    Returns
-    -------
-    str
-        One ``<div>`` without scripts, style sheets or links. It follows the notebook's light or dark theme.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> import likewise as lw
-    >>> from likewise.auditing.auditor import audit
-    >>> from likewise.models import as_model
-    >>> table = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["<F>", "M", "M", "<F>"]})
-    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
-    >>> metric = lw.ExpertSubspace(["sex"]).fit(table).metric_
-    >>> result = audit(as_model(score, takes_frame=True), table, [0, 1, 1, 1], metric=metric, eps=0.0)
-    >>> html = audit_summary_html(result)
-    >>> "No limit set" in html, "&lt;F&gt;" in html, "<F>" in html
-    (True, True, False)
-    """
+    """Return an audit as a small piece of HTML for notebooks."""
     verdict = give_verdict(result)
     badge = (
         f'<span style="background:{_COLOURS[verdict.kind]};color:#fff;border-radius:1em;padding:.1em .7em;'
@@ -143,31 +117,7 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 @dataclass(frozen=True)
 class SensitiveAnswer:
-    """What changes when only the sensitive columns do, for any model; no learned metric is needed.
-
-    Parameters
-    ----------
-    columns : tuple of str
-        The columns that twins exchange; nothing else differs (the field's *ceteris paribus* counterfactuals).
-    gap : float
-        Mean increase of the loss at each person's worst such twin.
-    gap_interval : tuple of float
-        Of the population's, two-sided.
-    changed : float or None
-        Share of people of whom some such twin is decided differently, or predicted more than `tolerance` apart; None
-        for a regression without a tolerance, which decides nothing.
-    changed_interval : tuple of float or None
-        Of the population's; its upper end is 1 where `changed` is a lower bound.
-    groups : tuple of ChangedGroup
-        How many change, by value of each such column and by decision; empty for a regression.
-    example : ChangedPerson or None
-        One of those who change: of the value whose people do most often, the most telling.
-    exact : bool, default=True
-        Whether every value that can exist was tried. Else a number has too many: `changed` and `gap` are attained by
-        twins that were tried, so the truth is at least that.
-    tolerance : float, optional
-        Predictions of a regression that differ by no more are the same.
-    """
+    """What changes when only the sensitive columns do, for any model; no learned metric is needed."""
 
     columns: tuple[str, ...]
     gap: float

@@ -20,7 +20,7 @@ from likewise.auditing.inference.verdict import Bracket, brackets_of
 from likewise.auditing.results.sensitive import ChangedGroup, ChangedPerson
 from likewise.auditing.results.unfair_map import UnfairMap
 from likewise.core.errors import FormatError, InputError
-from likewise.core.messages import collect_said, restore_said
+from likewise.core.messages import collect_messages, restore_messages
 
 if TYPE_CHECKING:
     from likewise.auditing.results.audit_result import AuditResult, SensitiveAnswer
@@ -37,16 +37,7 @@ _PLAIN = (
 
 
 def save_result(result: AuditResult, path: Path, *, overwrite: bool = False) -> None:
-    """Write a result as a folder.
-
-    Parameters
-    ----------
-    result : AuditResult
-    path : Path
-        The folder to make. Its parent must exist.
-    overwrite : bool, default=False
-        Replace a folder that holds an audit result already; anything else there is never touched.
-    """
+    """Write a result as a folder."""
     if path.exists():
         if not overwrite:
             raise InputError(f"AuditResult.save: {path} exists. Choose another path, or pass overwrite=True.")
@@ -87,22 +78,13 @@ def _write(result: AuditResult, folder: Path) -> None:
         {"eps": result.curve.eps, "value": result.curve.values, "slope": np.append(result.curve.slopes, 0.0)}
     )
     curve.to_parquet(folder / "curve.parquet")
-    document["said"] = collect_said(document)
+    document["said"] = collect_messages(document)
     text = json.dumps(document, indent=1, ensure_ascii=False, default=_plain)
     (folder / "audit.json").write_text(text, encoding="utf-8")
 
 
 def load_result(path: Path) -> AuditResult:
-    """Read a folder that `save_result` wrote.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    AuditResult
-    """
+    """Read a folder that `save_result` wrote."""
     from likewise.auditing.results.audit_result import AuditResult
 
     file = path / "audit.json"
@@ -158,7 +140,7 @@ def _with_said(value: Any, known: dict[str, Any]) -> Any:
         return {name: item if name == "said" else _with_said(item, known) for name, item in value.items()}
     if isinstance(value, list):
         return [_with_said(item, known) for item in value]
-    return restore_said(value, known) if isinstance(value, str) else value
+    return restore_messages(value, known) if isinstance(value, str) else value
 
 
 def _read_map(path: Path, name: str, total: int) -> UnfairMap:

@@ -42,19 +42,7 @@ MAX_TWINS, MAX_ROWS, LEAST = 1000, 3_000_000, 5
 
 @dataclass(frozen=True, eq=False)
 class SensitiveValues:
-    """The edits of the sensitive columns, with the values that they are given.
-
-    Parameters
-    ----------
-    edits : tuple
-        As `read_edits` returns it, every value listed.
-    exact : bool
-        Whether no value that can exist was left out.
-    wider : bool
-        Whether some number is given values that the other searches do not give it.
-    bands : dict of str to float array
-        Inner edges of the ranges that people are grouped by, of numbers with many values.
-    """
+    """The edits of the sensitive columns, with the values that they are given."""
 
     edits: EditParts
     exact: bool = True
@@ -63,13 +51,7 @@ class SensitiveValues:
 
 
 def sensitive_values(problem: AuditProblem) -> SensitiveValues:
-    """Choose the values of the sensitive columns; nothing is asked of the model.
-
-    Parameters
-    ----------
-    problem : AuditProblem
-        Before its edits are settled: columns without listed values take what this function chooses.
-    """
+    """Choose the values of the sensitive columns; nothing is asked of the model."""
     edits, rows = problem.sensitive_edits, problem.editable()
     open_parts = [part for part in edits if isinstance(part, Edit) and _takes_all(part)]
     columns = {part.column: rows.numbers(part.column) for part in open_parts}
@@ -173,21 +155,7 @@ _BATCH = 16_384
 
 @dataclass(frozen=True)
 class ChangedPerson:
-    """Somebody who is decided differently when only sensitive columns change.
-
-    Parameters
-    ----------
-    person : int
-        Number of the row.
-    cells : dict
-        The person's columns, in original units.
-    twin : dict
-        The sensitive columns that were changed, with their new values.
-    decision, twin_decision : object
-        What is decided, and what would be.
-    rank : tuple of float
-        The smaller, the more telling: few columns changed, then far in loss.
-    """
+    """Somebody who is decided differently when only sensitive columns change."""
 
     person: int
     cells: dict[str, Any]
@@ -199,15 +167,7 @@ class ChangedPerson:
 
 @dataclass(frozen=True)
 class ChangedGroup:
-    """People with one value of a sensitive column and one decision, and how many of them get another one.
-
-    Parameters
-    ----------
-    column : str
-    value, decision : object
-    people, changed : int
-        Counts; changed: where any twin that differs in sensitive columns alone is decided differently.
-    """
+    """People with one value of a sensitive column and one decision, and how many of them get another one."""
 
     column: str
     value: Any
@@ -218,32 +178,7 @@ class ChangedGroup:
 
 @dataclass(frozen=True, eq=False)
 class SensitiveTwins:
-    """What becomes of each person when only the sensitive columns change (the field's *ceteris paribus*).
-
-    Parameters
-    ----------
-    columns : tuple of str
-        The columns that were exchanged.
-    harm : float array of shape (n,)
-        Increase of the loss at the worst such twin, 0 where none is worse.
-    largest : float
-        The largest loss of anybody, under any label, or of any such twin.
-    changed : bool array of shape (n,)
-        Whether any such twin is decided differently, or predicted more than the tolerance apart; all False for a
-        regression without a tolerance.
-    groups : tuple of ChangedGroup
-        By column, value and decision; empty for a regression.
-    examples : dict
-        The most telling person by (column, value), of those who change.
-    exact : bool
-        Whether every value that can exist was tried; else some twin may have been missed.
-    rows : Candidates or None
-        The twins, where the other searches do not have them all.
-    frontier : Frontier or None
-        Of the worst of these twins of each person.
-    free : bool array of shape (n,)
-        Whether one of them at no fair distance is decided differently.
-    """
+    """What becomes of each person when only the sensitive columns change (the field's *ceteris paribus*)."""
 
     columns: tuple[str, ...]
     harm: Floats
@@ -262,17 +197,7 @@ class SensitiveTwins:
 
 
 def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
-    """Ask the model about every twin of everybody that differs in the columns called sensitive only.
-
-    Parameters
-    ----------
-    problem : AuditProblem
-
-    Returns
-    -------
-    SensitiveTwins or None
-        None where nothing is said to be sensitive, or nobody has a twin: what is sensitive has one value only.
-    """
+    """Ask the model about every twin of everybody that differs in the columns called sensitive only."""
     from likewise.auditing.search.candidate_rows import plan_candidates
 
     chosen = problem.values or sensitive_values(problem)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.auditing.dual.frontier import Floats
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.core.text import folded
 
 # Who is harmed: a few rules in the words of the table, and the harm by value of each column.
@@ -22,21 +22,7 @@ _BINS = 5
 
 @dataclass(frozen=True)
 class HarmRule:
-    """One group of people, described in words, with how much worse than others it fares.
-
-    Parameters
-    ----------
-    conditions : tuple of str
-        All of them hold for the group, such as ``"relationship is Wife"`` or ``"age > 34.5"``.
-    support : int
-        How many people it describes.
-    share : float
-        Their share of all people.
-    mean_harm : float
-        Mean increase of their loss in the worst case.
-    lift : float
-        `mean_harm` over the mean harm of everybody.
-    """
+    """One group of people, described in words, with how much worse than others it fares."""
 
     conditions: tuple[str, ...]
     support: int
@@ -52,32 +38,7 @@ class HarmRule:
 def harm_rules(
     people: pd.DataFrame, harm: Floats, *, max_depth: int = 3, min_share: float = 0.01, top: int = 6
 ) -> tuple[HarmRule, ...]:
-    """Describe who is harmed most by the leaves of a shallow regression tree over the people's columns.
-
-    Parameters
-    ----------
-    people : DataFrame of shape (n, p)
-        In original units.
-    harm : array of shape (n,)
-        Increase of each person's loss in the worst case.
-    max_depth : int, default=3
-        At most so many conditions per rule.
-    min_share : float, default=0.01
-        No rule for a smaller share of the people.
-    top : int, default=6
-        How many rules, the most harmed first.
-
-    Returns
-    -------
-    tuple of HarmRule
-        Empty where nobody is harmed.
-
-    Examples
-    --------
-    >>> people = pd.DataFrame({"sex": ["F"] * 50 + ["M"] * 50, "age": [30] * 100})
-    >>> print(harm_rules(people, np.repeat([0.4, 0.0], 50))[0])
-    sex is F: 50 people (50.0%), mean harm 0.400, lift 2.0
-    """
+    """Describe who is harmed most by the leaves of a shallow regression tree over the people's columns."""
     from sklearn.tree import DecisionTreeRegressor
 
     overall = float(np.mean(harm))
@@ -106,28 +67,7 @@ def harm_rules(
 
 
 def harm_by_value(people: pd.DataFrame, harm: Floats, changed_decision: Any) -> pd.DataFrame:
-    """Tabulate the harm by value of every column (numbers in quantile bins).
-
-    Parameters
-    ----------
-    people : DataFrame of shape (n, p)
-        In original units.
-    harm : array of shape (n,)
-        Increase of each person's loss in the worst case.
-    changed_decision : bool array of shape (n,)
-        Whether the decision differs in the worst case.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``column, value, people, mean_harm, lift, flipped``, in the order of the table's columns.
-
-    Examples
-    --------
-    >>> people = pd.DataFrame({"sex": ["F", "M"]})
-    >>> harm_by_value(people, np.array([0.2, 0.0]), [True, False])["lift"].tolist()
-    [2.0, 0.0]
-    """
+    """Tabulate the harm by value of every column (numbers in quantile bins)."""
     overall = float(np.mean(harm))
     parts = []
     for name in people.columns:
@@ -206,18 +146,18 @@ def _words(path: Path, questions: list[_Question]) -> Iterator[str]:
             side, choose = (low, max) if right else (high, min)
             side[question.column] = choose(side.get(question.column, threshold), threshold)
         elif right:
-            yield Said("rule.is", column=question.column, value=question.category)
+            yield Message("rule.is", column=question.column, value=question.category)
         elif question.otherwise is not None:
-            yield Said("rule.is", column=question.column, value=question.otherwise)
+            yield Message("rule.is", column=question.column, value=question.otherwise)
         elif question.column not in said_to_be:
-            yield Said("rule.is_not", column=question.column, value=question.category)
+            yield Message("rule.is_not", column=question.column, value=question.category)
     for column in dict.fromkeys([*low, *high]):
         if column in low and column in high:
-            yield Said("rule.between", column=column, low=low[column], high=high[column])
+            yield Message("rule.between", column=column, low=low[column], high=high[column])
         elif column in low:
-            yield Said("rule.above", column=column, low=low[column])
+            yield Message("rule.above", column=column, low=low[column])
         else:
-            yield Said("rule.below", column=column, high=high[column])
+            yield Message("rule.below", column=column, high=high[column])
 
 
 # Cells as people read them: numbers to the precision their column is written in, and only what differs.
@@ -227,13 +167,7 @@ _MOST_DECIMALS = 6
 
 
 def column_decimals(column: pd.Series[Any]) -> int:
-    """Return how many decimals write every value of a column, or about four digits where none of up to six do.
-
-    Examples
-    --------
-    >>> column_decimals(pd.Series([1.0, 3.0])), column_decimals(pd.Series([0.25, 3.5])), column_decimals(pd.Series([1 / 3]))
-    (0, 2, 4)
-    """
+    """Return how many decimals write every value of a column, or about four digits where none of up to six do."""
     values = column.to_numpy(dtype=float, na_value=np.nan)
     values = values[np.isfinite(values)]
     for decimals in range(_MOST_DECIMALS + 1):
@@ -244,14 +178,7 @@ def column_decimals(column: pd.Series[Any]) -> int:
 
 
 def rounded_like(frame: pd.DataFrame, people: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose broken numbers have the precision of the same column of other people.
-
-    Examples
-    --------
-    >>> rounded_like(pd.DataFrame({"grade": [2.7182]}), pd.DataFrame({"grade": [1.5, 3.0]}))
-       grade
-    0    2.7
-    """
+    """Return a table whose broken numbers have the precision of the same column of other people."""
     floats = [
         name for name in frame.columns if frame[name].dtype.kind == "f" and people[name].dtype.kind == "f"
     ]
@@ -261,13 +188,7 @@ def rounded_like(frame: pd.DataFrame, people: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown_cell(value: Any) -> str:
-    """Return one cell in words: a whole number without decimals, nothing as "missing".
-
-    Examples
-    --------
-    >>> shown_cell(1.0), shown_cell(0.25), shown_cell(None), shown_cell("clerk")
-    ('1', '0.25', 'missing', 'clerk')
-    """
+    """Return one cell in words: a whole number without decimals, nothing as "missing"."""
     if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return "missing"
     if isinstance(value, (float, np.floating)):
@@ -277,20 +198,7 @@ def shown_cell(value: Any) -> str:
 
 
 def differences_in_words(person: Mapping[str, Any], twin: Mapping[str, Any], most: int = 6) -> str:
-    """Return the columns in which a twin differs, from what to what; a long list is folded.
-
-    Parameters
-    ----------
-    person, twin : mapping of column to cell
-        The twin's numbers rounded already.
-    most : int, default=6
-        How many columns to name.
-
-    Examples
-    --------
-    >>> differences_in_words({"sex": "F", "age": 30.0, "n": 2}, {"sex": "M", "age": 31.0, "n": 2})
-    'sex: F → M, age: 30 → 31'
-    """
+    """Return the columns in which a twin differs, from what to what; a long list is folded."""
     pairs = [(name, shown_cell(person[name]), shown_cell(twin[name])) for name in person]
     moved = [f"{name}: {before} → {after}" for name, before, after in pairs if before != after]
     return ", ".join(moved) if len(moved) <= most else folded(moved, most)
@@ -401,25 +309,7 @@ def make_unfair_map(
     total: int | None = None,
     tolerance: float = 0.0,
 ) -> UnfairMap:
-    """Put persons and twins side by side and name the columns in which they differ.
-
-    Parameters
-    ----------
-    people, twins : DataFrame of shape (n, p)
-        The same columns in the same order.
-    label, loss, twin_loss, decision, twin_decision, squared_distance : arrays of shape (n,)
-        What `UnfairMap.outcomes` shows.
-    person : int array of shape (n,), optional
-        Numbers of the audited rows; default 0 … n − 1.
-    total : int, optional
-        How many people were audited in all; default n.
-    tolerance : float, default=0.0
-        As in `UnfairMap`.
-
-    Returns
-    -------
-    UnfairMap
-    """
+    """Put persons and twins side by side and name the columns in which they differ."""
     people, twins = people.reset_index(drop=True), twins.reset_index(drop=True)
     loss, twin_loss = np.asarray(loss, dtype=float), np.asarray(twin_loss, dtype=float)
     differs = _differences(people, twins)

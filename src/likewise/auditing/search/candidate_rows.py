@@ -29,30 +29,7 @@ MIN_EXPECTED = 5.0
 
 
 def find_counterparts(sensitive: Field, proxy: Field, context: Sequence[Field]) -> IntArray | None:
-    """Return what becomes of each proxy value when the sensitive one changes.
-
-    Parameters
-    ----------
-    sensitive : Field
-        With S values.
-    proxy : Field
-        With P values.
-    context : sequence of Field
-        The other categorical columns.
-
-    Returns
-    -------
-    int array of shape (S, S, P), or None
-        Entry [s, t, p] is the code of p's counterpart when s becomes t; p itself where nothing needs to
-        change. None where no value is ruled out, so the column is no proxy.
-
-    Examples
-    --------
-    >>> sex = Field("sex", ("F", "M"), np.repeat([0, 1], 50))
-    >>> role = Field("role", ("Husband", "Single", "Wife"), np.repeat([2, 1, 0], [30, 40, 30]))
-    >>> find_counterparts(sex, role, [])[1, 0].tolist()  # a man becomes a woman: Husband becomes Wife
-    [2, 1, 2]
-    """
+    """Return what becomes of each proxy value when the sensitive one changes."""
     together = _counts(sensitive, proxy)
     total = together.sum()
     expected = together.sum(axis=1, keepdims=True) * together.sum(axis=0) / max(total, 1.0)
@@ -76,14 +53,7 @@ def find_counterparts(sensitive: Field, proxy: Field, context: Sequence[Field]) 
 def given_counterparts(
     sensitive: Field, proxy: Field, mapping: Mapping[Hashable, Any], *, owner: str
 ) -> IntArray:
-    """Return the same array for a mapping that the user wrote, whatever the change of the sensitive value is.
-
-    Examples
-    --------
-    >>> sex, role = Field("sex", ("F", "M"), np.zeros(1, int)), Field("role", ("H", "W"), np.zeros(1, int))
-    >>> given_counterparts(sex, role, {"H": "W", "W": "H"}, owner="audit")[0, 1].tolist()
-    [1, 0]
-    """
+    """Return the same array for a mapping that the user wrote, whatever the change of the sensitive value is."""
     if not isinstance(mapping, Mapping):
         raise InputError(
             f"{owner}: 'proxies' must give a dict of value to counterpart for {proxy.name!r}, got {mapping!r}."
@@ -134,17 +104,7 @@ class SettledProxy:
 
 @dataclass(frozen=True, eq=False)
 class Counterpart:
-    """How one proxy column follows one sensitive column.
-
-    Parameters
-    ----------
-    sensitive : int
-        Position of the sensitive field.
-    proxy : Field
-        The column that follows.
-    became : int array of shape (S, S, P)
-        See `find_counterparts`.
-    """
+    """How one proxy column follows one sensitive column."""
 
     sensitive: int
     proxy: Field
@@ -169,37 +129,6 @@ class Candidates:
     """Candidate rows by number: whose row, and which edit.
 
     The first `n_sources` candidates are the rows as they are, in their order.
-
-    Parameters
-    ----------
-    people : EditableRows
-        The rows that candidates are made of.
-    fields : tuple of Field
-        The sensitive columns.
-    combinations : int array of shape (e, number of fields)
-        The values that each edit gives to the sensitive columns.
-    counterparts : tuple of Counterpart
-        Proxies that follow, where an edit says so.
-    source : int array of shape (m,)
-        The row a candidate was made from.
-    edit : int array of shape (m,)
-        -1 as it is; k the k-th combination; e + k the same with its proxies; 2e + k the row in `made[k]`.
-    made : tuple of DataFrame
-        Twins that carry consequences, all sources' in each.
-    maker : TwinMaker, optional
-        What made them.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from likewise.auditing.editable_rows import editable_rows
-    >>> people = editable_rows(pd.DataFrame({"age": [30, 40], "sex": ["F", "M"]}), None, raw=True, owner="audit")
-    >>> plan_candidates(people, (Edit("sex"),)).take([0, 1, 2, 3])
-       age sex
-    0   30   F
-    1   40   M
-    2   40   F
-    3   30   M
     """
 
     people: EditableRows
@@ -232,17 +161,7 @@ class Candidates:
         return tuple(found)
 
     def take(self, index: Any) -> Any:
-        """Make some candidates, as the kind of table the audited rows are.
-
-        Parameters
-        ----------
-        index : int array of shape (k,)
-            Candidate numbers.
-
-        Returns
-        -------
-        DataFrame or ndarray with k rows
-        """
+        """Make some candidates, as the kind of table the audited rows are."""
         chosen = np.asarray(index, dtype=np.int64)
         rows, edit = self.source[chosen], self.edit[chosen]
         first = 2 * len(self.combinations)
@@ -289,30 +208,7 @@ def plan_candidates(
     owner: str = "audit",
     carry: bool = False,
 ) -> Candidates:
-    """List the candidates that rows give rise to.
-
-    Parameters
-    ----------
-    people : EditableRows
-        The rows.
-    edits : tuple
-        What `read_edits` returns: twins are all combinations of its parts. A column without values takes all that
-        the domain or the data know of it.
-    proxies : "auto", None or mapping
-        "auto" finds proxies of the columns that take all their values, as `proxy_columns` says; None lets nothing
-        follow; a mapping says it: ``{"sex": {"relationship": {"Husband": "Wife", "Wife": "Husband"}}}``.
-    fixed : sequence of column names
-        Columns that may not change.
-    owner : str
-        For the error message.
-    carry : bool, default=False
-        Whether twins that carry the consequences of an edit are candidates too.
-
-    Returns
-    -------
-    Candidates
-        Without edits that change nothing.
-    """
+    """List the candidates that rows give rise to."""
     names = edited_columns(edits, owner=owner)
     frozen = [name for name in names if name in fixed]
     if frozen:

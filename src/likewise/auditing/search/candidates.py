@@ -23,7 +23,7 @@ from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.checks import IntArray, check_number
 from likewise.core.errors import bad_parameter
 from likewise.core.frames import is_frame
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.counterfactuals.edits import EditParts, edited_columns, read_edits
 from likewise.data.domain import Unbounded
 
@@ -36,25 +36,7 @@ _SAME_PLACE = 2.0**-33
 
 @dataclass(frozen=True, eq=False)
 class CandidateLosses:
-    """Candidates that may serve, with all that is needed to compare rows with them.
-
-    Parameters
-    ----------
-    number : int array of shape (k,)
-        Candidate numbers, rising.
-    scores : float array of shape (k, C)
-        Loss under every class; for a regression the (k, 1) predictions.
-    features : float array of shape (k, d)
-        φ of the candidates.
-    places : float array of shape (k, r)
-        Where they are in the space in which the fair distance is Euclidean, near the origin.
-    place : int array of shape (k,)
-        Candidates with the same number are at no distance from each other.
-    group : int array of shape (k,)
-        Candidates with the same number agree in every column that may not change.
-    resolution : float
-        Of the numbers that φ is made of.
-    """
+    """Candidates that may serve, with all that is needed to compare rows with them."""
 
     number: IntArray
     scores: Floats
@@ -68,27 +50,7 @@ class CandidateLosses:
 def ask_about(
     coordinates: Coordinates, candidates: Candidates, wanted: IntArray, n_rows: int, batch_size: int
 ) -> tuple[CandidateLosses, IntArray]:
-    """Ask about candidates, in batches.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-        Of the table the candidates are made from.
-    candidates : Candidates
-    wanted : int array
-        Candidate numbers, rising; the first `n_rows` of them are the audited rows themselves.
-    n_rows : int
-        How many rows are audited.
-    batch_size : int
-        Candidates made at once.
-
-    Returns
-    -------
-    evaluated : CandidateLosses
-        The audited rows first, whether the domain knows them or not, then every possible candidate.
-    outside : int array
-        Candidate numbers that the domain rules out, audited rows included.
-    """
+    """Ask about candidates, in batches."""
     plain = coordinates.metric.without_feature_map()
     fixed = coordinates.fixed_positions()
     parts: list[tuple[Any, ...]] = []
@@ -175,21 +137,7 @@ _FAR = 1e30  # distance of the padding
 
 
 class FallingLoss:
-    """Candidates in falling order of loss, ready for matrix products with rows.
-
-    Parameters
-    ----------
-    places : float64 array of shape (m, d)
-        Where the candidates are, in a space whose Euclidean distance is the fair distance, and near the
-        origin (rounding is relative to the distance from it).
-
-    Examples
-    --------
-    >>> candidates = FallingLoss(np.array([[0.0], [5.0], [1.0], [4.0]]))
-    >>> rows, found = next(scan_pairs(np.array([[2.0]]), np.array([4]), candidates))
-    >>> found.tolist()
-    [0, 2]
-    """
+    """Candidates in falling order of loss, ready for matrix products with rows."""
 
     def __init__(self, places: Floats) -> None:
         self.places, self.size = places, len(places)
@@ -210,31 +158,7 @@ class FallingLoss:
 def scan_pairs(
     places: Floats, prefix: IntArray, candidates: FallingLoss, *, block_bytes: int = 2**25
 ) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield the pairs (row, candidate) that may be undominated, block by block of rows.
-
-    Parameters
-    ----------
-    places : float64 array of shape (n, d)
-        Where the rows are, in the candidates' space.
-    prefix : int array of shape (n,)
-        How many of the candidates, counted from the highest loss, matter to each row: those with a loss above
-        its own.
-    candidates : FallingLoss
-        Sorted by falling loss.
-    block_bytes : int, default=32 MiB
-        Bound of one block of distances.
-
-    Yields
-    ------
-    rows, candidates : int arrays of equal length
-        Every pair whose distance is below that of all candidates of higher loss, and a few more whose computed
-        distance is too close to tell. Each row occurs in one block only, and in no set order.
-
-    Examples
-    --------
-    >>> list(scan_pairs(np.zeros((1, 1)), np.array([0]), FallingLoss(np.ones((1, 1)))))
-    []
-    """
+    """Yield the pairs (row, candidate) that may be undominated, block by block of rows."""
     order = np.argsort(-prefix, kind="stable")[: int(np.count_nonzero(prefix))]
     start = 0
     while start < len(order):
@@ -296,21 +220,7 @@ def _limit(smallest: Any, norm: Floats, gamma: float) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class CandidateFrontier:
-    """What the search found: the frontier of every audited row, and the candidates its corners name.
-
-    Parameters
-    ----------
-    frontier : Frontier
-        Of the n audited rows; `frontier.candidate` counts in `candidates`.
-    candidates : Candidates
-        ``candidates.take(numbers)`` makes rows of them. The first n are the audited rows themselves.
-    outside : int array
-        Candidates that the domain rules out, and that were not used.
-    places : int
-        How many different places, under the metric, were compared with every row.
-    changed : bool array of shape (n,)
-        Whether any candidate at no fair distance, and not only the one with the worst loss, is decided differently.
-    """
+    """What the search found: the frontier of every audited row, and the candidates its corners name."""
 
     frontier: Frontier
     candidates: Candidates
@@ -319,13 +229,7 @@ class CandidateFrontier:
     changed: np.ndarray[Any, np.dtype[np.bool_]]
 
     def twin_numbers(self, corner: Any) -> IntArray:
-        """Candidate number of the worst case of each row, itself where it stays.
-
-        Parameters
-        ----------
-        corner : int array of shape (n,)
-            One corner of each row: `DualSolution.corner`, or `frontier.best(lam)`.
-        """
+        """Candidate number of the worst case of each row, itself where it stays."""
         number = self.frontier.candidate[corner]
         return np.where(number < 0, np.arange(len(number)), number)
 
@@ -430,14 +334,14 @@ class CandidateSearch(Search):
         if names:
             listed = ", ".join(str(name) for name in names)
             key = "assumption.exchange" if self.proxies is None else "assumption.exchange_along"
-            said.append(Said(key, columns=listed))
+            said.append(Message(key, columns=listed))
         if self.use_rows == "pool":
-            said.append(Said("assumption.pool"))
+            said.append(Message("assumption.pool"))
         elif self.use_rows:
-            said.append(Said("assumption.rows"))
+            said.append(Message("assumption.rows"))
         return tuple(said)
 
-    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+    def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add every candidate that treats somebody worse; the outcome is exact for this finite set."""
         for shard in _shards(problem.pool, self.shard_rows) if self.use_rows == "pool" else (None,):
             found = self.search(problem, shard)

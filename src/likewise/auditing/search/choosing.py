@@ -7,37 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.search.contract import Search
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.messages import Said, Texts
+from likewise.core.messages import Message, Texts
 
 if TYPE_CHECKING:
     from likewise.auditing.problem import AuditProblem
 
-_NO_PARTS = Said("why_not.no_parts")
+_NO_PARTS = Message("why_not.no_parts")
 NAMES = ("auto", "candidates", "gradient", "domain", "exact")
 
 
 def read_searches(
     search: Any, *, timed: bool = False, confidence: float = 0.95
 ) -> tuple[tuple[Search, ...], bool]:
-    """Return the searches that were asked for, and whether all of them must serve ("auto" takes what fits).
-
-    Parameters
-    ----------
-    search : str, Search, or sequence of them
-        "auto": candidates, then everybody at no distance where they can be listed, gradient, or domain for a model
-        without gradients, and exact where the model allows it. "candidates", "gradient", "domain", "exact": that one,
-        with the people's own edits for a start.
-    timed : bool, default=False
-        Whether the user set a time: "auto" then tries to prove what it can of trees and networks, too, which takes all
-        the time there is.
-    confidence : float, default=0.95
-        Of bounds that rest on a sample.
-
-    Examples
-    --------
-    >>> [type(one).__name__ for one in read_searches("auto")[0]], read_searches("auto")[1]
-    (['CandidateSearch', 'EnumerationSearch', 'GradientSearch', 'DomainSearch', 'ProofSearch'], False)
-    """
+    """Return the searches that were asked for, and whether all of them must serve ("auto" takes what fits)."""
     if isinstance(search, str):
         if search not in NAMES:
             raise bad_parameter(
@@ -69,19 +51,7 @@ def choose_searches(
     in_parts: bool,
     eps: float | None = None,
 ) -> tuple[tuple[Search, ...], tuple[str, ...]]:
-    """Return the searches that can serve a problem, and in words which were left out and why.
-
-    Parameters
-    ----------
-    searches : sequence of Search
-    problem : AuditProblem
-    required : bool
-        Whether one that cannot serve is an error; else the searches are those of "auto".
-    in_parts : bool
-        Whether people are searched part by part.
-    eps : float, optional
-        What the audit asks about: where one search settles that, those after it are left out unless required.
-    """
+    """Return the searches that can serve a problem, and in words which were left out and why."""
     chosen: list[Search] = []
     left_out: list[str] = []
     if not required:
@@ -90,7 +60,7 @@ def choose_searches(
         one = search.for_parts() if in_parts else search
         why = _NO_PARTS if one is None else one.why_not(problem)
         if not required and eps is not None and any(known.settles(eps) for known in chosen):
-            why = Said("why_not.settled", eps=float(eps))
+            why = Message("why_not.settled", eps=float(eps))
         if one is not None and why is None:
             chosen.append(one)
         elif required and not search.optional:
@@ -99,21 +69,21 @@ def choose_searches(
                 "model and the table allow; search='candidates' always serves."
             )
         else:
-            left_out.append(Said("search.left_out", name=search_words(search.name), why=why))
+            left_out.append(Message("search.left_out", name=search_words(search.name), why=why))
     return tuple(chosen), tuple(left_out)
 
 
 def search_words(name: str) -> str:
     """Return the name of a search as it can be said in other languages; one that is not ours stays."""
     key = f"search.{name.replace(' ', '_')}"
-    return Said(key) if Texts().has(key) else name
+    return Message(key) if Texts().has(key) else name
 
 
 def searches_words(names: Sequence[str]) -> str:
     """Return the names of searches that ran one after the other."""
     first, *more = (search_words(name) for name in names)
     for name in more:
-        first = Said("search.both", one=first, two=name)
+        first = Message("search.both", one=first, two=name)
     return first
 
 
@@ -129,9 +99,9 @@ def _settled(searches: Sequence[Search], problem: AuditProblem) -> tuple[list[Se
     gradient = any(isinstance(one, GradientSearch) and one.why_not(problem) is None for one in searches)
     domain = [one for one in searches if isinstance(one, DomainSearch)]
     if gradient:
-        why = Said("why_not.gradients")
+        why = Message("why_not.gradients")
         left_out: list[str] = [
-            Said("search.left_out", name=search_words(one.name), why=why) for one in domain
+            Message("search.left_out", name=search_words(one.name), why=why) for one in domain
         ]
         return [one for one in searches if one not in domain], left_out
     alone = any(one.why_not(problem) is None and one.calls_for(problem) == one.calls for one in domain)

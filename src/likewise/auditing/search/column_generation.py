@@ -23,7 +23,7 @@ from likewise.auditing.dual.frontier import Floats, Frontier
 from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.search.contract import Found
 from likewise.core.checks import IntArray, to_numpy
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 
 if TYPE_CHECKING:
     from likewise.auditing.problem import AuditProblem
@@ -57,31 +57,7 @@ def refine(
     lam: float,
     max_rounds: int = 20,
 ) -> Floats:
-    """Turn relaxed worst cases into valid rows that are as bad as single changes can make them.
-
-    Parameters
-    ----------
-    x : float array of shape (n, d)
-        Relaxed worst cases, encoded.
-    origin : float array of shape (n, d)
-        The people they belong to, encoded and valid.
-    y : array of shape (n,)
-        Their labels.
-    losses : callable
-        ``losses(rows, labels)`` → (k,): the model's loss of encoded rows.
-    metric : FairMetric
-        Of encoded rows.
-    domain : TabularDomain
-    lam : float
-        λ ≥ 0; inf allows only moves that cost nothing.
-    max_rounds : int, default=20
-        Changes per row at most.
-
-    Returns
-    -------
-    float array of shape (n, d)
-        Valid rows whose ℓ − λ d² is at least that of the person's own row.
-    """
+    """Turn relaxed worst cases into valid rows that are as bad as single changes can make them."""
     goal = _Goal(losses, metric, lam)
     labels = np.asarray(y)
     best = origin.copy()
@@ -268,24 +244,7 @@ _RESTARTS = 8
 
 @dataclass(frozen=True)
 class ColumnReport:
-    """How the rounds went.
-
-    Parameters
-    ----------
-    rounds : int
-        Searches made.
-    settled : bool
-        Whether the last round searched at the λ* of the support and could raise V(ε) by less than the tolerance.
-    non_finite : int
-        Audited rows whose search met a value that is not finite, in any round.
-    unfinished : int
-        Audited rows that ran out of steps in the last round.
-
-    Examples
-    --------
-    >>> print(ColumnReport(rounds=3, settled=False, non_finite=0, unfinished=2).reason)
-    V(ε) still rose after 3 rounds of search: give the search more time (budget_seconds=…, --budget)
-    """
+    """How the rounds went."""
 
     rounds: int
     settled: bool
@@ -296,23 +255,16 @@ class ColumnReport:
     def reason(self) -> str | None:
         """Why the result is not settled and what to do about it; None where it is."""
         if self.non_finite:
-            return Said("reason.not_finite", people=self.non_finite)
+            return Message("reason.not_finite", people=self.non_finite)
         if self.settled:
             return None
-        return Said("reason.still_rose", n=self.rounds)
+        return Message("reason.still_rose", n=self.rounds)
 
 
 def improve_by_columns(
     search: GradientSearch, problem: AuditProblem, support: Support, eps: float, budget: Budget
 ) -> Found:
-    """Run the gradient search as a `Search`: rows of a table are made valid before they join the support.
-
-    Parameters
-    ----------
-    search : GradientSearch
-    problem, support, eps, budget
-        As in `Search.improve`.
-    """
+    """Run the gradient search as a `Search`: rows of a table are made valid before they join the support."""
     place = problem.coordinates
 
     def valid(x: Floats, rows: IntArray, lam: float) -> Floats:
@@ -357,38 +309,7 @@ def generate_columns(
     budget_seconds: float | None = None,
     tell: Callable[[float], None] | None = None,
 ) -> tuple[Support, ColumnReport]:
-    """Add rows found by gradient searches until the dual at ε settles.
-
-    Parameters
-    ----------
-    support : Support
-        What is known already; its problem has the model, the metric and the domain.
-    search : GradientSearch
-        The choices of the search.
-    origin : float array of shape (n, d)
-        The audited rows, encoded.
-    target : array of shape (n,)
-        Class indices, or numbers for regression.
-    eps : float
-        Budget ε.
-    refine : callable, optional
-        ``refine(x, rows, lam)`` makes valid rows of relaxed worst cases; without it they are used as they are.
-    max_rounds : int, default=20
-        Rounds at most, where no time is given.
-    tol : float, default=1e-3
-        Settled when a round at λ* can raise V(ε) by no more than this, relative to it.
-    random_state : int, default=0
-        For probes and restarts of the search.
-    budget_seconds : float, optional
-        Go on until V(ε) settles or this time is over, however many rounds that takes.
-    tell : callable, optional
-        Hears which share of the rounds, or of the time, is over.
-
-    Returns
-    -------
-    support : Support
-    report : ColumnReport
-    """
+    """Add rows found by gradient searches until the dual at ε settles."""
     begun, rounds, settled, unfinished = time.monotonic(), 0, False, 0
     non_finite = np.zeros(len(origin), dtype=bool)
     known = _Starts()

@@ -6,7 +6,7 @@ A search of one's own is one class with one method::
         name = "retired twins"
         in_parts = True
 
-        def improve(self, problem, support, eps, budget):
+        def extend(self, problem, support, eps, budget):
             x = problem.X.copy()
             x[:, problem.coordinates.encoding.by_name["age"].start] = 2.0
             return Found(support.with_rows(x, np.arange(problem.n)))
@@ -35,21 +35,7 @@ Status = Literal["converged", "not_converged", "failed"]
 
 @dataclass(frozen=True)
 class Budget:
-    """How long an audit may search.
-
-    Parameters
-    ----------
-    seconds : float, optional
-        Of wall time, from when the budget was made; None for as long as it takes.
-    watch : callable, optional
-        Hears how far a search is: the share of its work that is done. Raising KeyboardInterrupt there ends the search
-        as Ctrl-C does.
-
-    Examples
-    --------
-    >>> Budget().left, Budget(60.0).spent
-    (inf, False)
-    """
+    """How long an audit may search."""
 
     seconds: float | None = None
     _start: float = field(default_factory=time.time, repr=False)
@@ -110,7 +96,7 @@ class Found:
     >>> @dataclass(frozen=True)
     ... class SwapSex(lw.Search):
     ...     name = "swap sex"
-    ...     def improve(self, problem, support, eps, budget):
+    ...     def extend(self, problem, support, eps, budget):
     ...         swapped = people.assign(sex=["M", "F", "F", "M"])
     ...         rows = problem.coordinates.domain.encode(swapped)
     ...         found = support.with_rows(rows, np.arange(problem.n))
@@ -155,7 +141,7 @@ class Search(ABC):
     >>> @dataclass(frozen=True)
     ... class SwapSex(lw.Search):
     ...     name = "swap sex"
-    ...     def improve(self, problem, support, eps, budget):
+    ...     def extend(self, problem, support, eps, budget):
     ...         swapped = people.assign(sex=["M", "F", "F", "M"])
     ...         rows = problem.coordinates.domain.encode(swapped)
     ...         return lw.Found(support.with_rows(rows, np.arange(problem.n)))
@@ -199,7 +185,7 @@ class Search(ABC):
         return ()
 
     @abstractmethod
-    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+    def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Look for rows that treat people worse, or for a bound that rules them out.
 
         Parameters

@@ -31,7 +31,7 @@ from likewise.auditing.search.domain_moves import (
 )
 from likewise.core.checks import IntArray, check_number
 from likewise.core.errors import InputError
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.core.randomness import numpy_generator
 
 if TYPE_CHECKING:
@@ -47,19 +47,7 @@ _DECIMALS = 10
 
 @dataclass(eq=False)
 class VisitedRows:
-    """For each of n people, rows of options with what they attain; places without a row have a loss of −∞.
-
-    Parameters
-    ----------
-    ask : callable (rows of values (m, P), people (m,)) -> losses (m,)
-    options : Options
-    rows : int array of shape (n, C, P)
-    loss, cost : float arrays of shape (n, C)
-    count : int array of shape (n,)
-        Rows of each person.
-    calls : int
-        Rows that the model was asked about.
-    """
+    """For each of n people, rows of options with what they attain; places without a row have a loss of −∞."""
 
     ask: Callable[[Floats, IntArray], Floats]
     options: Options
@@ -86,14 +74,7 @@ class VisitedRows:
         return len(self.rows)
 
     def offer(self, rows: IntArray, wanted: Any = True) -> IntArray:
-        """Ask about rows that were not asked about before, and keep them; return the places of all, (n, W).
-
-        Parameters
-        ----------
-        rows : int array of shape (n, W, P)
-        wanted : bool array of shape (n, W), optional
-            Which of them are rows at all; the place of one that is not is −1.
-        """
+        """Ask about rows that were not asked about before, and keep them; return the places of all, (n, W)."""
         n, width = rows.shape[:2]
         wanted = np.broadcast_to(np.asarray(wanted, dtype=bool), (n, width)).ravel()
         person, flat = np.repeat(np.arange(n), width), rows.reshape(n * width, -1)
@@ -156,18 +137,7 @@ class VisitedRows:
 
 
 def single_moves(visited: VisitedRows, scale: Scale, *, furthest: float, most: int) -> Floats:
-    """Ask about every option alone; return what each adds, (n, M), −∞ where it was not asked about.
-
-    Parameters
-    ----------
-    visited : VisitedRows
-        With the people's own rows.
-    scale : Scale
-    furthest : float
-        Options at a larger squared fair distance are not asked about.
-    most : int
-        So many at most are asked about for a person, the nearest.
-    """
+    """Ask about every option alone; return what each adds, (n, M), −∞ where it was not asked about."""
     options = visited.options
     cost = options.cost(options.length, options.place)
     with np.errstate(invalid="ignore"):
@@ -182,15 +152,7 @@ def single_moves(visited: VisitedRows, scale: Scale, *, furthest: float, most: i
 
 
 def moves_from(visited: VisitedRows, rows: IntArray, wanted: Any) -> Floats:
-    """Ask about options of everybody, each put alone into a row of theirs; return the losses, (n, M).
-
-    Parameters
-    ----------
-    visited : VisitedRows
-    rows : int array of shape (n, P)
-    wanted : bool array of shape (n, M)
-        Which options; the loss of others is −∞.
-    """
+    """Ask about options of everybody, each put alone into a row of theirs; return the losses, (n, M)."""
     options = visited.options
     number = np.arange(len(options.column))
     made = np.repeat(rows[:, None, :], len(number), axis=1)
@@ -202,18 +164,7 @@ def moves_from(visited: VisitedRows, rows: IntArray, wanted: Any) -> Floats:
 
 @dataclass(frozen=True)
 class Rounds:
-    """Rounds in which the best rows of each person and λ are moved on from.
-
-    Parameters
-    ----------
-    lambdas : sequence of float
-    beam : int
-        Of the best rows so many are moved on from.
-    rounds : int
-        At most so many; a person whom no move improves is done.
-    calls : int
-        A person about whose rows the model was asked so often is done, too.
-    """
+    """Rounds in which the best rows of each person and λ are moved on from."""
 
     lambdas: Sequence[float]
     beam: int
@@ -269,13 +220,7 @@ _STEPS = 64
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to search.
-
-    Parameters
-    ----------
-    beam, rounds, width, calls : int
-        As in `DomainSearch`.
-    """
+    """How hard to search."""
 
     beam: int = 2
     rounds: int = 8
@@ -285,19 +230,7 @@ class Effort:
 
 @dataclass(frozen=True, eq=False)
 class FoundForPeople:
-    """Rows that are worth keeping, person by person, the person's own first.
-
-    Parameters
-    ----------
-    rows : float array of shape (m, d)
-        Encoded, valid.
-    person : int array of shape (m,)
-        Rising.
-    loss, cost : float arrays of shape (m,)
-        Loss and squared fair distance.
-    calls : int
-        Rows that the model was asked about.
-    """
+    """Rows that are worth keeping, person by person, the person's own first."""
 
     rows: Floats
     person: IntArray
@@ -316,37 +249,7 @@ class FoundForPeople:
 
 @dataclass(frozen=True, eq=False)
 class PeopleAtOnce:
-    """Everything about a search but the people.
-
-    Parameters
-    ----------
-    losses : callable (rows of values (m, P), labels (m,)) -> (m,)
-        The model itself, or what was read off it.
-    layout : TableLayout
-    metric : FairMetric
-        Of encoded rows.
-    lambdas : sequence of float
-        The λ to search at; inf stands for moves that cost nothing.
-    furthest : float
-        Squared fair distance beyond which no column is moved alone.
-    cuts : mapping of str to sequence of float, optional
-        As in `options_of`.
-    scale : Scale
-        Where the effects of columns add up.
-    effort : Effort
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> from likewise.fair_metrics import euclidean
-    >>> search = PeopleAtOnce(
-    ...     lambda values, y: (values[:, 0] > 0.5) * 1.0, TableLayout.of(BoxDomain([0.0], [1.0])), euclidean(1), [1.0],
-    ...     cuts={"x0": [0.5]},
-    ... )
-    >>> found = search.run(np.array([[0.4]]), np.array([0]))
-    >>> found.rows[found.best(1.0)].round(3).tolist(), found.loss[found.best(1.0)].tolist()
-    ([[0.5]], [1.0])
-    """
+    """Everything about a search but the people."""
 
     losses: Callable[[Floats, Any], Floats]
     layout: TableLayout
@@ -367,14 +270,7 @@ class PeopleAtOnce:
         return int(np.clip(_CELLS // (count * self.layout.n_columns), 16, 256))
 
     def run(self, X: Floats, labels: Any) -> FoundForPeople:
-        """Search around people.
-
-        Parameters
-        ----------
-        X : float array of shape (n, d)
-            Encoded.
-        labels : array of shape (n,)
-        """
+        """Search around people."""
         layout, effort = self.layout, self.effort
 
         def ask(values: Floats, person: IntArray) -> Floats:
@@ -475,11 +371,11 @@ class DomainSearch(Search):
         """Say why the domain cannot be searched, where it cannot."""
         place = problem.coordinates
         if place.metric.feature_map is not None:
-            return Said("why_not.feature_map")
+            return Message("why_not.feature_map")
         try:
             TableLayout.of(place.domain)
         except InputError:
-            return Said("why_not.no_columns")
+            return Message("why_not.no_columns")
         return place.why_no_made_up_rows()
 
     def prepare(self, problem: AuditProblem) -> DomainSearch:
@@ -494,9 +390,9 @@ class DomainSearch(Search):
 
     def assumes(self, problem: AuditProblem) -> tuple[str, ...]:
         """Say who may be a twin."""
-        return (Said("assumption.domain", calls=self.calls),)
+        return (Message("assumption.domain", calls=self.calls),)
 
-    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+    def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add the rows of everybody's frontier over all that was tried."""
         ready = self if self.cuts is not None else self.prepare(problem)
         place = problem.coordinates
@@ -542,7 +438,7 @@ class DomainSearch(Search):
             support = support.with_rows(*_for_everybody(found, same))
         if done < len(one):
             missed = int((same >= done).sum())
-            reason = Said("reason.domain_time", missed=missed, people=problem.n)
+            reason = Message("reason.domain_time", missed=missed, people=problem.n)
             return Found(support, "not_converged", (reason,))
         return Found(support)
 

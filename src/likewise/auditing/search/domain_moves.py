@@ -39,22 +39,7 @@ _ROUNDING = 2.0**-48
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """Values that are tried, of all columns one after the other; the first of each column is the person's own.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    metric : FairMetric
-        Of encoded rows.
-    column : int array of shape (M,)
-        The column of each option.
-    value : float array of shape (n, M)
-        In original units, or the position of a category; NaN where a person does not have the option.
-    length : float array of shape (n, M)
-        ‖part‖², the squared length of the option's encoded move.
-    place : float array of shape (n, M, k)
-        Qᵀ part.
-    """
+    """Values that are tried, of all columns one after the other; the first of each column is the person's own."""
 
     layout: TableLayout
     metric: Any
@@ -89,27 +74,7 @@ class Options:
 def options_of(
     layout: TableLayout, metric: Any, own: Floats, cuts: Mapping[str, Sequence[float]] | None
 ) -> Options:
-    """Return the options of some people.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    metric : FairMetric
-        Of encoded rows.
-    own : float array of shape (n, P)
-        The people, as rows of values.
-    cuts : mapping of str to sequence of float, optional
-        Where a tree model splits each number, in original units. The nearest value behind each is an option; of a
-        number without cuts the person's value plus and minus steps that double.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> from likewise.fair_metrics import euclidean
-    >>> box = TableLayout.of(BoxDomain([0.0], [1.0]))
-    >>> options_of(box, euclidean(1), np.array([[0.4]]), {"x0": [0.2, 0.5]}).value.round(3)
-    array([[0.4, 0.2, 0.5]])
-    """
+    """Return the options of some people."""
     parts: list[tuple[Floats, Floats, Floats]] = []
     numbers: list[int] = []
     for i, known in enumerate(layout.columns):
@@ -208,19 +173,7 @@ def _moved(
 
 @dataclass(frozen=True)
 class Scale:
-    """Where the effects of columns add up: margins for cross-entropy, else the loss itself.
-
-    Parameters
-    ----------
-    margins : bool
-        Whether a loss ℓ is log(1 + eᵐ) of a margin m.
-
-    Examples
-    --------
-    >>> scale = Scale(margins=True)
-    >>> scale.loss(scale.effect(np.array([0.1, 3.0])))
-    array([0.1, 3. ])
-    """
+    """Where the effects of columns add up: margins for cross-entropy, else the loss itself."""
 
     margins: bool
 
@@ -244,19 +197,7 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class Proposals:
-    """What is known of single moves.
-
-    Parameters
-    ----------
-    options : Options
-    scale : Scale
-    effect : float array of shape (n, M)
-        What an option adds when it alone is taken; −∞ where it is none, or too far to matter.
-    singles : int
-        Of the most promising moves of one column so many are tried two by two.
-    width : int
-        Rows that are proposed from each row.
-    """
+    """What is known of single moves."""
 
     options: Options
     scale: Scale
@@ -267,22 +208,7 @@ class Proposals:
     def __call__(
         self, person: IntArray, rows: IntArray, loss: Floats, lam: Floats
     ) -> tuple[IntArray, Floats]:
-        """Propose rows that promise the largest loss − λ d².
-
-        Parameters
-        ----------
-        person : int array of shape (m,)
-        rows : int array of shape (m, P)
-            Rows of options to move on from.
-        loss : float array of shape (m,)
-        lam : float array of shape (m,)
-
-        Returns
-        -------
-        rows : int array of shape (m, width, P)
-        promise : float array of shape (m, width)
-            −∞ where there is no proposal.
-        """
+        """Propose rows that promise the largest loss − λ d²."""
         options, column = self.options, self.options.column
         now = rows[:, column]
         at = person[:, None]
@@ -352,20 +278,7 @@ _STEPPED = 0.5
 
 
 def draw_rows(layout: TableLayout, count: int, seed: int = 0) -> Floats:
-    """Draw rows of values from a domain, (count, P): numbers around their mean, at their lower end, or anywhere.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    count : int
-    seed : int, default=0
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> draw_rows(TableLayout.of(BoxDomain([0.0], [1.0])), 100).shape
-    (100, 1)
-    """
+    """Draw rows of values from a domain, (count, P): numbers around their mean, at their lower end, or anywhere."""
     rng = np.random.default_rng(seed)
     rows = np.empty((count, layout.n_columns))
     for i, known in enumerate(layout.columns):
@@ -384,34 +297,7 @@ def draw_rows(layout: TableLayout, count: int, seed: int = 0) -> Floats:
 def probe_cuts(
     answers: Answers, layout: TableLayout, *, calls: int = 50_000, rows: int = 16, most: int = 64
 ) -> dict[str, list[float]]:
-    """Find where answers change along each number.
-
-    Parameters
-    ----------
-    answers : callable (rows of values (m, P)) -> (m, C)
-        In a scale where equal differences matter equally.
-    layout : TableLayout
-    calls : int, default=50000
-        About so many rows are asked about in all.
-    rows : int, default=16
-        Rows of the domain that are asked about at every value of a grid.
-    most : int, default=64
-        Cuts per column, those with the largest changes.
-
-    Returns
-    -------
-    dict of str to list of float
-        By column: values up to and with a cut are answered in one way, values above in another. A number along which
-        answers change smoothly is left out.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> box = TableLayout.of(BoxDomain([0.0, 0.0], [1.0, 1.0]))
-    >>> found = probe_cuts(lambda X: np.stack([X[:, 0] > 0.3, X[:, 1]], axis=1) * 1.0, box)
-    >>> sorted(found), np.round(found["x0"], 3).tolist()
-    (['x0'], [0.3])
-    """
+    """Find where answers change along each number."""
     drawn = draw_rows(layout, rows)
     numbers = [
         i for i, known in enumerate(layout.columns) if known.kind != "categorical" and not known.immutable
@@ -571,22 +457,7 @@ _REACH = 8.0
 
 
 def prices_of(eps: float, unit: float) -> tuple[float, ...]:
-    """Return the λ to search at for a budget ε; ∞, moves that cost nothing, always comes along.
-
-    Parameters
-    ----------
-    eps : float
-        ε ≥ 0.
-    unit : float
-        Of the loss.
-
-    Examples
-    --------
-    >>> [round(lam, 6) for lam in prices_of(0.1, 1.0)]
-    [inf, 20.0, 7.0, 2.5, 0.8]
-    >>> prices_of(0.0, 1.0)
-    (inf,)
-    """
+    """Return the λ to search at for a budget ε; ∞, moves that cost nothing, always comes along."""
     if eps == 0:
         return (np.inf,)
     if np.isinf(eps):
@@ -595,24 +466,12 @@ def prices_of(eps: float, unit: float) -> tuple[float, ...]:
 
 
 def furthest(eps: float) -> float:
-    """Return the squared fair distance beyond which a single move is not worth a question for a budget ε.
-
-    Examples
-    --------
-    >>> furthest(0.01)
-    1.0
-    """
+    """Return the squared fair distance beyond which a single move is not worth a question for a budget ε."""
     return _REACH / _SHARES[-1] * eps
 
 
 def loss_unit(place: Coordinates, layout: TableLayout) -> float:
-    """Return what a large difference of the loss is: 1 for decisions, for a regression how answers vary in the domain.
-
-    Parameters
-    ----------
-    place : Coordinates
-    layout : TableLayout
-    """
+    """Return what a large difference of the loss is: 1 for decisions, for a regression how answers vary in the domain."""
     if not place.model.loss.regression:
         return 1.0
     encoded = np.asarray(layout.encode(draw_rows(layout, 256)), dtype=np.float64)
@@ -623,14 +482,7 @@ def loss_unit(place: Coordinates, layout: TableLayout) -> float:
 
 
 def split_points(problem: AuditProblem, probes: int) -> dict[str, list[float]]:
-    """Return the cuts of every number by name, in original units; a number along which answers are smooth has none.
-
-    Parameters
-    ----------
-    problem : AuditProblem
-    probes : int
-        Rows that a black box may be asked about.
-    """
+    """Return the cuts of every number by name, in original units; a number along which answers are smooth has none."""
     place = problem.coordinates
     layout = TableLayout.of(place.domain)
     try:

@@ -30,20 +30,7 @@ _MOST_ASKED, _ALL_WHOLE, _POINTS = 1000, 128, 33
 
 @dataclass(frozen=True, eq=False)
 class SensitiveValues:
-    """Every combination of the sensitive columns: single values, and pieces of numbers that have many.
-
-    Parameters
-    ----------
-    columns : int array of shape (k,)
-    low, high : float arrays of shape (S, k)
-        Each combination; both ends are equal for single values and categories.
-    covers : bool array of shape (S,)
-        Which combinations together make up all values; the others are single values inside them.
-    asked : float array of shape (A, k)
-        Single values that a model is asked about.
-    complete : bool
-        Whether those are all values that can exist.
-    """
+    """Every combination of the sensitive columns: single values, and pieces of numbers that have many."""
 
     columns: IntArray
     low: FloatArray
@@ -54,15 +41,7 @@ class SensitiveValues:
 
     @classmethod
     def of(cls, layout: TableLayout, names: Sequence[str]) -> SensitiveValues:
-        """List the combinations.
-
-        Examples
-        --------
-        >>> from likewise.data import BoxDomain
-        >>> values = SensitiveValues.of(TableLayout.of(BoxDomain([0.0], [4.0])), ["x0"])
-        >>> values.low.ravel()[:3].tolist(), int(values.covers.sum())
-        ([0.0, 0.5, 1.0], 8)
-        """
+        """List the combinations."""
         known = [column.name for column in layout.columns]
         wrong = [name for name in names if name not in known]
         if wrong or not names or isinstance(names, str):
@@ -160,17 +139,7 @@ _PEOPLE = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Flip:
-    """Two rows that differ in the sensitive columns alone and are decided differently.
-
-    Parameters
-    ----------
-    first, second : float arrays of shape (d,)
-        Encoded valid rows.
-    decisions : tuple of int
-        What is decided for each, as positions of classes.
-    person : int, optional
-        Number of the person in the table whose own row is the first; None for made-up rows.
-    """
+    """Two rows that differ in the sensitive columns alone and are decided differently."""
 
     first: FloatArray
     second: FloatArray
@@ -179,17 +148,7 @@ class Flip:
 
 
 class FlipExamples:
-    """Collects pairs of rows that flip, each once.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    values : SensitiveValues
-    decide : callable
-        Decisions of rows of values (n, P), by the model itself.
-    people : float array of shape (n, P), optional
-        Rows of the table: they say which categories occur together.
-    """
+    """Collects pairs of rows that flip, each once."""
 
     def __init__(
         self,
@@ -313,18 +272,7 @@ _AT_ONCE = 512
 
 
 class Sampled(NamedTuple):
-    """Share of all rows of a domain whose decision depends on the sensitive columns, from a random sample.
-
-    Parameters
-    ----------
-    share : float
-        Of the sampled rows.
-    low, high : float
-        Clopper and Pearson's exact 95% interval. If not every sensitive value could be asked about, the upper limit
-        counts rows whose decision is not proved to be the same as rows that flip.
-    rows : int
-        Sampled rows.
-    """
+    """Share of all rows of a domain whose decision depends on the sensitive columns, from a random sample."""
 
     share: float
     low: float
@@ -333,15 +281,7 @@ class Sampled(NamedTuple):
 
 
 def uniform_rows(layout: TableLayout, rng: np.random.Generator, count: int) -> FloatArray:
-    """Rows of a domain drawn uniformly, (count, P): every value of a column as likely as every other.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> layout = TableLayout.of(BoxDomain([0.0], [1.0]))
-    >>> uniform_rows(layout, np.random.default_rng(0), 2).round(2).ravel().tolist()
-    [0.64, 0.27]
-    """
+    """Rows of a domain drawn uniformly, (count, P): every value of a column as likely as every other."""
     rows = np.empty((count, layout.n_columns))
     for i, column in enumerate(layout.columns):
         if column.categories:
@@ -361,27 +301,9 @@ def sample_rows(
     *,
     same: Callable[[FloatArray], BoolArray] | None = None,
     random_state: int = 0,
-    hear: Callable[[FloatArray, IntArray], None] | None = None,
+    on_progress: Callable[[FloatArray, IntArray], None] | None = None,
 ) -> Sampled | None:
-    """Ask a model about random rows of a domain under every sensitive value.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    values : SensitiveValues
-    decide : callable
-        Decisions of rows of values; −1 is unknown.
-    same : callable, optional
-        Which rows of values are proved to keep their decision, if not every sensitive value can be asked about.
-    random_state : int, default=0
-    hear : callable, optional
-        Gets the rows that flip and their decisions (m, A).
-
-    Returns
-    -------
-    Sampled or None
-        None if some column has no bounded range, so that no row is drawn uniformly.
-    """
+    """Ask a model about random rows of a domain under every sensitive value."""
     ends = [(column.lower, column.upper) for column in layout.columns if not column.categories]
     if not np.isfinite(np.array(ends, dtype=np.float64)).all():
         return None
@@ -396,8 +318,8 @@ def sample_rows(
         flips += int(flip.sum())
         rest = np.flatnonzero(~flip & ((labels < 0).any(axis=1) | (not values.complete)))
         unknown += int((~same(rows[rest])).sum()) if same is not None and len(rest) else len(rest)
-        if hear is not None and flip.any():
-            hear(rows[flip], labels[flip])
+        if on_progress is not None and flip.any():
+            on_progress(rows[flip], labels[flip])
     low, _ = share_limits(flips, count, confidence=0.95)
     _, high = share_limits(flips + unknown, count, confidence=0.95)
     return Sampled(flips / count, float(low), float(high), count)
@@ -406,16 +328,7 @@ def sample_rows(
 def changed_people(
     problem: AuditProblem, same: Callable[[FloatArray], BoolArray] | None, values: FloatArray
 ) -> tuple[BoolArray, BoolArray]:
-    """Whose decision is the same for all sensitive values, and whose is not, (n,) each; as an audit counts them.
-
-    Parameters
-    ----------
-    problem : AuditProblem
-    same : callable, optional
-        Which rows of values are proved to keep their decision, if not every sensitive value can be asked about.
-    values : float array of shape (n, P)
-        The people.
-    """
+    """Whose decision is the same for all sensitive values, and whose is not, (n,) each; as an audit counts them."""
     found = sensitive_twins(problem)
     if found is None:
         return np.ones(problem.n, dtype=bool), np.zeros(problem.n, dtype=bool)
@@ -443,13 +356,7 @@ def proved_same(family: Any, values: SensitiveValues, rows: FloatArray) -> BoolA
 
 
 def settled(labels: IntArray, covers: Any) -> tuple[Any, Any]:
-    """Which rows of labels (n, S) keep their decision over all values, and which have two that differ.
-
-    Examples
-    --------
-    >>> settled(np.array([[1, 1], [0, 1], [1, -1]]), np.array([True, True]))
-    (array([ True, False, False]), array([False,  True, False]))
-    """
+    """Which rows of labels (n, S) keep their decision over all values, and which have two that differ."""
     cover = labels[:, covers]
     same = (cover >= 0).all(axis=1) & (cover == cover[:, :1]).all(axis=1)
     lowest = np.where(labels >= 0, labels, np.iinfo(np.int64).max).min(axis=1)

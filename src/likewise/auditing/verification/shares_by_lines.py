@@ -24,16 +24,7 @@ _BINS = 256
 
 
 def lowest_terms(layout: TableLayout, regions: Regions, slope: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Least and largest term of each column over its region, (n, P) each, for a line slopeᵀx by the encoded row.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> layout = TableLayout.of(BoxDomain([0.0], [4.0]))
-    >>> region = Regions(np.array([[1.0]]), np.array([[2.0]]), np.zeros((1, 0), dtype=np.uint8))
-    >>> lowest_terms(layout, region, np.array([[-3.0]]))
-    (array([[-6.]]), array([[-3.]]))
-    """
+    """Least and largest term of each column over its region, (n, P) each, for a line slopeᵀx by the encoded row."""
     least, most = np.empty(regions.low.shape), np.empty(regions.low.shape)
     for i, column in enumerate(layout.columns):
         if not column.categories:
@@ -59,30 +50,7 @@ def _category_terms(layout: TableLayout, slope: FloatArray, i: int) -> FloatArra
 def share_above(
     layout: TableLayout, regions: Regions, apart: IntArray, slope: FloatArray, offset: FloatArray
 ) -> FloatArray:
-    """Share of the rows of each region, some columns aside, where slopeᵀx + offset > 0 for all values of those.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    regions : Regions
-    apart : int array
-        The columns that are left aside; over their part of the region the least value counts.
-    slope : float array of shape (n, d)
-    offset : float array of shape (n,)
-
-    Returns
-    -------
-    float array of shape (n,)
-        Never more than the true share.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> layout = TableLayout.of(BoxDomain([0.0, 0.0], [4.0, 1.0]))
-    >>> region = Regions(np.zeros((1, 2)), np.array([[4.0, 1.0]]), np.zeros((1, 0), dtype=np.uint8))
-    >>> share_above(layout, region, np.array([1]), np.array([[1.0, -1.0]]), np.zeros(1)).round(6)
-    array([0.75])
-    """
+    """Share of the rows of each region, some columns aside, where slopeᵀx + offset > 0 for all values of those."""
     least, most = lowest_terms(layout, regions, slope)
     reach = most - least
     reach[:, apart] = 0.0
@@ -229,14 +197,7 @@ def _shifted(mass, used, fresh, shift, weight, step, need):  # type: ignore[no-u
 
 @dataclass(frozen=True, eq=False)
 class ValueLines:
-    """Lines of each region under each sensitive value, functions of the other columns alone.
-
-    Parameters
-    ----------
-    slope : float array of shape (n, S, L, K, d)
-    offset : float array of shape (n, S, L, K)
-        Of the highest line over a piece of sensitive values.
-    """
+    """Lines of each region under each sensitive value, functions of the other columns alone."""
 
     slope: FloatArray
     offset: FloatArray
@@ -270,18 +231,7 @@ class ValueLines:
 def shares_by_lines(
     layout: TableLayout, regions: Regions, apart: IntArray, lines: ValueLines, covers: Any
 ) -> tuple[FloatArray, FloatArray]:
-    """Shares of each region that are proved to keep their decision, and proved to flip; (n,) each.
-
-    Parameters
-    ----------
-    layout : TableLayout
-    regions : Regions
-    apart : int array
-        The sensitive columns.
-    lines : ValueLines
-    covers : bool array of shape (S,)
-        Which values together are all.
-    """
+    """Shares of each region that are proved to keep their decision, and proved to flip; (n,) each."""
     n, _, labels, _, width = lines.slope.shape
     lower, upper = encoded_box(layout, regions)
     mean = box_means(lower, upper, layout.blocks)

@@ -27,15 +27,7 @@ from likewise.core.checks import FloatArray, IntArray
 
 
 def volumes(layout: TableLayout, regions: Regions, apart: Any = ()) -> FloatArray:
-    """Share of the domain that each region is, some columns aside; a whole number counts its values.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> layout = TableLayout.of(BoxDomain([0.0], [4.0]))
-    >>> volumes(layout, Regions(np.array([[1.0]]), np.array([[2.0]]), np.zeros((1, 0), dtype=np.uint8)))
-    array([0.25])
-    """
+    """Share of the domain that each region is, some columns aside; a whole number counts its values."""
     share = np.ones(len(regions))
     for i, column in enumerate(layout.columns):
         if i in set(apart):
@@ -84,15 +76,7 @@ def points_of(layout: TableLayout, region: Regions, apart: Any = ()) -> FloatArr
 
 
 def describe(layout: TableLayout, low: FloatArray, high: FloatArray, allowed: Any, apart: Any = ()) -> str:
-    """Say which rows a region holds: only the columns that it restricts.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> layout = TableLayout.of(BoxDomain([0.0, 0.0], [4.0, 1.0]))
-    >>> describe(layout, np.array([1.0, 0.0]), np.array([2.0, 1.0]), np.zeros(0))
-    '1 <= x0 <= 2'
-    """
+    """Say which rows a region holds: only the columns that it restricts."""
     said = []
     for i, column in enumerate(layout.columns):
         if i in set(apart):
@@ -128,15 +112,7 @@ _DEPTH = 6
 
 @dataclass(eq=False)
 class Branch:
-    """A region near the root, and what is settled of the domain within it.
-
-    Parameters
-    ----------
-    low, high, allowed : arrays
-        The region.
-    volume, proved, flips : float
-        Shares of the domain.
-    """
+    """A region near the root, and what is settled of the domain within it."""
 
     low: Any
     high: Any
@@ -232,22 +208,7 @@ class _Node(NamedTuple):
 
 
 class UndecidedRegions:
-    """What is proved, flips and is open of a whole domain.
-
-    Parameters
-    ----------
-    family : Decider
-    values : SensitiveValues
-    examples : FlipExamples
-        It asks the model about single rows, and collects those that flip.
-
-    Attributes
-    ----------
-    proved, flips, unknown : float
-        Shares of the domain; what is unknown cannot be cut any more.
-    looked : int
-        Regions looked at.
-    """
+    """What is proved, flips and is open of a whole domain."""
 
     def __init__(self, family: Decider, values: SensitiveValues, examples: FlipExamples) -> None:
         self.family, self.layout, self.values = family, family.layout, values

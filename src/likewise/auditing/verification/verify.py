@@ -40,17 +40,7 @@ from likewise.models.losses import ZeroOne
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A model that can be asked about every row of a domain.
-
-    Parameters
-    ----------
-    problem : AuditProblem
-        Of the people, whose sensitive columns are edited; of one made-up row if nobody was given.
-    layout : TableLayout
-    asker : Asker
-    values : SensitiveValues
-    has_people : bool
-    """
+    """A model that can be asked about every row of a domain."""
 
     problem: AuditProblem
     layout: TableLayout
@@ -73,15 +63,7 @@ class Prepared:
 def prepare(
     model: Any, domain: Any, names: Sequence[str], *, people: Any = None, encoded: bool | None = None
 ) -> Prepared:
-    """Bring a model, a domain and people together.
-
-    Parameters
-    ----------
-    model, domain, people, encoded
-        As in `verify`.
-    names : sequence of str
-        The sensitive columns.
-    """
+    """Bring a model, a domain and people together."""
     layout = TableLayout.of(domain)
     values = SensitiveValues.of(layout, names)
     known = tabular(domain)
@@ -178,17 +160,7 @@ def _check_kind(place: Coordinates, layout: TableLayout, encoded: bool | None) -
 
 @dataclass(frozen=True)
 class FlipRule:
-    """A part of the domain where decisions flip.
-
-    Parameters
-    ----------
-    share : float
-        Of the domain: rows of this part whose decision is shown to flip.
-    within : float
-        Of this part: how many of its rows are shown to flip, at least.
-    rows : str
-        Which rows they are, in original units.
-    """
+    """A part of the domain where decisions flip."""
 
     share: float
     within: float
@@ -197,36 +169,7 @@ class FlipRule:
 
 @dataclass(frozen=True, eq=False)
 class Verification:
-    """What is known of the whole domain.
-
-    Parameters
-    ----------
-    proved : float
-        Share of the domain, sensitive columns aside, where every row keeps its decision whatever they are.
-    flips : float
-        Share where every row's decision depends on them.
-    undecided : float
-        The rest.
-    people : tuple of float, optional
-        The same three shares of the people who were given, by asking the model about each of them. Nobody is undecided
-        if the sensitive columns have finitely many values.
-    examples : tuple of Flip
-        Pairs that the model itself decides differently; those of the table's people first.
-    rules : tuple of FlipRule
-        Where decisions flip most, the largest share of the domain first.
-    regions : int
-        Regions looked at.
-    seconds : float
-        CPU time of the proof.
-    stopped : bool
-        Whether it was stopped before its time was up.
-    sampled : Sampled, optional
-        Share of the domain that flips, by asking the model about random rows: (share, low, high, rows).
-    trivial : bool
-        Whether the model does not read any sensitive column, so that there was nothing to prove.
-    reason : str
-        Why nothing was proved of the domain; empty if the model could be read.
-    """
+    """What is known of the whole domain."""
 
     proved: float
     flips: float
@@ -318,7 +261,7 @@ def verify(
             asked.asker.decisions,
             same=same,
             random_state=random_state,
-            hear=examples.add,
+            on_progress=examples.add,
         )
     except LikewiseError as error:
         reason = reason or f"the model does not answer about rows that the domain allows: {error}"
@@ -338,13 +281,7 @@ def verify(
 def shares_of_people(
     model: Any, domain: Any, sensitive_features: Sequence[str], people: Any, *, encoded: bool | None = None
 ) -> tuple[float, float, float]:
-    """Return the shares of people whose decision is the same, is not, or is open, by asking the model alone.
-
-    Parameters
-    ----------
-    model, domain, sensitive_features, people, encoded
-        As in `verify`.
-    """
+    """Return the shares of people whose decision is the same, is not, or is open, by asking the model alone."""
     asked = prepare(model, domain, sensitive_features, people=people, encoded=encoded)
     return _three(*changed_people(asked.problem, None, asked.people()))
 
@@ -362,16 +299,7 @@ def verify_family(
     max_regions: int = 1_000_000,
     progress: Callable[[Verification], None] | None = None,
 ) -> Verification:
-    """Prove what `verify` proves of a family that is at hand already.
-
-    Parameters
-    ----------
-    family : Decider
-    decide : callable, optional
-        The model's own decisions of rows of values; by default those of the family.
-    sensitive_features, seconds, max_regions, progress
-        As in `verify`.
-    """
+    """Prove what `verify` proves of a family that is at hand already."""
     _check_seconds(seconds)
     every = SensitiveValues.of(family.layout, sensitive_features)
     values = _read_values(family, every, sensitive_features)

@@ -64,17 +64,7 @@ class Boosting:
 
 @dataclass(frozen=True, eq=False)
 class ClassModel:
-    """P(class | causes, group), one boosted classifier per fold, mended so that every group's shares are its own.
-
-    Parameters
-    ----------
-    models : tuple
-        A classifier for each fold; None where causes say nothing but the group.
-    known : tuple of int arrays
-        The classes each of them knows.
-    factors : float array of shape (groups, K)
-        What probabilities are multiplied with, group by group.
-    """
+    """P(class | causes, group), one boosted classifier per fold, mended so that every group's shares are its own."""
 
     models: tuple[Any, ...]
     known: tuple[IntArray, ...]
@@ -109,17 +99,7 @@ def fit_classes(
     boosting: Boosting,
     seed: int,
 ) -> ClassModel:
-    """Fit P(class | causes, group); the group is the first column of the causes.
-
-    Examples
-    --------
-    >>> group = np.arange(400) % 2
-    >>> codes = (np.arange(400) % 4 == 1).astype(np.int64)
-    >>> model = fit_classes(group[:, None].astype(float), codes, group, np.arange(400) // 2 % 2, n_classes=2,
-    ...     n_groups=2, categorical=[False], boosting=Boosting(), seed=0)
-    >>> model.probabilities(np.array([[0.0], [1.0]]), np.array([0, 1]), np.array([0, 0])).round(2).tolist()
-    [[1.0, 0.0], [0.5, 0.5]]
-    """
+    """Fit P(class | causes, group); the group is the first column of the causes."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     models: list[Any] = []
@@ -149,24 +129,7 @@ def fit_classes(
 
 @dataclass(frozen=True, eq=False)
 class NumberModel:
-    """Location, scale and the ranks of what is left: x = μ(causes) + σ(causes)·z, z by group.
-
-    Parameters
-    ----------
-    line : tuple of float arrays
-        Per fold the coefficients of the linear start.
-    location, scale : tuple
-        Per fold boosted trees for what the line leaves, and for the logarithm of its size; None for none.
-    weights : tuple of two floats
-        How much the trees of the location, and of the scale, are worth: 0 where they tell people they have not seen
-        nothing, 1 where all they say holds.
-    knots : float array of shape (groups, m)
-        Quantiles of z at the same levels in each group.
-    design : LineDesign
-        Turns causes into the columns of the line.
-    spread : float array of shape (groups,)
-        Logarithm of the usual size of what is left in each group.
-    """
+    """Location, scale and the ranks of what is left: x = μ(causes) + σ(causes)·z, z by group."""
 
     line: tuple[FloatArray, ...]
     location: tuple[Any, ...]
@@ -207,17 +170,6 @@ class LineDesign:
     """Columns of the linear start: one line per group in the numbers, one step per category.
 
     A group of too few people for a line has its own height and the slope of the largest group.
-
-    Parameters
-    ----------
-    n_groups : int
-    categorical : bool array of shape (p,)
-    levels : tuple of int
-        How many categories each cause has; 0 for numbers.
-    centre, width : float arrays of shape (p,)
-        Of the numbers.
-    slope : int array of shape (groups,)
-        Which slope each group has.
     """
 
     n_groups: int
@@ -255,19 +207,7 @@ def fit_numbers(
     boosting: Boosting,
     seed: int,
 ) -> NumberModel:
-    """Fit location and scale given causes, and the groups' ranks of what is left; cross-fitted.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> group, age = np.arange(600) % 2, rng.normal(size=600)
-    >>> pay = 3 * group + age + 0.1 * rng.normal(size=600)
-    >>> causes = np.column_stack([group, age])
-    >>> model = fit_numbers(causes, pay, group, rng.integers(0, 2, 600), n_groups=2, categorical=[False, False],
-    ...     boosting=Boosting(), seed=0)
-    >>> model.place(np.array([[1.0, 0.0]]), np.array([0]))[0].round(1)
-    array([3.])
-    """
+    """Fit location and scale given causes, and the groups' ranks of what is left; cross-fitted."""
     design = _design(causes, n_groups, categorical)
     rows = design.columns(causes)
     line: list[FloatArray] = []

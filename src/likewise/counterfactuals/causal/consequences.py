@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.counterfactuals.attribute import AttributeTwins
 from likewise.counterfactuals.causal.conditionals import Boosting
 from likewise.counterfactuals.causal.graphs import ColumnGraph, read_graph
@@ -34,15 +34,7 @@ Keys = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 def row_keys(frame: pd.DataFrame, columns: Sequence[str]) -> Keys:
-    """Return one number per row that depends on the values of some columns and on nothing else.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"age": [30, 40, 30], "sex": ["F", "M", "F"]})
-    >>> keys = row_keys(frame, ["age", "sex"])
-    >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
-    (True, False)
-    """
+    """Return one number per row that depends on the values of some columns and on nothing else."""
     keys = np.zeros(len(frame), dtype=np.uint64)
     for name in columns:
         column = frame[name]
@@ -57,14 +49,7 @@ def row_keys(frame: pd.DataFrame, columns: Sequence[str]) -> Keys:
 
 
 def position_of(keys: Keys, name: str, seed: int) -> FloatArray:
-    """Return a position in [0, 1) per key, another for every name and seed.
-
-    Examples
-    --------
-    >>> keys = np.arange(10_000, dtype=np.uint64)
-    >>> bool(abs(position_of(keys, "job", 0).mean() - 0.5) < 0.02)
-    True
-    """
+    """Return a position in [0, 1) per key, another for every name and seed."""
     return np.asarray((_salted(keys, name, seed) >> np.uint64(11)).astype(float) / 2.0**53)
 
 
@@ -91,8 +76,8 @@ def _mixed(x: Keys) -> Keys:
 # graph.
 
 
-BROKEN = Said("twins.unusable.rule")
-NO_GROUP = Said("twins.unusable.group")
+BROKEN = Message("twins.unusable.rule")
+NO_GROUP = Message("twins.unusable.group")
 # So many people that what stays tells apart are enough to break ties by it.
 _MANY_KEYS = 200
 

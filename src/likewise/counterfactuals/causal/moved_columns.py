@@ -27,25 +27,6 @@ def couple_categories(p: FloatArray, q: FloatArray, code: IntArray, position: Fl
     With x ~ p and an independent uniform position the result is distributed as q, and differs from x with
     probability TV(p, q). Who moves goes through the excess masses (p − q)₊ and (q − p)₊ in order, so that
     the way back is the same way.
-
-    Parameters
-    ----------
-    p, q : float arrays of shape (n, K)
-        Distributions in the own and in the other world.
-    code : int array of shape (n,)
-        The own categories.
-    position : float array of shape (n,)
-        In [0, 1).
-
-    Returns
-    -------
-    int array of shape (n,)
-
-    Examples
-    --------
-    >>> p, q = np.array([[0.75, 0.25]]), np.array([[0.25, 0.75]])
-    >>> [int(couple_categories(p, q, np.array([0]), np.array([u]))[0]) for u in (0.2, 0.5, 0.9)]
-    [0, 1, 1]
     """
     row = np.arange(len(code))
     shared = np.minimum(p[row, code], q[row, code])
@@ -71,21 +52,7 @@ def couple_categories(p: FloatArray, q: FloatArray, code: IntArray, position: Fl
 def couple_ordered(
     p: FloatArray, q: FloatArray, code: IntArray, position: FloatArray
 ) -> tuple[IntArray, FloatArray]:
-    """Move ordered classes from p to q keeping the rank; `position` is the rank inside the own class.
-
-    Returns
-    -------
-    code : int array of shape (n,)
-    position : float array of shape (n,)
-        The rank inside the new class, in [0, 1).
-
-    Examples
-    --------
-    >>> p, q = np.array([[0.5, 0.5]]), np.array([[0.8, 0.2]])
-    >>> code, position = couple_ordered(p, q, np.array([1]), np.array([0.5]))
-    >>> int(code[0]), round(float(position[0]), 4)
-    (0, 0.9375)
-    """
+    """Move ordered classes from p to q keeping the rank; `position` is the rank inside the own class."""
     row = np.arange(len(code))
     ends_p, ends_q = np.cumsum(p, axis=1), np.cumsum(q, axis=1)
     rank = (ends_p[row, code] - p[row, code] * (1.0 - position)) / ends_p[:, -1]
@@ -106,15 +73,7 @@ _CLASSES = 12  # of a column with heaps and more numbers than that
 
 
 def column_kind(column: pd.Series[Any]) -> Kind:
-    """Say how a column is moved.
-
-    Examples
-    --------
-    >>> column_kind(pd.Series(["a", "b"])), column_kind(pd.Series([40, 40, 20, 38, 60]))
-    ('category', 'heaped')
-    >>> column_kind(pd.Series(np.linspace(0, 1, 200)))
-    'smooth'
-    """
+    """Say how a column is moved."""
     numbers = getattr(column.dtype, "kind", "O") in "iuf" and not isinstance(
         column.dtype, pd.CategoricalDtype
     )
@@ -128,15 +87,7 @@ def column_kind(column: pd.Series[Any]) -> Kind:
 
 @dataclass(frozen=True, eq=False)
 class Heaps:
-    """Ordered classes of a column of numbers, and the numbers of each group in each class.
-
-    Parameters
-    ----------
-    edges : float array of shape (K - 1,)
-        The smallest number of each class but the first.
-    values : tuple of tuple of float arrays
-        For each group and class the numbers seen, sorted.
-    """
+    """Ordered classes of a column of numbers, and the numbers of each group in each class."""
 
     edges: FloatArray
     values: tuple[tuple[FloatArray, ...], ...]
@@ -182,14 +133,7 @@ class Heaps:
 
 
 def find_heaps(numbers: FloatArray, group: IntArray, n_groups: int) -> Heaps:
-    """Cut numbers into ordered classes: heaps stand alone, the rest by quantiles.
-
-    Examples
-    --------
-    >>> heaps = find_heaps(np.array([0.0] * 90 + list(range(1, 11))), np.zeros(100, dtype=int), 1)
-    >>> heaps.codes(np.array([0.0, 1.0]))[0], heaps.n_classes > 1
-    (np.int64(0), True)
-    """
+    """Cut numbers into ordered classes: heaps stand alone, the rest by quantiles."""
     values, counts = np.unique(numbers, return_counts=True)
     if len(values) <= _FEW:
         starts = set(values.tolist())
@@ -228,16 +172,7 @@ _MOST_CATEGORIES = 200
 
 @dataclass(frozen=True, eq=False)
 class CauseCodes:
-    """How columns become numbers for trees: numbers as they are, categories as codes.
-
-    Parameters
-    ----------
-    attribute : str
-    values : tuple
-        Of the attribute, in the order of the groups.
-    categories : mapping of str to mapping
-        For each categorical column its values with their codes, commonest first.
-    """
+    """How columns become numbers for trees: numbers as they are, categories as codes."""
 
     attribute: str
     values: tuple[Any, ...]
@@ -272,26 +207,7 @@ class CauseCodes:
 
 @dataclass(frozen=True, eq=False)
 class MovedColumn:
-    """A column and the distributions that its moves keep the rank in.
-
-    Parameters
-    ----------
-    name : str
-    kind : {"category", "heaped", "smooth"}
-    parents : tuple of str
-        Its causes.
-    model : ClassModel or NumberModel
-    labels : tuple
-        Of a category, by code.
-    heaps : Heaps or None
-    low, high : float
-        The range of numbers seen.
-    whole : bool
-        Whether the numbers are whole.
-    folds : int
-    direct : bool
-        Whether the attribute is itself a cause.
-    """
+    """A column and the distributions that its moves keep the rank in."""
 
     name: str
     kind: Kind
@@ -315,20 +231,7 @@ class MovedColumn:
         position: FloatArray,
         codes: CauseCodes,
     ) -> Any:
-        """Return the column of the twins.
-
-        Parameters
-        ----------
-        own, twins : DataFrame of n rows
-            The people, and their twins as far as they are made: all causes of this column are.
-        group, target : int arrays of shape (n,)
-            Groups of the people and of the twins.
-        fold : int array of shape (n,) or None
-            None takes the mean over the folds.
-        position : float array of shape (n,)
-            Breaks ties.
-        codes : CauseCodes
-        """
+        """Return the column of the twins."""
         here, there = codes.causes(own, self.parents, group), codes.causes(twins, self.parents, target)
         value = codes.column(own, self.name)
         same = ((here == there) | (np.isnan(here) & np.isnan(there))).all(axis=1)
@@ -399,19 +302,7 @@ def fit_column(
     boosting: Boosting,
     seed: int,
 ) -> MovedColumn:
-    """Learn how one column follows from its causes.
-
-    Parameters
-    ----------
-    name : str
-    frame : DataFrame of n people
-    codes : CauseCodes
-    parents : sequence of str
-        The causes of the column.
-    group, fold : int arrays of shape (n,)
-    boosting : Boosting
-    seed : int
-    """
+    """Learn how one column follows from its causes."""
     value = codes.column(frame, name)
     kind = column_kind(frame[name])
     known = np.flatnonzero(~np.isnan(value))

@@ -14,9 +14,9 @@ from likewise.core.lazy import lazy_names
 if TYPE_CHECKING:
     from likewise.models.sandbox.messages import Limits as Limits
     from likewise.models.sandbox.model_file import (
-        IsolatedFile as IsolatedFile,
-        IsolatedModel as IsolatedModel,
-        IsolatedNetwork as IsolatedNetwork,
+        SandboxedFile as SandboxedFile,
+        SandboxedModel as SandboxedModel,
+        SandboxedNetwork as SandboxedNetwork,
     )
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -27,14 +27,7 @@ if TYPE_CHECKING:
 
 
 def check_before(container: str, path: Path) -> None:
-    """Check what can be read without the library that made the file.
-
-    Parameters
-    ----------
-    container : str
-        What `find_container` said.
-    path : Path
-    """
+    """Check what can be read without the library that made the file."""
     if container == "lightgbm":
         check_lightgbm(path.read_bytes().decode("utf-8"))
     if container == "xgboost":
@@ -50,14 +43,7 @@ def check_before(container: str, path: Path) -> None:
 
 
 def check_loaded(container: str, native: Any) -> None:
-    """Check the trees of a loaded model, and let it decide about a few rows of noise.
-
-    Parameters
-    ----------
-    container : str
-    native : object
-        What the library made of the file.
-    """
+    """Check the trees of a loaded model, and let it decide about a few rows of noise."""
     rng = np.random.default_rng(0)
     if container == "xgboost":
         booster = native.get_booster() if hasattr(native, "get_booster") else native

@@ -19,18 +19,7 @@ _NEW_NETWORK, _NEW_USER, _NO_NEW_PRIVILEGES = 0x40000000, 0x10000000, 38
 
 
 def confine(limits: Mapping[str, Any]) -> list[str]:
-    """Limit this process for good.
-
-    Parameters
-    ----------
-    limits : mapping
-        ``memory`` in bytes.
-
-    Returns
-    -------
-    list of str
-        What is in force on this system, of "network", "memory", "files".
-    """
+    """Limit this process for good."""
     held = ["network"] if _leave_network() else []
     _be_killed_first()
     with contextlib.suppress(ImportError):  # no such limits on this system
@@ -104,7 +93,7 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for taken in (0, 1):
         os.dup2(nowhere, taken)
-    from likewise.models.isolated.child import serve
+    from likewise.models.sandbox.child import serve
 
     serve(questions, answers, held)
 

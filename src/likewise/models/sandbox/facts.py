@@ -24,14 +24,7 @@ from likewise.models.xgboost_trees import check_tree
 
 
 def pack_network(network: ReluNetwork) -> tuple[dict[str, Any], list[Array]]:
-    """Return a network as JSON and plain arrays.
-
-    Examples
-    --------
-    >>> net = ReluNetwork((np.eye(2),), (np.zeros(2),))
-    >>> unpack_network(*pack_network(net)).n_outputs
-    2
-    """
+    """Return a network as JSON and plain arrays."""
     pairs = zip(network.weights, network.biases, strict=True)
     arrays = [*itertools.chain(*pairs), *(network.first_sizes or ())]
     text = {"roundoff": float(network.roundoff), "sizes": network.first_sizes is not None}
@@ -39,13 +32,7 @@ def pack_network(network: ReluNetwork) -> tuple[dict[str, Any], list[Array]]:
 
 
 def unpack_network(text: dict[str, Any], arrays: Sequence[Array]) -> ReluNetwork:
-    """Return the network that `pack_network` packed.
-
-    Raises
-    ------
-    FormatError
-        Where its layers do not fit together.
-    """
+    """Return the network that `pack_network` packed."""
     check_form(text, Fields({"roundoff": float, "sizes": bool}), "the network")
     last = len(arrays) - (2 if text["sizes"] else 0)
     weights, biases = check_layers(arrays[:last])
@@ -60,13 +47,7 @@ def unpack_network(text: dict[str, Any], arrays: Sequence[Array]) -> ReluNetwork
 
 
 def check_layers(arrays: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Return weights and biases that came in turns, once each layer takes what the one before gives.
-
-    Raises
-    ------
-    FormatError
-        Where they do not fit together, or are not finite.
-    """
+    """Return weights and biases that came in turns, once each layer takes what the one before gives."""
     weights, biases = tuple(arrays[0::2]), tuple(arrays[1::2])
     if not weights or len(weights) != len(biases):
         raise FormatError("the model's layers are incomplete")
@@ -124,13 +105,7 @@ def pack_trees(trees: TreeEnsemble) -> tuple[dict[str, Any], list[Array]]:
 
 
 def unpack_trees(text: dict[str, Any], arrays: list[Array]) -> TreeEnsemble:
-    """Return the trees that `pack_trees` packed.
-
-    Raises
-    ------
-    FormatError
-        Where they are no trees.
-    """
+    """Return the trees that `pack_trees` packed."""
     check_form(text, _TEXT, "the trees")
     if len(arrays) != len(_ARRAYS):
         raise FormatError(f"the trees have {len(arrays)} arrays, expected {len(_ARRAYS)}")
@@ -191,28 +166,14 @@ _MISSING = {"None": None, "nan": np.nan, "NA": pd.NA, "NaT": pd.NaT}
 
 
 def pack_rows(rows: Any) -> tuple[dict[str, Any], list[Array]]:
-    """Return rows as JSON and plain arrays.
-
-    Parameters
-    ----------
-    rows : DataFrame or array of shape (n, d)
-        Columns of numbers, truth values, times, categories, text, or objects that are any of these. The index is
-        not kept.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"age": [30, 40], "job": ["cook", None]})
-    >>> text, arrays = pack_rows(frame)
-    >>> unpack_rows(text, arrays).equals(frame)
-    True
-    """
+    """Return rows as JSON and plain arrays."""
     if not isinstance(rows, pd.DataFrame):
         return {"frame": False}, [np.asarray(rows)]
     columns, arrays = [], []
     for place, name in enumerate(rows.columns):
         if not isinstance(name, (str, int)):
             raise InputError(
-                f"IsolatedModel: the column {name!r} must have text or a whole number as its name."
+                f"SandboxedModel: the column {name!r} must have text or a whole number as its name."
             )
         about, parts = _pack_column(rows.iloc[:, place], name)
         columns.append({"name": name, **about})
@@ -304,7 +265,7 @@ def _tagged(value: Any, name: Any) -> tuple[str, Any]:
 
 def _cannot_travel(name: Any, kind: str) -> InputError:
     return InputError(
-        f"IsolatedModel: column {name!r} holds {kind}, which is not sent to a model file in a process of its own. "
+        f"SandboxedModel: column {name!r} holds {kind}, which is not sent to a model file in a process of its own. "
         "Make it text or numbers, or load the model in this process: trust=True (--trust)."
     )
 
@@ -338,25 +299,7 @@ _FORM = Fields(
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """A model that runs elsewhere, in plain data.
-
-    Parameters
-    ----------
-    number : int
-        By which it is asked.
-    adapter : str
-        The class of `likewise.models` that it is there.
-    kind, classes, takes_frame, feature_names, n_features, missing, batch_rows
-        As `Model` takes them.
-    decides : bool
-        Whether its decisions are its own and not the class of the largest output.
-    guesses : bool
-        Whether it had to guess what its outputs are.
-    keeps_frames : bool
-        Whether it wants tables as they are.
-    layers : Layers or None
-        Its weights, where it is a linear model or a small network.
-    """
+    """A model that runs elsewhere, in plain data."""
 
     number: int
     adapter: str
@@ -402,13 +345,7 @@ def describe(model: Model) -> tuple[dict[str, Any], list[Array]]:
 
 
 def read_facts(text: dict[str, Any], arrays: Sequence[Array]) -> Facts:
-    """Return what `describe` described, once it is sure that it hangs together.
-
-    Raises
-    ------
-    FormatError
-        Where it does not.
-    """
+    """Return what `describe` described, once it is sure that it hangs together."""
     check_form(text, _FORM, "the description of the model")
     names, width = text["feature_names"], text["n_features"]
     if names is not None and width is not None and len(names) != width:
@@ -438,13 +375,7 @@ def class_labels(values: Any) -> Array | None:
 
 
 def plain_labels(labels: Any) -> list[Any] | None:
-    """Return class labels as JSON holds them.
-
-    Examples
-    --------
-    >>> plain_labels(np.array(["no", "yes"]))
-    ['no', 'yes']
-    """
+    """Return class labels as JSON holds them."""
     if labels is None:
         return None
     return [
@@ -462,13 +393,7 @@ def written_loss(loss: Loss) -> dict[str, Any]:
 
 
 def loss_like(written: dict[str, Any]) -> Loss:
-    """Return a loss that asks a model for the same as the one that was written.
-
-    Examples
-    --------
-    >>> loss_like(written_loss(Hinge())).wants
-    'scores'
-    """
+    """Return a loss that asks a model for the same as the one that was written."""
     if written["wants"] in _LOSSES:
         return _LOSSES[written["wants"]]()
     return CustomLoss(_elsewhere, regression=written["regression"])

@@ -93,25 +93,7 @@ _ARRAYS = ListOf(Fields({"type": OneOf(_TYPES), "shape": ListOf(Whole(), most=3)
 
 
 def send(stream: BinaryIO, text: dict[str, Any], arrays: Sequence[Array] = ()) -> None:
-    """Write a message.
-
-    Parameters
-    ----------
-    stream : binary file
-    text : dict
-        What JSON can hold.
-    arrays : sequence of ndarray
-        Of numbers or booleans.
-
-    Examples
-    --------
-    >>> import io
-    >>> stream = io.BytesIO()
-    >>> send(stream, {"ask": "outputs"}, [np.array([[1.5]])])
-    >>> _ = stream.seek(0)
-    >>> receive(stream, most=8)
-    ({'ask': 'outputs'}, [array([[1.5]])])
-    """
+    """Write a message."""
     parts = [_little(array) for array in arrays]
     about = [{"type": part.dtype.str, "shape": list(part.shape)} for part in parts]
     data = json.dumps({"text": text, "arrays": about}).encode()
@@ -123,21 +105,7 @@ def send(stream: BinaryIO, text: dict[str, Any], arrays: Sequence[Array] = ()) -
 
 
 def receive(stream: BinaryIO, *, most: int) -> tuple[dict[str, Any], list[Array]]:
-    """Read a message.
-
-    Parameters
-    ----------
-    stream : binary file
-    most : int
-        How many bytes the arrays may have together.
-
-    Raises
-    ------
-    EOFError
-        When nobody writes any more.
-    FormatError
-        When it is no message.
-    """
+    """Read a message."""
     mark, length = _START.unpack(_exactly(stream, _START.size))
     if mark != _MARK or length > MAX_TEXT:
         raise FormatError("the answer is no message")

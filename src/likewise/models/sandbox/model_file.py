@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 _SHOWN = 64
 
 
-class IsolatedModel(Model):
+class SandboxedModel(Model):
     """A model that is asked in another process.
 
     It answers what the same file answers in this process, to the bit. Made by `likewise.models.load_model`.
 
     Parameters
     ----------
-    file : IsolatedFile
+    file : SandboxedFile
     choices : mapping
         What the model was made with there.
     facts : Facts
@@ -61,7 +61,7 @@ class IsolatedModel(Model):
     """
 
     def __init__(
-        self, file: IsolatedFile, choices: Mapping[str, Any], facts: Facts, loss: Loss, classes: Any = None
+        self, file: SandboxedFile, choices: Mapping[str, Any], facts: Facts, loss: Loss, classes: Any = None
     ) -> None:
         super().__init__(
             loss=loss,
@@ -140,11 +140,11 @@ class IsolatedModel(Model):
             self.file.check_whole(self._choices, outputs[:_SHOWN])
 
 
-class IsolatedNetwork(IsolatedModel, LayeredModel):
+class SandboxedNetwork(SandboxedModel, LayeredModel):
     """A model in another process that is a linear model or a small network: its weights came with its description."""
 
     def __init__(
-        self, file: IsolatedFile, choices: Mapping[str, Any], facts: Facts, loss: Loss, classes: Any = None
+        self, file: SandboxedFile, choices: Mapping[str, Any], facts: Facts, loss: Loss, classes: Any = None
     ) -> None:
         super().__init__(file, choices, facts, loss, classes)
         assert facts.layers is not None
@@ -152,20 +152,11 @@ class IsolatedNetwork(IsolatedModel, LayeredModel):
 
 
 def make_model(
-    file: IsolatedFile, choices: Mapping[str, Any], loss: Loss, classes: Any = None
-) -> IsolatedModel:
-    """Return the model of a file under some choices, with gradients where it has weights.
-
-    Parameters
-    ----------
-    file : IsolatedFile
-    choices : mapping
-        As it is asked for there.
-    loss : Loss
-    classes : array-like, optional
-    """
+    file: SandboxedFile, choices: Mapping[str, Any], loss: Loss, classes: Any = None
+) -> SandboxedModel:
+    """Return the model of a file under some choices, with gradients where it has weights."""
     facts = file.facts(choices)
-    kind = IsolatedModel if facts.layers is None else IsolatedNetwork
+    kind = SandboxedModel if facts.layers is None else SandboxedNetwork
     return kind(file, choices, facts, loss, classes)
 
 
@@ -182,10 +173,10 @@ _SPREAD = 64
 _ROOM = 64 * 2**20
 
 
-class IsolatedFile:
+class SandboxedFile:
     """A model file of somebody else's, loaded and asked in a process of its own under `Limits`.
 
-    `likewise.models.as_model` makes an `IsolatedModel` of it. The process starts with the object and ends with it.
+    `likewise.models.as_model` makes an `SandboxedModel` of it. The process starts with the object and ends with it.
 
     Parameters
     ----------
@@ -235,7 +226,7 @@ class IsolatedFile:
 
     def model(
         self, *, loss: LossLike, classes: Any = None, takes_frame: bool | None = None, output: str = "auto"
-    ) -> IsolatedModel:
+    ) -> SandboxedModel:
         """Return the file's model; the parameters are those of `as_model`."""
         objective = as_loss(loss)
         choices = {
@@ -373,19 +364,19 @@ class IsolatedFile:
 
 
 # The file that came last: each part of a table that is sent to a worker brings the model along.
-_last: list[tuple[tuple[Any, ...], IsolatedFile]] = []
+_last: list[tuple[tuple[Any, ...], SandboxedFile]] = []
 
 
 def _reopened(
     files: dict[str, bytes], name: str, container: str, trusted: Sequence[str], sidecar: bool, limits: Limits
-) -> IsolatedFile:
+) -> SandboxedFile:
     key = (files, name, container, tuple(trusted), sidecar, limits)
     if _last and _last[0][0] == key:
         return _last[0][1]
     folder = Path(tempfile.mkdtemp(prefix="likewise-"))
     for part, data in files.items():
         (folder / part).write_bytes(data)
-    found = IsolatedFile(folder / name, container, trusted=trusted, sidecar=sidecar, limits=limits)
+    found = SandboxedFile(folder / name, container, trusted=trusted, sidecar=sidecar, limits=limits)
     # The folder stays as long as the file, which may be sent on.
     weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
     _last[:] = [(key, found)]

@@ -27,17 +27,6 @@ def held_interrupts() -> Iterator[None]:
     """Run a block to its end before Ctrl-C is heard; a second Ctrl-C is heard inside it.
 
     Only the main thread hears Ctrl-C, and only where somebody listens; elsewhere the block is run as it is.
-
-    Examples
-    --------
-    >>> done = False
-    >>> try:
-    ...     with held_interrupts():
-    ...         signal.raise_signal(signal.SIGINT)
-    ...         done = True
-    ... except KeyboardInterrupt:
-    ...     print("heard, done:", done)
-    heard, done: True
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -99,14 +88,7 @@ class _Started:
 
 
 def start_process(limits: Limits, paths: Sequence[str] = ()) -> tuple[Handle, BinaryIO, BinaryIO]:
-    """Start a confined process and return it with the pipes to write questions to and to read answers from.
-
-    Parameters
-    ----------
-    limits : Limits
-    paths : sequence of str
-        Where it finds modules besides those that are installed.
-    """
+    """Start a confined process and return it with the pipes to write questions to and to read answers from."""
     # -P: nothing in the current folder may pose as a library.
     program = str(Path(__file__).with_name("confined.py"))
     command = [sys.executable, "-P", program, json.dumps({"memory": limits.memory})]
@@ -127,23 +109,7 @@ starter: list[Starter] = [start_process]
 
 
 class Child:
-    """A process that runs one model file.
-
-    Parameters
-    ----------
-    name, label : str
-        Of the file, and whose kind of model it is, for messages.
-    limits : Limits
-    paths : sequence of str
-        Where it finds modules besides those that are installed.
-
-    Attributes
-    ----------
-    over : str or None
-        Why it answers no more.
-    exhausted : bool
-        Whether an answer failed for want of memory.
-    """
+    """A process that runs one model file."""
 
     def __init__(self, name: str, label: str, limits: Limits, paths: Sequence[str] = ()) -> None:
         self.name, self.label, self.limits = name, label, limits
@@ -159,22 +125,7 @@ class Child:
     def ask(
         self, text: dict[str, Any], arrays: Sequence[Array] = (), *, most: int = 0
     ) -> tuple[dict[str, Any], list[Array]]:
-        """Ask a question and return the answer.
-
-        Parameters
-        ----------
-        text : dict
-        arrays : sequence of ndarray
-        most : int
-            How many bytes of arrays the answer may have.
-
-        Raises
-        ------
-        ModelError
-            The process crashed, took too long or too much memory, or did not answer in the agreed form.
-        LikewiseError
-            What went wrong there, as it would have been raised here.
-        """
+        """Ask a question and return the answer."""
         # Ctrl-C is heard between two questions: who keeps what was found before it goes on asking.
         with self._lock, held_interrupts():
             if self.over is not None:

@@ -18,21 +18,7 @@ _MOST_COLUMNS = 6
 
 
 def person_in_words(row: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """Say what happens to a person and to their twin.
-
-    Parameters
-    ----------
-    row : mapping
-        Of the list of people in a document's map.
-    columns : sequence of str
-        What its cells are.
-
-    Examples
-    --------
-    >>> row = {"person": 4, "decision": "no", "twin_decision": "yes", "cells": [38, "F"], "twin": {"sex": "M"}}
-    >>> person_in_words(row, ["age", "sex"])
-    'Person 4 (age 38, sex F) is decided no; the same person with sex M is decided yes.'
-    """
+    """Say what happens to a person and to their twin."""
     changed = [name for name in columns if name in row["twin"]]
     kept = [name for name in columns if name not in row["twin"]]
     cells = dict(zip(columns, row["cells"], strict=True))
@@ -55,26 +41,12 @@ _SIGNS = re.compile(r"([\\`*_{}\[\]#|~!])")
 
 
 def escaped(text: Any) -> str:
-    r"""Return text as Markdown shows it unchanged, in one line.
-
-    Examples
-    --------
-    >>> print(escaped("a|b <script>"), escaped("two\nlines"))
-    a\|b &lt;script&gt; two lines
-    """
+    r"""Return text as Markdown shows it unchanged, in one line."""
     return html.escape(_SIGNS.sub(r"\\\1", " ".join(str(text).split())), quote=False)
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return a table: the first column left, the others right; the cells are escaped.
-
-    Examples
-    --------
-    >>> print(markdown_table(["sex", "rate"], [["f", "0.5"]]))
-    | sex | rate |
-    |---|---:|
-    | f | 0.5 |
-    """
+    """Return a table: the first column left, the others right; the cells are escaped."""
     lines = ["| " + " | ".join(escaped(name) for name in header) + " |"]
     lines.append("|---|" + "---:|" * (len(header) - 1))
     lines += ["| " + " | ".join(escaped(cell) for cell in row) + " |" for row in rows]

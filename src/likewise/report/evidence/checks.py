@@ -35,19 +35,7 @@ _STATES: dict[str, State] = {
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that an audit checked.
-
-    Parameters
-    ----------
-    id : str
-        One of `CHECKS`.
-    state : {"passed", "open", "failed", "skipped", "error"}
-        "open" where nothing speaks against it and nothing proves it: a pipeline goes on, as the exit code says.
-    title : str
-        With the numbers asked for.
-    message : str
-        What was found.
-    """
+    """One thing that an audit checked."""
 
     id: str
     state: State
@@ -56,17 +44,7 @@ class Check:
 
 
 def checks_of(document: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Return what an audit checked.
-
-    Parameters
-    ----------
-    document : mapping
-        Of `audit_document`.
-
-    Returns
-    -------
-    tuple of Check
-    """
+    """Return what an audit checked."""
     verdict, numbers, computed = document["verdict"], document["numbers"], document["computed"]
     delta = "no limit" if verdict["delta"] is None else f"δ = {verdict['delta']:g}"
     gap = Check(

@@ -71,14 +71,7 @@ def numbers_frame(document: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def impact_frame(impact: Sequence[ImpactTable]) -> pd.DataFrame:
-    """Return impact tables one below the other, the people of unknown category in a row of their own.
-
-    Examples
-    --------
-    >>> from likewise.evaluation import impact_ratios
-    >>> impact_frame([impact_ratios([1, 0], ["f", None], attribute="sex")])[["category", "people", "rate"]].to_dict("list")
-    {'category': ['f', 'unknown category'], 'people': [1, 1], 'rate': [1.0, nan]}
-    """
+    """Return impact tables one below the other, the people of unknown category in a row of their own."""
     rows: list[dict[str, Any]] = []
     for table in impact:
         said = {"attribute": table.attribute, "kind": table.kind, "outcome": table.outcome}

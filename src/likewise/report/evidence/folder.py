@@ -317,16 +317,7 @@ def evidence_files(
     impact: Sequence[ImpactTable],
     impact_notes: Sequence[str] = (),
 ) -> dict[str, str]:
-    """Return every file of the evidence but evidence.json: name to text.
-
-    Parameters
-    ----------
-    result : AuditResult
-    document : mapping
-        Of `audit_document`, of the same result.
-    impact, impact_notes
-        As in `write_evidence`.
-    """
+    """Return every file of the evidence but evidence.json: name to text."""
     log = sarif_log(document)
     files = {
         "model_card.md": model_card(document, impact),

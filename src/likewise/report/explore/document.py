@@ -34,23 +34,6 @@ def column_documents(
 
     These are the rules of `TabularDomain.validate`: a range, whole numbers, one of the categories, what may not change
     and what may be missing.
-
-    Parameters
-    ----------
-    domain : TabularDomain
-    sensitive : collection of str
-        Columns that should not decide.
-    gaps : MissingCells, optional
-        Columns that may be missing, where the domain has marks for them. A mark is no column that is shown: it follows
-        from the cell that it marks.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> people = pd.DataFrame({"age": [20, 40], "sex": ["F", "M"]})
-    >>> age, sex = column_documents(TabularDomain.from_frame(people), ["sex"])
-    >>> age["kind"], age["low"], age["high"], sex["categories"], sex["sensitive"]
-    ('integer', 20, 40, ['F', 'M'], True)
     """
     fills = {} if gaps is None else gaps.fills
     marks = {} if gaps is None else dict(zip(gaps.marks, gaps.columns, strict=True))
@@ -95,27 +78,7 @@ _MOST = 20_000
 
 
 def metric_document(metric: FairMetric, width: int) -> dict[str, Any] | None:
-    """Return d² = scale · ‖δ − QQᵀδ‖² + Σ costs · (Qᵀδ)² as plain data, of encoded rows.
-
-    Parameters
-    ----------
-    metric : FairMetric
-        Of rows that the domain encoded.
-    width : int
-        Of such a row.
-
-    Returns
-    -------
-    dict or None
-        None where the metric reads the table by a map of its own, or is too large for a page.
-
-    Examples
-    --------
-    >>> from likewise.fair_metrics import euclidean
-    >>> document = metric_document(euclidean(2), 2)
-    >>> document["scale"], document["costs"], document["basis"]["shape"]
-    (1.0, [], [2, 0])
-    """
+    """Return d² = scale · ‖δ − QQᵀδ‖² + Σ costs · (Qᵀδ)² as plain data, of encoded rows."""
     if metric.feature_map is not None or metric.n_features not in (None, width):
         return None
     basis = metric.basis if metric.n_features else metric.basis.reshape(width, 0)
@@ -136,25 +99,7 @@ def metric_document(metric: FairMetric, width: int) -> dict[str, Any] | None:
 
 
 def choose_people(n: int, results: Sequence[AuditResult], *, max_people: int, seed: int = 0) -> IntArray:
-    """Return numbers of the people a page carries, in order.
-
-    Parameters
-    ----------
-    n : int
-        How many there are.
-    results : sequence of AuditResult
-        Audits of them; of each the one whom its first sentences name and the most harmed come first, those whose
-        decision changes before the others.
-    max_people : int
-        Half of the places, at least, are for a sample of everybody.
-    seed : int, default=0
-        Of the sample.
-
-    Examples
-    --------
-    >>> choose_people(4, [], max_people=10).tolist()
-    [0, 1, 2, 3]
-    """
+    """Return numbers of the people a page carries, in order."""
     spoken = [
         one.example.person for result in results if (one := result.sensitive) is not None and one.example
     ]
@@ -181,28 +126,7 @@ def people_documents(
     labels: Mapping[Any, str],
     found: Sequence[Collection[int]] = (),
 ) -> list[dict[str, Any]]:
-    """Return people as plain data: number, cells in the order of the columns, label, and what was found about them.
-
-    Parameters
-    ----------
-    people : DataFrame
-        Everybody, in original units.
-    y : array-like or None
-        Their labels.
-    numbers : int array
-        Whom to take.
-    columns : sequence of str
-        In the order of a row; one that the table lacks has no cells.
-    labels : mapping
-        Names of the labels.
-    found : sequence of collection of int
-        For each model the people of whom a free twin of another decision was found.
-
-    Examples
-    --------
-    >>> people_documents(pd.DataFrame({"age": [20, 40]}), [0, 1], np.array([1]), columns=["age"], labels={1: "yes"})
-    [{'person': 1, 'cells': [40], 'label': 'yes', 'found': []}]
-    """
+    """Return people as plain data: number, cells in the order of the columns, label, and what was found about them."""
     part = people.iloc[numbers]
     cells = [[exact_cell(v) for v in part[c]] if c in part else [None] * len(part) for c in columns]
     told = [None] * len(part) if y is None else [named(label, labels) for label in np.asarray(y)[numbers]]

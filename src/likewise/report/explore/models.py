@@ -39,13 +39,7 @@ from likewise.models.tree_ensemble import TreeEnsemble
 
 
 def exact_cell(value: Any) -> Any:
-    """Return a cell as text, number, truth value, or None where it is missing; no digit is lost.
-
-    Examples
-    --------
-    >>> [exact_cell(v) for v in (np.int8(3), np.float64(0.1), np.True_, np.nan, "a")]
-    [3, 0.1, True, None, 'a']
-    """
+    """Return a cell as text, number, truth value, or None where it is missing; no digit is lost."""
     if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return None
     if isinstance(value, np.generic):
@@ -66,25 +60,7 @@ _REAL = {"f4": np.float32, "f8": np.float64}
 
 
 def pack(values: Any) -> dict[str, Any]:
-    """Return an array as JSON values, exactly.
-
-    Parameters
-    ----------
-    values : array of bools, whole numbers or floats
-        Finite or not; NaN is kept too.
-
-    Returns
-    -------
-    dict
-        ``type`` of the elements, ``shape``, and ``data``: little-endian bytes in base64.
-
-    Examples
-    --------
-    >>> pack(np.array([1, 2, 300]))
-    {'type': 'i2', 'shape': [3], 'data': 'AQACACwB'}
-    >>> pack(np.array([0.5]))["type"], pack(np.array([0.1]))["type"]
-    ('f4', 'f8')
-    """
+    """Return an array as JSON values, exactly."""
     array = np.asarray(values)
     array = array.astype(np.int64) if array.dtype.kind == "b" else array
     types: dict[str, Any] = _REAL if array.dtype.kind == "f" else _WHOLE
@@ -98,13 +74,7 @@ def pack(values: Any) -> dict[str, Any]:
 
 
 def unpack(packed: dict[str, Any]) -> np.ndarray[Any, Any]:
-    """Return the array that `pack` wrote.
-
-    Examples
-    --------
-    >>> unpack(pack(np.array([[0.5, np.inf]])))
-    array([[0.5, inf]], dtype=float32)
-    """
+    """Return the array that `pack` wrote."""
     dtype = np.dtype((_WHOLE | _REAL)[packed["type"]]).newbyteorder("<")
     return np.frombuffer(base64.b64decode(packed["data"]), dtype=dtype).reshape(packed["shape"])
 
@@ -115,23 +85,7 @@ def unpack(packed: dict[str, Any]) -> np.ndarray[Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class CellFeature:
-    """One feature.
-
-    Parameters
-    ----------
-    column : str
-        The table's column.
-    mean, scale : float
-        A number v becomes (curve(v) − mean) / scale.
-    categories : tuple, optional
-        Of a category: those that are known.
-    answers : tuple of float or REFUSED, optional
-        What each of them becomes.
-    missing, unseen : float or REFUSED
-        What a missing cell, and a category that is not known, become; NaN stays missing.
-    curve : Curve, optional
-        The scale of a number where that is not linear.
-    """
+    """One feature."""
 
     column: str
     mean: float = 0.0
@@ -168,15 +122,7 @@ class CellFeature:
 
 
 def encoded_features(columns: Sequence[Column]) -> tuple[CellFeature, ...]:
-    """Features of a model that takes encoded rows, in which nothing is missing and nothing strange.
-
-    Examples
-    --------
-    >>> from likewise.data import TabularDomain
-    >>> domain = TabularDomain.from_frame(pd.DataFrame({"age": [20, 40], "sex": ["F", "M"]}))
-    >>> [(one.column, one.answers) for one in encoded_features(domain.columns_)]
-    [('age', None), ('sex', (0.0, 1.0))]
-    """
+    """Features of a model that takes encoded rows, in which nothing is missing and nothing strange."""
     found: list[CellFeature] = []
     for column in columns:
         if column.kind != "categorical":
@@ -205,19 +151,7 @@ def table_features(
     *,
     strange: Any = REFUSED,
 ) -> tuple[CellFeature, ...]:
-    """Features of a model that takes the table's own columns.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        Of the domain, in the order of the table.
-    names : sequence of str, optional
-        The model's columns in its order; those of the table by default.
-    trees : TreeEnsemble, optional
-        Knows the codes of its categories.
-    strange : float or REFUSED
-        What the model makes of a category that it does not know.
-    """
+    """Features of a model that takes the table's own columns."""
     wanted = [column.name for column in columns] if names is None else list(names)
     found = []
     for j, name in enumerate(wanted):
@@ -245,14 +179,7 @@ def table_features(
 
 
 def pipeline_features(columns: Sequence[Column], features: Sequence[TableFeature]) -> tuple[CellFeature, ...]:
-    """Features of a model behind the encoders and scalers of a scikit-learn pipeline.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-    features : sequence of TableFeature
-        What `read_table_features` read, with the categories of these columns.
-    """
+    """Features of a model behind the encoders and scalers of a scikit-learn pipeline."""
     known = {column.name: column for column in columns}
     found = []
     for one in features:
@@ -291,22 +218,7 @@ def _written(value: Any) -> float | str:
 
 @dataclass(frozen=True, eq=False)
 class PlainLayers:
-    """x ↦ W_L a(… a(W_1 x + b_1) …) + b_L.
-
-    Parameters
-    ----------
-    weights, biases : tuples of float arrays of shapes (out, in) and (out,)
-    activations : tuple of (name, slope)
-        One after each layer but the last: "leaky" (slope 0 is the ReLU), "tanh", "logistic", "silu" or "identity".
-    single : bool, default=False
-        Whether the model itself computes in single precision, in which large numbers overflow.
-
-    Examples
-    --------
-    >>> net = PlainLayers((np.eye(1), np.array([[2.0]])), (np.zeros(1), np.zeros(1)), (("leaky", 0.0),))
-    >>> net.scores(np.array([[-1.0], [1.0]])).ravel().tolist()
-    [0.0, 2.0]
-    """
+    """x ↦ W_L a(… a(W_1 x + b_1) …) + b_L."""
 
     weights: tuple[FloatArray, ...]
     biases: tuple[FloatArray, ...]
@@ -334,21 +246,7 @@ class PlainLayers:
 
 
 def read_plain_layers(model: Any) -> PlainLayers:
-    """Read a linear model, an MLP or a torch module of linear layers with simple activations.
-
-    Parameters
-    ----------
-    model : Model, or what it wraps
-        Anything that `likewise.models.relu_network.read_relu_network` reads; scikit-learn's and torch's networks with
-        tanh, logistic and SiLU units besides.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> fitted = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
-    >>> read_plain_layers(fitted).weights[0].shape
-    (1, 1)
-    """
+    """Read a linear model, an MLP or a torch module of linear layers with simple activations."""
     module = getattr(model, "module", model)
     if is_torch_module(module):
         return _of_torch(module)
@@ -402,30 +300,7 @@ def _activate(u: FloatArray, name: str, slope: float) -> FloatArray:
 
 
 def tree_document(trees: TreeEnsemble) -> dict[str, Any]:
-    """Return an ensemble as plain data.
-
-    Parameters
-    ----------
-    trees : TreeEnsemble
-
-    Returns
-    -------
-    dict
-        Per node ``feature`` (−1 at a leaf), ``threshold``, ``right`` (how far on the right child stands), ``missing``
-        (1 where a missing value goes left) and, where there are splits on categories, ``set`` (−1 for a number); the
-        ``leaves`` in the order in which they stand, one row each.
-
-    Examples
-    --------
-    >>> stump = TreeEnsemble.from_nodes(
-    ...     roots=[0], left=[2, -1, -1], right=[1, -1, -1], feature=[0, 0, 0], threshold=[0.5, 0.0, 0.0],
-    ...     values=[[0.0], [2.0], [-1.0]], base=[0.0], kind="scores", n_features=1,
-    ... )
-    >>> from likewise.report.explore.models import unpack
-    >>> document = tree_document(stump)
-    >>> unpack(document["right"]).tolist(), unpack(document["leaves"]).ravel().tolist()
-    ([2, 0, 0], [-1.0, 2.0])
-    """
+    """Return an ensemble as plain data."""
     order, starts = _walk(trees)
     place = np.empty(len(trees.left), dtype=np.int64)
     place[order] = np.arange(len(order))

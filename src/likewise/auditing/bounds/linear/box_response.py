@@ -26,23 +26,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class CostForm:
-    """Σ as its largest eigenvalue `top` and the cheaper directions: Σ = top · I − Q diag(top − costs) Qᵀ.
-
-    Parameters
-    ----------
-    top : float
-        Largest eigenvalue, above 0.
-    basis : array of shape (d, K)
-        Orthonormal columns Q, the directions that cost less than `top`.
-    costs : array of shape (K,)
-        Their eigenvalues, in [0, top).
-
-    Examples
-    --------
-    >>> form = CostForm.from_metric(1.0, np.array([[1.0], [0.0]]), np.array([-1.0]))
-    >>> form.squared_norm(np.array([[3.0, 2.0]]))
-    array([4.])
-    """
+    """Σ as its largest eigenvalue `top` and the cheaper directions: Σ = top · I − Q diag(top − costs) Qᵀ."""
 
     top: float
     basis: FloatArray
@@ -84,24 +68,7 @@ class CostForm:
 
 @dataclass(frozen=True, eq=False)
 class BoxResponse:
-    """The best moves of rows inside their boxes.
-
-    Parameters
-    ----------
-    form : CostForm
-        The fair cost.
-    lower, upper : arrays of shape (n, d)
-        Bounds of the move δ of each row; lower ≤ 0 ≤ upper, infinite where open.
-    rotation : orthogonal array of shape (d, d), optional
-        Columns are the axes of the box where they are not the coordinates'; `form`, `lower` and `upper` are
-        then in those axes, gains and moves in the coordinates.
-
-    Examples
-    --------
-    >>> box = BoxResponse(CostForm(1.0, np.zeros((1, 0)), np.zeros(0)), np.array([[-1.0]]), np.array([[1.0]]))
-    >>> box(np.array([0]), np.array([[4.0]]), lam=1.0)
-    (array([3.]), array([[1.]]))
-    """
+    """The best moves of rows inside their boxes."""
 
     form: CostForm
     lower: FloatArray
@@ -109,24 +76,7 @@ class BoxResponse:
     rotation: FloatArray | None = None
 
     def __call__(self, rows: Any, gain: FloatArray, lam: float) -> tuple[FloatArray, FloatArray]:
-        """Maximise gᵀδ − λ δᵀΣδ for the given rows.
-
-        Parameters
-        ----------
-        rows : int array of shape (m,)
-            Which row's box each gain belongs to; a row may come several times.
-        gain : array of shape (m, d)
-            The g of each.
-        lam : float
-            λ ≥ 0. Infinity means moves that cost nothing at all.
-
-        Returns
-        -------
-        bound : array of shape (m,)
-            At least the maximum, by the certificate of concavity; inf where nothing finite can be shown.
-        delta : array of shape (m, d)
-            Feasible moves that attain it up to the certificate's gap.
-        """
+        """Maximise gᵀδ − λ δᵀΣδ for the given rows."""
         lower, upper = self.lower[rows], self.upper[rows]
         turned = gain if self.rotation is None else gain @ self.rotation
         if lam == 0 or self.form.top == 0:
@@ -222,13 +172,7 @@ class BoxResponse:
 
 
 def box_slack(slope: FloatArray, delta: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Return the largest slopeᵀu over moves u from δ that stay in the box, per row.
-
-    Examples
-    --------
-    >>> box_slack(np.array([[2.0, -1.0]]), np.zeros((1, 2)), -np.ones((1, 2)), np.ones((1, 2)))
-    array([3.])
-    """
+    """Return the largest slopeᵀu over moves u from δ that stay in the box, per row."""
     with np.errstate(invalid="ignore"):
         up = np.where(slope > 0, slope * (upper - delta), 0.0)
         down = np.where(slope < 0, slope * (lower - delta), 0.0)
@@ -261,29 +205,7 @@ def _newton(form: CostForm, gain: FloatArray, lam: float, lower: FloatArray, upp
 def response_coefficients(
     form: CostForm, gain: FloatArray, lam: float, lower: FloatArray, upper: FloatArray
 ) -> FloatArray:
-    """Maximise gᵀδ − λ δᵀΣδ over the coefficients z, all rows at once; rows that are done leave.
-
-    Parameters
-    ----------
-    form : CostForm
-        With a largest eigenvalue above 0.
-    gain, lower, upper : arrays of shape (m, d)
-        Gains of the rows, and bounds of their moves.
-    lam : float
-        λ > 0 and finite.
-
-    Returns
-    -------
-    array of shape (m, K)
-        z; the best move is Qz + g/(2λs), clipped to the box.
-
-    Examples
-    --------
-    >>> form = CostForm(1.0, np.array([[1.0], [0.0]]), np.array([0.0]))
-    >>> z = response_coefficients(form, np.ones((1, 2)), 1.0, -np.ones((1, 2)), np.ones((1, 2)))
-    >>> bool(z[0, 0] >= 0.5)
-    True
-    """
+    """Maximise gᵀδ − λ δᵀΣδ over the coefficients z, all rows at once; rows that are done leave."""
     Q, top, penalty = form.basis, form.top, form.penalties
     centre = gain / (2.0 * lam * top)
     z = np.zeros((len(gain), Q.shape[1]))

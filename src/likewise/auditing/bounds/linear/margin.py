@@ -43,19 +43,6 @@ class MarginPath:
     """Vertices of the paths of m rows, from the best corner (first) down to θ = 0 (last).
 
     Rows whose path has fewer vertices repeat their last one.
-
-    Parameters
-    ----------
-    theta, margin, cost : arrays of shape (V, m)
-        θ, t = gᵀδ and δᵀΣδ at each vertex; all three fall from vertex to vertex.
-    slack : array of shape (V − 1, m)
-        How far above θ gᵀδ − δᵀΣδ its maximum over the box may lie between two vertices: rounding.
-    coefficients : array of shape (V, m, K)
-        z at each vertex.
-    free_bound : array of shape (m,)
-        Upper bound of gᵀδ among the moves that cost nothing, by the multipliers of its linear programme.
-    complete : bool array of shape (m,)
-        Rows whose path was followed to its end.
     """
 
     theta: FloatArray
@@ -68,30 +55,7 @@ class MarginPath:
 
 
 def follow_margins(form: CostForm, gain: FloatArray, lower: FloatArray, upper: FloatArray) -> MarginPath:
-    """Follow the path of every row.
-
-    Parameters
-    ----------
-    form : CostForm
-        The fair cost, with a largest eigenvalue above 0.
-    gain : array of shape (m, d)
-        g of each row.
-    lower, upper : finite arrays of shape (m, d)
-        Bounds of the moves; lower ≤ 0 ≤ upper.
-
-    Returns
-    -------
-    MarginPath
-
-    Examples
-    --------
-    One coordinate, unit cost, at most 2 away: c(t) = t², so θ = 2t up to the bound.
-
-    >>> form = CostForm(1.0, np.zeros((1, 0)), np.zeros(0))
-    >>> path = follow_margins(form, np.array([[1.0]]), np.array([[-2.0]]), np.array([[2.0]]))
-    >>> path.margin[:, 0].tolist(), path.cost[-2:, 0].tolist(), path.theta[-2:, 0].tolist()
-    ([2.0, 2.0, 0.0], [4.0, 0.0], [4.0, 0.0])
-    """
+    """Follow the path of every row."""
     walk = _Walk(form, gain, lower, upper)
     vertices = _Vertices(form, gain, lower, upper)
     vertices.add(np.arange(len(gain)), walk)
@@ -329,15 +293,7 @@ class _Spot:
 
 
 class MarginSupremum:
-    """Suprema of some rows of a problem, for every λ.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of two classes, in a closed box; ask `serves`.
-    rows : int array of shape (m,)
-        Which rows.
-    """
+    """Suprema of some rows of a problem, for every λ."""
 
     def __init__(self, problem: Problem, rows: IntArray) -> None:
         assert problem.box is not None
@@ -362,13 +318,7 @@ class MarginSupremum:
         return self.path.complete
 
     def logistic(self, lam: float) -> tuple[FloatArray, FloatArray]:
-        """Return upper bounds of sup log(1 + exp(t − m)) − λ c(t), and the moves that attain them.
-
-        Parameters
-        ----------
-        lam : float
-            λ ≥ 0; infinity leaves moves that cost nothing.
-        """
+        """Return upper bounds of sup log(1 + exp(t − m)) − λ c(t), and the moves that attain them."""
         if lam == 0 or np.isinf(lam):
             most, delta = self._ends(lam)
             return np.logaddexp(0.0, most - self.margin), delta

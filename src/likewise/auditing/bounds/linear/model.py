@@ -209,23 +209,7 @@ def penalised(loss: FloatArray, cost: FloatArray, lam: float) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows of an exact audit; make one with `Problem.build`.
-
-    Parameters
-    ----------
-    model : LinearModel
-        The audited model.
-    X : array of shape (n, d)
-        The rows.
-    index : int array of shape (n,)
-        Positions of their labels in the model's classes.
-    metric : FairMetric
-        With the identity as feature map.
-    domain : Domain or None
-        Where rows may go; None is everywhere.
-    box : BoxResponse or None
-        The box around the domain, per row; None is everywhere.
-    """
+    """Rows of an exact audit; make one with `Problem.build`."""
 
     model: LinearModel
     X: FloatArray

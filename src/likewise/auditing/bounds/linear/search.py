@@ -20,7 +20,7 @@ from likewise.auditing.inference.intervals import split_bound
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.checks import FloatArray, IntArray, check_number, to_numpy
 from likewise.core.errors import InputError
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 from likewise.core.randomness import RandomState
 from likewise.data.domain import BoxDomain
 from likewise.models.losses import ZeroOne
@@ -461,15 +461,7 @@ def exact_bound(
 
 @dataclass(frozen=True)
 class LinearSearch(Search):
-    """Logistic and softmax regression, and linear models under hinge and 0–1 loss: solved, not searched.
-
-    Parameters
-    ----------
-    tol : float, default=1e-6
-        How close the bound and what is attained must be, relative to 1 + V(ε).
-    confidence : float, default=0.95
-        Of the bound for the population.
-    """
+    """Logistic and softmax regression, and linear models under hinge and 0–1 loss: solved, not searched."""
 
     name: ClassVar[str] = "exact"
 
@@ -480,14 +472,14 @@ class LinearSearch(Search):
         """Say why the model cannot be solved exactly, where it cannot."""
         place = problem.coordinates
         if place.linear_form() is None:
-            return Said("why_not.not_linear")
+            return Message("why_not.not_linear")
         if place.model.loss.name not in LOSSES:
-            return Said("why_not.loss", loss=repr(place.model.loss.name))
+            return Message("why_not.loss", loss=repr(place.model.loss.name))
         if problem not in _CHECKED:
             _CHECKED[problem] = _why_not_read(problem)
         return _CHECKED[problem]
 
-    def improve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+    def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Solve the dual, add the rows that attain it, and give the value as a `Bound`."""
         place = problem.coordinates
         form = place.linear_form()
@@ -502,7 +494,7 @@ class LinearSearch(Search):
         }
         solved = exact_dual(*given, **where)
         if not np.isfinite(solved.value):
-            reason = Said("reason.endless_loss")
+            reason = Message("reason.endless_loss")
             return Found(support, "not_converged", (reason,))
         support = _with_attained(problem, support, solved)
         slack = _slack(problem, model)
@@ -511,9 +503,9 @@ class LinearSearch(Search):
             gap=solved.gap + slack,
             eps=eps,
             n=problem.n,
-            method=Said("method.linear"),
+            method=Message("method.linear"),
             lambda_=solved.lam,
-            assumptions=(Said("assumption.box"),),
+            assumptions=(Message("assumption.box"),),
         )
         population = None
         if eps > 0 and problem.n >= 4 and np.isfinite(loss_ceiling(model, place.domain)):
@@ -561,7 +553,7 @@ def _why_not_read(problem: AuditProblem) -> str | None:
     """Why the weights of a linear model are not believed; None where they answer as it does."""
     model = problem.coordinates.model
     if model.roundoff > 2.0**-53 and (model.gives_probabilities or model.loss.name == "zero_one"):
-        return Said("why_not.single_precision")
+        return Message("why_not.single_precision")
     reading = _LinearReading(problem)
     asker = Asker(problem.coordinates, reading.layout)
     people = reading.layout.values(problem.X)

@@ -127,28 +127,7 @@ class _Incumbent:
 def maximise_cross_entropy(
     problem: Problem, rows: IntArray, lam: float, *, tol: float, max_nodes: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Bound and best move of the inner supremum for the given rows.
-
-    Parameters
-    ----------
-    problem : Problem
-        With cross-entropy as its loss, and no escape for these rows.
-    rows : int array of shape (m,)
-        Which rows.
-    lam : float
-        λ ≥ 0.
-    tol : float
-        A row is done when its bound is within tol · (1 + value) of what was attained.
-    max_nodes : int
-        Open simplices a row may have before it stops with the bound it has.
-
-    Returns
-    -------
-    bound : array of shape (m,)
-        At least the supremum.
-    delta : array of shape (m, d)
-        The best moves found.
-    """
+    """Bound and best move of the inner supremum for the given rows."""
     incumbent = _Incumbent(problem.base_losses.copy(), np.zeros_like(problem.X), tol / 16.0)
     nodes = _roots(problem, rows, lam, incumbent)
     closed = np.full(problem.n, -np.inf)
@@ -280,23 +259,7 @@ _CHUNK = 4096
 
 
 def crossing_costs(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Least fair cost at which each row's decision leaves its label.
-
-    Parameters
-    ----------
-    problem : Problem
-        The rows.
-
-    Returns
-    -------
-    cost : array of shape (n,)
-        A lower bound of the least cost, inf where no other decision can be reached; 0 for rows that are
-        decided wrongly already.
-    attained : array of shape (n,)
-        Cost of the moves below; the least cost lies between the two.
-    delta : array of shape (n, d)
-        Moves that go just past the border, not a number where none was found.
-    """
+    """Least fair cost at which each row's decision leaves its label."""
     n, d = problem.X.shape
     cost, attained = np.full(n, np.inf), np.full(n, np.inf)
     delta = np.full((n, d), np.nan)

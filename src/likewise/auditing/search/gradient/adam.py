@@ -20,21 +20,6 @@ def adam(space: Space, v: torch.Tensor, *, steps: int, step_size: float, tol: fl
 
     The moments belong to the coordinates of each row, so rows do not influence each other. A row counts as
     converged when the last quarter of its steps raised the best value by no more than ``tol · max(1, |value|)``.
-
-    Parameters
-    ----------
-    space : Space
-    v : Tensor of shape (n, D)
-        Where to start.
-    steps : int
-    step_size : float
-        Adam's learning rate, in the units of the coordinates.
-    tol : float
-
-    Returns
-    -------
-    Track
-        The best point seen, which is not always the last.
     """
     first, second = torch.zeros_like(v), torch.zeros_like(v)
     best, loss = v, space.loss(v)
@@ -106,15 +91,6 @@ def fast_adam(space: Space, v: torch.Tensor, *, steps: int, step_size: float, to
     A network with one hidden layer of ReLUs, two classes and cross-entropy is climbed row by row by compiled code, if
     no domain stops the rows. Over all coordinates it is asked only where a hidden unit may have changed its sign: in
     between it is linear.
-
-    Parameters
-    ----------
-    space, v, steps, step_size, tol
-        As in `adam`.
-
-    Returns
-    -------
-    Track
     """
     layer = _small_layer(space)
     kernel = None if layer is None else _kernel()

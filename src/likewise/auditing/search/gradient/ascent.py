@@ -16,13 +16,7 @@ from likewise.auditing.search.gradient.spaces import Point, Space, row_dot
 
 
 class RowStatus(IntEnum):
-    """How the search of one row ended.
-
-    Examples
-    --------
-    >>> RowStatus(2).name
-    'NON_FINITE'
-    """
+    """How the search of one row ended."""
 
     CONVERGED = 0
     """The value can no longer be raised by more than the tolerance from where the search stands."""
@@ -34,30 +28,7 @@ class RowStatus(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The worst case found for each row.
-
-    Attributes
-    ----------
-    x : Tensor of shape (n, d)
-        The unfair map T_λ(x_i) (paper, equation 5), a row of the domain for each row.
-    loss : Tensor of shape (n,)
-        Loss of the model there, under the label of the row.
-    squared_distance : Tensor of shape (n,)
-        Squared fair distance spent.
-    status : Tensor of shape (n,), int8
-        `RowStatus` of each row.
-    steps : Tensor of shape (n,), int32
-        Gradient steps that the row took.
-
-    Examples
-    --------
-    >>> zeros = torch.zeros(2)
-    >>> found = SearchResult(
-    ...     torch.zeros(2, 3), torch.ones(2), zeros, torch.tensor([0, 2], dtype=torch.int8), zeros.int()
-    ... )
-    >>> found.counts()
-    {'CONVERGED': 1, 'MAX_STEPS': 0, 'NON_FINITE': 1}
-    """
+    """The worst case found for each row."""
 
     x: torch.Tensor
     loss: torch.Tensor
@@ -92,17 +63,7 @@ _COMPACT_AT = 0.75
 
 @dataclass(frozen=True)
 class Track:
-    """Where the ascent of each row ended.
-
-    Attributes
-    ----------
-    v : Tensor of shape (n, D)
-        The best point, in the coordinates of the space.
-    loss, objective : Tensor of shape (n,)
-        ℓ and ℓ − λ d² there.
-    status : Tensor of shape (n,), int8
-    steps : Tensor of shape (n,), int32
-    """
+    """Where the ascent of each row ended."""
 
     v: torch.Tensor
     loss: torch.Tensor
@@ -139,23 +100,6 @@ def ascend(space: Space, v: torch.Tensor, point: Point, *, steps: int, damping: 
     secant rule; a trial that does not raise the objective is taken back and shortened. So the value of a row
     never falls, its path does not depend on who is in the batch, and fewer steps give the beginning of the same
     path.
-
-    Parameters
-    ----------
-    space : Space
-    v : Tensor of shape (n, D)
-        Where to start. It is used up: the search moves it in place.
-    point : Point
-        `space.look(v)`, used up as well.
-    steps : int
-    damping : float
-        Reach of the first step.
-    tol : float
-        A row has converged when it can rise by no more than ``tol · max(1, |objective|)`` per step.
-
-    Returns
-    -------
-    Track
     """
     state = _begin(space, v, point, damping)
     ended = _Ended(state)
@@ -295,14 +239,7 @@ _FARTHEST = 1e6
 
 @dataclass(frozen=True)
 class Probes:
-    """Displacements found at one fixed row, for every row with the same label.
-
-    Attributes
-    ----------
-    labels : Tensor of shape (C,)
-        Sorted.
-    deltas : Tensor of shape (m, C, d)
-    """
+    """Displacements found at one fixed row, for every row with the same label."""
 
     labels: torch.Tensor
     deltas: torch.Tensor
@@ -327,26 +264,6 @@ def find_probes(
     Far from the data a network is nearly linear along rays, so where it is worst hardly depends on the row. What
     is found here depends on the model, the metric, the domain, λ and the label alone, not on the rows audited:
     so it may be tried on each of them without making one row's result depend on another's.
-
-    Parameters
-    ----------
-    make_space : callable
-        From targets (m,) to the space of m copies of the fixed row.
-    labels : Tensor of shape (C,)
-        Sorted.
-    noise : Tensor of shape (s, d)
-        Random directions.
-    origin : Tensor of shape (1, d)
-        The fixed row.
-    count : int
-        How many displacements to keep per label.
-    cost : callable
-        λ d² of displacements.
-
-    Returns
-    -------
-    Probes
-        With displacements of length 0 for a label where nothing finite was found.
     """
     targets = labels.repeat_interleave(len(noise))
     space = make_space(targets)

@@ -189,29 +189,6 @@ def climb(before, network, signs, lam, metric, steps, size, near, v):  # type: i
     With `near` the network is asked again only when a row has gone so far that hidden units may have changed their sign
     besides the few near their kink, which are followed: until then it is linear, and a step costs D instead of D
     times H.
-
-    Parameters
-    ----------
-    before : float array of shape (n, H)
-        What enters the hidden units at v = 0.
-    network : tuple
-        directions (D, H) and their transpose, directions times head (D, H), head (H,), 1 / squared length of each
-        unit's weights (H,), offset, leak.
-    signs, lam : float arrays of shape (n,)
-        −1 for class 0, 1 for class 1; λ.
-    metric : tuple
-        scale, basis (k, D), costs (k,) of Σ.
-    steps : int
-    size : float
-    near : bool
-    v : float array of shape (n, D)
-        Overwritten.
-
-    Returns
-    -------
-    best : float array of shape (n, D)
-    found : float64 array of shape (n, 4)
-        Loss and objective there, the best objective after three quarters of the steps, and 1 where all was finite.
     """
     n, width = v.shape
     best, found = np.empty_like(v), np.empty((n, 4))

@@ -26,25 +26,7 @@ _TINY = 1e-11
 
 @dataclass(frozen=True)
 class BoxSection:
-    """The polytope lower ≤ x + Qz ≤ upper of each row.
-
-    Parameters
-    ----------
-    basis : Tensor of shape (d, K)
-        Orthonormal columns Q.
-    lower, upper : Tensors of shape (d,), finite
-    fixed : Tensor of shape (d,), bool
-        Coordinates that may not change at all.
-
-    Examples
-    --------
-    >>> diagonal = torch.tensor([[0.6], [0.8]])
-    >>> section = BoxSection(diagonal, -torch.ones(2), torch.ones(2), torch.zeros(2, dtype=torch.bool))
-    >>> section.vertex(torch.ones(1, 1), torch.zeros(1, 2)).item()
-    1.25
-    >>> section.slide(torch.zeros(1, 1), torch.full((1, 1), -9.0), torch.zeros(1, 2)).item()
-    -1.25
-    """
+    """The polytope lower ≤ x + Qz ≤ upper of each row."""
 
     basis: torch.Tensor
     lower: torch.Tensor
@@ -176,16 +158,7 @@ _MAX_CORNER_DIMS = 4
 
 @dataclass(frozen=True)
 class CoefficientBox:
-    """Bounds on coordinates of x + Qz along directions R inside the span of Q: lower ≤ Rᵀ(x + Qz) ≤ upper.
-
-    Attributes
-    ----------
-    directions : Tensor of shape (d, r)
-        Orthonormal columns R.
-    mix : Tensor of shape (K, r)
-        QᵀR, orthonormal columns as well.
-    lower, upper : Tensor of shape (r,)
-    """
+    """Bounds on coordinates of x + Qz along directions R inside the span of Q: lower ≤ Rᵀ(x + Qz) ≤ upper."""
 
     directions: torch.Tensor
     mix: torch.Tensor
@@ -218,16 +191,7 @@ class CoefficientBox:
 
 @dataclass(frozen=True)
 class FreeMoves:
-    """Free directions of a metric together with what the domain says about them.
-
-    Attributes
-    ----------
-    basis : Tensor of shape (d, K)
-    limit : callable or None
-        Brings coefficients back, given the rows; None where the domain says nothing.
-    section : BoxSection or None
-        Knows faces and vertices, where oblique directions cut a closed box.
-    """
+    """Free directions of a metric together with what the domain says about them."""
 
     basis: torch.Tensor
     limit: Limit | None
@@ -235,22 +199,7 @@ class FreeMoves:
 
 
 def free_moves(domain: Domain, basis: torch.Tensor, *, exact: bool) -> FreeMoves | None:
-    """Return the free moves that a search can make with K coefficients per row.
-
-    Parameters
-    ----------
-    domain : Domain
-    basis : Tensor of shape (d, K)
-        Orthonormal free directions.
-    exact : bool
-        Whether all of them are needed (λ = ∞), even where the domain cuts across them and each projection
-        takes rounds. Otherwise only those directions are taken that the domain bounds one by one.
-
-    Returns
-    -------
-    FreeMoves or None
-        None where there is nothing to move along.
-    """
+    """Return the free moves that a search can make with K coefficients per row."""
     if basis.shape[1] == 0:
         return None
     if isinstance(domain, Unbounded):
@@ -351,16 +300,6 @@ class FreeSpace(Space):
     """K coefficients z of x + Qz along free directions Q: d² = 0 whatever they are.
 
     Q is folded into the first layer of the model, so a step costs K and not d per unit of that layer.
-
-    Parameters
-    ----------
-    folded : FoldedOracle
-        The model as a function of z.
-    x, y : Tensors of shapes (n, d) and (n,)
-    moves : FreeMoves
-        The directions and what the domain says about them.
-    radius : float
-        Length of a step of reach 1.
     """
 
     longest = LONGEST_FREE

@@ -143,27 +143,7 @@ _PROBE_STARTS = 12
 
 @dataclass(frozen=True)
 class SearchTask:
-    """Everything that does not depend on the block of rows.
-
-    Attributes
-    ----------
-    choices : GradientSearch
-    oracle : Oracle
-    metric : FairMetric
-    domain : Domain
-    penalty : Quadratic
-    free : Tensor of shape (d, K)
-        Basis of the metric's free directions.
-    moves : FreeMoves or None
-        Those of them that phase 1 takes at a finite λ.
-    whiteners : pair of Tensors or None
-        Where phase 2 can fold the metric into the model.
-    log_odds : bool
-        Whether the loss is cross-entropy, which knows the log-odds.
-    probes : Probes or None
-    restarts : list of (Tensor of shape (d,), float)
-        Random directions, and how far to go along them.
-    """
+    """Everything that does not depend on the block of rows."""
 
     choices: GradientSearch
     oracle: Oracle
@@ -198,17 +178,7 @@ def prepare(
     lam: float | None,
     generator: torch.Generator | None,
 ) -> SearchTask:
-    """Read the metric, draw the random directions and find the probes.
-
-    Parameters
-    ----------
-    choices, oracle, metric, domain, generator
-        As in `GradientSearch.run`.
-    x, y : Tensors of shapes (n, d) and (n,)
-        Only the width and dtype of x and the labels that occur are looked at.
-    lam : float or None
-        λ where it is the same for all rows.
-    """
+    """Read the metric, draw the random directions and find the probes."""
     penalty = Quadratic.of(metric, x)
     free = x.new_zeros(x.shape[1], 0)
     if metric.n_features and penalty.has_free:
@@ -294,18 +264,7 @@ class _Found:
 def search_block(
     task: SearchTask, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor, start: torch.Tensor | None
 ) -> Outcome:
-    """Search the worst case of a block whose λ are all zero, all infinite, or all in between.
-
-    Parameters
-    ----------
-    task : SearchTask
-    x, y, lam : Tensors of shapes (n, d), (n,) and (n,)
-    start : Tensor of shape (n, d), optional
-
-    Returns
-    -------
-    Outcome
-    """
+    """Search the worst case of a block whose λ are all zero, all infinite, or all in between."""
     only_free = bool(torch.isinf(lam).all())
     status = torch.full_like(y, RowStatus.MAX_STEPS.value, dtype=torch.int8)
     found = _Found(x, status, torch.zeros_like(status, dtype=torch.int32))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.checks import check_number
 from likewise.core.errors import bad_parameter
-from likewise.core.messages import Said
+from likewise.core.messages import Message
 
 if TYPE_CHECKING:
     import torch
@@ -110,11 +110,11 @@ class GradientSearch(Search):
         """Say why gradients cannot be followed, where they cannot."""
         place = problem.coordinates
         if not place.model.loss.differentiable:
-            return Said("why_not.no_slope", loss=repr(place.model.loss.name))
+            return Message("why_not.no_slope", loss=repr(place.model.loss.name))
         found: str | None = place.why_no_gradient()
         return found
 
-    def improve(self, problem: Any, support: Any, eps: float, budget: Budget) -> Found:
+    def extend(self, problem: Any, support: Any, eps: float, budget: Budget) -> Found:
         """Add rows found by following the model's gradient at chosen λ, until V(ε) settles."""
         from likewise.auditing.search.column_generation import improve_by_columns
 

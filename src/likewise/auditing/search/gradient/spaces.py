@@ -30,17 +30,7 @@ LONGEST_FREE = 1024.0
 
 @dataclass(frozen=True)
 class Point:
-    """What is known at one point of each row.
-
-    Attributes
-    ----------
-    loss, squared : Tensor of shape (n,)
-        ℓ and d².
-    gradient : Tensor of shape (n, D)
-        Of ℓ − λ d² by the coordinates, up to `Space.gradient_scale`.
-    slope : Tensor of shape (n, D)
-        Gradient of ℓ alone, or `gradient` itself where the space needs no more than that.
-    """
+    """What is known at one point of each row."""
 
     loss: torch.Tensor
     squared: torch.Tensor
@@ -127,37 +117,18 @@ class Space(ABC):
 
 
 def row_dot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Inner product of paired rows, (n,).
-
-    Examples
-    --------
-    >>> row_dot(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]))
-    tensor([11.])
-    """
+    """Inner product of paired rows, (n,)."""
     return (a * b).sum(1)
 
 
 def row_square(a: torch.Tensor) -> torch.Tensor:
-    """Squared length of each row, (n,), without a temporary of the size of `a`.
-
-    Examples
-    --------
-    >>> row_square(torch.tensor([[3.0, 4.0]]))
-    tensor([25.])
-    """
+    """Squared length of each row, (n,), without a temporary of the size of `a`."""
     length: torch.Tensor = torch.linalg.vector_norm(a, dim=1)
     return length.square_()
 
 
 def of_length(direction: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
-    """Scale each row to a length; a row of zeros stays.
-
-    Examples
-    --------
-    >>> of_length(torch.tensor([[3e-30, 4e-30], [0.0, 0.0]]), torch.ones(2))
-    tensor([[0.6000, 0.8000],
-            [0.0000, 0.0000]])
-    """
+    """Scale each row to a length; a row of zeros stays."""
     tiny = torch.finfo(direction.dtype).tiny
     # Divided by the peak first: the square of 1e-30 is 0.
     even = direction / direction.abs().amax(1, keepdim=True).clamp(min=tiny)
@@ -173,14 +144,6 @@ class WhitenedSpace(Space):
 
     Here the gradient of the objective is 2λ times the way to the fixed point ∇ℓ/(2λ) − v, so that one row of
     numbers is both the gradient and the step.
-
-    Parameters
-    ----------
-    folded : FoldedOracle
-        The model as a function of v.
-    x, y, lam : Tensors of shapes (n, d), (n,) and (n,)
-    whiteners : pair of Tensors
-        See `Quadratic.whiteners`.
     """
 
     def __init__(
@@ -275,23 +238,7 @@ _CHEAP = 1e-2
 
 @dataclass(frozen=True)
 class Quadratic:
-    """The matrix of a metric as tensors: Σ = scale·I + Q diag(costs − scale) Qᵀ.
-
-    Attributes
-    ----------
-    scale : float
-    basis : Tensor of shape (d, k)
-    costs : Tensor of shape (k,)
-        Eigenvalues of Σ along the basis, 0 along free directions.
-    free : Tensor of shape (d, K) or None
-        Basis of the free directions where they are few; None where they are everything outside `basis`.
-
-    Examples
-    --------
-    >>> from likewise.fair_metrics import euclidean
-    >>> Quadratic.of(euclidean(2), torch.zeros(1, 2)).squared(torch.tensor([[3.0, 4.0]]))
-    tensor([25.])
-    """
+    """The matrix of a metric as tensors: Σ = scale·I + Q diag(costs − scale) Qᵀ."""
 
     scale: float
     basis: torch.Tensor
@@ -423,15 +370,6 @@ class RowSpace(Space):
     A step goes towards the fixed point of the penalised part, and `radius` along the free part of the gradient,
     and is brought back into the domain at once. Shorter trials stay on the segment to that point, which lies in
     the domain because the domain is convex.
-
-    Parameters
-    ----------
-    oracle : Oracle
-    x, y, lam : Tensors of shapes (n, d), (n,) and (n,)
-    penalty : Quadratic
-    domain : Domain
-    radius : float
-        Length of a free step of reach 1.
     """
 
     def __init__(
