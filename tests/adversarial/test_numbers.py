@@ -393,8 +393,8 @@ def test_at_least_is_said_wherever_the_share_is(tmp_path):
         assert f"{word} {found.sensitive.changed:.1%}".replace("%", "") in text.replace(",", ".").replace(
             "\xa0", " "
         )
-    found.save(tmp_path / "result")
-    assert lw.AuditResult.load(tmp_path / "result").sensitive == found.sensitive
+    found.save(tmp_path / "result.json")
+    assert lw.AuditResult.load(tmp_path / "result.json").sensitive == found.sensitive
 
 
 def test_one_whole_number_is_exact_however_many_people_there_are():

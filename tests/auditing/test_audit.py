@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -249,7 +250,7 @@ def test_a_learner_is_fitted_on_the_table(data, net):
 
 
 def test_save_and_load(result, tmp_path):
-    path = tmp_path / "audit"
+    path = tmp_path / "audit.json"
     result.save(path)
     back = AuditResult.load(path)
     assert str(back) == str(result)
@@ -260,27 +261,44 @@ def test_save_and_load(result, tmp_path):
     with pytest.raises(InputError, match="overwrite=True"):
         result.save(path)
     result.save(path, overwrite=True)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["audit"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["audit.json"]
+    jsonschema.validate(json.loads(path.read_text(encoding="utf-8")), lw.report.json_schema())
+    result.save(tmp_path / "audit.html")
+    assert lw.report.render_html(json.loads(path.read_text(encoding="utf-8"))) == (
+        (tmp_path / "audit.html").read_text(encoding="utf-8")
+    )
+    result.save(tmp_path / "evidence")
+    assert (tmp_path / "evidence" / "evidence.json").is_file()
+    with pytest.raises(InputError, match=r"ends in \.json or \.html"):
+        result.save(tmp_path / "audit.docx")
 
 
 def test_foreign_damaged_and_newer_files_are_refused(result, tmp_path):
-    with pytest.raises(FormatError, match=r"no audit\.json"):
+    with pytest.raises(FormatError, match="not a saved audit"):
         AuditResult.load(tmp_path)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match="no saved audit"):
+    with pytest.raises(InputError, match="holds no evidence"):
         result.save(tmp_path / "mine", overwrite=True)
-    path = tmp_path / "audit"
-    result.save(path)
-    document = json.loads((path / "audit.json").read_text())
-    (path / "audit.json").write_text(json.dumps(document | {"schema_version": 99}))
+    path = tmp_path / "audit.json"
+    lw.write_json(result, path)
+    with pytest.raises(FormatError, match="not the whole result"):
+        AuditResult.load(path)
+    result.save(path, overwrite=True)
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"schema_version": 99}))
     with pytest.raises(FormatError, match="newer version"):
         AuditResult.load(path)
-    (path / "audit.json").write_text(json.dumps(document)[:-40])
+    path.write_text(json.dumps(document)[:-40])
     with pytest.raises(FormatError, match="damaged"):
         AuditResult.load(path)
-    (path / "audit.json").write_text(json.dumps(document))
-    (path / "curve.parquet").write_bytes(b"PAR1 nothing")
+    document["result"]["unfair_map"]["people"] = {"likewise:parquet": "UEFSMSBub3RoaW5n"}
+    path.write_text(json.dumps(document))
+    with pytest.raises(FormatError, match="damaged"):
+        AuditResult.load(path)
+    document["result"]["unfair_map"]["people"] = {}
+    document["result"]["__class__"] = "os.system"
+    path.write_text(json.dumps(document))
     with pytest.raises(FormatError, match="damaged"):
         AuditResult.load(path)
 

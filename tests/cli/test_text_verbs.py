@@ -74,9 +74,11 @@ def test_audit_scores_writes_what_it_found(run, tmp_path):
     )
     page = (tmp_path / "page.html").read_text()
     assert "<script" not in page
-    assert page.count("<h2>") == 11
-    again = run("audit-scores", "scores.csv", *HIRING, "--json", "-")
-    assert again.out == (tmp_path / "scores.json").read_text()
+    assert page.count('<h2 id="part-') == 11
+    assert "likewise audit-scores scores.csv" in page
+    assert document["provenance"]["tables"][0]["sha256"] in page
+    again = json.loads(run("audit-scores", "scores.csv", *HIRING, "--json", "-").out)
+    assert again | {"provenance": None} == document | {"provenance": None}
     refused = run("audit-scores", "scores.csv", "--unit", "job", "--baseline", "none")
     assert (refused.code, "Traceback" in refused.err) == (2, False)
     assert "'baseline' must be one of" in refused.err
@@ -125,7 +127,8 @@ def test_audit_texts_counts_first_then_pays_once_then_replays(run, letters, tmp_
     assert stat.S_IMODE((tmp_path / "replies.db").stat().st_mode) == 0o600
     replayed = run("audit-texts", *letters, *term, "--offline", "--json", "second.json")
     assert replayed.code == 1
-    assert (tmp_path / "first.json").read_bytes() == (tmp_path / "second.json").read_bytes()
+    first, second = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("first", "second"))
+    assert first | {"provenance": None} == second | {"provenance": None}
     assert len((tmp_path / "calls.txt").read_text()) == 50
 
 

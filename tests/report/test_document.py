@@ -14,8 +14,8 @@ import pytest
 import likewise as lw
 from likewise.auditing.inference.certificate import Bound, Certificate
 from likewise.auditing.results.unfair_map import make_unfair_map
+from likewise.core.plain import plain_cell
 from likewise.report import audit_document, comparison_document, json_schema, write_json
-from likewise.report.plain import plain_cell
 from likewise.report.unfair_map_values import MAX_COLUMNS, map_document
 
 

@@ -182,8 +182,8 @@ def test_summary_comes_right_after_kind_and_version(result, samples):
 
 
 def test_a_saved_result_says_the_same_in_german(result, tmp_path):
-    result.save(tmp_path / "saved")
-    read = lw.AuditResult.load(tmp_path / "saved")
+    result.save(tmp_path / "saved.json")
+    read = lw.AuditResult.load(tmp_path / "saved.json")
     assert read.sensitive == result.sensitive
     document = json.loads(json.dumps(audit_document(read, labels=LABELS)))
     page = render_html(document, language="de")

@@ -12,8 +12,15 @@ from html.parser import HTMLParser
 import pytest
 
 import likewise as lw
-from likewise.report import audit_document, comparison_document, html as page_module, render_html, write_html
-from likewise.report.compiled_templates import compiled_templates
+from likewise.report import (
+    audit_document,
+    comparison_document,
+    html as page_module,
+    render_html,
+    write_html,
+    writing,
+)
+from likewise.report.page import asset
 
 
 class Tags(HTMLParser):
@@ -86,7 +93,7 @@ def test_the_policy_allows_our_script_and_no_other(nasty):
 
 def test_scripts_never_write_markup():
     for name in page_module._SCRIPTS:
-        code = page_module._asset(name)
+        code = asset(name)
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", code
         )
@@ -129,7 +136,7 @@ def test_a_page_that_would_grow_too_large_lists_fewer_people(samples, tmp_path, 
     _, result = samples.adult_result()
     write_html(result, tmp_path / "all.html")
     whole = (tmp_path / "all.html").stat().st_size
-    monkeypatch.setattr(page_module, "MAX_BYTES", whole - 40_000)
+    monkeypatch.setattr(writing, "MAX_BYTES", whole - 40_000)
     write_html(result, tmp_path / "fewer.html")
     assert (tmp_path / "fewer.html").stat().st_size <= whole - 40_000
     document = json.loads(Tags((tmp_path / "fewer.html").read_text(encoding="utf-8")).scripts[0])
@@ -217,7 +224,7 @@ def test_templates_are_compiled_once_for_each_language(samples, monkeypatch):
     assert [render_html(one) for one in documents] == english
     assert [render_html(one, language="de") for one in documents] == german
     monkeypatch.undo()
-    compiled_templates.cache_clear()
+    page_module._environment.cache_clear()
     assert render_html(documents[1]) == english[1]  # compiled for this page, not for the one before
-    compiled_templates.cache_clear()
+    page_module._environment.cache_clear()
     assert render_html(documents[1], language="de") == german[1]

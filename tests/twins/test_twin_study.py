@@ -19,7 +19,8 @@ from likewise.counterfactuals import (
 )
 from likewise.counterfactuals.study import mean_measure
 from likewise.report import json_schema
-from likewise.report.document import twins_document, twins_table
+from likewise.report.document import twins_document
+from likewise.report.terminal import _twins_table
 
 
 def lends(table):
@@ -101,7 +102,7 @@ def test_a_study_is_a_document_a_table_and_words(study):
     document = twins_document(study)
     schema = json_schema()
     jsonschema.validate(document, {"$ref": "#/$defs/twinStudy", "$defs": schema["$defs"]})
-    assert twins_table(study).row_count == 9
+    assert _twins_table(study).row_count == 9
     assert "the attribute and its consequences" in str(study)
 
 

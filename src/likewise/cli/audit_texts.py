@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import example, options
+from likewise.cli.options import example, options, repeated_command
 from likewise.cli.output import check_outputs
 from likewise.core.errors import InputError
 
@@ -29,17 +29,23 @@ def show_scores(
     force: bool,
 ) -> None:
     """Write a paired audit where it was asked for, print its table, and raise where an effect is shown."""
-    from likewise.report import score_report
+    from likewise import report
+    from likewise.core.plain import to_json
 
+    ctx = click.get_current_context()
+    provenance = report.Provenance.now(
+        tables=[ctx.params["table"]], seed=ctx.params["seed"], command=repeated_command(ctx)
+    )
+    document = report.score_document(result, provenance=provenance)
     if html_file is not None:
-        score_report.write_scores_html(result, html_file, title=title, overwrite=force)
+        report.write(document, html_file, title=title, form="html", overwrite=force)
     if json_file == "-":
-        click.echo(score_report.scores_text(result))
+        click.echo(to_json(document), nl=False)
     else:
         if json_file is not None:
-            score_report.write_scores_json(result, json_file, overwrite=force)
+            report.write(document, json_file, form="json", overwrite=force)
         if not quiet:
-            score_report.print_scores(result)
+            report.print_scores(result)
             for path in (html_file, json_file):
                 if path is not None:
                     click.echo(f"Wrote {path}")

@@ -143,7 +143,7 @@ def command(
     if json_file == "-":
         click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
     elif json_file is not None:
-        report.write_verification(document, json_file)
+        report.write(document, json_file, form="json", overwrite=True)
     if out is not None:
         _write_rows(report.flip_table(found, matched.domain, classes), out)
     if json_file != "-" and not quiet:

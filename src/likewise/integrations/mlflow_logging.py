@@ -14,7 +14,7 @@ from likewise.auditing import AuditResult
 from likewise.core.errors import InputError, require
 from likewise.evaluation.impact import ImpactTable, impact_tables
 from likewise.evaluation.summary import Evaluation
-from likewise.report.document import audit_document, write_json
+from likewise.report import audit_document, write_json
 from likewise.report.evidence import write_evidence
 from likewise.report.provenance import Provenance
 
@@ -76,7 +76,7 @@ def log_audit(
         write_evidence(result, folder, name=name, evaluation=evaluation, impact=impact, provenance=provenance)
         write_json(result, folder / "audit.json", evaluation=evaluation, provenance=provenance)
         if page:
-            from likewise.report.html import write_html
+            from likewise.report import write_html
 
             write_html(result, folder / "audit.html", evaluation=evaluation, provenance=provenance)
         document = audit_document(result, name=name, evaluation=evaluation)

@@ -21,16 +21,12 @@ if TYPE_CHECKING:
         ComparisonEntry as ComparisonEntry,
         comparison_document as comparison_document,
     )
-    from likewise.report.document import (
-        audit_document as audit_document,
-        json_schema as json_schema,
-        write_json as write_json,
-    )
+    from likewise.report.document import audit_document as audit_document, json_schema as json_schema
     from likewise.report.evidence.folder import (
         read_evidence as read_evidence,
         write_evidence as write_evidence,
     )
-    from likewise.report.html import render_html as render_html, write_html as write_html
+    from likewise.report.html import render_html as render_html
     from likewise.report.plots import (
         plot_box as plot_box,
         plot_curve as plot_curve,
@@ -38,18 +34,13 @@ if TYPE_CHECKING:
         plot_unfair_map as plot_unfair_map,
     )
     from likewise.report.provenance import Provenance as Provenance
-    from likewise.report.score_report import (
-        print_scores as print_scores,
-        score_document as score_document,
-        write_scores_html as write_scores_html,
-        write_scores_json as write_scores_json,
-    )
+    from likewise.report.score_report import print_scores as print_scores, score_document as score_document
     from likewise.report.terminal import print_audit as print_audit, print_comparison as print_comparison
     from likewise.report.verification import (
         flip_table as flip_table,
         print_verification as print_verification,
         verification_document as verification_document,
-        write_verification as write_verification,
     )
+    from likewise.report.writing import write as write, write_html as write_html, write_json as write_json
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
 from collections.abc import Mapping, Sequence
-from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from likewise.auditing.dual.finite_dual import DualCurve
 from likewise.auditing.inference.certificate import Bound, Estimate
-from likewise.auditing.inference.verdict import Bracket, by_value, give_verdict
+from likewise.auditing.inference.verdict import by_value, give_verdict
 from likewise.auditing.results.audit_result import AuditResult
+from likewise.auditing.results.files import KIND, SCHEMA_VERSION, result_values
 from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.files import atomic_path
 from likewise.core.intervals import Measure
 from likewise.core.messages import collect_messages
+from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
 from likewise.counterfactuals.correspondence import CorrespondenceStudy
 from likewise.counterfactuals.study import QUESTIONS
 from likewise.evaluation.groups import GroupGaps
 from likewise.evaluation.summary import Evaluation
 from likewise.report.first_words import findings_document, summary_document
-from likewise.report.plain import named, plain, plain_cell, plain_number, rounded
+from likewise.report.page import asset
 from likewise.report.provenance import Provenance
 from likewise.report.unfair_map_values import MAX_PEOPLE, map_document
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from likewise.counterfactuals.changes import TwinAnswer
     from likewise.counterfactuals.study import TwinStudy
     from likewise.report.comparison import Comparison
 
-# Evaluations and diagnoses of metrics as plain values.
+KINDS = ("audit", "comparison")
 
 
 def evaluation_document(evaluation: Evaluation, *, labels: Mapping[Any, str] | None = None) -> dict[str, Any]:
@@ -47,7 +42,7 @@ def evaluation_document(evaluation: Evaluation, *, labels: Mapping[Any, str] | N
     return {
         "people": evaluation.n_people,
         "confidence": evaluation.confidence,
-        "measures": [_measure(measure) for measure in evaluation.measures],
+        "measures": [plain_fields(measure) for measure in evaluation.measures],
         "studies": [
             _study(name, study, known.get(name), names) for name, study in evaluation.studies.items()
         ],
@@ -70,7 +65,7 @@ def diagnosis_document(diagnosis: Any) -> dict[str, Any]:
         "folds": diagnosis.n_folds,
         "directions": diagnosis.dim,
         "probes": [
-            {"name": probe.name, "before": _measure(probe.before), "after": _measure(probe.after)}
+            {"name": probe.name, "before": plain_fields(probe.before), "after": plain_fields(probe.after)}
             for probe in diagnosis.probes
         ],
         "variance_removed": [
@@ -82,19 +77,9 @@ def diagnosis_document(diagnosis: Any) -> dict[str, Any]:
         else {
             "resamples": stability.n_resamples,
             "failed": stability.n_failed,
-            "angles": [_measure(angle) for angle in stability.angles],
+            "angles": [plain_fields(angle) for angle in stability.angles],
         },
         "notes": [str(note) for note in diagnosis.notes],
-    }
-
-
-def _measure(measure: Measure) -> dict[str, Any]:
-    return {
-        "name": str(measure.name),
-        "value": plain_number(measure.value),
-        "low": plain_number(measure.low),
-        "high": plain_number(measure.high),
-        "method": measure.method,
     }
 
 
@@ -120,39 +105,29 @@ def _study(
 
 
 def _gaps(gaps: GroupGaps, known: dict[str, Measure], labels: Mapping[Any, str]) -> dict[str, Any]:
-    rates = gaps.tpr.to_numpy()
+    def with_interval(kind: str, value: float) -> dict[str, Any]:
+        name = f"{kind} {gaps.attribute}"
+        return plain_fields(known.get(name) or Measure(name, value, np.nan, np.nan))
+
+    people, rates = gaps.counts.to_numpy().tolist(), gaps.tpr.to_numpy()
     return {
         "attribute": str(gaps.attribute),
         "classes": [named(label, labels) for label in gaps.classes],
         "groups": [
-            {
-                "name": str(group),
-                "people": [int(n) for n in gaps.counts.to_numpy()[i]],
-                "rates": [plain_number(rate) for rate in rates[i]],
-            }
+            {"name": str(group), "people": people[i], "rates": [plain_number(rate) for rate in rates[i]]}
             for i, group in enumerate(gaps.groups)
         ],
         "gaps": [plain_number(gap) for gap in gaps.per_class],
-        "rms": _gap_measure(f"Gap_RMS {gaps.attribute}", gaps.rms, known),
-        "max": _gap_measure(f"Gap_max {gaps.attribute}", gaps.max, known),
+        "rms": with_interval("Gap_RMS", gaps.rms),
+        "max": with_interval("Gap_max", gaps.max),
     }
 
 
-def _gap_measure(name: str, value: float, known: dict[str, Measure]) -> dict[str, Any]:
-    return _measure(known.get(name) or Measure(name, value, float("nan"), float("nan")))
-
-
-# A study of three kinds of twins as plain values, and as a table in the terminal.
-
-
-_MOST_RULES = 6
-
-
 def twins_document(study: TwinStudy) -> dict[str, Any]:
-    """Return a study as plain values that follow the published JSON Schema."""
+    """Return a study of three kinds of counterfactuals as plain values that follow the published JSON Schema."""
     return {
         "attribute": study.attribute,
-        "values": [plain(value) for value in study.values],
+        "values": plain(study.values),
         "people": study.n_people,
         "confidence": study.confidence,
         "rules": list(study.rules),
@@ -167,18 +142,18 @@ def _answer(answer: TwinAnswer, only: int) -> dict[str, Any]:
         "question": answer.question,
         "words": QUESTIONS[answer.question],
         "people": answer.n,
-        "changed": _measure(answer.changed),
-        "effects": [_measure(effect) for effect in answer.effects],
+        "changed": plain_fields(answer.changed),
+        "effects": [plain_fields(effect) for effect in answer.effects],
         "groups": [
             {
                 "group": plain(group.group),
                 "people": group.n,
-                "changed": _measure(group.changed),
-                "change": _measure(group.change),
+                "changed": plain_fields(group.changed),
+                "change": plain_fields(group.change),
             }
             for group in answer.groups
         ],
-        "validity": _measure(answer.validity),
+        "validity": plain_fields(answer.validity),
         "level": answer.level,
         "twins": answer.n_twins,
         "implausible": answer.n_implausible,
@@ -187,86 +162,6 @@ def _answer(answer: TwinAnswer, only: int) -> dict[str, Any]:
         "only_here": only,
         "notes": list(answer.notes),
     }
-
-
-def twins_table(study: TwinStudy) -> Table:
-    """Return a study as a table for the terminal; what comes from data is text, never markup."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        box=box.SIMPLE, title=Text(f"Three kinds of twins by {study.attribute}"), title_justify="left"
-    )
-    for name in (
-        "twins differ in",
-        "people",
-        "decision changes",
-        "change of score",
-        "plausible",
-        "only here",
-    ):
-        table.add_column(name, justify="left" if name == "twins differ in" else "right")
-    for answer in study.answers:
-        table.add_row(
-            Text(str(QUESTIONS[answer.question])),
-            f"{answer.n:,}",
-            _share(answer.changed),
-            _change(answer.effects[0]) if len(answer.effects) == 1 else "",
-            f"{answer.validity.value:.1%}" if answer.n_twins else "n/a",
-            f"{len(study.only_under[answer.question]):,}",
-        )
-        for effect in answer.effects if len(answer.effects) > 1 else ():
-            table.add_row(Text(f"  {effect.name}", style="dim"), "", "", _change(effect), "", "")
-        for group in answer.groups:
-            table.add_row(
-                Text(f"  of {study.attribute} = {group.group}", style="dim"),
-                f"{group.n:,}",
-                _share(group.changed),
-                _change(group.change),
-                "",
-                "",
-            )
-    return table
-
-
-def twins_words(study: TwinStudy) -> list[str]:
-    """Return what to know of a study's table in the terminal: what was measured, the rules, who was not compared."""
-    first, rest = study.values[0], ", ".join(str(value) for value in study.values[1:])
-    words = [
-        f"change of score: the mean with {rest} less that with {first}; by group, the twins' less the people's own "
-        f"(score: {study.score})",
-    ]
-    if study.moved:
-        words.append(f"columns that follow along the graph: {', '.join(study.moved)}")
-    if study.rules:
-        more = f"; and {len(study.rules) - _MOST_RULES} more" if len(study.rules) > _MOST_RULES else ""
-        words.append(f"rules that twins keep to: {'; '.join(study.rules[:_MOST_RULES])}{more}")
-    for answer in study.answers:
-        about = [f"{count:,} twins not compared: {why}" for why, count in answer.dropped.items()]
-        about += [*map(str, answer.notes), f"intervals {answer.interval}"]
-        words.append(f"{QUESTIONS[answer.question]}: {'; '.join(about)}")
-    return words
-
-
-def _share(measure: Measure) -> str:
-    return _said(measure, ".1%")
-
-
-def _change(measure: Measure) -> str:
-    return _said(measure, "+.3f")
-
-
-def _said(measure: Measure, form: str) -> str:
-    if math.isnan(measure.value):
-        return "n/a"
-    if math.isnan(measure.low):
-        return f"{measure.value:{form}}"
-    return f"{measure.value:{form}} [{measure.low:{form}}, {measure.high:{form}}]".replace("[", "\\[")
-
-
-SCHEMA_VERSION = 5
-KINDS = ("audit", "comparison")
 
 
 def audit_document(
@@ -279,6 +174,7 @@ def audit_document(
     labels: Mapping[Any, str] | None = None,
     provenance: Provenance | None = None,
     twins: Sequence[TwinStudy] = (),
+    complete: bool = False,
 ) -> dict[str, Any]:
     """Return an audit as plain values that follow the published JSON Schema.
 
@@ -292,13 +188,15 @@ def audit_document(
     diagnoses : sequence of Diagnosis, optional
         What `diagnose` found about the fair metric.
     max_people : int, default=200
-        How many of the most harmed people to list for each of the two maps.
+        How many of the people with the most added loss to list for each of the two maps.
     labels : mapping, optional
         Names of the labels and decisions, such as ``{0: "refused", 1: "granted"}``.
     provenance : Provenance, optional
         When, of which files, by which command.
     twins : sequence of TwinStudy, optional
-        Studies of three kinds of twins of the same people.
+        Studies of three kinds of counterfactuals of the same people.
+    complete : bool, default=False
+        Add the whole result, with the rows of everybody audited, so that `AuditResult.load` can read it back.
 
     Returns
     -------
@@ -329,9 +227,9 @@ def audit_document(
     maps = [("free", 0.0, result.pure_map)]
     if result.eps > 0:
         maps.append(("budget", result.eps, result.unfair_map))
-    bound = result.certificate.bound
+    sensitive = [] if result.sensitive is None else list(result.sensitive.columns)
     document: dict[str, Any] = {
-        "kind": "likewise.report.audit",
+        "kind": KIND,
         "schema_version": SCHEMA_VERSION,
         "summary": summary_document(result, labels),
         "name": None if name is None else str(name),
@@ -348,15 +246,13 @@ def audit_document(
         "test": _test(result),
         "certificate": {
             "estimate": _claim(result.certificate.estimate),
-            "bound": None if bound is None else _claim(bound),
-            "population_bound": None if result.population_bound is None else _claim(result.population_bound),
-            "brackets": [_bracket(bracket) for bracket in result.brackets],
+            "bound": _claim(result.certificate.bound),
+            "population_bound": _claim(result.population_bound),
+            "brackets": [plain_fields(bracket) for bracket in result.brackets],
         },
         "assumptions": list(result.assumptions),
         "maps": [
-            map_document(
-                found, id=id, eps=eps, max_people=max_people, labels=labels, first=_sensitive_columns(result)
-            )
+            map_document(found, id=id, eps=eps, max_people=max_people, labels=labels, first=sensitive)
             for id, eps, found in maps
         ],
         "curve": _curve(result.curve, result.eps, result.delta),
@@ -373,96 +269,25 @@ def audit_document(
     }
     if twins:
         document["twins"] = [twins_document(study) for study in twins]
-    return document | {"said": collect_messages(document)}
+    document["said"] = collect_messages(document)
+    return document | ({"result": result_values(result)} if complete else {})
 
 
-def document_of(
-    result: AuditResult | Comparison,
-    *,
-    evaluation: Evaluation | None = None,
-    diagnoses: Sequence[Any] = (),
-    max_people: int = MAX_PEOPLE,
-    labels: Mapping[Any, str] | None = None,
-    provenance: Provenance | None = None,
-    twins: Sequence[TwinStudy] = (),
-) -> dict[str, Any]:
-    """Return the document of an audit or of a comparison."""
+def document_of(result: AuditResult | Comparison, **parts: Any) -> dict[str, Any]:
+    """Return the document of an audit or of a comparison; `parts` as in `audit_document` and `comparison_document`."""
     from likewise.report.comparison import Comparison, comparison_document
 
-    if isinstance(result, Comparison):
-        if evaluation is not None:
-            raise InputError(
-                "report: 'evaluation' goes with one audit. A Comparison has one in each of its entries."
-            )
-        return comparison_document(
-            result, diagnoses=diagnoses, max_people=max_people, labels=labels, provenance=provenance
-        )
-    if not isinstance(result, AuditResult):
+    if isinstance(result, AuditResult):
+        return audit_document(result, **parts)
+    if not isinstance(result, Comparison):
         raise bad_parameter(
             "report", "result", allowed="an AuditResult or a Comparison", got=f"a {type(result).__name__}"
         )
-    return audit_document(
-        result,
-        evaluation=evaluation,
-        diagnoses=diagnoses,
-        max_people=max_people,
-        labels=labels,
-        provenance=provenance,
-        twins=twins,
-    )
-
-
-def write_json(
-    result: AuditResult | Comparison,
-    path: str | Path,
-    *,
-    evaluation: Evaluation | None = None,
-    diagnoses: Sequence[Any] = (),
-    max_people: int = MAX_PEOPLE,
-    labels: Mapping[Any, str] | None = None,
-    provenance: Provenance | None = None,
-    twins: Sequence[TwinStudy] = (),
-    overwrite: bool = False,
-) -> None:
-    """Write an audit or a comparison as a JSON file, whole or not at all.
-
-    Parameters
-    ----------
-    result : AuditResult or Comparison
-    path : path-like
-        The file; its folder must exist.
-    evaluation, diagnoses, max_people, labels, provenance, twins
-        As in `audit_document`.
-    overwrite : bool, default=False
-        Replace a file that exists.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> import likewise as lw
-    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
-    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
-    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
-    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
-    >>> import json, pathlib, tempfile
-    >>> target = pathlib.Path(tempfile.mkdtemp()) / "audit.json"
-    >>> write_json(result, target)
-    >>> json.loads(target.read_text(encoding="utf-8"))["kind"]
-    'likewise.report.audit'
-    """
-    target = check_target(path, owner="write_json", overwrite=overwrite)
-    document = document_of(
-        result,
-        evaluation=evaluation,
-        diagnoses=diagnoses,
-        max_people=max_people,
-        labels=labels,
-        provenance=provenance,
-        twins=twins,
-    )
-    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
-    with atomic_path(target) as temporary:
-        temporary.write_text(text + "\n", encoding="utf-8")
+    if parts.pop("evaluation", None) is not None:
+        raise InputError(
+            "report: 'evaluation' goes with one audit. A Comparison has one in each of its entries."
+        )
+    return comparison_document(result, **{name: part for name, part in parts.items() if name != "twins"})
 
 
 def json_schema(kind: str = "audit") -> dict[str, Any]:
@@ -483,21 +308,8 @@ def json_schema(kind: str = "audit") -> dict[str, Any]:
     """
     if kind not in KINDS:
         raise bad_parameter("json_schema", "kind", allowed="'audit' or 'comparison'", got=repr(kind))
-    file = resources.files("likewise.report") / "assets" / f"{kind}.schema.json"
-    schema: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return schema
-
-
-def check_target(path: str | Path, *, owner: str, overwrite: bool) -> Path:
-    """Return the path of a file to be written, or raise an error that says why it cannot be."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise InputError(f"{owner}: the folder {target.parent} does not exist. Make it first.")
-    if target.is_dir():
-        raise InputError(f"{owner}: {target} is a folder. Name a file in it.")
-    if target.exists() and not overwrite:
-        raise InputError(f"{owner}: {target} exists. Choose another path, or pass overwrite=True.")
-    return target
+    schema: dict[str, Any] = json.loads(asset(f"{kind}.schema.json"))
+    return schema | ({"$defs": {"audit": json_schema()}} if kind == "comparison" else {})
 
 
 def _numbers(result: AuditResult) -> dict[str, Any]:
@@ -514,10 +326,6 @@ def _numbers(result: AuditResult) -> dict[str, Any]:
         "lambda": plain_number(result.lambda_),
         "transport": plain_number(result.transport),
     }
-
-
-def _sensitive_columns(result: AuditResult) -> list[str]:
-    return [] if result.sensitive is None else list(result.sensitive.columns)
 
 
 def _sensitive_only(result: AuditResult) -> dict[str, Any] | None:
@@ -555,41 +363,16 @@ def _estimate(value: float, low: float, high: float, confidence: float) -> dict[
 
 
 def _test(result: AuditResult) -> dict[str, Any]:
-    test = result.test
-    low, high = test.interval
-    return {
-        "quantity": test.quantity,
-        "method": test.method,
-        "estimate": plain_number(test.estimate),
-        "low": plain_number(low),
-        "high": plain_number(high),
-        "confidence": test.confidence,
-        "threshold": plain_number(test.threshold),
-        "statistic": plain_number(test.statistic),
-        "p_value": plain_number(test.p_value),
-        "rejected": bool(test.rejected),
-        "people": test.n,
-    }
+    values = plain_fields(result.test, n="people")
+    del values["interval"], values["about"]
+    low, high = map(plain_number, result.test.interval)
+    return values | {"low": low, "high": high, "rejected": bool(result.test.rejected)}
 
 
-def _claim(claim: Estimate | Bound) -> dict[str, Any]:
-    plain_claim = {
-        field.name: plain(getattr(claim, field.name))
-        for field in dataclasses.fields(claim)
-        if field.name not in ("value", "gap", "lambda_", "n")
-    }
-    return plain_claim | {
-        "worst_loss": plain_number(claim.value),
-        "gap": plain_number(claim.gap),
-        "lambda": plain_number(claim.lambda_),
-        "people": claim.n,
-    }
-
-
-def _bracket(bracket: Bracket) -> dict[str, Any]:
-    return dataclasses.asdict(bracket) | {
-        name: plain_number(getattr(bracket, name)) for name in ("eps", "lower", "upper")
-    }
+def _claim(claim: Estimate | Bound | None) -> dict[str, Any] | None:
+    if claim is None:
+        return None
+    return plain_fields(claim, value="worst_loss", lambda_="lambda", n="people")
 
 
 def _curve(curve: DualCurve, eps: float, delta: float | None) -> dict[str, Any]:

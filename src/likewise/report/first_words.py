@@ -16,7 +16,7 @@ from likewise.auditing.inference.verdict import AffectedGroup, most_affected
 from likewise.auditing.results.audit_result import AuditResult, SensitiveAnswer
 from likewise.auditing.results.sensitive import ChangedPerson
 from likewise.core.messages import Message
-from likewise.report.plain import named, plain_cell, plain_number
+from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number
 
 # So many columns of a person are named besides the sensitive ones, and so many units of ε.
 _CELLS, _REACHES = 4, 3
@@ -29,6 +29,8 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
     only = result.sensitive
     affected = () if only is None else most_affected(only.groups)
     sentences = first_words(result, labels)
+    reach, moves = reach_words(result)
+    example = None if only is None else only.example
     share = result.flipped if only is None else only.changed
     return {
         "text": " ".join(sentences),
@@ -36,23 +38,26 @@ def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = Non
         "people": result.n,
         "changed_decisions": None if share is None else round(share * result.n),
         "columns": [] if only is None else list(only.columns),
-        "most_affected": [_group_document(group, names) for group in affected],
-        "example": None if only is None or only.example is None else _example_document(only.example, names),
-        "reach": _reach_document(result),
+        "most_affected": [
+            plain_fields(group) | {"value": plain_cell(group.value), "decision": named(group.decision, names)}
+            for group in affected
+        ],
+        "example": None
+        if example is None
+        else {
+            "person": example.person,
+            "cells": plain(example.cells),
+            "twin": plain(example.twin),
+            "decision": named(example.decision, names),
+            "twin_decision": named(example.twin_decision, names),
+        },
+        "reach": None if reach is None else {"text": reach, "moves": moves},
     }
 
 
 def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """Return what has to be known before any number as plain values."""
-    return [
-        {
-            "kind": finding.kind,
-            "sentence": finding.sentence,
-            "columns": list(finding.columns),
-            "blocks": finding.blocks,
-        }
-        for finding in findings
-    ]
+    return [plain_fields(finding) | {"blocks": finding.blocks} for finding in findings]
 
 
 def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) -> list[str]:
@@ -146,32 +151,6 @@ def _reachable(people: Any, name: str, change: float | None) -> bool:
         return False
     values = np.asarray(people[name], dtype=float)
     return bool(change < np.nanmax(values) - np.nanmin(values))
-
-
-def _reach_document(result: AuditResult) -> dict[str, Any] | None:
-    said, moves = reach_words(result)
-    return None if said is None else {"text": said, "moves": moves}
-
-
-def _group_document(group: AffectedGroup, labels: Mapping[Any, str]) -> dict[str, Any]:
-    return {
-        "column": group.column,
-        "value": plain_cell(group.value),
-        "people": group.people,
-        "changed": group.changed,
-        "decision": named(group.decision, labels),
-        "of_decision": group.of_decision,
-    }
-
-
-def _example_document(example: ChangedPerson, labels: Mapping[Any, str]) -> dict[str, Any]:
-    return {
-        "person": example.person,
-        "cells": {name: plain_cell(value) for name, value in example.cells.items()},
-        "twin": {name: plain_cell(value) for name, value in example.twin.items()},
-        "decision": named(example.decision, labels),
-        "twin_decision": named(example.twin_decision, labels),
-    }
 
 
 def _two_digits(value: float | None) -> float:

@@ -11,16 +11,17 @@ from likewise.auditing.inference.verdict import Bracket, Kind, give_verdict
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.unfair_map import UnfairMap, differences_in_words, rounded_like, shown_cell
 from likewise.core.intervals import Measure
+from likewise.core.plain import named
 from likewise.core.text import interval_ends, join_words, short_number
+from likewise.counterfactuals.study import QUESTIONS
 from likewise.evaluation.summary import Evaluation
 from likewise.report.comparison import Comparison, comparison_summary
-from likewise.report.document import twins_table, twins_words
 from likewise.report.first_words import first_words, reach_words
-from likewise.report.plain import named
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
+    from rich.text import Text
 
     from likewise.counterfactuals.study import TwinStudy
 
@@ -36,6 +37,7 @@ _STYLES: dict[Kind, str] = {
 # Columns of a drawn bracket.
 _SCALE = 24
 _GOOD_WHEN_SMALL = ("gap", "Gap")
+_MOST_RULES = 6
 
 
 def print_audit(
@@ -47,7 +49,7 @@ def print_audit(
     people: int = 5,
     labels: Mapping[Any, str] | None = None,
 ) -> None:
-    """Print an audit: whose decisions change, the verdict, the numbers, and the most harmed people with their twins.
+    """Print an audit: whose decisions change, the verdict, the numbers, and the people with the most added loss.
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ def print_audit(
     evaluation : Evaluation, optional
         Accuracy, studies and group gaps to print below.
     twins : sequence of TwinStudy, optional
-        Studies of three kinds of twins to print below.
+        Studies of three kinds of counterfactuals to print below.
     people : int, default=5
         How many people to show.
     labels : mapping, optional
@@ -79,7 +81,7 @@ def print_audit(
     """
     from rich.text import Text
 
-    out = _console(console)
+    out = open_console(console)
     verdict = give_verdict(result)
     first, *more = first_words(result, labels)
     out.print(Text.assemble((verdict.title, _STYLES[verdict.kind]), ": ", (first, "bold")))
@@ -104,8 +106,8 @@ def print_audit(
         out.print(_evaluation(evaluation))
     for study in twins:
         out.print()
-        out.print(twins_table(study))
-        for words in twins_words(study):
+        out.print(_twins_table(study))
+        for words in _twins_words(study):
             out.print(Text(f"  {words}.", style="dim"))
     for reason in (*result.reasons, *result.left_out):
         out.print(Text.assemble(("note: ", "yellow"), reason))
@@ -142,7 +144,7 @@ def print_comparison(
     """
     from rich.text import Text
 
-    out = _console(console)
+    out = open_console(console)
     names = comparison.measures
     wide = 16 + 17 * (len(names) + 1) <= out.width
     room = 20 + 25 * len(comparison.entries) <= out.width
@@ -154,11 +156,11 @@ def print_comparison(
         for row, verdict in zip(cells.values(), verdicts, strict=True):
             row.append(Text(verdict.title, style=_STYLES[verdict.kind]))
     if wide:
-        table = _table(None, ["model", *names])
+        table = terminal_table(None, ["model", *names])
         for name, row in cells.items():
             table.add_row(Text(name, style="bold"), *row)
     else:
-        table = _table(None, ["", *cells])
+        table = terminal_table(None, ["", *cells])
         for i, measure in enumerate(names):
             table.add_row(Text(measure), *(row[i] for row in cells.values()))
     for sentence in comparison_summary(comparison, labels)["sentences"]:
@@ -167,15 +169,15 @@ def print_comparison(
     out.print(Text(comparison.sentence()))
 
 
-def _console(console: Console | None) -> Console:
-    if console is not None:
-        return console
-    from rich.console import Console as RichConsole
+def open_console(console: Console | None) -> Console:
+    """Return the console to print on; standard output if none is given."""
+    from rich.console import Console
 
-    return RichConsole(highlight=False)
+    return console or Console(highlight=False)
 
 
-def _table(title: str | None, head: Sequence[str]) -> Table:
+def terminal_table(title: str | None, head: Sequence[str]) -> Table:
+    """Return an empty table: the first column to the left, the others to the right, titles never read as markup."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -196,7 +198,9 @@ def _numbers(result: AuditResult) -> Table:
     from rich.text import Text
 
     low, high = result.test.interval
-    table = _table(None, [f"{result.n:,} people", "value", f"{result.interval.confidence:.0%} interval"])
+    table = terminal_table(
+        None, [f"{result.n:,} people", "value", f"{result.interval.confidence:.0%} interval"]
+    )
     only = result.sensitive
     if only is not None:
         words = f"only {join_words(list(only.columns))} changed"
@@ -208,18 +212,10 @@ def _numbers(result: AuditResult) -> Table:
             short_number(only.gap),
             interval_ends(*only.gap_interval),
         )
-    table.add_row(
-        "gap at ε = 0 (pure unfairness)",
-        short_number(result.pure_gap),
-        interval_ends(low, high),
-    )
+    table.add_row("zero-distance gap (ε = 0)", short_number(result.pure_gap), interval_ends(low, high))
     if result.eps > 0:
-        found = result.interval
-        table.add_row(
-            f"gap at ε = {result.eps:g}",
-            short_number(result.gap),
-            interval_ends(found.low, found.high),
-        )
+        ends = interval_ends(result.interval.low, result.interval.high)
+        table.add_row(f"gap at ε = {result.eps:g}", short_number(result.gap), ends)
     flipped = "n/a" if result.flipped is None else f"{result.flipped:.1%}"
     table.add_row("free under the metric: decided differently", flipped, "")
     table.add_row("mean loss of the people as they are", short_number(result.base_loss), "")
@@ -230,7 +226,7 @@ def _brackets(result: AuditResult) -> Table:
     """What is attained and what is proved, drawn to scale: ├──┤ where both are known, ├╌╌▸ where nothing is proved."""
     from rich.text import Text
 
-    table = _table("shown ├──┤ proved", ["", "0" + " " * (_SCALE - 1), "the truth is"])
+    table = terminal_table("shown ├──┤ proved", ["", "0" + " " * (_SCALE - 1), "the truth is"])
     table.columns[1].justify = table.columns[2].justify = "left"
     for bracket in result.brackets:
         ends = [end for one in result.brackets if one.quantity == bracket.quantity for end in _ends(one)]
@@ -255,7 +251,9 @@ def _drawn(bracket: Bracket, most: float) -> str:
 def _rules(unfair: UnfairMap, where: str) -> Table:
     from rich.text import Text
 
-    table = _table(f"who is harmed, twins {where}", ["group", "people", "added loss", "× average"])
+    table = terminal_table(
+        f"who is affected, counterfactuals {where}", ["group", "people", "added loss", "× average"]
+    )
     table.columns[0].overflow = "fold"
     for rule in unfair.rules[:4]:
         who = Text(" and ".join(rule.conditions) or "everybody")
@@ -269,10 +267,10 @@ def _people(unfair: UnfairMap, where: str, k: int, labels: Mapping[Any, str]) ->
     # Changed decisions first, as on the page.
     harm = unfair.harm
     order = np.lexsort((-harm, ~unfair.flipped))
-    harmed = int((harm > 0).sum())
+    affected = int((harm > 0).sum())
     chosen = order[harm[order] > 0][:k]
-    title = f"{len(chosen)} of {harmed:,} harmed people, twins {where}"
-    table = _table(title, ["row", "decision", "added loss", "what differs"])
+    title = f"{len(chosen)} of {affected:,} affected people, counterfactuals {where}"
+    table = terminal_table(title, ["row", "decision", "added loss", "what differs"])
     table.columns[3].justify, table.columns[3].overflow = "left", "fold"
     twins = rounded_like(unfair.twins, unfair.people)
     for i in chosen:
@@ -298,12 +296,70 @@ def _evaluation(evaluation: Evaluation) -> Table:
     from rich.text import Text
 
     head = [f"{evaluation.n_people:,} people", "value", f"{evaluation.confidence:.0%} interval"]
-    table = _table(None, head)
-    for measure in evaluation.measures:
-        table.add_row(
-            Text(measure.name), short_number(measure.value), interval_ends(measure.low, measure.high)
-        )
+    table = terminal_table(None, head)
+    for one in evaluation.measures:
+        table.add_row(Text(one.name), short_number(one.value), interval_ends(one.low, one.high))
     return table
+
+
+def _twins_table(study: TwinStudy) -> Table:
+    """A study of three kinds of counterfactuals."""
+    from rich.text import Text
+
+    head = [
+        "counterfactuals differ in",
+        "people",
+        "decision changes",
+        "change of score",
+        "plausible",
+        "only here",
+    ]
+    table = terminal_table(f"Three kinds of counterfactuals by {study.attribute}", head)
+    for answer in study.answers:
+        several = len(answer.effects) > 1
+        table.add_row(
+            Text(str(QUESTIONS[answer.question])),
+            f"{answer.n:,}",
+            _with_ends(answer.changed, ".1%"),
+            "" if several else _with_ends(answer.effects[0], "+.3f"),
+            f"{answer.validity.value:.1%}" if answer.n_twins else "n/a",
+            f"{len(study.only_under[answer.question]):,}",
+        )
+        for effect in answer.effects if several else ():
+            table.add_row(Text(f"  {effect.name}", style="dim"), "", "", _with_ends(effect, "+.3f"))
+        for group in answer.groups:
+            name = Text(f"  of {study.attribute} = {group.group}", style="dim")
+            changes = (_with_ends(group.changed, ".1%"), _with_ends(group.change, "+.3f"))
+            table.add_row(name, f"{group.n:,}", *changes)
+    return table
+
+
+def _twins_words(study: TwinStudy) -> list[str]:
+    """What was measured, the rules, and who was not compared."""
+    first, rest = study.values[0], ", ".join(str(value) for value in study.values[1:])
+    words = [
+        f"change of score: the mean with {rest} less that with {first}; by group, the counterfactuals' less the people's "
+        f"own (score: {study.score})",
+    ]
+    if study.moved:
+        words.append(f"columns that follow along the graph: {', '.join(study.moved)}")
+    if study.rules:
+        more = f"; and {len(study.rules) - _MOST_RULES} more" if len(study.rules) > _MOST_RULES else ""
+        words.append(f"rules that counterfactuals keep to: {'; '.join(study.rules[:_MOST_RULES])}{more}")
+    for answer in study.answers:
+        about = [f"{count:,} counterfactuals not compared: {why}" for why, count in answer.dropped.items()]
+        about += [*map(str, answer.notes), f"intervals {answer.interval}"]
+        words.append(f"{QUESTIONS[answer.question]}: {'; '.join(about)}")
+    return words
+
+
+def _with_ends(measure: Measure, form: str) -> Text:
+    from rich.text import Text
+
+    if np.isnan(measure.value):
+        return Text("n/a")
+    ends = "" if np.isnan(measure.low) else f" [{measure.low:{form}}, {measure.high:{form}}]"
+    return Text(f"{measure.value:{form}}{ends}")
 
 
 def _compared(comparison: Comparison, measures: Mapping[str, Measure], between: str) -> list[RenderableType]:

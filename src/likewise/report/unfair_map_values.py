@@ -1,4 +1,4 @@
-"""An unfair map as plain values: who is harmed, which columns moved, and the most harmed people with their twins."""
+"""An unfair map as plain values: whose loss grows, which columns moved, and people beside their counterfactuals."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.results.unfair_map import HarmRule, UnfairMap, rounded_like
+from likewise.auditing.results.unfair_map import UnfairMap, rounded_like
 from likewise.core.messages import Message
-from likewise.report.plain import named, plain_cell, rounded
+from likewise.core.plain import named, plain_cell, plain_fields, rounded
 
 MAX_PEOPLE = 200
 MAX_COLUMNS = 40
@@ -37,51 +37,28 @@ def map_document(
         "kept": len(unfair.people),
         "harmed": int((unfair.harm > 0).sum()),
         "changed_decisions": int(unfair.flipped.sum()),
-        "rules": [_rule(rule) for rule in unfair.rules],
+        "rules": [plain_fields(rule, support="people") for rule in unfair.rules],
         "by_value": _by_value(unfair, first),
         "moved": [
-            {
-                "column": str(row["column"]),
-                "people": int(row["people"]),
-                "share": float(row["share"]),
-                "mean_harm": float(row["mean_harm"]),
-            }
-            for row in unfair.changes.to_dict("records")
+            {"column": str(row.pop("column")), **row}
+            for row in unfair.changes[["column", "people", "share", "mean_harm"]].to_dict("records")
             if row["people"]
         ],
         "people": _people(unfair, max_people, labels or {}),
     }
 
 
-def _rule(rule: HarmRule) -> dict[str, Any]:
-    return {
-        "conditions": list(rule.conditions),
-        "people": rule.support,
-        "share": rule.share,
-        "mean_harm": rule.mean_harm,
-        "lift": rule.lift,
-    }
-
-
 def _by_value(unfair: UnfairMap, first: Sequence[str]) -> list[dict[str, Any]]:
-    """Harm by value: the sensitive columns, then those that tell most about it."""
+    """Added loss by value: the sensitive columns, then those that tell most about it."""
     overall = float(unfair.harm.mean())
     columns = []
+    wanted = {"value": "value", "people": "people", "mean_harm": "mean_harm", "flipped": "changed_decisions"}
     for name, table in unfair.by_value.groupby("column", sort=False):
-        values: list[dict[str, Any]] = [
-            {
-                "value": str(row["value"]),
-                "people": int(row["people"]),
-                "mean_harm": float(row["mean_harm"]),
-                "changed_decisions": float(row["flipped"]),
-            }
-            for row in table.to_dict("records")
-        ]
-        if len(values) < 2:
+        if len(table) < 2:
             continue
-        spread = np.sqrt(
-            sum(v["people"] * (v["mean_harm"] - overall) ** 2 for v in values) / unfair.harm.size
-        )
+        values = table[list(wanted)].rename(columns=wanted).astype({"value": str}).to_dict("records")
+        squares = table["people"] * (table["mean_harm"] - overall) ** 2
+        spread = np.sqrt(squares.sum() / unfair.harm.size)
         is_number = pd.api.types.is_numeric_dtype(unfair.people[name])
         shown = _in_order(values) if is_number else sorted(values, key=lambda v: -v["mean_harm"])
         if len(shown) > _MAX_VALUES:
@@ -106,19 +83,11 @@ def _in_order(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return sorted(values, key=lambda v: _as_float(v["value"]))
     ends = [(_as_float(m.group(1)), _as_float(m.group(2))) for m in bins if m]
     order = sorted(range(len(values)), key=lambda i: ends[i])
-    last = len(order) - 1
-    named = []
-    for rank, i in enumerate(order):
-        low, high = ends[i]
-        # The outermost ends are those of the data, so they say nothing.
-        if rank == 0:
-            word = Message("rule.up_to", high=high)
-        elif rank == last:
-            word = Message("rule.over", low=low)
-        else:
-            word = Message("rule.over_to", low=low, high=high)
-        named.append(values[i] | {"value": word})
-    return named
+    # The outermost ends are those of the data, so they say nothing.
+    words = [Message("rule.over_to", low=ends[i][0], high=ends[i][1]) for i in order]
+    words[0] = Message("rule.up_to", high=ends[order[0]][1])
+    words[-1] = Message("rule.over", low=ends[order[-1]][0])
+    return [values[i] | {"value": word} for i, word in zip(order, words, strict=True)]
 
 
 def _as_float(text: str) -> float:
@@ -171,7 +140,7 @@ def _people(unfair: UnfairMap, max_people: int, labels: Mapping[Any, str]) -> di
 
 
 def _only_moved(shown: pd.DataFrame, twins: pd.DataFrame, people: pd.DataFrame) -> pd.DataFrame:
-    """Rounded twins with the person's own number where it did not move: rounding alone is no difference."""
+    """Rounded counterfactuals with the person's own number if it did not move: rounding alone is not a difference."""
     floats = [
         name for name in shown.columns if shown[name].dtype.kind == "f" and people[name].dtype.kind == "f"
     ]
@@ -182,7 +151,7 @@ def _only_moved(shown: pd.DataFrame, twins: pd.DataFrame, people: pd.DataFrame) 
 
 
 def _columns(unfair: UnfairMap) -> list[Any]:
-    """All columns, or the ones that moved most where there are too many to read."""
+    """All columns, or the ones that moved most if there are too many to read."""
     names = list(unfair.people.columns)
     if len(names) <= MAX_COLUMNS:
         return names

@@ -1,19 +1,18 @@
-"""A verification as a plain document, as a JSON file and in the terminal."""
+"""A verification as a plain document and in the terminal."""
 
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from likewise.auditing.verification.verify import Verification
-from likewise.core.files import atomic_path
 from likewise.core.frames import to_pandas
 from likewise.core.messages import Texts
 from likewise.report.first_words import findings_document
+from likewise.report.terminal import open_console, terminal_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from likewise.auditing.inference.sanity import Finding
+    from likewise.report.provenance import Provenance
 
 _SHARES = ("proved", "flips", "undecided")
 
@@ -73,6 +73,7 @@ def verification_document(
     sensitive: Sequence[str],
     classes: Any = None,
     findings: Sequence[Finding] = (),
+    provenance: Provenance | None = None,
 ) -> dict[str, Any]:
     """Everything about a verification as plain values.
 
@@ -87,6 +88,8 @@ def verification_document(
         Names of the classes.
     findings : sequence of Finding, optional
         What has to be known before any number.
+    provenance : Provenance, optional
+        When, of which files, by which command.
 
     Examples
     --------
@@ -97,9 +100,10 @@ def verification_document(
     """
     flips = flip_table(found, domain, classes)
     return {
-        "kind": "verification",
+        "kind": "likewise.report.verification",
         "model": name,
         "sensitive": list(sensitive),
+        "provenance": None if provenance is None else provenance.document(),
         "findings": findings_document(findings),
         "domain": {key: getattr(found, key) for key in _SHARES},
         "people": None if found.people is None else dict(zip(_SHARES, found.people, strict=True)),
@@ -112,35 +116,6 @@ def verification_document(
         "seconds": found.seconds,
         "stopped": found.stopped,
     }
-
-
-def write_verification(document: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write a document of `verification_document` as JSON, whole or not at all.
-
-    Parameters
-    ----------
-    document : dict
-    path : path-like
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> import likewise as lw
-    >>> people = pd.DataFrame({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
-    >>> domain = lw.TabularDomain.from_frame(people)
-    >>> tree = DecisionTreeClassifier().fit(domain.encode(people), [0, 1, 0, 1])
-    >>> found = lw.verify(tree, domain, ["sex"], encoded=True)
-    >>> import pathlib, tempfile
-    >>> target = pathlib.Path(tempfile.mkdtemp()) / "verified.json"
-    >>> write_verification(verification_document(found, domain, name="tree", sensitive=["sex"]), target)
-    >>> json.loads(target.read_text(encoding="utf-8"))["domain"]["flips"]
-    1.0
-    """
-    with atomic_path(path) as draft:
-        draft.write_text(
-            json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8"
-        )
 
 
 def print_verification(
@@ -171,10 +146,9 @@ def print_verification(
     >>> "a different one, shown" in page.getvalue()
     True
     """
-    from rich.console import Console
     from rich.text import Text
 
-    out, texts = console or Console(highlight=False), Texts(language)
+    out, texts = open_console(console), Texts(language)
     for finding in document["findings"]:
         out.print(Text(finding["sentence"], style="bold yellow" if finding["blocks"] else "bold"))
     out.print(_shares(document, texts))
@@ -185,7 +159,8 @@ def print_verification(
     for rule in document["rules"][:5]:
         out.print(Text(texts("verified.rule", within=_share(rule["within"], texts), rows=rule["rows"])))
     sensitive = document["sensitive"]
-    for first, second in _pairs(document["flips"])[:3]:
+    flips = document["flips"]
+    for first, second in list(zip(flips[::2], flips[1::2], strict=True))[:3]:
         rest = [name for name in first if name not in (*sensitive, "decision", "pair", "person")]
         alike = texts("verified.both", cells=_cells(first, rest))
         if first["person"] < 0 and document["people"] is not None:
@@ -200,16 +175,9 @@ def print_verification(
 
 def _shares(document: dict[str, Any], texts: Texts) -> Table:
     """The table of shares: the domain's, and those of the people."""
-    from rich.table import Table
-    from rich.text import Text
-
     domain, people, sampled = document["domain"], document["people"], document["sampled"]
-    title = Text(texts("verified.question", columns=document["sensitive"]))
-    table = Table(title=title, title_justify="left")
-    table.add_column("")
-    table.add_column(texts("verified.everybody"), justify="right")
-    if people is not None:
-        table.add_column(texts("verified.table"), justify="right")
+    head = ["", texts("verified.everybody"), *([] if people is None else [texts("verified.table")])]
+    table = terminal_table(texts("verified.question", columns=document["sensitive"]), head)
     pairs = len(document["flips"]) // 2
     # What is proved of a model and a table that do not belong together is proved of nobody.
     sure = not any(finding["blocks"] for finding in document["findings"])
@@ -224,7 +192,7 @@ def _shares(document: dict[str, Any], texts: Texts) -> Table:
     if sampled is not None and not document["trivial"]:
         share, low, high = (_share(sampled[key], texts) for key in ("share", "low", "high"))
         cell = texts("verified.interval", share=share, low=low, high=high)
-        table.add_row(texts("verified.sampled"), cell, *([] if people is None else [""]))
+        table.add_row(texts("verified.sampled"), cell)
     return table
 
 
@@ -248,10 +216,6 @@ def _share(value: float, texts: Texts) -> str:
         sign, value = "> ", 0.99999
     words = f"{sign}{value:.3%}"
     return words if texts.language == "en" else words.replace(".", ",").replace("%", "\xa0%")
-
-
-def _pairs(rows: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    return list(zip(rows[::2], rows[1::2], strict=True))
 
 
 def _cells(row: dict[str, Any], names: Sequence[str]) -> str:

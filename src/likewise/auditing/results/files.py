@@ -1,195 +1,131 @@
-"""An audit result as a folder: Parquet tables and one JSON file, written whole or not at all, never unpickled."""
+"""A result as plain JSON values and back: nothing is unpickled, and only the fields of known dataclasses are read."""
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import io
 import json
-import shutil
-import tempfile
+import math
+import types
+import typing
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.dual.finite_dual import DualCurve
-from likewise.auditing.inference.certificate import Bound, Certificate, CltInterval, Estimate
-from likewise.auditing.inference.sanity import Finding
-from likewise.auditing.inference.significance import TestResult
-from likewise.auditing.inference.verdict import Bracket, brackets_of
-from likewise.auditing.results.sensitive import ChangedGroup, ChangedPerson
-from likewise.auditing.results.unfair_map import UnfairMap
-from likewise.core.errors import FormatError, InputError
-from likewise.core.messages import collect_messages, restore_messages
+from likewise.core.errors import FormatError, bad_parameter
+from likewise.core.messages import Message
+from likewise.core.plain import plain_cell
 
 if TYPE_CHECKING:
-    from likewise.auditing.results.audit_result import AuditResult, SensitiveAnswer
+    from likewise.auditing.results.audit_result import AuditResult
 
-KIND = "likewise.audit"
-SCHEMA_VERSION = 4
-_SENTENCES = ("reasons", "left_out", "assumptions")
-_MAPS = ("unfair_map", "pure_map")
-_TABLES = ("people", "twins", "outcomes")
-_PLAIN = (
-    "eps", "delta", "n", "value", "base_loss", "pure_gap", "flipped", "lambda_", "transport", "status", "search", "settings",
-    "timing",
-)  # fmt: skip
+KIND = "likewise.report.audit"
+SCHEMA_VERSION = 5
+# Keys of values that JSON has no form for; no column is called so.
+_MESSAGE, _NUMBER, _TABLE = "likewise:message", "likewise:number", "likewise:parquet"
 
 
 def save_result(result: AuditResult, path: Path, *, overwrite: bool = False) -> None:
-    """Write a result as a folder."""
-    if path.exists():
-        if not overwrite:
-            raise InputError(f"AuditResult.save: {path} exists. Choose another path, or pass overwrite=True.")
-        if not (path / "audit.json").is_file():
-            raise InputError(f"AuditResult.save: {path} is no saved audit, so it is not replaced.")
-    if not path.parent.is_dir():
-        raise InputError(f"AuditResult.save: the folder {path.parent} does not exist. Make it first.")
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
-        _write(result, temporary)
-        temporary.chmod(0o755)
-        if path.exists():
-            shutil.rmtree(path)
-        temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _write(result: AuditResult, folder: Path) -> None:
-    document: dict[str, Any] = {"kind": KIND, "schema_version": SCHEMA_VERSION}
-    document |= {name: getattr(result, name) for name in _PLAIN}
-    for name in _SENTENCES:
-        document[name] = list(getattr(result, name))
-    document["findings"] = [dataclasses.asdict(finding) for finding in result.findings]
-    document["sensitive"] = None if result.sensitive is None else dataclasses.asdict(result.sensitive)
-    document["test"] = dataclasses.asdict(result.test)
-    document["interval"] = dataclasses.asdict(result.interval)
-    document["estimate"] = dataclasses.asdict(result.certificate.estimate)
-    for name, bound in (("bound", result.certificate.bound), ("population_bound", result.population_bound)):
-        document[name] = None if bound is None else dataclasses.asdict(bound)
-    document["brackets"] = [dataclasses.asdict(bracket) for bracket in result.brackets]
-    document["same_map"] = result.pure_map is result.unfair_map
-    document["total"] = {name: getattr(result, name).total for name in _MAPS}
-    for name in _MAPS:
-        for table in _TABLES:
-            getattr(getattr(result, name), table).to_parquet(folder / f"{name}.{table}.parquet")
-    curve = pd.DataFrame(
-        {"eps": result.curve.eps, "value": result.curve.values, "slope": np.append(result.curve.slopes, 0.0)}
-    )
-    curve.to_parquet(folder / "curve.parquet")
-    document["said"] = collect_messages(document)
-    text = json.dumps(document, indent=1, ensure_ascii=False, default=_plain)
-    (folder / "audit.json").write_text(text, encoding="utf-8")
+    """Write a result as a JSON document, a page or a folder of evidence, by what the path is."""
+    # Results do not depend on the report; it is looked up when somebody saves one.
+    report = import_module("likewise.report")
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        report.write_json(result, path, complete=True, overwrite=overwrite)
+    elif suffix in (".html", ".htm"):
+        report.write_html(result, path, overwrite=overwrite)
+    elif not suffix:
+        report.write_evidence(result, path, overwrite=overwrite)
+    else:
+        allowed = "a file that ends in .json or .html, or a folder for the evidence"
+        raise bad_parameter("AuditResult.save", "path", allowed=allowed, got=str(path))
 
 
 def load_result(path: Path) -> AuditResult:
-    """Read a folder that `save_result` wrote."""
+    """Read a JSON document that `save_result` wrote."""
     from likewise.auditing.results.audit_result import AuditResult
 
-    file = path / "audit.json"
-    if not file.is_file():
-        raise FormatError(f"AuditResult.load: {path} is no saved audit: it has no audit.json.")
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-        version = document["schema_version"]
-        if document["kind"] != KIND:
-            raise FormatError(f"AuditResult.load: {file} is of kind {document['kind']!r}, not an audit.")
+        document = json.loads(path.read_text(encoding="utf-8"))
+        kind, version = document["kind"], document["schema_version"]
+        if kind != KIND:
+            raise FormatError(f"AuditResult.load: {path} is of kind {kind!r}, not an audit.")
         if version > SCHEMA_VERSION:
             raise FormatError(
                 f"AuditResult.load: {path} was written by a newer version (schema {version}, this one reads up to "
                 f"{SCHEMA_VERSION}). Update likewise."
             )
-        document = _with_said(document, document.get("said", {}))
-        maps = {name: _read_map(path, name, document["total"][name]) for name in _MAPS}
-        curve = pd.read_parquet(path / "curve.parquet")
-        return AuditResult(
-            **{name: document[name] for name in _PLAIN},
-            reasons=tuple(document["reasons"]),
-            left_out=tuple(document.get("left_out", ())),
-            assumptions=tuple(document["assumptions"]),
-            findings=tuple(
-                Finding(**(one | {"columns": tuple(one["columns"])})) for one in document.get("findings", ())
-            ),
-            sensitive=_sensitive(document.get("sensitive")),
-            unfair_map=maps["unfair_map"],
-            pure_map=maps["unfair_map"] if document["same_map"] else maps["pure_map"],
-            curve=DualCurve(
-                document["base_loss"],
-                curve["eps"].to_numpy(),
-                curve["value"].to_numpy(),
-                curve["slope"].to_numpy()[:-1],
-            ),
-            certificate=Certificate(Estimate(**_claim(document["estimate"])), _bound(document["bound"])),
-            brackets=_brackets(document),
-            population_bound=_bound(document["population_bound"]),
-            interval=CltInterval(**document["interval"]),
-            test=TestResult(**(document["test"] | {"interval": tuple(document["test"]["interval"])})),
+        if document.get("result") is None:
+            raise FormatError(
+                f"AuditResult.load: {path} holds what a page shows, not the whole result. Write it with AuditResult.save."
+            )
+        values = _restored(document["result"])
+        found: AuditResult = _built(
+            AuditResult, values | {"pure_map": values["pure_map"] or values["unfair_map"]}
         )
+        return found if values["pure_map"] else dataclasses.replace(found, pure_map=found.unfair_map)
     except FormatError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise FormatError(
-            f"AuditResult.load: {path} is damaged ({type(error).__name__}: {error}). Run the audit again."
+            f"AuditResult.load: {path} is not a saved audit, or a damaged one ({type(error).__name__}: {error})."
         ) from error
 
 
-def _with_said(value: Any, known: dict[str, Any]) -> Any:
-    """Sentences as they were before they were written: able to be said in another language."""
-    if isinstance(value, dict):
-        return {name: item if name == "said" else _with_said(item, known) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_with_said(item, known) for item in value]
-    return restore_messages(value, known) if isinstance(value, str) else value
-
-
-def _read_map(path: Path, name: str, total: int) -> UnfairMap:
-    tables = {table: pd.read_parquet(path / f"{name}.{table}.parquet") for table in _TABLES}
-    return UnfairMap(tables["people"], tables["twins"], tables["outcomes"], total)
-
-
-def _sensitive(plain: dict[str, Any] | None) -> SensitiveAnswer | None:
-    from likewise.auditing.results.audit_result import SensitiveAnswer
-
-    if plain is None:
-        return None
-    tuples = {
-        name: None if plain[name] is None else tuple(plain[name])
-        for name in ("columns", "gap_interval", "changed_interval")
-    }
-    groups = tuple(ChangedGroup(**group) for group in plain.get("groups", ()))
-    example = plain.get("example")
-    if example is not None:
-        example = ChangedPerson(**(example | {"rank": tuple(example["rank"])}))
-    return SensitiveAnswer(**(plain | tuples | {"groups": groups, "example": example}))
-
-
-def _brackets(document: dict[str, Any]) -> tuple[Bracket, ...]:
-    if "brackets" in document:
-        return tuple(Bracket(**plain) for plain in document["brackets"])
-    # Files before version 3 know nothing of decisions at ε.
-    bound = _bound(document["bound"])
-    return brackets_of(
-        eps=document["eps"],
-        base_loss=document["base_loss"],
-        values=(document["base_loss"] + document["pure_gap"], document["value"]),
-        changed=None,
-        bounds=() if bound is None else (bound,),
-    )
-
-
-def _bound(plain: dict[str, Any] | None) -> Bound | None:
-    return None if plain is None else Bound(**_claim(plain))
-
-
-def _claim(plain: dict[str, Any]) -> dict[str, Any]:
-    known = {
-        ("lambda_" if name == "lam" else name): value for name, value in plain.items()
-    }  # lam: files of 0.1
-    return known | {"assumptions": tuple(plain["assumptions"])}
+def result_values(result: AuditResult) -> dict[str, Any]:
+    """Return a whole result as JSON values, exactly; a map that is both is written once."""
+    values: dict[str, Any] = _plain(result)
+    return values | ({"pure_map": None} if result.pure_map is result.unfair_map else {})
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"cannot write {type(value).__name__} as JSON")
+    if isinstance(value, Message):
+        return {_MESSAGE: value.document(), "text": str(value)}
+    if isinstance(value, pd.DataFrame):
+        return {_TABLE: base64.b64encode(value.to_parquet()).decode()}
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {_NUMBER: str(value)}
+    return value if value is None or isinstance(value, (str, bool, int, float)) else plain_cell(value)
+
+
+def _restored(value: Any) -> Any:
+    """Messages, numbers and tables as they were; everything else as JSON gives it."""
+    if isinstance(value, list):
+        return [_restored(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if _MESSAGE in value:
+        return Message.of(value[_MESSAGE]) or value["text"]
+    if _NUMBER in value:
+        return float(value[_NUMBER])
+    if _TABLE in value:
+        return pd.read_parquet(io.BytesIO(base64.b64decode(value[_TABLE], validate=True)))
+    return {name: _restored(item) for name, item in value.items()}
+
+
+def _built(hint: Any, value: Any) -> Any:
+    """The value of a field, by the type that its dataclass declares."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        return None if value is None else _built(inner[0], value)
+    if origin is tuple:
+        return tuple(_built(inner[0], item) for item in value)
+    if origin is np.ndarray:
+        return np.asarray(value, dtype=np.float64)
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return hint(**{name: _built(hints[name], item) for name, item in value.items()})  # type: ignore[operator]
+    return value

@@ -13,13 +13,13 @@ from typing import Any
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, MapOf, Maybe, OneOf, atomic_folder, check_form, is_scalar
+from likewise.core.plain import plain
 from likewise.evaluation.impact import ImpactTable
 from likewise.evaluation.summary import Evaluation
 from likewise.report.document import audit_document
 from likewise.report.evidence.cards import impact_page, model_card
 from likewise.report.evidence.checks import junit_xml, sarif_log
 from likewise.report.evidence.csv_bundle import csv_tables
-from likewise.report.plain import plain
 from likewise.report.provenance import Provenance
 
 # evidence.json: where an audit's figures come from and what they are, checked before anyone uses them.

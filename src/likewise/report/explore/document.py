@@ -12,6 +12,7 @@ from likewise.auditing.coordinates import Coordinates
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.plain import named, plain_number
 from likewise.data.missing_values import MissingCells
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import FairMetric
@@ -19,7 +20,6 @@ from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models import Model, as_model
 from likewise.models.matching import MissingCellsModel
 from likewise.report.explore.models import exact_cell, pack, page_model
-from likewise.report.plain import named, plain_number
 
 # The columns of a domain as the page shows them: which control fits, and which values are possible.
 

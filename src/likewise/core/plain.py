@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +20,7 @@ _LARGEST_WHOLE = 2**53
 
 
 def plain_number(value: Any) -> float | None:
-    """Return a float, or None where it is absent or not finite (JSON has no NaN and no infinity)."""
+    """Return a float, or None if it is absent or not finite (JSON has no NaN and no infinity)."""
     if value is None:
         return None
     number = float(value)
@@ -59,7 +61,25 @@ def plain(value: Any) -> Any:
     return plain_cell(value)
 
 
+def plain_fields(found: Any, *, digits: int | None = None, **names: str) -> dict[str, Any]:
+    """Return the fields of a dataclass as JSON values, some under other names; floats keep all their digits, or so many."""
+    values = {}
+    for field in dataclasses.fields(found):
+        value = getattr(found, field.name)
+        if isinstance(value, (float, np.floating)):
+            value = plain_number(value) if digits is None else rounded(value, digits)
+        elif not isinstance(value, str):
+            value = plain(value)
+        values[names.get(field.name, field.name)] = value
+    return values
+
+
 def named(label: Any, labels: Mapping[Any, str]) -> Any:
-    """Return the name of a label or decision where it has one, else the label as a plain cell."""
+    """Return the name of a label or decision if it has one, else the label as a plain cell."""
     cell = plain_cell(label)
     return str(labels[cell]) if cell in labels else cell
+
+
+def to_json(document: Any) -> str:
+    """Return the text of a JSON file."""
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

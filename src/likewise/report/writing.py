@@ -1,0 +1,176 @@
+"""Documents as files, written whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from likewise.auditing.results.audit_result import AuditResult
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.files import atomic_path
+from likewise.core.plain import to_json
+from likewise.report.document import document_of
+from likewise.report.html import render_html
+from likewise.report.unfair_map_values import MAX_PEOPLE
+
+if TYPE_CHECKING:
+    from likewise.report.comparison import Comparison
+
+# A page above this loads slowly; fewer people are listed then, and the page says how many.
+MAX_BYTES = 1_900_000
+
+
+def write(
+    document: Mapping[str, Any],
+    path: str | Path,
+    *,
+    form: str | None = None,
+    title: str | None = None,
+    language: str = "en",
+    overwrite: bool = False,
+) -> None:
+    """Write a document as a page or as JSON, whole or not at all.
+
+    Parameters
+    ----------
+    document : dict
+        Of `audit_document`, `comparison_document`, `score_document` or `verification_document` (JSON only).
+    path : path-like
+        The file; its folder must exist.
+    form : {"html", "json"}, optional
+        By default the suffix of the path.
+    title : str, optional
+        Heading of the page.
+    language : {"en", "de"}, default="en"
+        Of the page.
+    overwrite : bool, default=False
+        Replace a file that exists.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> from likewise.report import score_document
+    >>> from likewise.text.score_audit import ScoreAudits
+    >>> target = Path(tempfile.mkdtemp()) / "scores.json"
+    >>> write(score_document(ScoreAudits(())), target)
+    >>> json.loads(target.read_text(encoding="utf-8"))["shifted"]
+    0
+    """
+    target = check_target(path, owner="write", overwrite=overwrite)
+    chosen = form or target.suffix.lower().removeprefix(".")
+    if chosen not in ("html", "htm", "json"):
+        raise bad_parameter("write", "path", allowed="a file that ends in .html or .json", got=str(target))
+    page = chosen != "json"
+    text = render_html(document, title=title, language=language) if page else to_json(document)
+    write_text(target, text)
+
+
+def write_html(
+    result: AuditResult | Comparison,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    explore: Mapping[str, Any] | None = None,
+    max_people: int = MAX_PEOPLE,
+    language: str = "en",
+    overwrite: bool = False,
+    **parts: Any,
+) -> None:
+    """Write an audit or a comparison as one self-contained page, whole or not at all.
+
+    Parameters
+    ----------
+    result : AuditResult or Comparison
+    path : path-like
+        The file; its folder must exist.
+    title : str, optional
+        Heading of the page.
+    explore : dict, optional
+        From `likewise.report.explore.explore_document`: the page gets a panel in which its reader edits a person and
+        sees what the model decides. Rows of people and the model itself are in the page then.
+    max_people : int, default=200
+        How many of the people with the most added loss to list. Fewer if the page would grow beyond 2 MB.
+    language : {"en", "de"}, default="en"
+        Of the page; columns and values stay as they are.
+    overwrite : bool, default=False
+        Replace a file that exists.
+    **parts
+        ``evaluation``, ``diagnoses``, ``labels``, ``provenance`` and ``twins``, as in `audit_document`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> from likewise.auditing.auditor import audit
+    >>> from likewise.models import as_model
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = audit(as_model(score, takes_frame=True), people, [0, 1, 1, 1], metric=metric, delta=0.1)
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "audit.html"
+    >>> write_html(result, target, labels={0: "refused", 1: "granted"})
+    >>> target.read_text(encoding="utf-8").startswith("<!doctype html>")
+    True
+    """
+    target = check_target(path, owner="write_html", overwrite=overwrite)
+    while True:
+        document = document_of(result, max_people=max_people, **parts)
+        page = render_html(document, title=title, language=language, explore=explore)
+        if len(page.encode()) <= MAX_BYTES or max_people <= 10:
+            break
+        max_people = max(max_people // 2, 10)
+    write_text(target, page)
+
+
+def write_json(
+    result: AuditResult | Comparison, path: str | Path, *, overwrite: bool = False, **parts: Any
+) -> None:
+    """Write an audit or a comparison as a JSON file, whole or not at all.
+
+    Parameters
+    ----------
+    result : AuditResult or Comparison
+    path : path-like
+        The file; its folder must exist.
+    overwrite : bool, default=False
+        Replace a file that exists.
+    **parts
+        ``evaluation``, ``diagnoses``, ``max_people``, ``labels``, ``provenance``, ``twins`` and ``complete``, as in
+        `audit_document`.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> import likewise as lw
+    >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
+    >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
+    >>> import json, pathlib, tempfile
+    >>> target = pathlib.Path(tempfile.mkdtemp()) / "audit.json"
+    >>> write_json(result, target)
+    >>> json.loads(target.read_text(encoding="utf-8"))["kind"]
+    'likewise.report.audit'
+    """
+    target = check_target(path, owner="write_json", overwrite=overwrite)
+    write_text(target, to_json(document_of(result, **parts)))
+
+
+def check_target(path: str | Path, *, owner: str, overwrite: bool) -> Path:
+    """Return the path of a file to be written, or raise an error that says why it cannot be."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InputError(f"{owner}: the folder {target.parent} does not exist. Make it first.")
+    if target.is_dir():
+        raise InputError(f"{owner}: {target} is a folder. Name a file in it.")
+    if target.exists() and not overwrite:
+        raise InputError(f"{owner}: {target} exists. Choose another path, or pass overwrite=True.")
+    return target
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
