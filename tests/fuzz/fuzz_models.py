@@ -1,6 +1,6 @@
 """Broken and hostile model files through the command: no crash, no hang, nothing run, one sentence.
 
-    OMP_NUM_THREADS=1 python benchmarks/fuzz/fuzz_models.py [--files 2000] [--seed 0] [--seconds 20] [--start-processes]
+    OMP_NUM_THREADS=1 python tests/fuzz/fuzz_models.py [--files 2000] [--seed 0] [--seconds 20] [--start-processes]
 
 Every file is audited by `likewise audit` on 60 people. The command runs in a process that goes on to the next file, so
 that a crash of it shows; the process of each model file is forked from one that has its libraries loaded, instead of
