@@ -112,7 +112,7 @@ def test_files_of_a_study(tmp_path):
     assert "A <fake> study" in page.text
     assert "told <nothing>" in page.text
     assert "Warned: <b>" in page.text
-    assert not page.tags & {"fake", "nothing", "b", "script", "link"}
+    assert not page.tags & {"fake", "nothing", "b", "script"}
     check_folder(store.folder)  # a second run may replace its own
     again, _ = write_results(store, 3)
     assert again == table

@@ -74,7 +74,7 @@ class Client:
         scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path,
             "raw_path": path.encode(), "query_string": query.encode(), "scheme": "http", "root_path": "",
-            "headers": [(k.encode(), v.encode()) for k, v in said.items() if v is not None],
+            "headers": [(k.lower().encode(), v.encode()) for k, v in said.items() if v is not None],
             "server": ("127.0.0.1", PORT), "client": ("127.0.0.1", 50_000),
         }  # fmt: skip
         parts, sent = iter(body), []

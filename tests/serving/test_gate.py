@@ -25,7 +25,7 @@ def test_the_link_gives_a_strict_cookie_and_nothing_else(client):
         "GET", "/?token=a-token-that-only-the-link-knows", token=None, cookie=None
     )
     assert status == 200
-    assert headers["set-cookie"].endswith("HttpOnly; SameSite=Strict; Path=/")
+    assert headers["set-cookie"].endswith("HttpOnly; Path=/; SameSite=strict")
     assert b"token" not in body
     assert headers["cache-control"] == "no-store"
     status, headers, body = client.ask("GET", "/", token=None)

@@ -5,20 +5,21 @@ from __future__ import annotations
 import base64
 import csv
 import io
-import json
-import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise._version import __version__
-from likewise.core.errors import InputError, MissingExtraError
-from likewise.core.files import atomic_path
+from likewise.core.errors import MissingExtraError
+from likewise.core.messages import Texts
+from likewise.core.plain import plain_number, to_json
 from likewise.core.text import once_each
 from likewise.experiments.study_tables import BETTER, WORSE, Entry, Row, StudyTable, make_table
 from likewise.improving.cells import Cell, Store, plain_settings
+from likewise.report.page import render_page, results_table, section
+from likewise.report.provenance import Provenance
+from likewise.report.writing import check_own_folder, write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,41 +30,20 @@ if TYPE_CHECKING:
 
 KIND = "likewise.experiments.results"
 _WORDS = {BETTER: "better", WORSE: "worse"}
+_ARROWS = {"higher": "↑", "lower": "↓"}
 
 
 def table_csv(table: StudyTable) -> str:
     """Return the summary as CSV: one line per method and measure, all digits."""
-    lines: list[list[Any]] = [
-        [
-            "method",
-            "measure",
-            "seeds",
-            "mean",
-            "se",
-            "paper_mean",
-            "paper_se",
-            "difference",
-            "combined_se",
-            "mark",
-        ]
-    ]
+    head = "method measure seeds mean se paper_mean paper_se difference combined_se mark"
+    lines: list[list[Any]] = [head.split()]
     for row in table.rows:
         for entry in row.entries:
-            paper = entry.published
-            lines.append(
-                [
-                    row.method,
-                    entry.measure.key,
-                    len(row.seeds),
-                    entry.mean,
-                    entry.se,
-                    None if paper is None else paper.mean,
-                    None if paper is None else paper.se,
-                    None if paper is None else entry.mean - paper.mean,
-                    entry.combined_se,
-                    _WORDS.get(entry.mark, ""),
-                ]
-            )
+            ours, paper = entry.mean, entry.published
+            theirs = (None,) * 3 if paper is None else (paper.mean, paper.se, ours - paper.mean)
+            mark = _WORDS.get(entry.mark, "")
+            first = [row.method, entry.measure.key, len(row.seeds), ours, entry.se]
+            lines.append([*first, *theirs, entry.combined_se, mark])
     return _csv(lines)
 
 
@@ -91,7 +71,7 @@ def _csv(lines: Sequence[Sequence[Any]]) -> str:
 def markdown(table: StudyTable) -> str:
     """Return the table as Markdown, the paper's figure below ours in each cell."""
     study = table.study
-    heads = ["", *(f"{m.title} {'↑' if m.better == 'higher' else '↓'}" for m in study.measures), "CPU s"]
+    heads = ["", *(f"{m.title} {_ARROWS[m.better]}" for m in study.measures), "CPU s"]
     lines = ["| " + " | ".join(map(_cell, heads)) + " |", "|" + "---|" * len(heads)]
     for row in table.rows:
         shown = [
@@ -133,9 +113,9 @@ def plain_results(table: StudyTable, cells: Mapping[tuple[str, int], Cell]) -> d
                 "cpu_seconds": round(row.cpu_seconds, 2),
                 "settings": row.settings,
                 "warnings": list(row.warnings),
-                "figures": {entry.measure.key: _plain(entry) for entry in row.entries},
+                "figures": {entry.measure.key: _figure(entry) for entry in row.entries},
                 "cells": [
-                    {key: _finite(value) for key, value in cells[row.method, seed].result.values.items()}
+                    {key: plain_number(value) for key, value in cells[row.method, seed].result.values.items()}
                     for seed in row.seeds
                 ],
             }
@@ -144,33 +124,20 @@ def plain_results(table: StudyTable, cells: Mapping[tuple[str, int], Cell]) -> d
     }
 
 
-def _plain(entry: Entry) -> dict[str, Any]:
+def _figure(entry: Entry) -> dict[str, Any]:
     paper = entry.published
     return {
-        "mean": _finite(entry.mean),
-        "se": _finite(entry.se),
+        "mean": plain_number(entry.mean),
+        "se": plain_number(entry.se),
         "paper": None if paper is None else {"mean": paper.mean, "se": paper.se},
         "mark": _WORDS.get(entry.mark),
     }
 
 
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else value
+# The page.
 
-
-# A study as one page that stands on its own: no network, no script, everything that comes from data
-# escaped.
-
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _CSS = """
 .wrap { width: min(92rem, 100%); }
-.scroll { overflow-x: auto; }
-.results { width: 100%; font-size: .92rem; }
-.results th, .results td { padding: .5rem .55rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; vertical-align: top; }
-.results th:first-child { text-align: left; }
-.results .paper { display: block; color: var(--muted); font-size: .82rem; }
-.results .better { color: var(--ok); } .results .worse { color: var(--harm); }
 figure { margin: 1rem 0; background: #fff; border-radius: .6rem; padding: .5rem; } figure img { width: 100%; height: auto; display: block; }
 """
 
@@ -186,120 +153,65 @@ def draw_svg(figure: Figure) -> bytes:
     return stream.getvalue()
 
 
-def render_page(table: StudyTable, drawings: Mapping[str, bytes]) -> str:
+def render_study(table: StudyTable, drawings: Mapping[str, bytes]) -> str:
     """Return a study's page."""
-    css = (resources.files("likewise.report") / "assets" / "page.css").read_text(encoding="utf-8") + _CSS
     study = table.study
+    unfinished = ", ".join(f"{method} ({count} of {table.seeds})" for method, count in table.missing.items())
+    missing = f"<p><strong>Not finished: {escape(unfinished)}.</strong></p>" if unfinished else ""
+    heads = ["Method", *(f"{m.title} {_ARROWS[m.better]}" for m in study.measures), "CPU s"]
+    results = results_table("Table", heads, [_row(row) for row in table.rows])
     remarks = "".join(f"<p>{escape(line)}</p>" for line in study.remarks)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">
-<title>{escape(study.title)}</title>
-<style>{css}</style>
-</head>
-<body>
-<header class="top"><div class="wrap"><p class="mark">likewise<span>reproduction</span></p>
-<h1>{escape(study.title)}</h1></div></header>
-<main class="wrap">
-<section class="card" aria-labelledby="table"><h2 id="table">Ours and the paper's</h2>
-<p class="lede">{escape(table.legend)}</p>
-{_missing(table)}{_results(table)}
-{remarks}</section>
-{_figures(drawings)}<section class="card" aria-labelledby="methods"><h2 id="methods">What each method used</h2>
-{_methods(table)}</section>
-</main>
-<footer class="wrap foot"><span>{_made(table)}</span><span>likewise {escape(__version__)}</span></footer>
-</body>
-</html>
-"""
-
-
-def _missing(table: StudyTable) -> str:
-    if not table.missing:
-        return ""
-    words = ", ".join(f"{method} ({count} of {table.seeds})" for method, count in table.missing.items())
-    return f"<p><strong>Not finished: {escape(words)}.</strong></p>\n"
-
-
-def _results(table: StudyTable) -> str:
-    heads = "".join(
-        f'<th scope="col">{escape(m.title)} <span aria-label="{m.better} is better">'
-        f"{'↑' if m.better == 'higher' else '↓'}</span></th>"
-        for m in table.study.measures
-    )
-    rows = "\n".join(_row(row) for row in table.rows)
-    return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Table"><table class="results">'
-        f'<thead><tr><th scope="col">Method</th>{heads}<th scope="col">CPU s</th></tr></thead>\n'
-        f"<tbody>{rows}</tbody></table></div>"
+    sections = [section("Ours and the paper's", missing + results + remarks, id="table", lede=table.legend)]
+    if drawings:
+        shown = "".join(
+            f'<figure><img alt="{escape(name.replace("-", " ").capitalize())}" '
+            f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"></figure>'
+            for name, svg in drawings.items()
+        )
+        sections.append(section("Figures", shown, id="figures"))
+    sections.append(section("What each method used", "".join(map(_method, table.rows)), id="methods"))
+    packages = ", ".join(f"{name} {number}" for name, number in table.versions.items())
+    made = f"{table.cpu_seconds / 60:.1f} CPU minutes in all. {packages}."
+    return render_page(
+        study.title,
+        sections,
+        texts=Texts(),
+        mark="reproduction",
+        provenance=Provenance.now(
+            command=f"likewise reproduce {study.name} --seeds {table.seeds}"
+        ).document(),
+        foot=[f"<span>{escape(made)}</span>", f"<span>likewise {escape(__version__)}</span>"],
+        css=_CSS,
     )
 
 
 def _row(row: Row) -> str:
     cells = "".join(_entry(entry) for entry in row.entries)
-    seeds = f'<span class="paper">{len(row.seeds)} seed{"s" * (len(row.seeds) != 1)}</span>'
+    seeds = f'<span class="small">{len(row.seeds)} seed{"s" * (len(row.seeds) != 1)}</span>'
     return f'<tr><th scope="row">{escape(row.method)}{seeds}</th>{cells}<td>{row.cpu_seconds:,.0f}</td></tr>'
 
 
 def _entry(entry: Entry) -> str:
-    words = {"▲": "better", "▼": "worse"}.get(entry.mark, "")
-    mark = f' <span class="{words}" title="{words} than the paper">{entry.mark}</span>' if words else ""
-    paper = f'<span class="paper">paper {escape(entry.theirs)}</span>' if entry.theirs else ""
+    words, kind = _WORDS.get(entry.mark, ""), "is-good" if entry.mark == BETTER else "is-bad"
+    mark = f' <span class="{kind}" title="{words} than the paper">{entry.mark}</span>' if words else ""
+    paper = f'<span class="small">paper {escape(entry.theirs)}</span>' if entry.theirs else ""
     return f"<td>{escape(entry.ours)}{mark}{paper}</td>"
 
 
-def _figures(drawings: Mapping[str, bytes]) -> str:
-    if not drawings:
-        return ""
-    shown = "\n".join(
-        f'<figure><img alt="{escape(name.replace("-", " ").capitalize())}" '
-        f'src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"></figure>'
-        for name, svg in drawings.items()
+def _method(row: Row) -> str:
+    told = "".join(
+        f'<p class="muted small">Warned: {escape(line)}{f" ({count}×)" if count > 1 else ""}</p>'
+        for line, count in once_each(row.warnings)
     )
-    return (
-        f'<section class="card" aria-labelledby="figures"><h2 id="figures">Figures</h2>\n{shown}</section>\n'
-    )
-
-
-def _methods(table: StudyTable) -> str:
-    parts = []
-    for row in table.rows:
-        told = "".join(
-            f'<p class="muted small">Warned: {escape(line)}{f" ({count}×)" if count > 1 else ""}</p>'
-            for line, count in once_each(row.warnings)
-        )
-        parts.append(f"<h3>{escape(row.method)}</h3><p>{escape(row.note)}</p>{told}")
-    return "\n".join(parts)
-
-
-def _made(table: StudyTable) -> str:
-    packages = ", ".join(f"{name} {number}" for name, number in table.versions.items())
-    return escape(f"{table.cpu_seconds / 60:.1f} CPU minutes in all. {packages}.")
+    return f"<h3>{escape(row.method)}</h3><p>{escape(row.note)}</p>{told}"
 
 
 _FILES = ("table.csv", "cells.csv", "table.md", "index.html")
 
 
 def check_folder(folder: Path) -> None:
-    """Raise where results cannot be written, or would replace files that no run of a study wrote."""
-    for parent in (folder, *folder.parents):
-        if parent.exists() and not parent.is_dir():
-            raise InputError(f"{parent} is a file, not a folder. Choose another --out.")
-    results = folder / "results.json"
-    if results.exists():
-        try:
-            ours = json.loads(results.read_text(encoding="utf-8")).get("kind") == KIND
-        except (ValueError, AttributeError):
-            ours = False
-        if not ours:
-            raise InputError(f"{results} was not written by a study. Choose another --out.")
-        return
-    taken = [name for name in _FILES if (folder / name).exists()]
-    if taken:
-        raise InputError(f"{folder / taken[0]} was not written by a study. Choose another --out.")
+    """Raise if results cannot be written, or would replace files that no run of a study wrote."""
+    check_own_folder(folder, "results.json", KIND, others=_FILES, by="a study", option="--out")
 
 
 def write_results(store: Store, seeds: int) -> tuple[StudyTable, tuple[str, ...]]:
@@ -309,25 +221,22 @@ def write_results(store: Store, seeds: int) -> tuple[StudyTable, tuple[str, ...]
     table = make_table(study, found.cells, seeds)
     left_out = dict.fromkeys(method for method, _ in found.other)
     notes = [f"{method} is left out: its cells were made with other settings." for method in left_out]
-    store.folder.mkdir(parents=True, exist_ok=True)
-    results = json.dumps(plain_results(table, found.cells), ensure_ascii=False, allow_nan=False, indent=1)
-    # First the file by which a later run knows that the others are ours to replace.
-    _write(store.folder / "results.json", results + "\n")
-    _write(store.folder / "table.csv", table_csv(table))
-    _write(store.folder / "cells.csv", cells_csv(table, found.cells))
-    _write(store.folder / "table.md", f"# {study.title}\n\n{markdown(table)}")
     drawings: dict[str, bytes] = {}
     try:
         figures = study.figures({key: cell.result for key, cell in found.cells.items()})
         drawings = {name: draw_svg(figure) for name, figure in figures.items()}
     except MissingExtraError as error:
         notes.append(f"There are no figures: {error}")
-    for name, svg in drawings.items():
-        _write(store.folder / f"{name}.svg", svg.decode())
-    _write(store.folder / "index.html", render_page(table, drawings))
+    files = {
+        # First the file by which a later run knows that the others are ours to replace.
+        "results.json": to_json(plain_results(table, found.cells)),
+        "table.csv": table_csv(table),
+        "cells.csv": cells_csv(table, found.cells),
+        "table.md": f"# {study.title}\n\n{markdown(table)}",
+        **{f"{name}.svg": svg.decode() for name, svg in drawings.items()},
+        "index.html": render_study(table, drawings),
+    }
+    store.folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        write_text(store.folder / name, text)
     return table, tuple(notes)
-
-
-def _write(path: Path, text: str) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")

@@ -69,12 +69,8 @@ def render_html(
     known = dict(document["said"])
     for entry in document.get("entries", ()):
         known |= entry["audit"]["said"]
-    jinja2 = require("jinja2", extra="report", why="Writing a page")
-    parts = (
-        _environment(jinja2, language)
-        .get_template("parts.html.j2")
-        .make_module({"document": document, "explore": explore, "known": known})
-    )
+    given = {"document": document, "explore": explore, "known": known}
+    parts = templates(language).get_template("parts.html.j2").make_module(given)
     if kind == "audit":
         contents = parts.contents(parts.audit_sections(document), "a0-", "audit")
         body = parts.audit(document, "a0", 2)
@@ -97,6 +93,11 @@ def render_html(
         data={**data, "texts": texts.for_scripts("script", *shown)},
         asks_server=explore is not None and explore.get("endpoint") is not None,
     )
+
+
+def templates(language: str) -> Any:
+    """Return the Jinja environment of the pages in one language: texts as ``t``, and the filters."""
+    return _environment(require("jinja2", extra="report", why="Writing a page"), language)
 
 
 @cache

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,3 +175,24 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def check_own_folder(
+    folder: Path, own: str, kind: str, *, others: Sequence[str], by: str, option: str
+) -> None:
+    """Raise if files cannot be written into a folder, or would replace files that `by` did not write.
+
+    The file `own`, of that kind, says that the others are ours to replace.
+    """
+    for parent in (folder, *folder.parents):
+        if parent.exists() and not parent.is_dir():
+            raise InputError(f"{parent} is a file, not a folder. Choose another {option}.")
+    taken = [folder / name for name in others if (folder / name).exists()]
+    if (folder / own).exists():
+        try:
+            known = json.loads((folder / own).read_text(encoding="utf-8"))["kind"] == kind
+        except (ValueError, LookupError, TypeError):
+            known = False
+        taken = [] if known else [folder / own]
+    if taken:
+        raise InputError(f"{taken[0]} was not written by {by}. Choose another {option}.")

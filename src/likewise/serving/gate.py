@@ -8,15 +8,15 @@ cannot send: the cookie alone asks nothing, because browsers show it to every po
 from __future__ import annotations
 
 import hmac
-import json
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
-from typing import Any, TypeAlias
-from urllib.parse import parse_qs
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from likewise.serving.limits import Limits
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 # How often something may happen: a bucket that fills at a rate, and from which everything takes one.
 
@@ -49,16 +49,16 @@ TOKEN_HEADER = "x-likewise-token"
 # Who is not let in is counted apart, so that nobody can use up what the user may ask.
 _STRANGERS = (20.0, 50)
 
-_HEADERS = (
-    (b"cache-control", b"no-store"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"x-frame-options", b"DENY"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
-)
-_POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
+_HEADERS = {
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
 
 _AGAIN = "Open the link that the terminal shows."
 # The cookie is Strict, so a redirect that somebody else's page began would not show it; this one is our own.
@@ -130,113 +130,76 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        from starlette.requests import Request
+        from starlette.responses import HTMLResponse
+
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        said = _headers(scope)
-        landed = _has_landed(scope, self._secrets)
-        refused = find_refusal(scope, said, self._secrets, landed=landed)
+        request = Request(scope)
+        landed = _has_landed(request, self._secrets)
+        refused = find_refusal(request, self._secrets, landed=landed)
         if refused is None and not self._own.take():
             refused = Refusal(429, "Too many requests at once. Wait a moment and try again.")
         elif refused is not None and not self._strangers.take():
             refused = Refusal(429, "Too many requests that were refused.")
+        answer = self._app
         if refused is not None:
-            await _refuse(send, refused, scope)
+            answer = _refusing(request, refused)
         elif landed:
-            cookie = f"{self._secrets.cookie}={self._secrets.token}; HttpOnly; SameSite=Strict; Path=/"
-            more = [(b"set-cookie", cookie.encode())]
-            await _answer(send, 200, _LANDING.encode(), b"text/html; charset=utf-8", more)
-        else:
-            await self._app(scope, receive, _with_headers(send))
+            answer = landing = HTMLResponse(_LANDING)
+            landing.set_cookie(self._secrets.cookie, self._secrets.token, httponly=True, samesite="strict")
+        await answer(scope, receive, _with_headers(send))
 
 
-def find_refusal(
-    scope: Scope, said: dict[str, list[str]], secrets: Secrets, *, landed: bool
-) -> Refusal | None:
-    """Return why a request does not pass; None where it does."""
-    hosts = said.get("host", [])
-    if len(hosts) != 1 or hosts[0].lower() not in secrets.hosts:
+def find_refusal(request: Request, secrets: Secrets, *, landed: bool) -> Refusal | None:
+    """Return why a request does not pass; None if it does."""
+    said = request.headers
+    hosts = [host.lower() for host in said.getlist("host")]
+    if len(hosts) != 1 or hosts[0] not in secrets.hosts:
         return Refusal(403, f"This server is only for this machine, under its own address. {_AGAIN}")
-    own = f"http://{hosts[0].lower()}"
-    if any(origin.lower() != own for origin in said.get("origin", [])):
+    if any(origin.lower() != f"http://{hosts[0]}" for origin in said.getlist("origin")):
         return Refusal(403, "A page of somebody else's asked. Nothing was done.")
-    sites = said.get("sec-fetch-site", [])
-    if not landed and any(site.lower() not in ("same-origin", "none") for site in sites):
-        return Refusal(403, f"A page of somebody else's asked. Nothing was done. {_AGAIN}")
     if landed:
         return None
-    if str(scope["path"]).startswith(API):
-        known = any(secrets.is_token(token) for token in said.get(TOKEN_HEADER, [])[:1])
-    else:
-        known = any(secrets.is_token(token) for token in _cookies(said, secrets.cookie)[:4])
+    if any(site.lower() not in ("same-origin", "none") for site in said.getlist("sec-fetch-site")):
+        return Refusal(403, f"A page of somebody else's asked. Nothing was done. {_AGAIN}")
+    asks = request.scope["path"].startswith(API)
+    token = said.get(TOKEN_HEADER) if asks else request.cookies.get(secrets.cookie)
+    known = token is not None and secrets.is_token(token)
     return None if known else Refusal(403, f"The token of the link is missing or wrong. {_AGAIN}")
 
 
-def _has_landed(scope: Scope, secrets: Secrets) -> bool:
+def _has_landed(request: Request, secrets: Secrets) -> bool:
     """Whether this is the link with its token."""
-    if scope["method"] != "GET" or scope["path"] != "/":
+    if request.method != "GET" or request.scope["path"] != "/":
         return False
-    try:
-        tokens = parse_qs(scope["query_string"].decode("latin-1"), max_num_fields=8).get("token", [])
-    except ValueError:
-        return False
+    tokens = request.query_params.getlist("token")
     return len(tokens) == 1 and secrets.is_token(tokens[0])
 
 
-def _headers(scope: Scope) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in scope["headers"]:
-        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-    return found
-
-
-def _cookies(said: dict[str, list[str]], name: str) -> list[str]:
-    found = []
-    for line in said.get("cookie", []):
-        try:
-            read = SimpleCookie(line)
-        except CookieError:
-            continue
-        if name in read:
-            found.append(read[name].value)
-    return found
-
-
 def _with_headers(send: Send) -> Send:
-    """Add our headers to an answer; its own policy for content counts where it has one."""
+    """Add our headers to an answer; its own policy for content counts if it has one."""
+    from starlette.datastructures import MutableHeaders
 
     async def answer(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            own = list(message.get("headers", []))
-            named = {name.lower() for name, _ in own}
-            added = [pair for pair in (*_HEADERS, _POLICY) if pair[0] not in named]
-            message = {**message, "headers": [*own, *added]}
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return answer
 
 
-async def _refuse(send: Send, refused: Refusal, scope: Scope) -> None:
-    body, kind = refused.sentence, b"text/plain; charset=utf-8"
-    if str(scope["path"]).startswith(API):
-        body, kind = json.dumps({"error": refused.sentence}), b"application/json"
+def _refusing(request: Request, refused: Refusal) -> App:
+    from starlette.responses import JSONResponse, PlainTextResponse
+
     # A body that was not read must not be taken for the next request.
-    more = [] if scope["method"] == "GET" else [(b"connection", b"close")]
-    await _answer(send, refused.status, body.encode(), kind, more)
-
-
-async def _answer(
-    send: Send, status: int, body: bytes, kind: bytes, more: list[tuple[bytes, bytes]] | None = None
-) -> None:
-    headers = [
-        (b"content-type", kind),
-        (b"content-length", str(len(body)).encode()),
-        *_HEADERS,
-        _POLICY,
-        *(more or []),
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    headers = {} if request.method == "GET" else {"connection": "close"}
+    if request.scope["path"].startswith(API):
+        return JSONResponse({"error": refused.sentence}, refused.status, headers)
+    return PlainTextResponse(refused.sentence, refused.status, headers)

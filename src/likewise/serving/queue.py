@@ -1,13 +1,15 @@
-"""The desk where tables are handed in and audited, one at a time, and where results are kept until the server ends."""
+"""Tables that are handed in and audited, one at a time; results are kept until the server ends."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -40,54 +42,35 @@ class Turns:
     """A thread that does one piece of work after the other."""
 
     def __init__(self, name: str, waiting: int) -> None:
-        self._queue: queue.Queue[Any] = queue.Queue(waiting)
-        self._name, self._thread = name, threading.Thread()
-        self._lock = threading.Lock()
+        self._queue: queue.Queue[tuple[Callable[[], Any], Future[Any]]] = queue.Queue(waiting)
+        # A daemon, unlike the threads of an executor: the end of the server does not wait for a model that never answers.
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do a piece of work in its turn, and return or raise what it does."""
-        self._begin()
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
+        if self._thread.ident is None:
+            self._thread.start()
+        done: Future[T] = Future()
         try:
-            self._queue.put_nowait((work, loop, done))
+            self._queue.put_nowait((work, done))
         except queue.Full as error:
             raise BusyError(
                 "The model has more questions than it can answer. Try again in a moment."
             ) from error
-        return await done
-
-    def _begin(self) -> None:
-        with self._lock:
-            if not self._thread.is_alive():
-                # A daemon, so that the end of the server does not wait for a model that never answers.
-                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-                self._thread.start()
+        return await asyncio.wrap_future(done)
 
     def _work(self) -> None:
         while True:
-            work, loop, done = self._queue.get()
+            work, done = self._queue.get()
+            if not done.set_running_or_notify_cancel():
+                continue
             try:
-                outcome: Any = work()
-                failed: Exception | None = None
+                done.set_result(work())
             except Exception as error:
-                outcome, failed = None, error
+                done.set_exception(error)
             except BaseException as error:  # a model that ends its process does not end the server
-                outcome, failed = None, ModelError(f"The model raised {type(error).__name__}.")
-            try:
-                loop.call_soon_threadsafe(_settle, done, outcome, failed)
-            except RuntimeError:
-                return  # the server has ended
-            del work, outcome, failed, done
-
-
-def _settle(done: asyncio.Future[Any], outcome: Any, failed: Exception | None) -> None:
-    if done.done():
-        return
-    if failed is None:
-        done.set_result(outcome)
-    else:
-        done.set_exception(failed)
+                done.set_exception(ModelError(f"The model raised {type(error).__name__}."))
+            del work, done
 
 
 # Rows from a page, as JSON gives them, and what the model says about them.
@@ -121,20 +104,15 @@ class RowScores:
         if isinstance(self.model, MissingCellsModel):
             gaps = self.model.missing
             cells = gaps.marked(cells.drop(columns=list(gaps.marks))).astype(object)
-        self._check_cells(cells)
-        columns = [self.domain.column(name) for name in encoding.names]
-        return build_table(columns, {c.name: _part(c, cells[c.name]) for c in columns}, encoding.library)
-
-    def _check_cells(self, cells: pd.DataFrame) -> None:
         try:
             wrong = self.domain.validate(cells)
         except OverflowError as error:
             raise InputError("rows: a number is too large.") from error
-        if wrong:
-            value = (
-                "missing" if wrong[0].value is None else f"{str(wrong[0].value)[:60]} is {wrong[0].reason}"
-            )
-            raise InputError(f"{wrong[0].column}: {value}.")
+        for one in wrong[:1]:
+            value = "missing" if one.value is None else f"{str(one.value)[:60]} is {one.reason}"
+            raise InputError(f"{one.column}: {value}.")
+        columns = [self.domain.column(name) for name in encoding.names]
+        return build_table(columns, {c.name: _part(c, cells[c.name]) for c in columns}, encoding.library)
 
     def _check(self, rows: Any, width: int) -> None:
         if not isinstance(rows, list) or not rows:
@@ -238,14 +216,9 @@ def _check_text(file: OpenedFile, limits: Limits) -> None:
     assert isinstance(file.source, bytes)  # it came without a path
     text = file.source
     lines = max(text.count(b"\n"), text.count(b"\r"))
-    header = text[: _first_end(text)]
+    header = re.split(rb"[\r\n]", text, maxsplit=1)[0]
     cells = 1 + max(header.count(sign) for sign in (b",", b";", b"\t", b"|"))
     _check_size(file.name, max(lines - 1, 0), cells, limits)
-
-
-def _first_end(text: bytes) -> int:
-    ends = [at for at in (text.find(b"\n"), text.find(b"\r")) if at >= 0]
-    return min(ends, default=len(text))
 
 
 def _check_parquet(file: OpenedFile, limits: Limits) -> None:
