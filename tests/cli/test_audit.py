@@ -21,7 +21,7 @@ def test_fair_and_unfair(run, table, model, tmp_path):
     fair = run("audit", model, table, *SEX, "--delta", "5", "--html", "page.html", "--json", "result.json")
     assert fair.code == 0, fair.err
     assert fair.err == ""
-    assert "pure unfairness" in fair.out
+    assert "zero-distance gap" in fair.out
     page = (tmp_path / "page.html").read_text()
     assert page.startswith("<!doctype html>")
     assert len(page) < 2_000_000

@@ -17,7 +17,7 @@ def test_three_kinds_of_twins_stand_on_the_page_in_json_and_in_the_terminal(run,
     done = run("audit", model, table, *ASKED, "--twins", "all", "--graph", "graph.dot", "--rules", "rules.toml",
                "--html", "page.html", "--json", "result.json")  # fmt: skip
     assert done.code == 0, done.err
-    assert "Three kinds of twins by sex" in done.out
+    assert "Three kinds of counterparts by sex" in done.out
     document = json.loads((tmp_path / "result.json").read_text())
     jsonschema.validate(document, json_schema())
     (study,) = document["twins"]

@@ -67,7 +67,7 @@ def test_bad_comparisons_say_what_to_do(samples):
         Comparison(())
     with pytest.raises(lw.InputError, match="same name 'a'"):
         Comparison((ComparisonEntry("a", evaluation, audit), ComparisonEntry("a", None, audit)))
-    with pytest.raises(lw.InputError, match="different budgets"):
+    with pytest.raises(lw.InputError, match="different tolerances"):
         Comparison.of({"a": (None, audit), "b": (None, dataclasses.replace(audit, eps=0.2))})
     with pytest.raises(lw.InputError, match="a name of one letter"):
         ComparisonEntry(" ", None, audit)

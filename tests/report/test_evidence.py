@@ -114,7 +114,7 @@ def test_the_card_holds_the_numbers_and_no_markup_of_the_table(documents, impact
     card = model_card(documents["unfair"], impact)
     assert card.startswith("## Individual fairness")
     assert "Unfair" in card
-    assert "| people audited | 80 |" in card
+    assert "| 80 people | value |" in card
     for markup in ("<script", "<b>", "<img", "{{ 7", "<i>"):
         assert markup not in card
     # A cell cannot end its row: all rows of a table have as many bars that are not escaped.

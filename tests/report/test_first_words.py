@@ -148,7 +148,7 @@ def test_nobody_and_numbers_and_no_sensitive_columns(samples):
     assert "the model predicts numbers and decides nothing" in first_words(number)[0]
     assert len(first_words(number)) == 1
     bare = dataclasses.replace(samples.adult_result()[1], sensitive=None)
-    assert "a twin whom the metric calls equal" in first_words(bare)[0]
+    assert "a counterpart whom the metric calls equal" in first_words(bare)[0]
     assert audit_document(bare)["summary"]["columns"] == []
 
 

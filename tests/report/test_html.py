@@ -109,7 +109,7 @@ def test_sections_in_order(samples):
     assert targets <= {a.get("id") for _, a in Tags(page).tags}
     text = " ".join("".join(Tags(page).text).split())
     assert audit_document(result)["verdict"]["sentence"] in text
-    assert f"200 most harmed of {int((result.pure_map.harm > 0).sum()):,} people" in text
+    assert f"200 with the most added loss of {int((result.pure_map.harm > 0).sum()):,} people" in text
     bare = [a["id"] for tag, a in Tags(render_html(audit_document(result))).tags if tag == "section"]
     assert "a0-studies" not in bare
     assert "a0-metric" not in bare
@@ -142,7 +142,9 @@ def test_a_page_that_would_grow_too_large_lists_fewer_people(samples, tmp_path, 
     document = json.loads(Tags((tmp_path / "fewer.html").read_text(encoding="utf-8")).scripts[0])
     shown = len(document["maps"][0]["people"]["rows"])
     assert 10 <= shown < 200
-    assert f"The {shown} most harmed of" in " ".join((tmp_path / "fewer.html").read_text().split())
+    assert f"The {shown} with the most added loss of" in " ".join(
+        (tmp_path / "fewer.html").read_text().split()
+    )
 
 
 def test_same_result_same_bytes(samples):
@@ -167,8 +169,8 @@ def test_a_model_that_harms_nobody_has_a_page(samples):
     document = audit_document(samples.still_result())
     assert document["maps"][0]["harmed"] == 0
     page = " ".join("".join(Tags(render_html(document)).text).split())
-    assert "Nobody: the model does no worse on any twin at no distance" in page
-    assert "Nothing: everyone's worst twin is themselves." in page
+    assert "Nobody: the model does no worse on any counterpart at no distance" in page
+    assert "Nothing: everyone's worst counterpart is themselves." in page
 
 
 def test_streamed_maps_say_that_only_the_most_harmed_were_kept(samples):
@@ -177,7 +179,7 @@ def test_streamed_maps_say_that_only_the_most_harmed_were_kept(samples):
     document = audit_document(dataclasses.replace(result, pure_map=kept))
     assert document["maps"][0]["kept"] == 50
     text = " ".join("".join(Tags(render_html(document)).text).split())
-    assert "Of 1,200 audited people the 50 most harmed were kept" in text
+    assert "Of 1,200 audited people the 50 with the most added loss were kept" in text
 
 
 def np_top(unfair, k):

@@ -45,7 +45,9 @@ def test_an_audit_in_the_terminal(samples):
     flat = " ".join(text.split())
     changed = round(result.sensitive.changed * result.n)
     assert flat.startswith(f"Unfair (shown): {changed} of 1,200 people get another decision when only ")
-    assert flat.index("Most affected: ") < flat.index("Comparable twins within a fair distance of ε = 0.1")
+    assert flat.index("Most affected: ") < flat.index(
+        "Comparable counterparts within a fair distance of ε = 0.1"
+    )
     assert f"Row {result.sensitive.example.person} (age " in flat
     assert f"{result.gap:.3f}" in flat
     assert f"{result.pure_gap:.3f}" in flat

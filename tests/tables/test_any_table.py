@@ -56,7 +56,7 @@ def test_inspect_train_and_audit_run_or_say_what_to_do(trouble, run, name):
         "40",
     )
     assert code == 0, err
-    assert "pure unfairness" in out
+    assert "zero-distance gap" in out
     assert peak_gigabytes() < 2.0
 
 

@@ -18,7 +18,6 @@ from likewise.core.messages import (
     catalogue,
     collect_messages,
     places,
-    restore_messages,
 )
 
 SOURCE = Path(lw.__file__).parent
@@ -82,7 +81,7 @@ def test_a_sentence_is_a_string_that_remembers():
     assert said.written("de") == "„m“: 3 Personen"
     assert pickle.loads(pickle.dumps(said)).written("de") == said.written("de")
     known = json.loads(json.dumps(collect_messages([{"a": (said,)}])))
-    assert restore_messages(str(said), known).written("de") == said.written("de")
+    assert Message.of(known[str(said)]).written("de") == said.written("de")
     assert Texts("de").said(str(said), known) == said.written("de")
     assert Texts("en").said(str(said), known) == str(said)
 
@@ -98,9 +97,8 @@ def test_what_is_damaged_stays_as_it_is(damaged):
 def test_unbounded_numbers_travel_as_json():
     said = Message("script.interval", low=0.5, high=float("inf"))
     assert said == "0.500 to ∞"
-    assert (
-        restore_messages(said[:], json.loads(json.dumps(collect_messages([said]), allow_nan=False))) == said
-    )
+    known = json.loads(json.dumps(collect_messages([said]), allow_nan=False))
+    assert Message.of(known[str(said)]) == said
 
 
 def test_an_unknown_language_says_which_there_are():

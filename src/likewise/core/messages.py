@@ -8,7 +8,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from importlib import resources
 from types import MappingProxyType
@@ -111,24 +111,12 @@ STYLES = {
 }
 
 
-def _general(value: float) -> str:
-    return f"{value:g}"
-
-
-def _whole(value: float) -> str:
-    return f"{value:,.0f}"
-
-
 def _percent(value: float | None) -> str:
     if value is None:
         return "unknown"
     # A small share is not none: the end of an interval at 0.04% is not 0.0%.
     small = 0.0 < value < 0.0005
     return f"{max(100 * value, 0.001):.1g}%" if small else f"{100 * value:,.1f}%"
-
-
-def _percent0(value: float) -> str:
-    return f"{value * 100:g}%"
 
 
 def _seconds(value: float) -> str:
@@ -141,20 +129,16 @@ def _p(value: float | None) -> str:
     return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
 
 
-def _times(value: float) -> str:
-    return f"{value:.1f}×"
-
-
 # In English; `written` turns that into another language's signs.
 FORMATS: dict[str, Callable[[Any], str]] = {
     "number": short_number,
-    "general": _general,
-    "whole": _whole,
+    "general": "{:g}".format,
+    "whole": "{:,.0f}".format,
     "percent": _percent,
-    "percent0": _percent0,
+    "percent0": lambda value: f"{value * 100:g}%",
     "seconds": _seconds,
     "p": _p,
-    "times": _times,
+    "times": "{:.1f}×".format,
 }
 
 
@@ -262,11 +246,6 @@ def collect_messages(value: Any, found: dict[str, Any] | None = None) -> dict[st
     return known
 
 
-def restore_messages(sentence: str, known: Mapping[str, Any]) -> str:
-    """Return a sentence with its key and values again, where `collect_messages` had noted them."""
-    return Message.of(known.get(sentence)) or sentence
-
-
 def _again(key: str, values: dict[str, Any]) -> Message:
     return Message(key, **values)
 
@@ -291,10 +270,6 @@ def _read(value: Any, depth: int) -> Any:
     return [_read(item, depth + 1) for item in value] if isinstance(value, list) else value
 
 
-# Stress inside of a text, and what is said in passing.
-_STRONG, _ASIDE = "**", "~~"
-
-
 class Texts:
     """All texts in one language."""
 
@@ -308,14 +283,8 @@ class Texts:
     def rich(self, key: str, /, **values: Any) -> str:
         """Return a text as HTML: values escaped, ``**stress**`` as strong, ``~~in passing~~`` as muted."""
         text = escape(form_of(key, values, self.language), quote=False)
-        for sign, before, after in (
-            (_STRONG, "<strong>", "</strong>"),
-            (_ASIDE, '<span class="muted">', "</span>"),
-        ):
-            parts = text.split(sign)
-            text = "".join(
-                part + (before, after)[i % 2] if i < len(parts) - 1 else part for i, part in enumerate(parts)
-            )
+        text = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text)
+        text = re.sub(r"~~(.+?)~~", r'<span class="muted">\1</span>', text)
         return PLACE.sub(lambda place: escape(filled(values[place[1]], place[2] or "", self.language)), text)
 
     def number(self, value: Any, form: str = "number") -> str:
@@ -339,16 +308,10 @@ class Texts:
 
     def for_scripts(self, *groups: str) -> dict[str, Any]:
         """Return what a script needs to write texts itself: those whose keys begin with one of `groups`."""
-        style = STYLES[self.language]
         wanted = tuple(f"{group}." for group in groups)
         return {
             "language": self.language,
-            "decimal": style.decimal,
-            "group": style.group,
-            "percent": style.percent,
-            "last": style.last,
-            "either": style.either,
-            "unknown": style.unknown,
+            **asdict(STYLES[self.language]),
             "texts": {
                 key: forms if isinstance(forms, str) else dict(forms)
                 for key, forms in catalogue(self.language).items()

@@ -11,12 +11,13 @@ import pandas as pd
 
 from likewise.auditing.inference.verdict import give_verdict
 from likewise.auditing.results.audit_result import AuditResult
+from likewise.auditing.results.files import SCHEMA_VERSION
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import Measure
 from likewise.core.messages import Message, collect_messages
 from likewise.core.text import interval_ends, short_number
 from likewise.evaluation.summary import Evaluation
-from likewise.report.document import SCHEMA_VERSION, audit_document, diagnosis_document
+from likewise.report.document import audit_document, diagnosis_document
 from likewise.report.first_words import first_words
 from likewise.report.provenance import Provenance
 from likewise.report.unfair_map_values import MAX_PEOPLE
@@ -55,15 +56,16 @@ class ComparisonEntry:
     audit: AuditResult
 
     def __post_init__(self) -> None:
-        owner = "ComparisonEntry"
-        name, evaluation, audit = cast("tuple[Any, Any, Any]", (self.name, self.evaluation, self.audit))
-        if not isinstance(name, str) or not name.strip():
-            raise bad_parameter(owner, "name", allowed="a name of one letter or more", got=repr(name))
-        if not isinstance(audit, AuditResult):
-            raise bad_parameter(owner, "audit", allowed="an AuditResult", got=f"a {type(audit).__name__}")
-        if evaluation is not None and not isinstance(evaluation, Evaluation):
-            got = f"a {type(evaluation).__name__}"
-            raise bad_parameter(owner, "evaluation", allowed="an Evaluation or None", got=got)
+        if not isinstance(cast("Any", self.name), str) or not self.name.strip():
+            allowed = "a name of one letter or more"
+            raise bad_parameter("ComparisonEntry", "name", allowed=allowed, got=repr(self.name))
+        kinds: dict[str, Any] = {"audit": AuditResult, "evaluation": Evaluation | None}
+        for name, kind in kinds.items():
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                allowed = "an AuditResult" if kind is AuditResult else "an Evaluation or None"
+                got = f"a {type(value).__name__}"
+                raise bad_parameter("ComparisonEntry", name, allowed=allowed, got=got)
 
     @property
     def pure_gap(self) -> Measure:
@@ -115,11 +117,11 @@ class Comparison:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise InputError(f"Comparison: two entries have the same name {twice[0]!r}. Rename one.")
-        budgets = sorted({entry.audit.eps for entry in entries})
-        if len(budgets) > 1:
-            shown = ", ".join(f"{eps:g}" for eps in budgets)
+        tolerances = sorted({entry.audit.eps for entry in entries})
+        if len(tolerances) > 1:
+            shown = ", ".join(f"{eps:g}" for eps in tolerances)
             raise InputError(
-                f"Comparison: the audits have different budgets (eps = {shown}), so their gaps cannot be "
+                f"Comparison: the audits have different tolerances (eps = {shown}), so their gaps cannot be "
                 "compared. Audit all models at the same eps."
             )
 
@@ -135,7 +137,7 @@ class Comparison:
 
     @property
     def eps(self) -> float:
-        """The budget of all audits."""
+        """The tolerance ε of all audits."""
         return self.entries[0].audit.eps
 
     @property
@@ -150,23 +152,20 @@ class Comparison:
     @property
     def frame(self) -> pd.DataFrame:
         """One row per model, one column per measure."""
-        found = {entry.name: entry.measures() for entry in self.entries}
-        rows = {
-            name: [measures[m].value if m in measures else float("nan") for m in self.measures]
-            for name, measures in found.items()
-        }
-        return pd.DataFrame.from_dict(rows, orient="index", columns=list(self.measures))
+        return self._frame("value").droplevel(1, axis="columns")
 
     @property
     def intervals(self) -> pd.DataFrame:
         """Ends of the confidence intervals: columns (measure, "low") and (measure, "high")."""
+        return self._frame("low", "high")
+
+    def _frame(self, *parts: str) -> pd.DataFrame:
         found = {entry.name: entry.measures() for entry in self.entries}
-        nan = float("nan")
         rows = {
-            name: [end for m in self.measures for end in _ends(measures.get(m), nan)]
+            name: [getattr(measures.get(m), part, float("nan")) for m in self.measures for part in parts]
             for name, measures in found.items()
         }
-        columns = pd.MultiIndex.from_product([self.measures, ["low", "high"]])
+        columns = pd.MultiIndex.from_product([self.measures, parts])
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
     def frontier(self, *, pure: bool = False) -> tuple[str, ...]:
@@ -182,19 +181,18 @@ class Comparison:
         tuple of str
             Models without an evaluation have no accuracy, and are left out.
         """
-        points = []
-        for entry in self.entries:
-            accuracy = entry.measures().get(ACCURACY)
-            if accuracy is not None:
-                points.append(((entry.pure_gap if pure else entry.gap).value, accuracy.value, entry.name))
-        kept = [
-            point
-            for point in points
-            if not any(
-                other[0] <= point[0] and other[1] >= point[1] and other[:2] != point[:2] for other in points
-            )
+        points = [
+            ((entry.pure_gap if pure else entry.gap).value, entry.measures()[ACCURACY].value, entry.name)
+            for entry in self.entries
+            if ACCURACY in entry.measures()
         ]
-        return tuple(name for _, _, name in sorted(kept))
+        beaten = {
+            name
+            for gap, accuracy, name in points
+            for other, best, _ in points
+            if other <= gap and best >= accuracy and (other, best) != (gap, accuracy)
+        }
+        return tuple(name for *_, name in sorted(points) if name not in beaten)
 
     def sentence(self) -> str:
         """Say in one sentence how the fairest model compares with the first."""
@@ -232,7 +230,6 @@ class Comparison:
         return self.frame.to_string(float_format=lambda value: f"{value:.3f}")
 
     def _repr_html_(self) -> str:
-
         return comparison_summary_html(self)
 
 
@@ -317,21 +314,16 @@ def _changed(entry: ComparisonEntry) -> float:
     return entry.audit.pure_gap if share is None else share
 
 
-def _ends(measure: Measure | None, unknown: float) -> tuple[float, float]:
-    return (unknown, unknown) if measure is None else (measure.low, measure.high)
-
-
 def _said(measure: Measure) -> Message:
     return Message("compared.value", value=measure.value, low=measure.low, high=measure.high)
 
 
 def _against(part: Measure, whole: Measure, name: str | None = None) -> Message:
-    of = {} if name is None else {"name": name}
-    said = Message(
-        "compared.against" if name is None else "compared.against_name",
-        one=_said(part),
-        two=_said(whole),
-        **of,
+    two = {"one": _said(part), "two": _said(whole)}
+    said = (
+        Message("compared.against", **two)
+        if name is None
+        else Message("compared.against_name", name=name, **two)
     )
     if whole.value <= 0:
         return said

@@ -18,6 +18,7 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import Measure
 from likewise.core.messages import collect_messages
 from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
+from likewise.core.text import interval_ends, join_words, short_number
 from likewise.counterfactuals.correspondence import CorrespondenceStudy
 from likewise.counterfactuals.study import QUESTIONS
 from likewise.evaluation.groups import GroupGaps
@@ -242,7 +243,7 @@ def audit_document(
             "words": None if verdict.kind == "no limit" else result.verdict(),
         },
         "findings": findings_document(result.findings),
-        "numbers": _numbers(result),
+        "numbers": numbers_document(result),
         "test": _test(result),
         "certificate": {
             "estimate": _claim(result.certificate.estimate),
@@ -312,7 +313,8 @@ def json_schema(kind: str = "audit") -> dict[str, Any]:
     return schema | ({"$defs": {"audit": json_schema()}} if kind == "comparison" else {})
 
 
-def _numbers(result: AuditResult) -> dict[str, Any]:
+def numbers_document(result: AuditResult) -> dict[str, Any]:
+    """Return the numbers of an audit as plain values."""
     low, high = result.test.interval
     return {
         "people": result.n,
@@ -326,6 +328,30 @@ def _numbers(result: AuditResult) -> dict[str, Any]:
         "lambda": plain_number(result.lambda_),
         "transport": plain_number(result.transport),
     }
+
+
+def number_rows(numbers: Mapping[str, Any]) -> list[list[str]]:
+    """Return the numbers of an audit as rows of a table: what, value, interval."""
+    rows = []
+    only = numbers["sensitive_only"]
+    if only is not None:
+        start, share = f"only {join_words(only['columns'])} changed", only["changed_decisions"]
+        if share is not None:
+            apart = only["tolerance"]
+            what = "decided differently" if apart is None else f"predicted more than {apart:g} apart"
+            value = f"{'' if only['exact'] else 'at least '}{share['value']:.1%}"
+            rows.append([f"{start}: {what}", value, f"{share['low']:.1%} to {share['high']:.1%}"])
+        rows.append(_row(f"{start}: added to the mean loss", only["gap"]))
+    rows.append(_row("zero-distance gap (ε = 0)", numbers["pure_gap"]))
+    if numbers["eps"]:
+        rows.append(_row(f"gap at ε = {numbers['eps']:g}", numbers["gap"]))
+    free = numbers["changed_decisions"]
+    rows.append(["free under the metric: decided differently", "n/a" if free is None else f"{free:.1%}", ""])
+    return [*rows, ["mean loss of the people as they are", short_number(numbers["base_loss"]), ""]]
+
+
+def _row(name: str, found: Mapping[str, Any]) -> list[str]:
+    return [name, short_number(found["value"]), interval_ends(found["low"], found["high"])]
 
 
 def _sensitive_only(result: AuditResult) -> dict[str, Any] | None:
@@ -376,16 +402,16 @@ def _claim(claim: Estimate | Bound | None) -> dict[str, Any] | None:
 
 
 def _curve(curve: DualCurve, eps: float, delta: float | None) -> dict[str, Any]:
-    """V(ε) − mean loss at the chosen budget, finely around it, and coarsely to the end of the curve."""
+    """V(ε) − mean loss at the chosen ε, finely around it, and coarsely to the end of the curve."""
     end = float(curve.eps[-1])
     near = min(4 * eps, end)
     # Rounded first, so that every number written is the curve's at the ε written beside it.
     points = [rounded(e) for e in (*curve.thin(160).eps, *np.linspace(0.0, near, 81), min(eps, end))]
-    budgets = np.unique(np.asarray(points, dtype=float))
+    tolerances = np.unique(np.asarray(points, dtype=float))
     return {
         "near": rounded(near),
-        "eps": [rounded(e) for e in budgets],
-        "gap": [rounded(g) for g in curve.gap(budgets)],
-        "lambda": [rounded(slope) for slope in curve.lambda_(budgets)],
+        "eps": [rounded(e) for e in tolerances],
+        "gap": [rounded(g) for g in curve.gap(tolerances)],
+        "lambda": [rounded(slope) for slope in curve.lambda_(tolerances)],
         "eps_at_delta": None if delta is None else plain_number(curve.eps_for_gap(delta)),
     }

@@ -16,7 +16,7 @@ from likewise.auditing.inference.verdict import AffectedGroup, most_affected
 from likewise.auditing.results.audit_result import AuditResult, SensitiveAnswer
 from likewise.auditing.results.sensitive import ChangedPerson
 from likewise.core.messages import Message
-from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number
+from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
 
 # So many columns of a person are named besides the sensitive ones, and so many units of ε.
 _CELLS, _REACHES = 4, 3
@@ -127,7 +127,7 @@ def _example_words(example: ChangedPerson, columns: Sequence[str], labels: Mappi
 
 
 def reach_words(result: AuditResult) -> tuple[Message | None, list[dict[str, Any]]]:
-    """Say what ε means in the table's own units, for the numbers that twins move most."""
+    """Say what ε means in the table's own units, for the numbers that counterparts move most."""
     found: Mapping[str, float | None] = result.settings.get("reach") or {}
     if not found or result.eps <= 0:
         return None, []
@@ -140,7 +140,7 @@ def reach_words(result: AuditResult) -> tuple[Message | None, list[dict[str, Any
     moves = [{"column": name, "change": plain_number(found[name])} for name in (*chosen, *free)]
     if not chosen:
         return (Message("first.reach_free", columns=free) if free else None), moves
-    listed = [Message("first.move", column=name, change=_two_digits(found[name])) for name in chosen]
+    listed = [Message("first.move", column=name, change=rounded(found[name], 2)) for name in chosen]
     said = Message("first.reach", eps=result.eps, moves=listed)
     return (Message("first.reach_and_free", reach=said, columns=free) if free else said), moves
 
@@ -151,10 +151,6 @@ def _reachable(people: Any, name: str, change: float | None) -> bool:
         return False
     values = np.asarray(people[name], dtype=float)
     return bool(change < np.nanmax(values) - np.nanmin(values))
-
-
-def _two_digits(value: float | None) -> float:
-    return float(f"{value:.2g}")
 
 
 def _short(value: Any) -> str:

@@ -65,8 +65,8 @@ def plot_curve(
     axes = _axes(ax)
     for (name, result), colour in zip(several.items(), _cycle(COLOURS, len(several)), strict=True):
         curve = result.curve
-        budgets = np.unique(np.concatenate([curve.eps[curve.eps <= right], np.linspace(0.0, right, 200)]))
-        axes.plot(budgets, curve.gap(budgets), color=colour, label=name or None)
+        tolerances = np.unique(np.concatenate([curve.eps[curve.eps <= right], np.linspace(0.0, right, 200)]))
+        axes.plot(tolerances, curve.gap(tolerances), color=colour, label=name or None)
         found = result.interval
         above = 0.0 if found.open else max(found.high - result.gap, 0.0)
         error = [[max(result.gap - found.low, 0.0)], [above]]
@@ -78,7 +78,7 @@ def plot_curve(
         axes.axhline(float(delta or 0.0), color="0.5", linestyle=":", linewidth=1)
     axes.set_xlim(0, right)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel("budget ε (mean squared fair distance)")
+    axes.set_xlabel("tolerance ε (mean squared fair distance)")
     axes.set_ylabel("gap: added mean loss")
     if len(several) > 1:
         axes.legend(frameon=False)
@@ -93,18 +93,18 @@ def plot_unfair_map(
     max_people: int = 200,
     ax: Axes | None = None,
 ) -> Axes:
-    """Plot the unfair map in two dimensions: an arrow from each person to their worst twin.
+    """Plot the unfair map in two dimensions: an arrow from each person to their worst counterpart.
 
     Parameters
     ----------
     result : AuditResult or UnfairMap
     columns : pair of column names, optional
         The two axes: numbers, or categories at whole positions. Default: the two columns that move most often,
-        or the first two where fewer than two move.
+        or the first two if fewer than two move.
     pure : bool, default=False
-        Twins at no fair distance instead of those within ε.
+        Counterparts at no fair distance instead of those within ε.
     max_people : int, default=200
-        Arrows for the most harmed only; everyone else is a faint point.
+        Arrows for the people with the most added loss only; everyone else is a faint point.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -157,7 +157,7 @@ def plot_unfair_map(
     axes.set_xlabel(str(chosen[0]))
     axes.set_ylabel(str(chosen[1]))
     if len(most):
-        axes.legend(frameon=False, title="twin gets")
+        axes.legend(frameon=False, title="counterpart gets")
     return axes
 
 
@@ -177,7 +177,7 @@ def plot_box(
     ylabel : str, default=""
         What the numbers are.
     points : bool, default=True
-        Draw each number beside its box where a group has at most 50.
+        Draw each number beside its box if a group has at most 50.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 

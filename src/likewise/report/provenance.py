@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import hashlib
 import os
 import platform
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -26,7 +26,6 @@ _IF_LOADED = {
     "skops": ("skops",),
     "dask": ("dask",),
 }
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -133,20 +132,14 @@ def hash_of(source: str | os.PathLike[str]) -> str | None:
 
 
 def _digest(path: Path) -> str:
-    found = hashlib.sha256()
     with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            found.update(chunk)
-    return found.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _time() -> str:
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
-    zone = datetime.UTC
-    now = (
-        datetime.datetime.fromtimestamp(int(given), zone) if given.isdigit() else datetime.datetime.now(zone)
-    )
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = int(given) if given.isdigit() else time.time()
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
 
 
 def _versions() -> dict[str, str]:

@@ -12,10 +12,11 @@ from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.unfair_map import UnfairMap, differences_in_words, rounded_like, shown_cell
 from likewise.core.intervals import Measure
 from likewise.core.plain import named
-from likewise.core.text import interval_ends, join_words, short_number
+from likewise.core.text import interval_ends, short_number
 from likewise.counterfactuals.study import QUESTIONS
 from likewise.evaluation.summary import Evaluation
 from likewise.report.comparison import Comparison, comparison_summary
+from likewise.report.document import number_rows, numbers_document
 from likewise.report.first_words import first_words, reach_words
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def print_audit(
     evaluation : Evaluation, optional
         Accuracy, studies and group gaps to print below.
     twins : sequence of TwinStudy, optional
-        Studies of three kinds of counterfactuals to print below.
+        Studies of three kinds of counterparts to print below.
     people : int, default=5
         How many people to show.
     labels : mapping, optional
@@ -197,28 +198,10 @@ def terminal_table(title: str | None, head: Sequence[str]) -> Table:
 def _numbers(result: AuditResult) -> Table:
     from rich.text import Text
 
-    low, high = result.test.interval
-    table = terminal_table(
-        None, [f"{result.n:,} people", "value", f"{result.interval.confidence:.0%} interval"]
-    )
-    only = result.sensitive
-    if only is not None:
-        words = f"only {join_words(list(only.columns))} changed"
-        if only.changed is not None and only.changed_interval is not None:
-            ends = " to ".join(f"{end:.1%}" for end in only.changed_interval)
-            table.add_row(Text(f"{words}: {only.happens}"), only.share, ends)
-        table.add_row(
-            Text(f"{words}: added to the mean loss"),
-            short_number(only.gap),
-            interval_ends(*only.gap_interval),
-        )
-    table.add_row("zero-distance gap (ε = 0)", short_number(result.pure_gap), interval_ends(low, high))
-    if result.eps > 0:
-        ends = interval_ends(result.interval.low, result.interval.high)
-        table.add_row(f"gap at ε = {result.eps:g}", short_number(result.gap), ends)
-    flipped = "n/a" if result.flipped is None else f"{result.flipped:.1%}"
-    table.add_row("free under the metric: decided differently", flipped, "")
-    table.add_row("mean loss of the people as they are", short_number(result.base_loss), "")
+    head = [f"{result.n:,} people", "value", f"{result.interval.confidence:.0%} interval"]
+    table = terminal_table(None, head)
+    for row in number_rows(numbers_document(result)):
+        table.add_row(*map(Text, row))
     return table
 
 
@@ -229,7 +212,8 @@ def _brackets(result: AuditResult) -> Table:
     table = terminal_table("shown ├──┤ proved", ["", "0" + " " * (_SCALE - 1), "the truth is"])
     table.columns[1].justify = table.columns[2].justify = "left"
     for bracket in result.brackets:
-        ends = [end for one in result.brackets if one.quantity == bracket.quantity for end in _ends(one)]
+        same = [one for one in result.brackets if one.quantity == bracket.quantity]
+        ends = [end for one in same for end in (one.lower, one.upper) if end is not None]
         # A little room beyond the largest, so that an end that nothing bounds is seen to be open.
         most = 1.0 if bracket.quantity == "changed" else 1.1 * max(*ends, 1e-12)
         style = "green" if bracket.upper is not None else "yellow"
@@ -237,22 +221,22 @@ def _brackets(result: AuditResult) -> Table:
     return table
 
 
-def _ends(bracket: Bracket) -> tuple[float, ...]:
-    return (bracket.lower,) if bracket.upper is None else (bracket.lower, bracket.upper)
-
-
 def _drawn(bracket: Bracket, most: float) -> str:
-    low, *high = (round((_SCALE - 1) * min(max(end / most, 0.0), 1.0)) for end in _ends(bracket))
-    if not high:
+    def place(end: float) -> int:
+        return round((_SCALE - 1) * min(max(end / most, 0.0), 1.0))
+
+    low = place(bracket.lower)
+    if bracket.upper is None:
         return " " * low + "├" + "╌" * (_SCALE - 2 - low) + "▸" * (low < _SCALE - 1)
-    return " " * low + ("┃" if high[0] == low else "├" + "─" * (high[0] - low - 1) + "┤")
+    width = place(bracket.upper) - low
+    return " " * low + ("├" + "─" * (width - 1) + "┤" if width else "┃")
 
 
 def _rules(unfair: UnfairMap, where: str) -> Table:
     from rich.text import Text
 
     table = terminal_table(
-        f"who is affected, counterfactuals {where}", ["group", "people", "added loss", "× average"]
+        f"who is affected, counterparts {where}", ["group", "people", "added loss", "× average"]
     )
     table.columns[0].overflow = "fold"
     for rule in unfair.rules[:4]:
@@ -269,7 +253,7 @@ def _people(unfair: UnfairMap, where: str, k: int, labels: Mapping[Any, str]) ->
     order = np.lexsort((-harm, ~unfair.flipped))
     affected = int((harm > 0).sum())
     chosen = order[harm[order] > 0][:k]
-    title = f"{len(chosen)} of {affected:,} affected people, counterfactuals {where}"
+    title = f"{len(chosen)} of {affected:,} affected people, counterparts {where}"
     table = terminal_table(title, ["row", "decision", "added loss", "what differs"])
     table.columns[3].justify, table.columns[3].overflow = "left", "fold"
     twins = rounded_like(unfair.twins, unfair.people)
@@ -303,18 +287,18 @@ def _evaluation(evaluation: Evaluation) -> Table:
 
 
 def _twins_table(study: TwinStudy) -> Table:
-    """A study of three kinds of counterfactuals."""
+    """A study of three kinds of counterparts."""
     from rich.text import Text
 
     head = [
-        "counterfactuals differ in",
+        "counterparts differ in",
         "people",
         "decision changes",
         "change of score",
         "plausible",
         "only here",
     ]
-    table = terminal_table(f"Three kinds of counterfactuals by {study.attribute}", head)
+    table = terminal_table(f"Three kinds of counterparts by {study.attribute}", head)
     for answer in study.answers:
         several = len(answer.effects) > 1
         table.add_row(
@@ -338,16 +322,16 @@ def _twins_words(study: TwinStudy) -> list[str]:
     """What was measured, the rules, and who was not compared."""
     first, rest = study.values[0], ", ".join(str(value) for value in study.values[1:])
     words = [
-        f"change of score: the mean with {rest} less that with {first}; by group, the counterfactuals' less the people's "
+        f"change of score: the mean with {rest} less that with {first}; by group, the counterparts' less the people's "
         f"own (score: {study.score})",
     ]
     if study.moved:
         words.append(f"columns that follow along the graph: {', '.join(study.moved)}")
     if study.rules:
         more = f"; and {len(study.rules) - _MOST_RULES} more" if len(study.rules) > _MOST_RULES else ""
-        words.append(f"rules that counterfactuals keep to: {'; '.join(study.rules[:_MOST_RULES])}{more}")
+        words.append(f"rules that counterparts keep to: {'; '.join(study.rules[:_MOST_RULES])}{more}")
     for answer in study.answers:
-        about = [f"{count:,} counterfactuals not compared: {why}" for why, count in answer.dropped.items()]
+        about = [f"{count:,} counterparts not compared: {why}" for why, count in answer.dropped.items()]
         about += [*map(str, answer.notes), f"intervals {answer.interval}"]
         words.append(f"{QUESTIONS[answer.question]}: {'; '.join(about)}")
     return words

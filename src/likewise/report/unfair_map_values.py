@@ -56,7 +56,8 @@ def _by_value(unfair: UnfairMap, first: Sequence[str]) -> list[dict[str, Any]]:
     for name, table in unfair.by_value.groupby("column", sort=False):
         if len(table) < 2:
             continue
-        values = table[list(wanted)].rename(columns=wanted).astype({"value": str}).to_dict("records")
+        rows = table[list(wanted)].rename(columns=wanted).astype({"value": str}).to_dict("records")
+        values: list[dict[str, Any]] = [{str(key): value for key, value in row.items()} for row in rows]
         squares = table["people"] * (table["mean_harm"] - overall) ** 2
         spread = np.sqrt(squares.sum() / unfair.harm.size)
         is_number = pd.api.types.is_numeric_dtype(unfair.people[name])

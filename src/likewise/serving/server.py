@@ -122,19 +122,14 @@ class RunningServer:
     ) -> None:
         self.close()
 
-    def wait(self) -> None:
-        """Wait until somebody presses Ctrl-C, or the server ends by itself."""
-        with contextlib.suppress(KeyboardInterrupt):
-            while not self._ended.wait(0.5):
-                pass
-
     def until_interrupted(self, say: Callable[[str], None] | None = None) -> None:
         """Start, tell `say` the link, and serve until Ctrl-C or until the server ends by itself."""
         # Ctrl-C is how it ends, from the moment the link is said: who reads it may be faster than the next line.
         with self, contextlib.suppress(KeyboardInterrupt):
             if say is not None:
                 say(self.link)
-            self.wait()
+            while not self._ended.wait(0.5):
+                pass
 
     def close(self) -> None:
         """End the server, and an audit that runs."""
@@ -184,8 +179,35 @@ def start_server(
 
     Parameters
     ----------
-    model, people, y, sensitive, metric, domain, immutable, eps, seconds, name, uploads, limits, language, port, random_state
-        As in `serve`.
+    model : anything `likewise.models.as_model` takes
+        Such as a function, which gets the table and returns probabilities. It is asked about one thing at a time.
+    people : table of shape (n, p)
+        In original units.
+    y : array-like of shape (n,)
+        Their labels.
+    sensitive : sequence of str
+        Columns that should not decide.
+    metric : FairMetric, optional
+        Who is comparable with whom; by default it is learned from the sensitive columns.
+    domain : TabularDomain, optional
+        Which rows can exist; by default it is made from the table.
+    immutable : sequence of str
+        Columns that no twin may differ in.
+    eps : float, default=0.1
+        As in `audit`.
+    seconds : float, optional
+        How long to search before the page is there.
+    name : str
+        Of the model, for headings.
+    uploads : bool, default=True
+        Whether further tables can be audited in the browser.
+    limits : Limits, optional
+        How much may be asked.
+    language : {"en", "de"}, default="en"
+        Of the pages.
+    port : int, default=0
+        0 takes a free one.
+    random_state : int, default=0
     progress : bool, default=False
         Show how far the audit is, on standard error.
 
@@ -221,59 +243,15 @@ def start_server(
     )
 
 
-def serve(
-    model: Any,
-    people: Any,
-    y: Any,
-    *,
-    sensitive: Sequence[str],
-    metric: FairMetric | None = None,
-    domain: TabularDomain | None = None,
-    immutable: Sequence[str] = (),
-    eps: float = 0.1,
-    seconds: float | None = None,
-    name: str = "the model",
-    uploads: bool = True,
-    limits: Limits | None = None,
-    language: str = "en",
-    port: int = 0,
-    random_state: int = 0,
-) -> None:
+def serve(model: Any, people: Any, y: Any, **choices: Any) -> None:
     """Audit a model, and serve the page with the model behind it on the loopback address until Ctrl-C.
 
     The link that is printed has a token; who does not know it gets nothing. Nothing is written.
 
     Parameters
     ----------
-    model : anything `likewise.models.as_model` takes
-        Such as a function, which gets the table and returns probabilities. It is asked about one thing at a time.
-    people : table of shape (n, p)
-        In original units.
-    y : array-like of shape (n,)
-        Their labels.
-    sensitive : sequence of str
-        Columns that should not decide.
-    metric : FairMetric, optional
-        Who is comparable with whom; by default it is learned from the sensitive columns.
-    domain : TabularDomain, optional
-        Which rows can exist; by default it is made from the table.
-    immutable : sequence of str
-        Columns that no twin may differ in.
-    eps : float, default=0.1
-        As in `audit`.
-    seconds : float, optional
-        How long to search before the page is there.
-    name : str
-        Of the model, for headings.
-    uploads : bool, default=True
-        Whether further tables can be audited in the browser.
-    limits : Limits, optional
-        How much may be asked.
-    language : {"en", "de"}, default="en"
-        Of the pages.
-    port : int, default=0
-        0 takes a free one.
-    random_state : int, default=0
+    model, people, y, **choices
+        As in `start_server`.
 
     Examples
     --------
@@ -284,12 +262,9 @@ def serve(
     """
     from rich.console import Console
 
-    running = start_server(
-        model, people, y, sensitive=sensitive, metric=metric, domain=domain, immutable=immutable, eps=eps,
-        seconds=seconds, name=name, uploads=uploads, limits=limits, language=language, port=port, random_state=random_state,
-        progress=True,
-    )  # fmt: skip
+    running = start_server(model, people, y, **({"progress": True} | choices))
     screen = Console(highlight=False, soft_wrap=True)
+    name = choices.get("name", "the model")
     running.until_interrupted(
         lambda link: screen.print(f"Serving {name} on {link} (Ctrl-C ends it)", markup=False)
     )

@@ -12,10 +12,10 @@ from likewise.core.lazy import lazy_names
 if TYPE_CHECKING:
     from likewise.report.evidence.cards import impact_page as impact_page, model_card as model_card
     from likewise.report.evidence.checks import junit_xml as junit_xml, sarif_log as sarif_log
-    from likewise.report.evidence.csv_bundle import csv_tables as csv_tables
     from likewise.report.evidence.folder import (
         Evidence as Evidence,
         compare_figures as compare_figures,
+        csv_tables as csv_tables,
         figures_of as figures_of,
         read_evidence as read_evidence,
         write_evidence as write_evidence,

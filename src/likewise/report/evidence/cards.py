@@ -8,21 +8,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from likewise.core.text import interval_ends, join_words, short_number
-from likewise.evaluation.impact import ImpactTable
+from likewise.evaluation.impact import CategoryRate, ImpactTable
+from likewise.report.document import number_rows
 
-# A person and their worst twin in one sentence, for places where no table fits.
+# A person and their worst counterpart in one sentence, for places where no table fits.
 
 
-# Columns of the person that are named; the twin's changes are all named.
+# Columns of the person that are named; the counterpart's changes are all named.
 _MOST_COLUMNS = 6
 
 
 def person_in_words(row: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """Say what happens to a person and to their twin."""
+    """Say what is decided for a person and for their counterpart."""
     changed = [name for name in columns if name in row["twin"]]
     kept = [name for name in columns if name not in row["twin"]]
     cells = dict(zip(columns, row["cells"], strict=True))
-    # What the twin changes is named first where not all fits.
+    # What the counterpart changes is named first if not all fits.
     shown = {*changed, *kept[: max(0, _MOST_COLUMNS - len(changed))]}
     who = ", ".join(f"{name} {cells[name]}" for name in columns if name in shown)
     start = f"Person {row['person']} ({who}{', …' if len(shown) < len(columns) else ''})"
@@ -112,11 +113,7 @@ def impact_sections(impact: Sequence[ImpactTable], *, level: int) -> str:
                 f"{row.people:,}",
                 f"{row.selected:,}",
                 f"{row.rate:.1%}",
-                "excluded"
-                if row.excluded
-                else "n/a"
-                if row.impact_ratio is None
-                else f"{row.impact_ratio:.3f}",
+                _ratio(row),
             ]
             for row in table.rows
         ]
@@ -128,7 +125,13 @@ def impact_sections(impact: Sequence[ImpactTable], *, level: int) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-# People told of in words, and rules about who is harmed.
+def _ratio(row: CategoryRate) -> str:
+    if row.excluded:
+        return "excluded"
+    return "n/a" if row.impact_ratio is None else f"{row.impact_ratio:.3f}"
+
+
+# People told of in words, and rules about who is affected.
 _EXAMPLES, _RULES = 3, 3
 # Choices of an audit that a card names.
 _SETTINGS = ("version", "versions", "model", "metric", "loss", "sensitive", "seed", "confidence", "tau")
@@ -151,12 +154,18 @@ def model_card(document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()) 
     verdict = document["verdict"]
     parts = ["## Individual fairness", escaped(document["summary"]["text"])]
     parts.append(f"**{escaped(verdict['title'])}.** {escaped(verdict['sentence'])}")
-    parts.append(markdown_table(["", "value", "interval"], _numbers(document)))
+    numbers = document["numbers"]
+    head = [f"{numbers['people']:,} people", "value", f"{numbers['gap']['confidence']:.0%} interval"]
+    parts.append(markdown_table(head, number_rows(numbers)))
     harmed = _harmed(document)
     if harmed:
-        parts += ["### Who is harmed", harmed]
+        parts += ["### Who is affected", harmed]
     if document["evaluation"] is not None:
-        parts += ["### Measured beside it", markdown_table(["", "value", "interval"], _measures(document))]
+        rows = [
+            [one["name"], short_number(one["value"]), interval_ends(one["low"], one["high"])]
+            for one in document["evaluation"]["measures"]
+        ]
+        parts += ["### Measured beside it", markdown_table(["", "value", "interval"], rows)]
     if impact:
         parts += [
             "### Selection rates and impact ratios",
@@ -169,56 +178,10 @@ def model_card(document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()) 
     return "\n\n".join(parts) + "\n"
 
 
-def _numbers(document: Mapping[str, Any]) -> list[list[str]]:
-    numbers = document["numbers"]
-    only = numbers["sensitive_only"]
-    rows = [["people audited", f"{numbers['people']:,}", ""]]
-    if only is not None:
-        names = " and ".join(only["columns"])
-        if only["changed_decisions"] is not None:
-            apart = only["tolerance"]
-            what = "decided differently" if apart is None else f"predicted more than {apart:g} apart"
-            least = "" if only["exact"] else ", at least"
-            rows.append(
-                _estimate(f"{what} when only {names} changes{least}", only["changed_decisions"], True)
-            )
-        rows.append(_estimate(f"added to the mean loss when only {names} changes", only["gap"]))
-    if numbers["changed_decisions"] is not None:
-        rows.append(["decided differently at no fair distance", f"{numbers['changed_decisions']:.1%}", ""])
-    rows.append(_estimate("gap at ε = 0 (pure unfairness)", numbers["pure_gap"]))
-    if numbers["eps"]:
-        rows.append(_estimate(f"gap at ε = {numbers['eps']:g}", numbers["gap"]))
-    rows.append(["mean loss of the people as they are", short_number(numbers["base_loss"]), ""])
-    return rows
-
-
-def _estimate(name: str, found: Mapping[str, Any], share: bool = False) -> list[str]:
-    def show(value: float | None) -> str:
-        return "unknown" if value is None else f"{value:.1%}" if share else short_number(value)
-
-    ends = (
-        f"{show(found['low'])} to {show(found['high'])}"
-        if share
-        else interval_ends(found["low"], found["high"])
-    )
-    return [name, show(found["value"]), f"{ends} ({found['confidence']:.0%})"]
-
-
-def _measures(document: Mapping[str, Any]) -> list[list[str]]:
-    return [
-        [
-            one["name"],
-            short_number(one["value"]),
-            interval_ends(one["low"], one["high"]),
-        ]
-        for one in document["evaluation"]["measures"]
-    ]
-
-
 def _harmed(document: Mapping[str, Any]) -> str:
     free = document["maps"][0]
     lines = [
-        f"{' and '.join(rule['conditions'])}: {rule['people']:,} people, mean harm {short_number(rule['mean_harm'])}"
+        f"{' and '.join(rule['conditions'])}: {rule['people']:,} people, mean added loss {short_number(rule['mean_harm'])}"
         for rule in free["rules"][:_RULES]
     ]
     changed = [row for row in free["people"]["rows"] if row["decision"] != row["twin_decision"]]

@@ -18,7 +18,7 @@ State = Literal["passed", "open", "failed", "skipped", "error"]
 # Identifier of each check, and what it asks.
 CHECKS = {
     "belong-together": "Model, table and labels belong together.",
-    "gap-within-delta": "Comparable twins within the budget add at most δ to the mean loss.",
+    "gap-within-delta": "Comparable counterparts within the tolerance ε add at most δ to the mean loss.",
     "search-converged": "The search for the worst case ended well.",
 }
 
@@ -95,11 +95,7 @@ def junit_xml(document: Mapping[str, Any]) -> str:
     checks = checks_of(document)
     count = {state: sum(check.state == state for check in checks) for state in ("failed", "error", "skipped")}
     name = _text(document["name"] or "audit")
-    totals = {
-        "tests": str(len(checks)),
-        "failures": str(count["failed"]),
-        "errors": str(count["error"]),
-    }
+    totals = {"tests": str(len(checks)), "failures": str(count["failed"]), "errors": str(count["error"])}
     root = ElementTree.Element("testsuites", {"name": "likewise", **totals})
     suite = ElementTree.SubElement(
         root, "testsuite", {"name": f"likewise audit of {name}", **totals, "skipped": str(count["skipped"])}
@@ -142,17 +138,16 @@ def _text(value: Any) -> str:
     return _FORBIDDEN.sub("\ufffd", str(value))
 
 
-# An audit as SARIF 2.1.0 (OASIS), which code-scanning services show: rules, results, and people most
-# harmed.
+# An audit as SARIF 2.1.0 (OASIS), which code-scanning services show: rules, results, and people.
 
 
 SARIF_VERSION = "2.1.0"
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-# Results for people: the most harmed whose decision another sex or race would change.
+# Results for people: those with the most added loss whose decision another sex or race would change.
 _MOST_PEOPLE = 20
 _PERSON = "twin-decided-differently"
 
-# SARIF's kind and level of each state; a result that is no failure has the level "none".
+# SARIF's kind and level of each state; a result that is not a failure has the level "none".
 _KINDS = {
     "failed": ("fail", "error"),
     "error": ("review", "none"),
@@ -189,7 +184,11 @@ def sarif_log(document: Mapping[str, Any]) -> dict[str, Any]:
                 "name": "likewise",
                 "version": __version__,
                 "rules": [_rule(id, asked, "error") for id, asked in CHECKS.items()]
-                + [_rule(_PERSON, "A comparable twin of this person is decided differently.", "warning")],
+                + [
+                    _rule(
+                        _PERSON, "A comparable counterpart of this person is decided differently.", "warning"
+                    )
+                ],
             }
         },
         "invocations": [invocation],
@@ -216,23 +215,16 @@ def _checked(check: Check, model: str) -> dict[str, Any]:
 
 
 def _people(document: Mapping[str, Any], model: str) -> list[dict[str, Any]]:
+    listed = document["maps"][0]["people"]
+    rows = [row for row in listed["rows"] if row["decision"] != row["twin_decision"]]
     found = []
-    for one in document["maps"][:1]:
-        rows = [row for row in one["people"]["rows"] if row["decision"] != row["twin_decision"]]
-        for row in rows[:_MOST_PEOPLE]:
-            said = person_in_words(row, one["people"]["columns"])
-            harm = short_number(row["harm"])
-            result = _result(
-                _PERSON, "fail", "warning", f"{said} (loss up by {harm})", model, f"{_PERSON}/{row['person']}"
-            )
-            result["locations"][0]["logicalLocations"] = [
-                {
-                    "name": f"person {row['person']}",
-                    "kind": "member",
-                    "fullyQualifiedName": f"person {row['person']}",
-                }
-            ]
-            found.append(result)
+    for row in rows[:_MOST_PEOPLE]:
+        said = f"{person_in_words(row, listed['columns'])} (loss up by {short_number(row['harm'])})"
+        result = _result(_PERSON, "fail", "warning", said, model, f"{_PERSON}/{row['person']}")
+        name = f"person {row['person']}"
+        where = {"name": name, "kind": "member", "fullyQualifiedName": name}
+        result["locations"][0]["logicalLocations"] = [where]
+        found.append(result)
     return found
 
 

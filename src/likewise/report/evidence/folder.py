@@ -10,16 +10,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, MapOf, Maybe, OneOf, atomic_folder, check_form, is_scalar
-from likewise.core.plain import plain
+from likewise.core.plain import plain, to_json
 from likewise.evaluation.impact import ImpactTable
 from likewise.evaluation.summary import Evaluation
 from likewise.report.document import audit_document
 from likewise.report.evidence.cards import impact_page, model_card
 from likewise.report.evidence.checks import junit_xml, sarif_log
-from likewise.report.evidence.csv_bundle import csv_tables
 from likewise.report.provenance import Provenance
 
 # evidence.json: where an audit's figures come from and what they are, checked before anyone uses them.
@@ -94,7 +95,7 @@ class Evidence:
             "impact": list(self.impact),
             "files": dict(self.files),
         }
-        return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return to_json(document)
 
 
 def read_evidence(path: str | Path) -> Evidence:
@@ -318,11 +319,10 @@ def evidence_files(
     impact_notes: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return every file of the evidence but evidence.json: name to text."""
-    log = sarif_log(document)
     files = {
         "model_card.md": model_card(document, impact),
         "junit.xml": junit_xml(document),
-        "audit.sarif": json.dumps(log, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+        "audit.sarif": to_json(sarif_log(document)),
     }
     if impact:
         people = document["numbers"]["people"]
@@ -346,3 +346,86 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
         raise InputError(
             f"{str(folder)!r} exists already. Choose another name, or replace it (--force, overwrite=True)."
         )
+
+
+# The tables as CSV, for people who go on in a spreadsheet.
+
+# A text cell that begins so is run as a formula by spreadsheets; an apostrophe in front makes it text.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_tables(
+    result: AuditResult, document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()
+) -> dict[str, str]:
+    """Return the tables of an audit as CSV text.
+
+    Parameters
+    ----------
+    result : AuditResult
+    document : mapping
+        Of `audit_document`.
+    impact : sequence of ImpactTable, optional
+
+    Returns
+    -------
+    dict of str to str
+        File name to content: ``numbers.csv``, ``curve.csv``, ``harm_by_value.csv``, ``twins_free.csv`` and, for ε > 0,
+        ``twins_budget.csv``; ``measures.csv`` with an evaluation, ``impact_ratios.csv`` with impact tables.
+
+    Notes
+    -----
+    Text that a spreadsheet would run as a formula gets an apostrophe in front.
+    """
+    curve = document["curve"]
+    frames = {
+        "numbers": numbers_frame(document),
+        "curve": pd.DataFrame({name: curve[name] for name in ("eps", "gap", "lambda")}),
+        "harm_by_value": result.unfair_map.by_value,
+        "twins_free": result.pure_map.top(len(result.pure_map.people)),
+    }
+    if result.eps > 0:
+        frames["twins_budget"] = result.unfair_map.top(len(result.unfair_map.people))
+    if document["evaluation"] is not None:
+        frames["measures"] = pd.DataFrame(document["evaluation"]["measures"])
+    if impact:
+        frames["impact_ratios"] = impact_frame(impact)
+    return {f"{name}.csv": _csv(frame) for name, frame in frames.items()}
+
+
+def numbers_frame(document: Mapping[str, Any]) -> pd.DataFrame:
+    """Return an audit's numbers, one a row, with their intervals where they have one."""
+    numbers = document["numbers"]
+    flat = {name: value for name, value in numbers.items() if name != "sensitive_only"}
+    only = numbers["sensitive_only"]
+    if only is not None:
+        names = ", ".join(only["columns"])
+        flat[f"changed_decisions, only {names}"] = only["changed_decisions"]
+        flat[f"gap, only {names}"] = only["gap"]
+    rows = [
+        {"quantity": name, **(value if isinstance(value, Mapping) else {"value": value})}
+        for name, value in flat.items()
+    ]
+    return pd.DataFrame(rows, columns=["quantity", "value", "low", "high", "confidence"])
+
+
+def impact_frame(impact: Sequence[ImpactTable]) -> pd.DataFrame:
+    """Return impact tables one below the other, the people of unknown category in a row of their own."""
+    rows: list[dict[str, Any]] = []
+    for table in impact:
+        said = {"attribute": table.attribute, "kind": table.kind, "outcome": table.outcome}
+        rows += [said | asdict(row) for row in table.rows]
+        if table.unknown:
+            rows.append(said | {"category": "unknown category", "people": table.unknown, "excluded": True})
+    return pd.DataFrame(rows)
+
+
+def _csv(frame: pd.DataFrame) -> str:
+    if frame.empty:
+        return ",".join(map(str, frame.columns)) + "\n"
+    safe = frame.map(_as_text)
+    safe.columns = pd.Index([_as_text(str(name)) for name in frame.columns])
+    return str(safe.to_csv(index=False, lineterminator="\n"))
+
+
+def _as_text(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

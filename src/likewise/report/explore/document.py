@@ -94,7 +94,7 @@ def metric_document(metric: FairMetric, width: int) -> dict[str, Any] | None:
     }
 
 
-# The people that a page carries: those whom the audit names or found harmed most, and a sample of the
+# The people that a page carries: those whom the audit names or found affected most, and a sample of the
 # others.
 
 
@@ -180,7 +180,7 @@ def explore_document(
     sensitive : sequence of str
         Columns that should not decide.
     results : mapping of str to AuditResult, optional
-        Audits of the models, by the same names: their most harmed people are carried, and what was found or proved.
+        Audits of the models, by the same names: the people with the most added loss are carried, and what was found or proved.
     labels : mapping, optional
         Names of the classes, such as ``{0: "refused", 1: "granted"}``.
     endpoint : mapping, optional
@@ -261,7 +261,7 @@ def _classes(model: Model, labels: Mapping[Any, str]) -> list[Any]:
 
 
 def _changed(result: AuditResult | None) -> frozenset[int]:
-    """People whose worst twin at no fair distance is decided otherwise."""
+    """People whose worst counterpart at no fair distance is decided otherwise."""
     if result is None:
         return frozenset()
     numbers = result.pure_map.outcomes["person"].to_numpy()[result.pure_map.flipped]
@@ -269,13 +269,13 @@ def _changed(result: AuditResult | None) -> frozenset[int]:
 
 
 def _settled(result: AuditResult | None) -> bool:
-    """Whether the audit proved that nobody but those of its map has a free twin of another decision."""
+    """Whether the audit proved that nobody but those of its map has a free counterpart of another decision."""
     if result is None or result.flipped is None:
         return False
     unfair = result.pure_map
     changed = [one for one in result.brackets if one.quantity == "changed" and one.eps == 0.0]
     exact = any(one.upper is not None and one.upper <= one.lower + 1e-12 for one in changed)
-    # The map has everybody's worst twin; somebody may have another one of another decision besides.
+    # The map has everybody's worst counterpart; somebody may have another one of another decision besides.
     everybody = len(unfair.people) == unfair.total == result.n
     return exact and everybody and int(unfair.flipped.sum()) == round(result.flipped * result.n)
 
