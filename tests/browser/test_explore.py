@@ -372,7 +372,7 @@ def test_a_server_is_asked_where_the_model_stays_behind(panel, story):
     text = render_html(
         json.loads(panel.js("return document.getElementById('data').textContent")), explore=explored
     )
-    assert "connect-src &#39;self&#39;" in text
+    assert "connect-src 'self'" in text
     sent = panel.js(
         """const asked = [];
         window.fetch = async (url, options) => {

@@ -9,7 +9,7 @@ import pytest
 from likewise.report import Provenance, audit_document, write_html
 
 # Symbols, names and words that are the same in both languages.
-SAME = {"likewise", "Budget", "Status", "Budget ε", "Person", "S-Con", "GR-Con", "λ* 0"}
+SAME = {"likewise", "Status", "Person", "S-Con", "GR-Con", "λ* 0"}
 COMMAND = "likewise audit model.onnx people.csv --target y"
 SHOWN = """const found = new Set();
 const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

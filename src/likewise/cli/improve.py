@@ -100,6 +100,7 @@ def command(
     if not given["sensitive"]:
         raise InputError("Which columns shall not decide? Pass --sensitive COLUMN.")
     from likewise.improving.output import check_improvement_folder, write_improvement
+    from likewise.report.provenance import Provenance
 
     check_improvement_folder(out)
     try:
@@ -124,7 +125,10 @@ def command(
             click.echo("What was finished is kept. Run the same command to go on.", err=True)
         raise
     found = replace(found, command=repeated_command(ctx))
-    written = write_improvement(found, out, language=language)
+    provenance = Provenance.now(
+        tables=[table], models=[] if model is None else [model], seed=given["seed"], command=found.command
+    )
+    written = write_improvement(found, out, language=language, provenance=provenance)
     if not quiet:
         _show(found, written)
 

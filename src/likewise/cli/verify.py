@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import TableChoices, example, options, table_options
+from likewise.cli.options import TableChoices, example, options, repeated_command, table_options
 from likewise.cli.output import check_outputs
 from likewise.core.errors import InputError, NotConvergedError, UnfairError
 from likewise.core.messages import LANGUAGES
@@ -137,11 +136,22 @@ def command(
     findings = _findings(settled, people.labels, sensitive, positive)
     found = _verify(matched, settled, source, sensitive, seconds, seed, progress)
     classes = matched.model.known_classes
+    provenance = report.Provenance.now(
+        tables=[table], models=[model], seed=seed, command=repeated_command(click.get_current_context())
+    )
     document = report.verification_document(
-        found, matched.domain, name=model, sensitive=sensitive, classes=classes, findings=findings
+        found,
+        matched.domain,
+        name=model,
+        sensitive=sensitive,
+        classes=classes,
+        findings=findings,
+        provenance=provenance,
     )
     if json_file == "-":
-        click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+        from likewise.core.plain import to_json
+
+        click.echo(to_json(document), nl=False)
     elif json_file is not None:
         report.write(document, json_file, form="json", overwrite=True)
     if out is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
-import csv
 import io
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from likewise._version import __version__
 from likewise.core.errors import MissingExtraError
@@ -36,7 +37,7 @@ _ARROWS = {"higher": "↑", "lower": "↓"}
 def table_csv(table: StudyTable) -> str:
     """Return the summary as CSV: one line per method and measure, all digits."""
     head = "method measure seeds mean se paper_mean paper_se difference combined_se mark"
-    lines: list[list[Any]] = [head.split()]
+    lines: list[list[Any]] = []
     for row in table.rows:
         for entry in row.entries:
             ours, paper = entry.mean, entry.published
@@ -44,28 +45,23 @@ def table_csv(table: StudyTable) -> str:
             mark = _WORDS.get(entry.mark, "")
             first = [row.method, entry.measure.key, len(row.seeds), ours, entry.se]
             lines.append([*first, *theirs, entry.combined_se, mark])
-    return _csv(lines)
+    return _csv(head.split(), lines)
 
 
 def cells_csv(table: StudyTable, cells: Mapping[tuple[str, int], Cell]) -> str:
     """Return every cell as CSV: one line per method and seed, all digits."""
     keys = [measure.key for measure in table.study.measures]
-    lines: list[list[Any]] = [["method", "seed", *keys]]
-    for row in table.rows:
-        for seed in row.seeds:
-            values = cells[row.method, seed].result.values
-            lines.append([row.method, seed, *(values[key] for key in keys)])
-    return _csv(lines)
+    lines = [
+        [row.method, seed, *(cells[row.method, seed].result.values[key] for key in keys)]
+        for row in table.rows
+        for seed in row.seeds
+    ]
+    return _csv(["method", "seed", *keys], lines)
 
 
-def _csv(lines: Sequence[Sequence[Any]]) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerows(
-        [repr(value) if isinstance(value, float) else "" if value is None else value for value in line]
-        for line in lines
-    )
-    return stream.getvalue()
+def _csv(head: Sequence[str], lines: Sequence[Sequence[Any]]) -> str:
+    frame = pd.DataFrame(lines, columns=list(head), dtype=object)
+    return str(frame.to_csv(index=False, lineterminator="\n"))
 
 
 def markdown(table: StudyTable) -> str:

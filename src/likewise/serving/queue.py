@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, ModelError
-from likewise.data.column import Column
 from likewise.data.encoding import build_table, category_codes
 from likewise.data.opening import MemoryFile, OpenedFile, open_file
 from likewise.data.table_files import read_table
@@ -112,7 +111,13 @@ class RowScores:
             value = "missing" if one.value is None else f"{str(one.value)[:60]} is {one.reason}"
             raise InputError(f"{one.column}: {value}.")
         columns = [self.domain.column(name) for name in encoding.names]
-        return build_table(columns, {c.name: _part(c, cells[c.name]) for c in columns}, encoding.library)
+        parts = {
+            c.name: category_codes(cells[c.name], c.categories)
+            if c.kind == "categorical"
+            else cells[c.name].to_numpy(dtype=np.float64)
+            for c in columns
+        }
+        return build_table(columns, parts, encoding.library)
 
     def _check(self, rows: Any, width: int) -> None:
         if not isinstance(rows, list) or not rows:
@@ -126,13 +131,6 @@ class RowScores:
                 raise InputError(f"rows: every row must be a list of {width} cells.")
             if not all(cell is None or isinstance(cell, (str, bool, int, float)) for cell in row):
                 raise InputError("rows: a cell must be a number, a word, true, false or null.")
-
-
-def _part(column: Column, cells: pd.Series[Any]) -> np.ndarray[Any, Any]:
-    """Numbers, or positions of categories, of cells that are valid."""
-    if column.kind == "categorical":
-        return category_codes(cells, column.categories)
-    return cells.to_numpy(dtype=np.float64)
 
 
 # A table that a browser sent: held against the limits before it is read, and its columns listed for a
