@@ -135,7 +135,7 @@ class XGBoostModel(EstimatorModel):
         name = str(learner["objective"]["name"])
         if callable(getattr(model, "objective", None)):
             name = "custom"
-        kind = _xgboost_kind(name, objective)
+        kind = _xgboost_kind(name, objective, native=native)
         self._categories = xgboost_categories(self._booster)
         n_classes = max(2, int(learner["learner_model_param"]["num_class"]))
         own = getattr(model, "classes_", None) if kind != "values" and not native else None
@@ -276,7 +276,7 @@ class CatBoostModel(EstimatorModel):
         objective = as_loss(loss)
         if not model.is_fitted():
             raise _not_fitted(model)
-        kind = _catboost_kind(str(model.get_all_params()["loss_function"]), objective)
+        kind = _catboost_kind(catboost_objective(model), objective)
         own = np.asarray(model.classes_) if kind != "values" else None
         raw_columns = [*model.get_cat_feature_indices(), *model.get_text_feature_indices()]
         super().__init__(
@@ -314,14 +314,28 @@ def from_boosted(model: Any, library: str, **choices: Any) -> Model:
     return adapters[library](model, **choices)
 
 
-def _xgboost_kind(name: str, loss: Loss) -> OutputKind:
+def catboost_objective(model: Any) -> str:
+    """Return the loss function a CatBoost model was trained with, also of a sum of models.
+
+    `sum_models` keeps no parameters. Its description has the loss function if the summed models share one.
+    """
+    keys = model.get_metadata()
+    if "params" in keys:
+        return str(model.get_all_params()["loss_function"])
+    if "loss_function" in keys:
+        return str(json.loads(keys["loss_function"])["type"])
+    return "Logloss" if type(model).__name__ == "CatBoostClassifier" else "unknown"
+
+
+def _xgboost_kind(name: str, loss: Loss, *, native: bool) -> OutputKind:
     if name.startswith(("reg:", "count:")) and name not in ("reg:logistic",):
         return "values"
     if name in ("binary:logistic", "reg:logistic", "multi:softprob"):
         return "probabilities" if loss.wants == "probabilities" else "scores"
-    if name in ("binary:logitraw", "multi:softmax"):
+    if name == "multi:softmax" or (name == "binary:logitraw" and native):
         return "scores"
-    if name == "binary:hinge":
+    # The `predict_proba` of a wrapper returns the margin f of binary:logitraw as (1 − f, f).
+    if name in ("binary:hinge", "binary:logitraw"):
         if loss.wants == "probabilities":
             raise _no_probabilities("XGBoost", name)
         return "scores"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import InputError
-from likewise.models.boosted import is_exactly
+from likewise.models.boosted import catboost_objective, is_exactly
 from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
 
 
@@ -21,7 +21,11 @@ def read_catboost(model: Any) -> TreeEnsemble:
             f"read_trees: {type(model).__name__} is not a class of CatBoost itself, so it may answer in another way than its "
             "trees do."
         )
-    loss = str(model.get_all_params()["loss_function"])
+    if "params" not in model.get_metadata():
+        raise InputError(
+            "read_trees: a sum of CatBoost models does not say how it was trained, so it is asked and not read."
+        )
+    loss = catboost_objective(model)
     kind: TreeOutput
     if loss in ("Logloss", "CrossEntropy", "MultiClass"):
         kind = "scores"

@@ -111,7 +111,13 @@ def relu_from_torch(module: Any) -> ReluNetwork:
     import torch
 
     from likewise.models.network import LeakyReLU, network_of
+    from likewise.models.oracle import is_half_precision, module_dtype
 
+    if is_half_precision(module):
+        raise InputError(
+            f"read_relu_network: the module computes in {module_dtype(module)}, which rounds too coarsely to be read. "
+            "Convert it with module.float() to have proofs."
+        )
     network = network_of(module)
     if network is None:
         raise no_plain_network(type(module).__name__)

@@ -21,6 +21,7 @@ from likewise.models.oracle import (
     check_rows_independent,
     class_scores,
     evaluating,
+    is_half_precision,
     make_oracle,
     module_device,
     module_dtype,
@@ -86,7 +87,7 @@ class TorchModel(DifferentiableModel):
     @property
     def roundoff(self) -> float:  # type: ignore[override]
         """Unit roundoff of the module's own numbers."""
-        return 2.0**-53 if module_dtype(self.module) == torch.float64 else 2.0**-24
+        return torch.finfo(module_dtype(self.module)).eps / 2
 
     def outputs(self, X: Any) -> FloatArray:
         """Return what the module says about each row, (n, C) float64; see `Model.outputs`."""
@@ -99,10 +100,11 @@ class TorchModel(DifferentiableModel):
         Parameters
         ----------
         dtype : torch.dtype or its name, optional
-            The module's own by default; the oracle then follows the module's weights.
+            The module's own by default; the oracle then follows the module's weights. A search needs single
+            precision at least, so the default for a module of fewer bits is float32.
         """
         module, own = self.module, module_dtype(self.module)
-        wanted = as_dtype(dtype, own)
+        wanted = as_dtype(dtype, torch.promote_types(own, torch.float32))
         if wanted != own:
             module = copy.deepcopy(module).to(wanted)
         return make_oracle(module, self.loss, output=self._torch_output)
@@ -111,6 +113,8 @@ class TorchModel(DifferentiableModel):
         """Return (coef (C, d), intercept (C,)) when the module is linear up to its softmax, else None."""
         network = network_of(self.module)
         if network is None or (network.ending is not None and self.loss.wants == "native"):
+            return None
+        if is_half_precision(self.module):
             return None
         found = network.linear()
         if found is None:
@@ -124,7 +128,14 @@ class TorchModel(DifferentiableModel):
         # A copy, because a module may begin with an operation in place and rows may be read-only.
         x = torch.tensor(rows, dtype=module_dtype(self.module), device=module_device(self.module))
         with torch.no_grad():
-            raw = self.module(x)
+            try:
+                raw = self.module(x)
+            except RuntimeError as error:
+                raise ModelError(
+                    f"TorchModel: the module raised {type(error).__name__} on rows of {x.shape[1]} numbers: {error}. "
+                    "If these are not the columns it was trained on, pass encoded rows: domain.encode(frame) of the "
+                    "domain it was trained with, and the same domain to the audit."
+                ) from error
             if self._torch_output == "logits" or self.loss.regression:
                 return class_scores(raw, n=len(x), loss=self.loss, output="logits").double()
         return raw
