@@ -241,7 +241,7 @@ def test_a_table_for_a_module_is_refused():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_is_asked_and_not_read(dtype):
-    from likewise.models.relu_network import read_relu_network
+    from likewise.models.layers import read_relu_network
 
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).to(dtype)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from likewise.core.checks import FloatArray, to_numpy
+from likewise.core.checks import FloatArray
 from likewise.core.errors import ModelError, bad_parameter
 from likewise.models.losses import LossLike, as_loss
 from likewise.models.model import DifferentiableModel, OutputKind, look_like_probabilities
@@ -116,13 +116,7 @@ class TorchModel(DifferentiableModel):
             return None
         if is_half_precision(self.module):
             return None
-        found = network.linear()
-        if found is None:
-            return None
-        coef, intercept = (to_numpy(tensor).astype(np.float64) for tensor in found)
-        if len(coef) == 1 and not self.loss.regression:
-            return np.vstack([-coef / 2, coef / 2]), np.concatenate([-intercept / 2, intercept / 2])
-        return coef, intercept
+        return network.layers().linear_form(regression=self.loss.regression)
 
     def _answer(self, rows: Any) -> Any:
         # A copy, because a module may begin with an operation in place and rows may be read-only.

@@ -202,14 +202,13 @@ class _Desk:
         return pack_trees(read_trees(model))
 
     def network(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
-        """The ReLU network that a model is."""
-        from likewise.models.relu_network import read_relu_network
+        """The layers of a model that is a plain network."""
+        from likewise.models.layers import read_network
         from likewise.models.sandbox.facts import pack_network
-        from likewise.models.sklearn_model import SklearnModel
 
         model = self.models[text["number"]]
         _check_no_pipeline(model, "read_relu_network")
-        return pack_network(read_relu_network(model.estimator if isinstance(model, SklearnModel) else model))
+        return pack_network(read_network(model))
 
 
 def _check_no_pipeline(model: Any, owner: str) -> None:

@@ -18,9 +18,9 @@ from likewise.core.checks import FloatArray
 from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
 from likewise.core.frames import is_frame, to_pandas
 from likewise.models.containers import sidecar_path
+from likewise.models.layers import LayeredModel, Layers
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import Model, look_like_probabilities, table_or_matrix
-from likewise.models.relu_network import LayeredModel
 from likewise.models.sandbox.facts import (
     Facts,
     class_labels,
@@ -33,7 +33,6 @@ from likewise.models.sandbox.messages import Array, Limits
 from likewise.models.sandbox.process import Child
 
 if TYPE_CHECKING:
-    from likewise.models.relu_network import ReluNetwork
     from likewise.models.tree_ensemble import TreeEnsemble
 
 # The model of a file in a process of its own, behind the contract of every other model.
@@ -110,8 +109,8 @@ class SandboxedModel(Model):
         """Return the trees of the model, where it has some; see `likewise.models.tree_ensemble.read_trees`."""
         return self.file.trees(self._choices)
 
-    def read_network(self) -> ReluNetwork:
-        """Return the ReLU network that the model is, if so; see `likewise.models.relu_network.read_relu_network`."""
+    def read_network(self) -> Layers:
+        """Return the layers of the model if it is a plain network; see `likewise.models.layers.read_network`."""
         return self.file.network(self._choices)
 
     def _rows(self, X: Any) -> Any:
@@ -284,8 +283,8 @@ class SandboxedFile:
         except FormatError as error:
             raise self._no_model(error) from error
 
-    def network(self, choices: Mapping[str, Any]) -> ReluNetwork:
-        """Return the ReLU network that the model is; see `read_relu_network`."""
+    def network(self, choices: Mapping[str, Any]) -> Layers:
+        """Return the layers of the model; see `read_network`."""
         from likewise.models.sandbox.facts import unpack_network
 
         facts = self.facts(choices)
