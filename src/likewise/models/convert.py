@@ -159,10 +159,10 @@ def as_model(
 
         return TorchModel(model, output=output, **choices)
     if library in ("xgboost", "lightgbm", "catboost"):
-        from likewise.models.boosted import from_boosted, has_raw_columns, is_exactly
+        from likewise.models.boosted import ADAPTERS, has_raw_columns, is_exactly
 
         if is_exactly(model, library):
-            return from_boosted(model, library, takes_frame=takes_frame, **choices)
+            return ADAPTERS[library](model, takes_frame=takes_frame, **choices)
         takes_frame = has_raw_columns(model) if takes_frame is None else takes_frame
     if library == "onnx":
         from likewise.models.onnx_model import OnnxModel

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
+from likewise.models.lightgbm_trees import check_lightgbm
 from likewise.models.sandbox.confined import allow_seconds
 from likewise.models.sandbox.facts import describe, loss_like, unpack_rows
 from likewise.models.sandbox.messages import Array, receive, send
-from likewise.models.xgboost_trees import check_lightgbm, check_xgboost
+from likewise.models.xgboost_trees import check_xgboost
 
 if TYPE_CHECKING:
     from likewise.models.model import Model

@@ -17,8 +17,7 @@ from likewise.models.layers import ACTIVATIONS, Activation, Layers
 from likewise.models.losses import CrossEntropy, CustomLoss, Hinge, Loss, Squared, ZeroOne
 from likewise.models.model import Model
 from likewise.models.sandbox.messages import Array
-from likewise.models.tree_ensemble import TreeEnsemble
-from likewise.models.xgboost_trees import check_tree
+from likewise.models.tree_ensemble import TreeEnsemble, check_tree
 
 # Layers as plain arrays between two processes, checked on arrival.
 
