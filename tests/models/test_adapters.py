@@ -444,7 +444,7 @@ def test_duck_typed_estimators_and_own_conversion():
         def __likewise_model__(self, **choices):
             return 1
 
-    with pytest.raises(InputError, match="Goose returned no Model"):
+    with pytest.raises(InputError, match="Goose did not return a Model"):
         as_model(Goose())
     with pytest.raises(InputError, match="got int"):
         as_model(3)

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from likewise.core.checks import FloatArray
-from likewise.core.errors import ModelError, bad_parameter
+from likewise.core.errors import ModelError
 from likewise.models.losses import LossLike, as_loss
-from likewise.models.model import DifferentiableModel, OutputKind, look_like_probabilities
+from likewise.models.model import DifferentiableModel, OutputKind, check_output, look_like_probabilities
 from likewise.models.network import network_of, torch_output
 from likewise.models.oracle import (
     Oracle,
@@ -63,10 +63,7 @@ class TorchModel(DifferentiableModel):
         output: Literal["auto", "logits", "probabilities"] = "auto",
         batch_rows: int = 8192,
     ) -> None:
-        if output not in ("auto", "logits", "probabilities"):
-            raise bad_parameter(
-                "as_model", "output", allowed="'auto', 'logits' or 'probabilities'", got=output
-            )
+        check_output(output)
         self.module = module
         objective = as_loss(loss)
         check_rows_independent(module, owner="as_model")

@@ -171,15 +171,12 @@ class _Desk:
     def outputs(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
         """What a model says about rows, (n, C)."""
         model: Model = self.models[text["number"]]
-        rows = model._rows(unpack_rows(text["rows"], arrays))
-        step, start = model._batch_rows, text["start"]
-        parts = []
-        for at in range(0, len(rows), step):
-            batch = rows[at : at + step]
-            raw = model._ask(batch, start + at)
-            parts.append(model._canonical(raw, n=len(batch), start=start + at))
+        rows, first = model._rows(unpack_rows(text["rows"], arrays)), text["start"]
+        found = model._batched(
+            rows, lambda part, at: model._canonical(model._ask(part, first + at), len(part), first + at)
+        )
         classes = model.known_classes
-        return {"classes": None if classes is None else classes.tolist()}, [np.concatenate(parts)]
+        return {"classes": None if classes is None else classes.tolist()}, [found]
 
     def decisions(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
         """The class that an estimator itself decides for, by its number, (n,)."""

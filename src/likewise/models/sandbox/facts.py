@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from likewise.core.checks import python_scalar
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, MapOf, Maybe, OneOf, Whole, check_form, is_scalar
 from likewise.models.containers import plain_value
 from likewise.models.layers import ACTIVATIONS, Activation, Layers
 from likewise.models.losses import CrossEntropy, CustomLoss, Hinge, Loss, Squared, ZeroOne
-from likewise.models.model import Model
+from likewise.models.model import Model, label_array
 from likewise.models.sandbox.messages import Array
 from likewise.models.tree_ensemble import TreeEnsemble, check_tree
 
@@ -66,8 +67,11 @@ def unpack_network(text: dict[str, Any], arrays: Sequence[Array]) -> Layers:
 # them.
 
 
-_NODES = ("left", "right", "feature", "threshold", "missing_left", "first", "last", "listed_left", "single")
-_ARRAYS = ("roots", *_NODES, "codes", "values", "base")
+_NODES = {
+    "left": "<i8", "right": "<i8", "feature": "<i8", "threshold": "<f8", "missing_left": "|b1", "first": "<i8",
+    "last": "<i8", "listed_left": "|b1", "single": "|b1",
+}  # fmt: skip
+_ARRAYS = {"roots": "<i8", **_NODES, "codes": "<i8", "values": "<f8", "base": "<f8"}
 _TEXT = Fields(
     {
         "kind": OneOf(("scores", "probabilities", "values")),
@@ -78,15 +82,6 @@ _TEXT = Fields(
         "categories": MapOf(ListOf(object)),
     }
 )
-_KINDS = {"i": "<i8", "f": "<f8", "b": "|b1"}
-_WANTED = dict.fromkeys(_ARRAYS, "i") | {
-    "threshold": "f",
-    "values": "f",
-    "base": "f",
-    "missing_left": "b",
-    "listed_left": "b",
-    "single": "b",
-}
 
 
 def pack_trees(trees: TreeEnsemble) -> tuple[dict[str, Any], list[Array]]:
@@ -99,8 +94,7 @@ def pack_trees(trees: TreeEnsemble) -> tuple[dict[str, Any], list[Array]]:
         "n_features": int(trees.n_features),
         "feature_names": None if names is None else [str(name) for name in names],
         "categories": {
-            str(i): [v.item() if isinstance(v, np.generic) else v for v in values]
-            for i, values in trees.categories.items()
+            str(i): [python_scalar(value) for value in values] for i, values in trees.categories.items()
         },
     }
     return text, [np.asarray(getattr(trees, name)) for name in _ARRAYS]
@@ -114,7 +108,7 @@ def unpack_trees(text: dict[str, Any], arrays: list[Array]) -> TreeEnsemble:
     parts: dict[str, Any] = dict(zip(_ARRAYS, arrays, strict=True))
     for name, array in parts.items():
         shape = 2 if name == "values" else 1
-        if array.dtype.str != _KINDS[_WANTED[name]] or array.ndim != shape:
+        if array.dtype.str != _ARRAYS[name] or array.ndim != shape:
             raise FormatError(f"the trees' {name} are {array.dtype} of {array.ndim} dimensions")
     _check(parts, text["n_features"])
     names = text["feature_names"]
@@ -253,8 +247,7 @@ def _distinct(values: Array, name: Any) -> tuple[Array, list[tuple[str, Any]]]:
 
 
 def _tagged(value: Any, name: Any) -> tuple[str, Any]:
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = python_scalar(value)
     if isinstance(value, (str, bool, int)):
         return type(value).__name__, value
     if isinstance(value, float):
@@ -298,25 +291,6 @@ _FORM = Fields(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """A model that runs elsewhere, in plain data."""
-
-    number: int
-    adapter: str
-    kind: Any
-    classes: Array | None
-    takes_frame: bool
-    feature_names: tuple[str, ...] | None
-    n_features: int | None
-    missing: bool
-    batch_rows: int
-    decides: bool
-    guesses: bool
-    keeps_frames: bool
-    layers: Layers | None
-
-
 def describe(model: Model) -> tuple[dict[str, Any], list[Array]]:
     """Return what there is to know of a model as JSON and plain arrays."""
     from likewise.models.sklearn_model import EstimatorModel
@@ -340,8 +314,8 @@ def describe(model: Model) -> tuple[dict[str, Any], list[Array]]:
     return text | {"layers": packed}, arrays
 
 
-def read_facts(text: dict[str, Any], arrays: Sequence[Array]) -> Facts:
-    """Return what `describe` described, once it is sure that it hangs together."""
+def read_facts(text: dict[str, Any], arrays: Sequence[Array]) -> SimpleNamespace:
+    """Return what `describe` described, once it is sure that it hangs together; the names are those of `_FORM`."""
     check_form(text, _FORM, "the description of the model")
     names, width = text["feature_names"], text["n_features"]
     if names is not None and width is not None and len(names) != width:
@@ -354,7 +328,7 @@ def read_facts(text: dict[str, Any], arrays: Sequence[Array]) -> Facts:
         "feature_names": None if names is None else tuple(names),
         "layers": layers,
     }
-    return Facts(**text | own)
+    return SimpleNamespace(**text | own)
 
 
 def class_labels(values: Any) -> Array | None:
@@ -363,11 +337,7 @@ def class_labels(values: Any) -> Array | None:
         return None
     if not isinstance(values, list) or not 2 <= len(values) <= MAX_CLASSES or not all(map(is_scalar, values)):
         raise FormatError("the model's classes are no list of two or more labels")
-    if len({type(value) for value in values}) == 1:
-        return np.array(values)
-    labels = np.empty(len(values), dtype=object)
-    labels[:] = values
-    return labels
+    return label_array(values)
 
 
 def plain_labels(labels: Any) -> list[Any] | None:
