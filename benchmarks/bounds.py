@@ -74,7 +74,7 @@ def network_model(name, data):
     """The paper's 41-100-2 network, plain or trained with SenSR."""
     from likewise.auditing.bounds.networks import NetworkFamily
     from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
-    from likewise.models.relu_network import read_relu_network
+    from likewise.models.layers import read_relu_network
 
     metric = AttributeSubspace(["sex", "race"]).fit(data.X_train).metric_
     if name == "network":

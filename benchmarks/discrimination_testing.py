@@ -23,8 +23,8 @@ from likewise.auditing.verification.asked_shares import SensitiveValues, sample_
 from likewise.auditing.verification.verify import verify_family
 from likewise.core.files import atomic_path
 from likewise.data.column import Column, Dtype
+from likewise.models.layers import Layers as ReluNetwork
 from likewise.models.losses import ZeroOne
-from likewise.models.relu_network import ReluNetwork
 
 # Codes of the columns, both ends included. Adult: the authors' code lists. German and bank: the least and largest code
 # that EIDIG's preprocessing gives German credit (Statlog, numeric) and bank-full (unknown words filled, numbers binned).

@@ -19,8 +19,8 @@ from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.verification.verify import verify_family
 from likewise.core.files import atomic_path
 from likewise.data.column import Column, Dtype
+from likewise.models.layers import Layers as ReluNetwork
 from likewise.models.losses import ZeroOne
-from likewise.models.relu_network import ReluNetwork
 
 PROTECTED = {"AC": {"race": 7, "sex": 8}, "BM": {"age": 15}, "GC": {"sex": 19, "age": 11}}
 # Share proved by FairQuant's own program in 60 s of wall time, in percent.

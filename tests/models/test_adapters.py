@@ -247,6 +247,43 @@ def test_boosted_models_that_are_no_classifiers_of_a_known_kind_are_refused():
             as_model(estimator)
 
 
+def test_a_sum_of_catboost_models_is_asked_and_not_read():
+    import catboost
+
+    from likewise.models.tree_ensemble import read_trees
+
+    def fitted(kind, rate):
+        return kind(
+            iterations=3, learning_rate=rate, verbose=False, allow_writing_files=False, thread_count=1
+        ).fit(X, Y)
+
+    summed = catboost.sum_models([fitted(catboost.CatBoostClassifier, rate) for rate in (0.1, 0.5)])
+    for model in (summed, catboost.to_classifier(summed)):
+        expected = model.predict(X, prediction_type="Probability")
+        np.testing.assert_allclose(as_model(model).predict_proba(X), expected)
+        np.testing.assert_array_equal(as_model(model).predict(X), model.predict(X, prediction_type="Class"))
+        with pytest.raises(InputError, match="asked and not read"):
+            read_trees(model)
+    numbers = catboost.sum_models([fitted(catboost.CatBoostRegressor, rate) for rate in (0.1, 0.5)])
+    np.testing.assert_allclose(as_model(numbers, loss="squared").predict(X), numbers.predict(X))
+    with pytest.raises(InputError, match="regression loss"):
+        as_model(numbers)
+
+
+def test_the_margin_of_logitraw_is_not_taken_for_the_probability_of_a_wrapper():
+    import xgboost
+
+    wrapper = xgboost.XGBClassifier(n_estimators=3, n_jobs=1, objective="binary:logitraw").fit(X, Y)
+    assert wrapper.predict_proba(X).max() > 1.0
+    with pytest.raises(InputError, match="'binary:logitraw' gives no probabilities"):
+        as_model(wrapper)
+    np.testing.assert_array_equal(as_model(wrapper, loss="zero_one").predict(X), wrapper.predict(X))
+    # A booster returns the logit and nothing else.
+    booster = as_model(wrapper.get_booster())
+    margin = wrapper.predict(X, output_margin=True).astype(float)
+    np.testing.assert_allclose(booster.predict_proba(X)[:, 1], 1 / (1 + np.exp(-margin)))
+
+
 # ONNX
 
 
@@ -407,7 +444,7 @@ def test_duck_typed_estimators_and_own_conversion():
         def __likewise_model__(self, **choices):
             return 1
 
-    with pytest.raises(InputError, match="Goose returned no Model"):
+    with pytest.raises(InputError, match="Goose did not return a Model"):
         as_model(Goose())
     with pytest.raises(InputError, match="got int"):
         as_model(3)

@@ -20,8 +20,8 @@ from hypothesis import given, settings, strategies as st
 import likewise as lw
 from likewise.core.errors import FormatError, InputError, ModelError
 from likewise.models import DifferentiableModel, load_model
-from likewise.models.relu_network import read_relu_network
-from likewise.models.sandbox import Limits, SandboxedFile, child as confined, process
+from likewise.models.layers import read_relu_network
+from likewise.models.sandbox import Limits, SandboxedFile, confined, process
 from likewise.models.sandbox.facts import (
     pack_network,
     pack_rows,
@@ -87,7 +87,7 @@ def test_answers_trees_and_weights_are_those_of_this_process(kind, fuzz, sound, 
     path = written(sound[kind], tmp_path)
     types = ["sklearn.tree._tree.Tree"]
     there, here = load_model(path, trusted=types), load_model(path, trusted=types, trust=True)
-    assert type(there).__name__.startswith("Isolated")
+    assert type(there).__name__.startswith("Sandboxed")
     people = table(fuzz)
     if kind == "onnx, trees":
         people = lw.TabularDomain.from_frame(people).encode_array(people)
@@ -404,7 +404,7 @@ def test_half_an_answer_is_none():
 FACTS = {
     "number": 0, "adapter": "XGBoostModel", "kind": "scores", "classes": [0, 1], "takes_frame": False,
     "feature_names": ["a", "b"], "n_features": 2, "missing": True, "batch_rows": 10, "decides": False, "guesses": False,
-    "keeps_frames": False, "activation": None,
+    "keeps_frames": False, "layers": None,
 }  # fmt: skip
 
 
@@ -420,7 +420,7 @@ FACTS = {
         {"n_features": 10**12},
         {"batch_rows": 0},
         {"number": "0"},
-        {"activation": "identity"},
+        {"layers": {"roundoff": 1e-9, "sizes": False, "units": []}},
         {"surprise": 1},
     ],
 )

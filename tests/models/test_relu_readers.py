@@ -7,7 +7,7 @@ from torch import nn
 
 from likewise.core.errors import InputError
 from likewise.models import as_model
-from likewise.models.relu_network import read_relu_network
+from likewise.models.layers import read_relu_network
 
 onnx = pytest.importorskip("onnx")
 helper, TensorProto = onnx.helper, onnx.TensorProto
@@ -142,7 +142,7 @@ def test_a_graph_that_says_one_thing_and_does_another_is_refused(monkeypatch):
 
 
 def test_torch_networks_that_are_no_relus_are_refused():
-    with pytest.raises(InputError, match="no ReLUs"):
+    with pytest.raises(InputError, match="not ReLUs"):
         read_relu_network(nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)))
     with pytest.raises(InputError, match="not a plain network"):
         read_relu_network(nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.LayerNorm(4), nn.Linear(4, 1)))

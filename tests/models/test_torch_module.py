@@ -237,3 +237,27 @@ def test_another_precision_is_a_copy():
 def test_a_table_for_a_module_is_refused():
     with pytest.raises(InputError, match="takes_frame"):
         as_model(nn.Linear(4, 2), takes_frame=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_asked_and_not_read(dtype):
+    from likewise.models.layers import read_relu_network
+
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)).to(dtype)
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    with torch.no_grad():
+        expected = module(torch.tensor(rows, dtype=dtype)).double().numpy()
+    model = as_model(module)
+    np.testing.assert_array_equal(model.outputs(rows), expected)
+    assert model.gradient_oracle().dtype == torch.float32
+    assert model.roundoff == torch.finfo(dtype).eps / 2
+    assert as_model(nn.Linear(3, 2).to(dtype)).linear_form() is None
+    with pytest.raises(InputError, match="rounds too coarsely"):
+        read_relu_network(module)
+
+
+def test_rows_of_another_width_ask_for_encoded_rows():
+    module = nn.Sequential(nn.ReLU(), nn.Linear(7, 2))
+    with pytest.raises(ModelError, match="pass encoded rows"):
+        as_model(module).outputs(np.zeros((5, 3)))

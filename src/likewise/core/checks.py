@@ -37,10 +37,17 @@ def namespace(x: object) -> ModuleType:
 
 
 def to_numpy(x: Any) -> np.ndarray[Any, Any]:
-    """Return `x` as a numpy array; a tensor is detached and brought to the CPU."""
+    """Return `x` as a numpy array; a tensor is detached and brought to the CPU, bfloat16 becomes float32."""
     if is_tensor(x):
-        return np.asarray(x.detach().cpu().numpy())
+        x = x.detach().cpu()
+        # numpy has no bfloat16; float32 holds each of its values.
+        return np.asarray((x.float() if x.dtype == sys.modules["torch"].bfloat16 else x).numpy())
     return np.asarray(x)
+
+
+def python_scalar(value: Any) -> Any:
+    """Return a numpy scalar as Python's own, anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def like(values: Any, reference: Any) -> Any:
@@ -64,8 +71,10 @@ def column_names(X: Any) -> list[str] | None:
     return list(to_pandas(X, owner="column_names").columns) if is_frame(X) else None
 
 
-def check_matrix(X: Any, *, owner: str, name: str = "X", n_features: int | None = None) -> Any:
-    """Return X as a finite two-dimensional floating array or tensor with at least one row."""
+def check_matrix(
+    X: Any, *, owner: str, name: str = "X", n_features: int | None = None, missing: bool = False
+) -> Any:
+    """Return X as a two-dimensional floating array or tensor with at least one row; finite but for NaN if `missing`."""
     names: list[str] | None = None
     if is_frame(X):
         frame = to_pandas(X, owner=owner, name=name)
@@ -76,8 +85,9 @@ def check_matrix(X: Any, *, owner: str, name: str = "X", n_features: int | None 
                 f"{owner}: {name!r} has columns that are not numeric: {', '.join(text[:8])}. "
                 "Encode them first, for example with TabularDomain.from_frame(frame).encode(frame)."
             )
-        check_no_missing(frame, owner=owner, name=name)
-        X = frame.to_numpy()
+        if not missing:
+            check_no_missing(frame, owner=owner, name=name)
+        X = frame.to_numpy(dtype=float, na_value=np.nan) if missing else frame.to_numpy()
     if not is_tensor(X):
         try:
             X = np.asarray(X)
@@ -105,7 +115,10 @@ def check_matrix(X: Any, *, owner: str, name: str = "X", n_features: int | None 
     # A finite sum says that all values are finite, in a fifth of the time of asking each.
     finite_sum = is_tensor(X) and bool(X.sum().isfinite())
     if not finite_sum and not bool(namespace(X).isfinite(X).all()):
-        bad = np.argwhere(~np.isfinite(to_numpy(X)))
+        wrong = np.isinf(to_numpy(X)) if missing else ~np.isfinite(to_numpy(X))
+        bad = np.argwhere(wrong)
+        if not len(bad):
+            return X
         row, column = bad[0]
         where = f"column {names[column]!r}" if names else f"column {column}"
         raise InputError(

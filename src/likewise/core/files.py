@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from likewise.core.errors import FormatError
+from likewise.core.checks import to_numpy
+from likewise.core.errors import FormatError, InputError
 
 
 @contextmanager
@@ -267,14 +268,78 @@ def read_tensors(
         ) from error
 
 
-def read_description(metadata: dict[str, str], key: str, name: str) -> dict[str, Any]:
-    """Return the JSON object that a file's metadata has under a key; an empty one where it has none."""
+def read_description(metadata: dict[str, str], name: str) -> dict[str, Any]:
+    """Return the JSON object that the metadata of a file of this package hold; an empty one if they hold none."""
     try:
-        found: dict[str, Any] = check_form(json.loads(metadata.get(key, "{}")), dict, "its description")
+        found: dict[str, Any] = check_form(json.loads(metadata.get(_KEY, "{}")), dict, "its description")
     except FormatError as error:
         raise FormatError(f"{name} is damaged: {error}.") from error
     except (ValueError, RecursionError) as error:
         raise FormatError(
-            f"{name} is damaged: its description is no JSON ({type(error).__name__})."
+            f"{name} is damaged: its description is not JSON ({type(error).__name__})."
         ) from error
     return found
+
+
+# One file of this package: a JSON description with a kind and a schema, and named arrays. No pickle.
+
+_KEY = "likewise"
+SCHEMA = 1
+_ANY = Fields({"kind": str, "schema": Whole()}, more=True)
+
+
+def save_described(
+    path: str | os.PathLike[str], kind: str, description: Mapping[str, Any], arrays: Mapping[str, Any]
+) -> None:
+    """Write a description and arrays or tensors to one safetensors file, whole or not at all."""
+    from safetensors.numpy import save_file
+
+    # safetensors refuses views and shared memory, so every array is a contiguous copy.
+    owned = {name: np.array(to_numpy(array), order="C") for name, array in arrays.items()}
+    text = json.dumps({"kind": kind, "schema": SCHEMA, **description})
+    with atomic_path(path) as temporary:
+        # One key only: safetensors writes several in any order, and equal objects should be equal files.
+        save_file(owned, temporary, metadata={_KEY: text})
+
+
+def load_described(
+    path: str | os.PathLike[str],
+    kind: str,
+    form: Fields,
+    build: Callable[[dict[str, Any], dict[str, Any]], Any],
+    *,
+    what: str,
+    owner: str,
+    framework: Literal["numpy", "pt"] = "numpy",
+) -> Any:
+    """Return what `build` makes of the description and the arrays of a file that `save_described` wrote.
+
+    Whatever goes wrong on the way is said of the file.
+    """
+    where = Path(path)
+    if not where.is_file():
+        raise FileNotFoundError(f"{owner}: there is no file {str(path)!r}.")
+    metadata, arrays = read_tensors(where, framework)
+    description = read_description(metadata, where.name)
+    if description.get("kind") != kind:
+        raise FormatError(
+            f"{where.name} is not {what} (kind {description.get('kind')!r}). Pass a file that save wrote."
+        )
+    try:
+        check_form(description, _ANY, "its description")
+        if description["schema"] > SCHEMA:
+            raise FormatError(
+                f"{where.name} was written by a newer version (schema {description['schema']}; this one reads up to "
+                f"{SCHEMA}). Upgrade likewise."
+            )
+        return build(check_form(description, form, "its description"), arrays)
+    except FormatError as error:
+        if str(error).startswith(where.name):
+            raise
+        raise FormatError(f"{where.name} is damaged: {str(error).rstrip('.')}. Save it again.") from error
+    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        if isinstance(error, InputError) and str(error).startswith(where.name):
+            raise
+        raise FormatError(
+            f"{where.name} is damaged ({type(error).__name__}: {error}). Save it again."
+        ) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import warnings
 from collections.abc import Mapping
@@ -12,37 +11,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import nn
 
 from likewise.core.errors import FormatError, InputError
-from likewise.core.files import (
-    Fields,
-    ListOf,
-    MapOf,
-    OneOf,
-    Whole,
-    atomic_path,
-    check_form,
-    read_description,
-    read_tensors,
-)
+from likewise.core.files import Fields, ListOf, MapOf, Whole, check_form, load_described, save_described
 from likewise.estimators.values import Arrays, CannotStoreError, check_learned, decode, encode
 from likewise.training.checkpoint import flat_optimizer, load_optimizer
 from likewise.training.history import History
 from likewise.training.objective import State
 from likewise.training.setup import make_optimizer
 
-_KEY = "likewise"
 _KIND = "estimator"
-_SCHEMA = 1
 # What `fit` made that is not written as a value: weights have their own place, and the others come of the rest.
 _MADE_AGAIN = frozenset({"network_", "module_", "objective_", "history_"})
-# Names in files of earlier versions.
 _FORM = Fields(
     {
-        "kind": OneOf((_KIND,)),
-        "schema": Whole(),
         "class": str,
         "parameters": MapOf(object),
         "left_out": ListOf(str),
@@ -78,31 +61,26 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str], *, training: bo
             "pickle. Use plain labels, and a metric whose feature map is None or a TabularDomain."
         ) from error
     description = {
-        "kind": _KIND,
-        "schema": _SCHEMA,
         "class": type(estimator).__name__,
         "parameters": parameters,
         "left_out": left_out,
         "learned": stored,
         "width": estimator._width,
     }
-    tensors = {name: torch.as_tensor(array) for name, array in arrays.items()}
+    tensors: dict[str, Any] = dict(arrays)
     tensors |= {f"network.{name}": tensor for name, tensor in estimator.network_.state_dict().items()}
     if training:
         description["training"] = _write_training(estimator, tensors)
-    owned = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    with atomic_path(path) as temporary:
-        # One key only: safetensors writes several in any order, and equal estimators should be equal files.
-        save_file(owned, temporary, metadata={_KEY: json.dumps(description)})
+    save_described(path, _KIND, description, tensors)
 
 
-def _write_training(estimator: Any, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
+def _write_training(estimator: Any, tensors: dict[str, Any]) -> dict[str, Any]:
     """What `partial_fit` needs to go on exactly: optimiser, λ and the like, random state; and the history."""
     moments, groups = flat_optimizer(estimator._optimizer)
     tensors |= {f"optimizer.{name}": tensor for name, tensor in moments.items()}
     state, numbers = estimator._state.to_tensors()
     tensors |= {f"state.{name}": tensor for name, tensor in state.items()}
-    tensors |= {f"history.{name}": torch.as_tensor(v) for name, v in estimator.history_.columns.items()}
+    tensors |= {f"history.{name}": v for name, v in estimator.history_.columns.items()}
     return {
         "groups": groups,
         "state": numbers,
@@ -144,36 +122,11 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
 def load_estimator(cls: type[Any], path: str | os.PathLike[str], *, module: Any = None) -> Any:
     """Read what `save_estimator` wrote; see `NetworkClassifier.load`."""
     where = Path(path)
-    description, tensors = _read(where)
-    try:
-        if description.get("kind") != _KIND:
-            raise FormatError(
-                f"{where.name} is no estimator (kind {description.get('kind')!r}). Pass a file that save wrote."
-            )
-        check_form(description, _FORM, "its description")
-        if description["schema"] > _SCHEMA:
-            raise FormatError(
-                f"{where.name} was written by a newer version (schema {description['schema']}; this one reads up "
-                f"to {_SCHEMA}). Upgrade likewise."
-            )
+
+    def build(description: dict[str, Any], tensors: dict[str, Any]) -> Any:
         return _build(_class_of(cls, description["class"], where), description, tensors, module, where)
-    except FormatError as error:
-        if str(error).startswith(where.name):
-            raise
-        raise FormatError(f"{where.name} is damaged: {str(error).rstrip('.')}. Save it again.") from error
-    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise FormatError(
-            f"{where.name} is damaged ({type(error).__name__}: {error}). Save it again."
-        ) from error
 
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    if not path.is_file():
-        raise FileNotFoundError(f"load: there is no file {str(path)!r}.")
-    metadata, tensors = read_tensors(path, "pt")
-    return read_description(metadata, _KEY, path.name), tensors
+    return load_described(path, _KIND, _FORM, build, what="an estimator", owner="load", framework="pt")
 
 
 def _class_of(cls: type[Any], name: str, path: Path) -> type[Any]:

@@ -147,5 +147,5 @@ def plain_layers(net: nn.Module) -> tuple[list[FloatArray], list[FloatArray]]:
     network = network_of(net)
     if network is None or network.ending is not None:
         raise AttributeError("the network is no plain MLP, so it has no coefs_ and intercepts_")
-    parts = [stage.read() for stage in network.stages]
-    return tuple([to_numpy(part[i]).astype(np.float64) for part in parts] for i in (0, 1))  # type: ignore[return-value]
+    layers = network.layers()
+    return list(layers.weights), list(layers.biases)

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from likewise.core.checks import FloatArray, check_matrix, check_number, is_tensor, like, namespace, to_numpy
-from likewise.core.errors import FormatError, InputError, bad_parameter
-from likewise.core.files import (
-    Fields,
-    ListOf,
-    Maybe,
-    OneOf,
-    Whole,
-    atomic_path,
-    check_form,
-    read_description,
-    read_tensors,
-)
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.files import Fields, ListOf, Maybe, load_described, save_described
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.feature_maps import apply_feature_map, is_encoder, map_names, map_width
 
@@ -509,19 +496,14 @@ def _names_of_columns(names: Any) -> tuple[str, ...]:
 # Fair metrics in one safetensors file: arrays, and a JSON description with a schema version. No pickle.
 
 
-_KEY = "likewise"
 _KIND = "fair_metric"
-_SCHEMA = 1
 _FORM = Fields(
     {
-        "kind": OneOf((_KIND,)),
-        "schema": Whole(),
         "scale": float,
         "feature_names": Maybe(ListOf(str)),
+        "sensitive_features": ListOf(str),
         "domain": Maybe(dict),
     },
-    # Files of earlier versions do not have these.
-    {"sensitive_features": ListOf(str)},
     more=True,
 )
 
@@ -536,60 +518,31 @@ def save_metric(metric: FairMetric, path: str | os.PathLike[str], *, feature_map
             "dataclasses.replace(metric, feature_map=...)."
         )
     description = {
-        "kind": _KIND,
-        "schema": _SCHEMA,
         "scale": metric.scale,
         "feature_names": metric.feature_names,
         "sensitive_features": metric.sensitive_features,
         "domain": None if mapping is None else mapping.to_dict(),
     }
-    arrays = {"basis": np.ascontiguousarray(metric.basis), "values": metric.values}
-    with atomic_path(path) as temporary:
-        # One key only: safetensors writes several in any order, and equal metrics should be equal files.
-        save_file(arrays, temporary, metadata={_KEY: json.dumps(description)})
+    save_described(path, _KIND, description, {"basis": metric.basis, "values": metric.values})
 
 
 def load_metric(path: str | os.PathLike[str]) -> FairMetric:
     """Read a metric; see `FairMetric.load`."""
-    where = Path(path)
-    description, arrays = _read(where)
-    try:
-        if description.get("kind") != _KIND:
-            raise FormatError(
-                f"{where.name} is no fair metric (kind {description.get('kind')!r}). "
-                "Pass a file that FairMetric.save wrote."
-            )
-        check_form(description, _FORM, "its description")
-        schema = description["schema"]
-        if schema > _SCHEMA:
-            raise FormatError(
-                f"{where.name} was written by a newer version (schema {schema}; this one reads up to {_SCHEMA}). "
-                "Upgrade likewise, or save the metric again with this version."
-            )
-        return FairMetric(
-            description["scale"],
-            arrays["basis"],
-            arrays["values"],
-            _domain(description["domain"]),
-            description["feature_names"],
-            # Files of earlier versions do not say.
-            description.get("sensitive_features", ()),
-        )
-    except FormatError as error:
-        if str(error).startswith(where.name):
-            raise
-        raise FormatError(
-            f"{where.name} is damaged: {str(error).rstrip('.')}. Save the metric again."
-        ) from error
-    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise FormatError(f"{where.name} is damaged: {error}. Save the metric again.") from error
+    found: FairMetric = load_described(
+        path, _KIND, _FORM, _built, what="a fair metric", owner="FairMetric.load"
+    )
+    return found
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    if not path.is_file():
-        raise FileNotFoundError(f"FairMetric.load: there is no file {str(path)!r}.")
-    metadata, arrays = read_tensors(path, "numpy")
-    return read_description(metadata, _KEY, path.name), arrays
+def _built(description: dict[str, Any], arrays: dict[str, Any]) -> FairMetric:
+    return FairMetric(
+        description["scale"],
+        arrays["basis"],
+        arrays["values"],
+        _domain(description["domain"]),
+        description["feature_names"],
+        description["sensitive_features"],
+    )
 
 
 def _domain(state: dict[str, Any] | None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ import pandas as pd
 
 from likewise.core.errors import InputError, require
 from likewise.models.losses import Loss, LossLike, as_loss
-from likewise.models.model import Model, OutputKind, named
+from likewise.models.model import OutputKind, named
 from likewise.models.sklearn_model import EstimatorModel
 
 # Text columns as the categories that a boosted model learned: a CSV has words where the model knows
@@ -80,14 +81,56 @@ _TYPES = {
     "catboost": ("CatBoost", "CatBoostClassifier", "CatBoostRanker", "CatBoostRegressor"),
 }  # fmt: skip
 
-_WHY = {
-    "xgboost": "Auditing an XGBoost model",
-    "lightgbm": "Auditing a LightGBM model",
-    "catboost": "Auditing a CatBoost model",
-}
+
+class _BoostedModel(EstimatorModel):
+    """What the adapters of the three libraries share: a subclass fills `_facts`, `_answer` and `_prepared`."""
+
+    _library: str
+    _label: str
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        loss: LossLike = "cross_entropy",
+        classes: Any = None,
+        takes_frame: bool | None = None,
+        batch_rows: int = 65536,
+    ) -> None:
+        library = require(self._library, extra="boosting", why=f"Auditing {self._label} model")
+        objective = as_loss(loss)
+        kind, own, n_classes, has_categories, names = self._facts(model, objective, library)
+        if own is None and classes is None and kind != "values":
+            classes = np.arange(n_classes)
+        # For the 0–1 loss of a model that decides itself, its decisions are returned as one-hot rows.
+        decided = own is not None and objective.wants == "decisions"
+        super().__init__(
+            model,
+            own_classes=own,
+            classes=classes,
+            loss=objective,
+            kind="probabilities" if decided else kind,
+            takes_frame=has_categories if takes_frame is None else takes_frame,
+            feature_names=names[0],
+            n_features=names[1],
+            missing=True,
+            batch_rows=batch_rows,
+        )
+
+    @abstractmethod
+    def _facts(
+        self, model: Any, loss: Loss, library: Any
+    ) -> tuple[OutputKind, Any, int, bool, tuple[Any, int]]:
+        """Return the kind of output, the model's own classes, their number, whether it wants a table, its columns."""
+
+    def _prepared(self, rows: Any) -> Any:
+        return rows
+
+    def _decide(self, rows: Any) -> Any:
+        return self.estimator.predict(self._prepared(rows))
 
 
-class XGBoostModel(EstimatorModel):
+class XGBoostModel(_BoostedModel):
     """An XGBoost `Booster`, `XGBClassifier` or `XGBRegressor`.
 
     Parameters
@@ -118,39 +161,22 @@ class XGBoostModel(EstimatorModel):
     ([0, 0, 1, 1], 'probabilities')
     """
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        loss: LossLike = "cross_entropy",
-        classes: Any = None,
-        takes_frame: bool | None = None,
-        batch_rows: int = 65536,
-    ) -> None:
-        self._xgboost = require("xgboost", extra="boosting", why=_WHY["xgboost"])
-        objective = as_loss(loss)
-        native = isinstance(model, self._xgboost.Booster)
-        self._booster = model if native else _fitted(model, model.get_booster)
-        learner = json.loads(self._booster.save_config())["learner"]
-        name = str(learner["objective"]["name"])
-        if callable(getattr(model, "objective", None)):
-            name = "custom"
-        kind = _xgboost_kind(name, objective)
-        self._categories = xgboost_categories(self._booster)
+    _library, _label = "xgboost", "an XGBoost"
+
+    def _facts(
+        self, model: Any, loss: Loss, library: Any
+    ) -> tuple[OutputKind, Any, int, bool, tuple[Any, int]]:
+        native = isinstance(model, library.Booster)
+        self._booster = booster = model if native else _fitted(model, model.get_booster)
+        learner = json.loads(booster.save_config())["learner"]
+        custom = callable(getattr(model, "objective", None))
+        name = "custom" if custom else str(learner["objective"]["name"])
+        kind = _xgboost_kind(name, loss, native=native)
+        self._categories = xgboost_categories(booster)
         n_classes = max(2, int(learner["learner_model_param"]["num_class"]))
-        own = getattr(model, "classes_", None) if kind != "values" and not native else None
-        super().__init__(
-            model,
-            own_classes=None if own is None else np.asarray(own),
-            classes=classes if own is not None or classes is not None else np.arange(n_classes),
-            loss=objective,
-            kind=_decided_kind(kind, objective, own),
-            takes_frame=_has_categories(self._booster) if takes_frame is None else takes_frame,
-            feature_names=self._booster.feature_names,
-            n_features=int(self._booster.num_features()),
-            missing=True,
-            batch_rows=batch_rows,
-        )
+        own = _own_classes(model, kind, native=native)
+        names = booster.feature_names, int(booster.num_features())
+        return kind, own, n_classes, _has_categories(booster), names
 
     def _answer(self, rows: Any) -> Any:
         if self.decides and self.loss.wants == "decisions":
@@ -160,17 +186,14 @@ class XGBoostModel(EstimatorModel):
             if self.gives_probabilities and self.decides:
                 return self.estimator.predict_proba(rows)
             return self.estimator.predict(rows, output_margin=margin)
-        matrix = self._xgboost.DMatrix(rows, enable_categorical=True)
+        matrix = sys.modules["xgboost"].DMatrix(rows, enable_categorical=True)
         return self._booster.predict(matrix, output_margin=margin)
-
-    def _decide(self, rows: Any) -> Any:
-        return self.estimator.predict(self._prepared(rows))
 
     def _prepared(self, rows: Any) -> Any:
         return named(as_categories(rows, self._categories, owner="XGBoostModel"), self.feature_names)
 
 
-class LightGBMModel(EstimatorModel):
+class LightGBMModel(_BoostedModel):
     """A LightGBM `Booster`, `LGBMClassifier` or `LGBMRegressor`.
 
     Parameters
@@ -190,38 +213,21 @@ class LightGBMModel(EstimatorModel):
     [0, 0, 1, 1]
     """
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        loss: LossLike = "cross_entropy",
-        classes: Any = None,
-        takes_frame: bool | None = None,
-        batch_rows: int = 65536,
-    ) -> None:
-        lightgbm = require("lightgbm", extra="boosting", why=_WHY["lightgbm"])
-        objective = as_loss(loss)
-        native = isinstance(model, lightgbm.Booster)
-        self._booster = model if native else _fitted(model, lambda: model.booster_)
-        header = self._booster.model_to_string(num_iteration=1)
+    _library, _label = "lightgbm", "a LightGBM"
+
+    def _facts(
+        self, model: Any, loss: Loss, library: Any
+    ) -> tuple[OutputKind, Any, int, bool, tuple[Any, int]]:
+        native = isinstance(model, library.Booster)
+        self._booster = booster = model if native else _fitted(model, lambda: model.booster_)
+        header = booster.model_to_string(num_iteration=1)
         found = re.search(r"^objective=(\S+)", header, flags=re.MULTILINE)
-        kind = _lightgbm_kind(found.group(1) if found else "custom", objective)
-        own = getattr(model, "classes_", None) if kind != "values" and not native else None
-        categories = any(len(part) > 0 for part in self._booster.pandas_categorical or [])
-        self._categories = lightgbm_categories(self._booster, header) if categories else {}
-        n_classes = max(2, int(self._booster.num_model_per_iteration()))
-        super().__init__(
-            model,
-            own_classes=None if own is None else np.asarray(own),
-            classes=classes if own is not None or classes is not None else np.arange(n_classes),
-            loss=objective,
-            kind=_decided_kind(kind, objective, own),
-            takes_frame=categories if takes_frame is None else takes_frame,
-            feature_names=self._booster.feature_name(),
-            n_features=int(self._booster.num_feature()),
-            missing=True,
-            batch_rows=batch_rows,
-        )
+        kind = _lightgbm_kind(found.group(1) if found else "custom", loss)
+        has_categories = any(len(part) > 0 for part in booster.pandas_categorical or [])
+        self._categories = lightgbm_categories(booster, header) if has_categories else {}
+        n_classes = max(2, int(booster.num_model_per_iteration()))
+        own = _own_classes(model, kind, native=native)
+        return kind, own, n_classes, has_categories, (booster.feature_name(), int(booster.num_feature()))
 
     def _answer(self, rows: Any) -> Any:
         if self.decides and self.loss.wants == "decisions":
@@ -231,15 +237,12 @@ class LightGBMModel(EstimatorModel):
             return self.estimator.predict(rows, raw_score=raw)
         return self.estimator.predict_proba(rows)
 
-    def _decide(self, rows: Any) -> Any:
-        return self.estimator.predict(self._prepared(rows))
-
     def _prepared(self, rows: Any) -> Any:
         rows = as_categories(rows, self._categories, owner="LightGBMModel")
         return rows if self.estimator is self._booster else named(rows, self.feature_names)
 
 
-class CatBoostModel(EstimatorModel):
+class CatBoostModel(_BoostedModel):
     """A `CatBoost`, `CatBoostClassifier` or `CatBoostRegressor`.
 
     Parameters
@@ -263,34 +266,18 @@ class CatBoostModel(EstimatorModel):
     [0, 0, 1, 1]
     """
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        loss: LossLike = "cross_entropy",
-        classes: Any = None,
-        takes_frame: bool | None = None,
-        batch_rows: int = 65536,
-    ) -> None:
-        require("catboost", extra="boosting", why=_WHY["catboost"])
-        objective = as_loss(loss)
+    _library, _label = "catboost", "a CatBoost"
+
+    def _facts(
+        self, model: Any, loss: Loss, library: Any
+    ) -> tuple[OutputKind, Any, int, bool, tuple[Any, int]]:
         if not model.is_fitted():
             raise _not_fitted(model)
-        kind = _catboost_kind(str(model.get_all_params()["loss_function"]), objective)
-        own = np.asarray(model.classes_) if kind != "values" else None
+        kind = _catboost_kind(catboost_objective(model), loss)
+        own = None if kind == "values" else np.asarray(model.classes_)
+        own = np.arange(2) if own is not None and not len(own) else own
         raw_columns = [*model.get_cat_feature_indices(), *model.get_text_feature_indices()]
-        super().__init__(
-            model,
-            own_classes=np.arange(2) if own is not None and not len(own) else own,
-            classes=classes,
-            loss=objective,
-            kind=_decided_kind(kind, objective, own),
-            takes_frame=bool(raw_columns) if takes_frame is None else takes_frame,
-            feature_names=model.feature_names_,
-            n_features=len(model.feature_names_),
-            missing=True,
-            batch_rows=batch_rows,
-        )
+        return kind, own, 2, bool(raw_columns), (model.feature_names_, len(model.feature_names_))
 
     def _answer(self, rows: Any) -> Any:
         if self.output_kind == "values":
@@ -304,77 +291,70 @@ class CatBoostModel(EstimatorModel):
         return self.estimator.predict(rows, prediction_type="Class")
 
 
-def from_boosted(model: Any, library: str, **choices: Any) -> Model:
-    """Return the adapter of a boosted model whose library is known by name."""
-    adapters: dict[str, type[XGBoostModel] | type[LightGBMModel] | type[CatBoostModel]] = {
-        "xgboost": XGBoostModel,
-        "lightgbm": LightGBMModel,
-        "catboost": CatBoostModel,
-    }
-    return adapters[library](model, **choices)
+ADAPTERS = {model._library: model for model in (XGBoostModel, LightGBMModel, CatBoostModel)}
 
 
-def _xgboost_kind(name: str, loss: Loss) -> OutputKind:
-    if name.startswith(("reg:", "count:")) and name not in ("reg:logistic",):
-        return "values"
-    if name in ("binary:logistic", "reg:logistic", "multi:softprob"):
-        return "probabilities" if loss.wants == "probabilities" else "scores"
-    if name in ("binary:logitraw", "multi:softmax"):
-        return "scores"
-    if name == "binary:hinge":
+def catboost_objective(model: Any) -> str:
+    """Return the loss function a CatBoost model was trained with, also of a sum of models.
+
+    `sum_models` keeps no parameters. Its description has the loss function if the summed models share one.
+    """
+    keys = model.get_metadata()
+    if "params" in keys:
+        return str(model.get_all_params()["loss_function"])
+    if "loss_function" in keys:
+        return str(json.loads(keys["loss_function"])["type"])
+    return "Logloss" if type(model).__name__ == "CatBoostClassifier" else "unknown"
+
+
+def _kind_by_name(library: str, name: str, loss: Loss, *, logistic: Any, no_probabilities: Any) -> OutputKind:
+    """What a classifier with a known objective is asked for under a loss."""
+    if name in no_probabilities:
         if loss.wants == "probabilities":
-            raise _no_probabilities("XGBoost", name)
+            raise InputError(
+                f"as_model: a {library} model with objective {name!r} gives no probabilities that sum to 1. "
+                "Use loss='hinge' or 'zero_one', or train with a logistic or softmax objective."
+            )
         return "scores"
-    raise _unknown_objective("XGBoost", name)
+    if name in logistic:
+        return "scores" if loss.wants == "scores" else "probabilities"
+    raise InputError(
+        f"as_model: cannot tell what a {library} model with objective {name!r} returns. "
+        "Pass a function that returns probabilities instead."
+    )
+
+
+def _xgboost_kind(name: str, loss: Loss, *, native: bool) -> OutputKind:
+    if name.startswith(("reg:", "count:")) and name != "reg:logistic":
+        return "values"
+    if name == "multi:softmax" or (name == "binary:logitraw" and native):
+        return "scores"
+    logistic = ("binary:logistic", "reg:logistic", "multi:softprob")
+    # The `predict_proba` of a wrapper returns the margin f of binary:logitraw as (1 − f, f).
+    margins = ("binary:hinge", "binary:logitraw")
+    kind = _kind_by_name("XGBoost", name, loss, logistic=logistic, no_probabilities=margins)
+    # A user's own loss gets margins.
+    return kind if loss.wants == "probabilities" else "scores"
 
 
 def _lightgbm_kind(name: str, loss: Loss) -> OutputKind:
     if name.startswith(("regression", "huber", "fair", "poisson", "quantile", "mape", "gamma", "tweedie")):
         return "values"
-    if name not in ("binary", "cross_entropy", "multiclass", "multiclassova"):
-        raise _unknown_objective("LightGBM", name)
-    if name == "multiclassova":
-        if loss.wants == "probabilities":
-            raise _no_probabilities("LightGBM", name)
-        return "scores"
-    return "scores" if loss.wants == "scores" else "probabilities"
+    logistic = ("binary", "cross_entropy", "multiclass")
+    return _kind_by_name("LightGBM", name, loss, logistic=logistic, no_probabilities=("multiclassova",))
 
 
 def _catboost_kind(name: str, loss: Loss) -> OutputKind:
-    if name in ("Logloss", "CrossEntropy", "MultiClass"):
-        return "scores" if loss.wants == "scores" else "probabilities"
-    if name == "MultiClassOneVsAll":
-        if loss.wants == "probabilities":
-            raise _no_probabilities("CatBoost", name)
-        return "scores"
-    if name.split(":")[0] in (
-        "RMSE",
-        "MAE",
-        "Quantile",
-        "Huber",
-        "LogCosh",
-        "Lq",
-        "Expectile",
-        "Poisson",
-        "Tweedie",
-        "MAPE",
-    ):
+    values = ["RMSE", "MAE", "Quantile", "Huber", "LogCosh", "Lq", "Expectile", "Poisson", "Tweedie", "MAPE"]
+    if name.split(":")[0] in values:
         return "values"
-    raise _unknown_objective("CatBoost", name)
+    logistic = ("Logloss", "CrossEntropy", "MultiClass")
+    return _kind_by_name("CatBoost", name, loss, logistic=logistic, no_probabilities=("MultiClassOneVsAll",))
 
 
-def _no_probabilities(library: str, name: str) -> InputError:
-    return InputError(
-        f"as_model: a {library} model with objective {name!r} gives no probabilities that sum to 1. "
-        "Use loss='hinge' or 'zero_one', or train with a logistic or softmax objective."
-    )
-
-
-def _unknown_objective(library: str, name: str) -> InputError:
-    return InputError(
-        f"as_model: cannot tell what a {library} model with objective {name!r} returns. "
-        "Pass a function that returns probabilities instead."
-    )
+def _own_classes(model: Any, kind: OutputKind, *, native: bool) -> Any:
+    own = None if native or kind == "values" else getattr(model, "classes_", None)
+    return None if own is None else np.asarray(own)
 
 
 def _not_fitted(model: Any) -> InputError:
@@ -409,8 +389,3 @@ def has_raw_columns(model: Any) -> bool | None:
 
 def _has_categories(booster: Any) -> bool:
     return any(kind == "c" for kind in booster.feature_types or [])
-
-
-def _decided_kind(kind: OutputKind, loss: Loss, own: Any) -> OutputKind:
-    """What is returned: for the 0–1 loss of a model that decides itself, its decisions as one-hot rows."""
-    return "probabilities" if own is not None and loss.wants == "decisions" else kind

@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import InputError
-from likewise.models.boosted import is_exactly
-from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
+from likewise.models.boosted import catboost_objective
+from likewise.models.tree_ensemble import Tree, TreeEnsemble, TreeOutput
 
 
 def read_catboost(model: Any) -> TreeEnsemble:
     """Read a `CatBoost`, `CatBoostClassifier` or `CatBoostRegressor` with symmetric trees on numbers."""
-    if not is_exactly(model, "catboost"):
+    if "params" not in model.get_metadata():
         raise InputError(
-            f"read_trees: {type(model).__name__} is not a class of CatBoost itself, so it may answer in another way than its "
-            "trees do."
+            "read_trees: a sum of CatBoost models does not say how it was trained, so it is asked and not read."
         )
-    loss = str(model.get_all_params()["loss_function"])
+    loss = catboost_objective(model)
     kind: TreeOutput
     if loss in ("Logloss", "CrossEntropy", "MultiClass"):
         kind = "scores"
@@ -48,21 +47,10 @@ def read_catboost(model: Any) -> TreeEnsemble:
     scale, bias = document["scale_and_bias"]
     base = np.atleast_1d(np.asarray(bias, dtype=np.float64))
     floats = document["features_info"].get("float_features", [])
-    nodes = _SymmetricNodes(
-        [int(info["flat_feature_index"]) for info in floats],
-        [info["nan_value_treatment"] != "AsTrue" for info in floats],
-        len(base),
-    )
-    for tree in document["oblivious_trees"]:
-        nodes.add(tree, float(scale))
-    return TreeEnsemble.from_nodes(
-        roots=nodes.roots,
-        left=nodes.left,
-        right=nodes.right,
-        feature=nodes.feature,
-        threshold=nodes.threshold,
-        missing_left=nodes.missing_left,
-        values=nodes.values,
+    columns = [int(info["flat_feature_index"]) for info in floats]
+    nan_left = [info["nan_value_treatment"] != "AsTrue" for info in floats]
+    return TreeEnsemble.from_trees(
+        [_tree(tree, columns, nan_left, len(base), float(scale)) for tree in document["oblivious_trees"]],
         base=base,
         kind=kind,
         single=True,
@@ -71,41 +59,36 @@ def read_catboost(model: Any) -> TreeEnsemble:
     )
 
 
-class _SymmetricNodes:
-    """Symmetric trees written out: every level asks one question, and the answers are the bits of the leaf."""
+def _tree(tree: Any, columns: list[int], nan_left: list[bool], width: int, scale: float) -> Tree:
+    """Write a symmetric tree out: every level asks one question, and the answers are the bits of the leaf's number.
 
-    def __init__(self, columns: list[int], nan_left: list[bool], width: int) -> None:
-        self.columns, self.nan_left, self.width = columns, nan_left, width
-        self.roots: list[int] = []
-        self.left: list[int] = []
-        self.right: list[int] = []
-        self.feature: list[int] = []
-        self.threshold: list[float] = []
-        self.missing_left: list[bool] = []
-        self.values: list[Any] = []
+    The first split is the lowest bit.
+    """
+    splits = tree.get("splits") or []
+    if any(split["split_type"] != "FloatFeature" for split in splits):
+        raise InputError(
+            "read_trees: this CatBoost model splits on categories by their hash or by target statistics, "
+            "which cannot be read. Encode the categories before training."
+        )
+    n_inner, depth = 2 ** len(splits) - 1, len(splits)
+    n = 2 * n_inner + 1
+    # Level by level: the children of node i are 2i + 1 and 2i + 2.
+    children = np.where(np.arange(n) < n_inner, 2 * np.arange(n) + 1, -1)
+    asked = [int(split["float_feature_index"]) for split in splits]
 
-    def add(self, tree: Any, scale: float) -> None:
-        """Write one tree out; the first split is the lowest bit of the leaf's number."""
-        splits = tree.get("splits") or []
-        if any(split["split_type"] != "FloatFeature" for split in splits):
-            raise InputError(
-                "read_trees: this CatBoost model splits on categories by their hash or by target statistics, "
-                "which cannot be read. Encode the categories before training."
-            )
-        leaves = np.asarray(tree["leaf_values"], dtype=np.float64).reshape(-1, self.width) * scale
-        offset, depth = len(self.left), len(splits)
-        self.roots.append(offset)
-        for level in range(depth + 1):
-            first, below = offset + 2**level - 1, offset + 2 ** (level + 1) - 1
-            for k in range(2**level):
-                inner = level < depth
-                split = splits[level] if inner else None
-                self.left.append(below + 2 * k if inner else -1)
-                self.right.append(below + 2 * k + 1 if inner else -1)
-                column = int(split["float_feature_index"]) if split else 0
-                self.feature.append(self.columns[column] if split else 0)
-                self.threshold.append(float(split["border"]) if split else 0.0)
-                self.missing_left.append(self.nan_left[column] if split else False)
-                number = sum(((k >> (depth - 1 - bit)) & 1) << bit for bit in range(depth))
-                self.values.append(np.zeros(self.width) if inner else leaves[number])
-            assert len(self.left) == first + 2**level
+    def by_level(values: list[Any]) -> np.ndarray[Any, Any]:
+        """Each level's value for all of its nodes, and 0 for the leaves."""
+        return np.concatenate([np.full(2**i, value) for i, value in enumerate([*values, 0])])
+
+    places = np.arange(n_inner + 1)
+    numbers = sum((((places >> (depth - 1 - bit)) & 1) << bit for bit in range(depth)), 0 * places)
+    values = np.zeros((n, width))
+    values[n_inner:] = np.asarray(tree["leaf_values"], dtype=np.float64).reshape(-1, width)[numbers] * scale
+    return Tree(
+        children,
+        np.where(children >= 0, children + 1, -1),
+        by_level([columns[k] for k in asked]),
+        by_level([float(split["border"]) for split in splits]),
+        by_level([nan_left[k] for k in asked]),
+        values,
+    )

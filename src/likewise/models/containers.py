@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from likewise.core.checks import python_scalar
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import MAX_HEADER, Fields, Whole, atomic_path, check_form
 
@@ -285,8 +286,7 @@ def damage_named(path: Path) -> Iterator[None]:
 
 def plain_value(value: Any, *, owner: str, what: str) -> Any:
     """Return a value as JSON holds it, or say that it cannot be written."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = python_scalar(value)
     if (
         value is None
         or isinstance(value, (bool, int, str))

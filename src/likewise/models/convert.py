@@ -8,8 +8,8 @@ from os import PathLike
 from typing import Any, Literal
 
 from likewise.core.errors import InputError, bad_parameter
-from likewise.models.losses import Loss, LossLike, as_loss
-from likewise.models.model import Model, OutputKind, named
+from likewise.models.losses import LossLike, as_loss
+from likewise.models.model import Model, OutputKind, check_output, named
 
 # Any function that predicts, as a model.
 
@@ -58,13 +58,18 @@ class CallableModel(Model):
         owner = getattr(function, "__self__", None)
         if classes is None and getattr(function, "__name__", "") != "predict":
             classes = getattr(owner, "classes_", None)
-        if takes_frame is None:
-            takes_frame = _owner_takes_frame(owner)
+        if takes_frame is None and hasattr(owner, "feature_names_in_"):
+            from likewise.models.sklearn_model import wants_table
+
+            takes_frame = wants_table(owner)
+        check_output(output)
+        wanted = "scores" if loss.wants == "scores" else "probabilities"
+        kind: OutputKind = {"auto": wanted, "logits": "scores"}.get(output, "probabilities")  # type: ignore[assignment]
         super().__init__(
             loss=loss,
-            kind=function_output(loss, output),
+            kind="values" if loss.regression else kind,
             classes=classes,
-            takes_frame=takes_frame,
+            takes_frame=bool(takes_frame),
             feature_names=getattr(owner, "feature_names_in_", None),
             missing=True,
             batch_rows=batch_rows,
@@ -72,25 +77,6 @@ class CallableModel(Model):
 
     def _answer(self, rows: Any) -> Any:
         return self.function(named(rows, self.feature_names))
-
-
-def function_output(loss: Loss, output: str) -> OutputKind:
-    """What a function that is not known further returns under a loss."""
-    if output not in ("auto", "probabilities", "logits"):
-        raise bad_parameter("as_model", "output", allowed="'auto', 'probabilities' or 'logits'", got=output)
-    if loss.regression:
-        return "values"
-    if output == "auto":
-        return "scores" if loss.wants == "scores" else "probabilities"
-    return "scores" if output == "logits" else "probabilities"
-
-
-def _owner_takes_frame(owner: object) -> bool:
-    if owner is None or not hasattr(owner, "feature_names_in_"):
-        return False
-    from likewise.models.sklearn_model import wants_table
-
-    return wants_table(owner)
 
 
 def as_model(
@@ -137,13 +123,8 @@ def as_model(
     as_loss(loss)
     choices: dict[str, Any] = {"loss": loss, "classes": classes}
     if type(model).__name__ == "SandboxedFile":
-        return _isolated(model, takes_frame=takes_frame, output=output, **choices)
-    own = getattr(model, "__likewise_model__", None)
-    if own is not None and not isinstance(model, type) and not _answers_anew(type(model)):
-        found = own(**choices)
-        if not isinstance(found, Model):
-            raise InputError(f"as_model: __likewise_model__ of {type(model).__name__} returned no Model.")
-        return found
+        sandboxed: Model = model.model(takes_frame=takes_frame, output=output, **choices)
+        return sandboxed
     if isinstance(model, type):
         raise bad_parameter(
             "as_model",
@@ -152,26 +133,36 @@ def as_model(
             got=f"the class {model.__name__}",
             remedy=f"Fit one: {model.__name__}().fit(X, y).",
         )
+    if hasattr(model, "__likewise_model__") and not _answers_anew(type(model)):
+        found = model.__likewise_model__(**choices)
+        if not isinstance(found, Model):
+            raise InputError(
+                f"as_model: __likewise_model__ of {type(model).__name__} did not return a Model."
+            )
+        return found
     library = _library(model)
     if library == "torch":
-        _no_frame(takes_frame)
+        if takes_frame:
+            raise bad_parameter(
+                "as_model",
+                "takes_frame",
+                allowed="False or None for a torch module, which takes encoded rows",
+                got=takes_frame,
+                remedy="Wrap the encoding and the module in a function to audit on the raw table.",
+            )
         from likewise.models.torch_module import TorchModel
 
         return TorchModel(model, output=output, **choices)
-    if library in ("xgboost", "lightgbm", "catboost"):
-        from likewise.models.boosted import from_boosted, has_raw_columns, is_exactly
-
-        if is_exactly(model, library):
-            return from_boosted(model, library, takes_frame=takes_frame, **choices)
-        takes_frame = has_raw_columns(model) if takes_frame is None else takes_frame
     if library == "onnx":
         from likewise.models.onnx_model import OnnxModel
 
         return OnnxModel(model, takes_frame=takes_frame, output=output, **choices)
-    return _estimator_or_function(model, takes_frame=takes_frame, output=output, **choices)
+    if library is not None:
+        from likewise.models.boosted import ADAPTERS, has_raw_columns, is_exactly
 
-
-def _estimator_or_function(model: Any, *, takes_frame: bool | None, output: Any, **choices: Any) -> Model:
+        if is_exactly(model, library):
+            return ADAPTERS[library](model, takes_frame=takes_frame, **choices)
+        takes_frame = has_raw_columns(model) if takes_frame is None else takes_frame
     if hasattr(model, "predict") or hasattr(model, "predict_proba"):
         from likewise.models.sklearn_network import from_sklearn
 
@@ -185,13 +176,6 @@ def _estimator_or_function(model: Any, *, takes_frame: bool | None, output: Any,
         "or a function that returns probabilities",
         got=type(model).__name__,
     )
-
-
-def _isolated(model: Any, **choices: Any) -> Model:
-    from likewise.models.sandbox.model_file import SandboxedFile
-
-    assert isinstance(model, SandboxedFile)
-    return model.model(**choices)
 
 
 def _library(model: Any) -> str | None:
@@ -222,14 +206,3 @@ def _answers_anew(kind: type) -> bool:
         if answers & vars(base).keys():
             return True
     return False
-
-
-def _no_frame(takes_frame: bool | None) -> None:
-    if takes_frame:
-        raise bad_parameter(
-            "as_model",
-            "takes_frame",
-            allowed="False or None for a torch module, which takes encoded rows",
-            got=takes_frame,
-            remedy="Wrap the encoding and the module in a function to audit on the raw table.",
-        )

@@ -10,9 +10,19 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.errors import InputError, LikewiseError
+from likewise.core.frames import check_columns
 from likewise.core.text import folded
 from likewise.data.missing_values import MissingCells
-from likewise.models.model import Model, are_made_up, same_words
+from likewise.models.convert import as_model
+from likewise.models.model import (
+    Model,
+    TableModel,
+    WrappedModel,
+    are_made_up,
+    label_array,
+    same_words,
+    select_columns,
+)
 
 if TYPE_CHECKING:
     from likewise.data.tabular import TabularDomain
@@ -53,8 +63,6 @@ def model_columns(loaded: LoadedModel) -> tuple[tuple[str, ...] | None, int | No
 
 def _adapter(native: Any, loss: str, takes_frame: bool | None) -> Model:
     """Return the model behind the common contract; under "auto" by the squared error where it predicts numbers."""
-    from likewise.models.convert import as_model
-
     if loss != "auto":
         return as_model(native, loss=loss, takes_frame=takes_frame)
     try:
@@ -99,7 +107,6 @@ def match_model(
 def _with_own_encoder(
     model: Any, own: TabularDomain, frame: pd.DataFrame, immutable: Sequence[str], widen: Widen | None
 ) -> Matched:
-    from likewise.core.frames import check_columns
     from likewise.data.tabular import TabularDomain
 
     names = tuple(column.name for column in own.columns_)
@@ -120,8 +127,6 @@ def _with_own_encoder(
 
 def _used_columns(model: Model, frame: pd.DataFrame, needed: Sequence[str]) -> tuple[str, ...]:
     """Columns that the model or the user names; all where the model knows no names."""
-    from likewise.models.model import select_columns
-
     if model.feature_names is None or not model.takes_frame:
         return tuple(frame.columns)
     used = set(select_columns(frame.head(1), model.feature_names, owner="The model").columns) | set(needed)
@@ -141,8 +146,6 @@ def _takes_plain_numbers(model: Model, frame: pd.DataFrame) -> bool:
 def _on_plain_numbers(
     model: Model, frame: pd.DataFrame, make_domain: MakeDomain, needed: Sequence[str]
 ) -> Matched:
-    from likewise.models.model import TableModel, select_columns
-
     names = model.feature_names if model.feature_names and not are_made_up(model.feature_names) else None
     used = list(select_columns(frame.head(1), names, owner="The model").columns)
     kept = set(used) | set(needed)
@@ -191,27 +194,19 @@ def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> M
         if all(_written(value) in {_written(c) for c in classes} for value in values):
             if all(any(value == c and type(value) is type(c) for c in classes) for value in values):
                 return model
-            return model.with_classes(_array([written.get(_written(c), c) for c in classes]))
+            return model.with_classes(label_array([written.get(_written(c), c) for c in classes]))
     elif all(isinstance(value, (int, float)) and value in range(len(values)) for value in values):
         return model
     numbered = classes is None or [_written(c) for c in classes] in _TWO_CLASSES
     if numbered and positive is not None and len(values) <= 2:
         others = [value for value in values if value != positive]
-        return model.with_classes(_array([*(others or [f"not {positive}"]), positive]))
+        return model.with_classes(label_array([*(others or [f"not {positive}"]), positive]))
     shown = ", ".join(repr(value) for value in values[:6])
     known = "not known" if classes is None else ", ".join(repr(c) for c in classes[:6])
     remedy = "Give the target the names that the model was trained with."
     if numbered:
         remedy = "Say which value is class 1: --positive VALUE."
     raise InputError(f"The model's classes are {known}; the target has {shown}. {remedy}")
-
-
-def _array(labels: list[Any]) -> np.ndarray[Any, Any]:
-    if len({type(label) for label in labels}) == 1:
-        return np.array(labels)
-    mixed = np.empty(len(labels), dtype=object)
-    mixed[:] = labels
-    return mixed
 
 
 def _left_out(frame: pd.DataFrame, columns: Sequence[str]) -> str:
@@ -236,25 +231,15 @@ def _written(value: Any) -> str:
 _TRIED = 256
 
 
-class MissingCellsModel(Model):
+class MissingCellsModel(WrappedModel):
     """Another model, shown the gaps that a marked table stands for."""
 
     def __init__(self, inner: Model, missing: MissingCells) -> None:
-        super().__init__(
-            loss=inner.loss, kind=inner.output_kind, classes=inner.known_classes, takes_frame=True
-        )
-        self.inner = inner
+        super().__init__(inner)
         self.missing = missing
 
-    def predict(self, X: Any) -> np.ndarray[Any, Any]:
-        """Return the inner model's own decisions, under the names of this model's classes."""
-        own = self.inner.predict(self.missing.restored(self._rows(X)))
-        if self._classes is None or self.loss.regression:
-            return own
-        return np.asarray(self._classes[self.inner.targets(own)])
-
-    def _answer(self, rows: Any) -> Any:
-        return self.inner.outputs(self.missing.restored(rows))
+    def _for_inner(self, rows: Any) -> Any:
+        return self.missing.restored(rows)
 
 
 def why_not_missing(model: Model, frame: pd.DataFrame) -> str | None:

@@ -19,16 +19,9 @@ from torch import nn
 
 from likewise.core.checks import like
 from likewise.core.errors import InputError, bad_parameter
+from likewise.models.layers import IDENTITY, Activation, as_activation
 from likewise.models.losses import Loss, LossLike, as_loss
-from likewise.models.network import (
-    Activation,
-    Dense,
-    LeakyReLU,
-    Network,
-    Stage,
-    activation_from_name,
-    network_of,
-)
+from likewise.models.network import Network, Stage, activate_, network_of, slope_
 from likewise.models.oracle import (
     FoldedOracle,
     Oracle,
@@ -126,14 +119,14 @@ class _Pass:
     def single_layer(self, before: torch.Tensor, y: torch.Tensor) -> SingleLayer | None:
         """Return this as one hidden layer of ReLUs under a margin, if it is; `before` (n, H) is what enters it at 0."""
         activation = self.activations[0]
-        if not self.margin or len(self.weights) != 2 or not isinstance(activation, LeakyReLU):
+        if not self.margin or len(self.weights) != 2 or activation is None or activation.name != "leaky":
             return None
         return SingleLayer(
             before,
             self.weights[0].t(),
             self.weights[1],
             float(self.addends[1]),
-            activation.negative_slope,
+            activation.number,
             self.targets.signs(y, before),
             self.objective.name,
         )
@@ -148,7 +141,7 @@ class _Pass:
             if activation is None:
                 kept.append(None)
             else:
-                x, needed = activation.forward_(x)
+                x, needed = activate_(activation, x)
                 kept.append(needed)
         return x, kept
 
@@ -173,14 +166,14 @@ class _Pass:
         before, needed, activation = self.weights[last - 1], kept[last - 1], self.activations[last - 1]
         if activation is None or needed is None:
             return self._back((head @ before)[None, :], kept, last - 2)
-        slopes = activation.slope_(needed)
+        slopes = slope_(activation, needed)
         return self._back(_product(slopes, head[:, None] * before), kept, last - 2)
 
     def _back(self, delta: torch.Tensor, kept: list[torch.Tensor | None], layer: int) -> torch.Tensor:
         for i in range(layer, -1, -1):
             activation, needed = self.activations[i], kept[i]
             if activation is not None and needed is not None:
-                delta = activation.slope_(needed).mul_(delta)
+                delta = slope_(activation, needed).mul_(delta)
             delta = _product(delta, self.weights[i])
         return delta
 
@@ -216,7 +209,7 @@ class MLPOracle(Oracle):
         self,
         weights: Sequence[torch.Tensor],
         biases: Sequence[torch.Tensor | None],
-        activations: str | Sequence[str | Activation | None],
+        activations: str | Sequence[str | Activation],
         loss: LossLike = "cross_entropy",
     ) -> None:
         names = [activations] * (len(weights) - 1) if isinstance(activations, str) else list(activations)
@@ -226,10 +219,10 @@ class MLPOracle(Oracle):
                 "Pass one weight and one bias per layer and one activation between layers."
             )
         _check_widths(weights)
-        between = [*map(activation_from_name, names), None]
+        units = [*map(as_activation, names), IDENTITY]
         stages = [
-            Stage((Dense(weight, bias),), activation)
-            for weight, bias, activation in zip(weights, biases, between, strict=True)
+            Stage(((weight, bias),), None if unit == IDENTITY else unit)
+            for weight, bias, unit in zip(weights, biases, units, strict=True)
         ]
         self._start(Network(tuple(stages)), as_loss(loss, owner="MLPOracle"))
 
@@ -297,12 +290,12 @@ class MLPOracle(Oracle):
     @property
     def dtype(self) -> torch.dtype:
         """Floating dtype of the weights."""
-        return self.network.stages[0].dense.weight.dtype
+        return self.network.stages[0].read()[0].dtype
 
     @property
     def device(self) -> torch.device:
         """Device of the weights."""
-        return self.network.stages[0].dense.weight.device
+        return self.network.stages[0].read()[0].device
 
     def to(self, dtype: torch.dtype) -> MLPOracle:
         """Return a copy of the network as it is now in another precision; this one when it has it already."""
@@ -310,7 +303,7 @@ class MLPOracle(Oracle):
             return self
         with torch.no_grad():
             stages = [
-                Stage((Dense(*(t.detach().to(dtype) for t in stage.read())),), stage.activation)
+                Stage((tuple(t.detach().to(dtype) for t in stage.read()),), stage.activation)
                 for stage in self.network.stages
             ]
         return MLPOracle.from_network(Network(tuple(stages)), self.objective)
@@ -326,7 +319,7 @@ class MLPOracle(Oracle):
             wide = weight.detach().double()
             first = (wide @ like(matrix, wide)).to(weight.dtype)
             moved = (wide @ like(offset, wide) + bias.detach().double()).to(weight.dtype)
-            stage = Stage((Dense(first, moved),), self.network.stages[0].activation)
+            stage = Stage(((first, moved),), self.network.stages[0].activation)
         network = replace(self.network, stages=(stage, *self.network.stages[1:]))
         return MLPOracle.from_network(network, self.objective)
 

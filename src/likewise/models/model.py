@@ -27,9 +27,6 @@ from likewise.models.losses import Loss, LossLike, as_loss
 if TYPE_CHECKING:
     from likewise.models.oracle import Oracle
 
-# The rows a model is asked about, as the table or the array that it was made for.
-
-
 # Names that a library makes up when it was trained on an array: f0, Column_3, x1, 7.
 _MADE_UP = re.compile(r"(f|x|Column_|column_|feature_)?\d+")
 
@@ -71,22 +68,8 @@ def numeric_matrix(
     X: Any, *, owner: str, n_features: int | None = None, missing: bool = False
 ) -> np.ndarray[Any, np.dtype[np.floating[Any]]]:
     """Return X as a C-ordered floating array of shape (n, d) in which only NaN may be not finite, and only if `missing`."""
-    if is_tensor(X):
-        X = to_numpy(X)
-    if not missing:
-        return np.ascontiguousarray(check_matrix(X, owner=owner, n_features=n_features))
-    if is_frame(X):
-        X = to_pandas(X, owner=owner, name="X")
-    try:
-        matrix = X.to_numpy(dtype=float, na_value=np.nan) if is_frame(X) else np.asarray(X)
-        matrix = matrix if matrix.dtype.kind == "f" else matrix.astype(float)
-    except (TypeError, ValueError) as error:
-        raise bad_parameter(
-            owner, "X", allowed="a numeric matrix", got=str(error), remedy="Encode categories first."
-        ) from error
-    filled = np.where(np.isnan(matrix), 0.0, matrix)
-    check_matrix(filled, owner=owner, n_features=n_features)
-    return np.ascontiguousarray(matrix)
+    X = to_numpy(X) if is_tensor(X) else X
+    return np.ascontiguousarray(check_matrix(X, owner=owner, n_features=n_features, missing=missing))
 
 
 def named(rows: Any, names: Sequence[str] | None) -> Any:
@@ -293,12 +276,9 @@ class Model(ABC):
         ModelError
             When the model raises, answers in a wrong shape, or says something that is not finite.
         """
-        rows = self._rows(X)
-        parts = []
-        for start in range(0, len(rows), self._batch_rows):
-            batch = rows[start : start + self._batch_rows]
-            parts.append(self._canonical(self._ask(batch, start), n=len(batch), start=start))
-        outputs: FloatArray = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        outputs: FloatArray = self._batched(
+            self._rows(X), lambda batch, start: self._canonical(self._ask(batch, start), len(batch), start)
+        )
         self._check_whole(outputs)
         return outputs
 
@@ -379,6 +359,12 @@ class Model(ABC):
             missing=self._missing,
         )
 
+    def _batched(self, rows: Any, question: Callable[[Any, int], Any]) -> Any:
+        """Ask a question about each batch of rows (and the number of its first), and put the answers together."""
+        starts = range(0, len(rows), self._batch_rows)
+        parts = [question(rows[start : start + self._batch_rows], start) for start in starts]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
     def _ask(
         self, batch: Any, start: int, question: Callable[[Any], Any] | None = None
     ) -> np.ndarray[Any, Any]:
@@ -393,7 +379,7 @@ class Model(ABC):
                 f"{start} to {start + len(batch) - 1}{wide}: {error}"
             ) from error
 
-    def _canonical(self, answer: np.ndarray[Any, Any], *, n: int, start: int) -> FloatArray:
+    def _canonical(self, answer: np.ndarray[Any, Any], n: int, start: int) -> FloatArray:
         """Bring one batch of answers to (n, C) float64, or say what is wrong with it."""
         owner = type(self).__name__
         if answer.ndim == 1:
@@ -469,6 +455,12 @@ class DifferentiableModel(Model):
         dtype : torch.dtype or its name, optional
             Precision of the oracle; the model's own by default.
         """
+
+
+def check_output(output: object) -> None:
+    """Raise unless `output` is one of the words that say what a model returns."""
+    if output not in ("auto", "probabilities", "logits"):
+        raise bad_parameter("as_model", "output", allowed="'auto', 'probabilities' or 'logits'", got=output)
 
 
 def look_like_probabilities(outputs: FloatArray) -> bool:
@@ -548,22 +540,24 @@ def _numbers(labels: np.ndarray[Any, Any], owner: str) -> FloatArray:
     return numbers
 
 
+def label_array(labels: list[Any]) -> np.ndarray[Any, Any]:
+    """Return labels as an array that keeps each one's type."""
+    if len({type(label) for label in labels}) == 1:
+        return np.array(labels)
+    mixed = np.empty(len(labels), dtype=object)
+    mixed[:] = labels
+    return mixed
+
+
 def _shown(classes: np.ndarray[Any, Any]) -> str:
     shown = [repr(label) for label in classes[:10].tolist()]
     return f"[{', '.join(shown)}{', …' if len(classes) > 10 else ''}]"
 
 
-# A model of plain numbers that gets them straight from a table's columns, unscaled.
+class WrappedModel(Model):
+    """Another model, asked about rows that are made of a table's."""
 
-
-class TableModel(Model):
-    """Another model, shown the columns of a raw table as they are.
-
-    An audit encodes a table for a model of numbers; a model that was trained on the table's own numbers must not
-    get them standardised.
-    """
-
-    def __init__(self, inner: Model, columns: Sequence[str]) -> None:
+    def __init__(self, inner: Model, columns: Sequence[str] | None = None) -> None:
         super().__init__(
             loss=inner.loss,
             kind=inner.output_kind,
@@ -573,16 +567,25 @@ class TableModel(Model):
         )
         self.inner = inner
 
+    @abstractmethod
+    def _for_inner(self, rows: Any) -> Any:
+        """Return rows as the inner model takes them."""
+
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the inner model's own decisions, under the names of this model's classes."""
-        own = self.inner.predict(self._numbers(self._rows(X)))
-        if self._classes is None:
-            return own
-        return np.asarray(self._classes[self.inner.targets(own)])
+        own = self.inner.predict(self._for_inner(self._rows(X)))
+        return own if self._classes is None else np.asarray(self._classes[self.inner.targets(own)])
 
     def _answer(self, rows: Any) -> Any:
-        return self.inner.outputs(self._numbers(rows))
+        return self.inner.outputs(self._for_inner(rows))
 
-    @staticmethod
-    def _numbers(rows: Any) -> np.ndarray[Any, Any]:
+
+class TableModel(WrappedModel):
+    """A model of plain numbers, shown the columns of a raw table as they are.
+
+    An audit encodes a table for a model of numbers; a model that was trained on the table's own numbers must not
+    get them standardised.
+    """
+
+    def _for_inner(self, rows: Any) -> np.ndarray[Any, Any]:
         return np.asarray(rows.to_numpy(dtype=np.float64))

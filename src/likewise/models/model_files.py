@@ -17,7 +17,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -141,10 +141,10 @@ MAX_FILE = 4 * 2**30
 # column names. Neither holds code.
 _HARMLESS = frozenset({"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"})
 
-# The rooms above this one that write files of their own: kind in the file, and who reads it.
-_READERS = {"estimator": "likewise.estimators.network_classifier:NetworkClassifier.load"}
-# The same for kinds that a description beside a model file names.
-_SIDECAR_READERS = {
+# The rooms above this one that write files of their own: the kind that a file, or the description beside a model file,
+# names, and who reads it.
+_READERS = {
+    "estimator": "likewise.estimators.network_classifier:NetworkClassifier.load",
     "graph_smoothing": "likewise.mitigation.graph_smoothing:load_smoothing",
     "boosting": "likewise.estimators.boosting_files:load_boosting",
     "twin_consensus": "likewise.mitigation.consensus_files:load_consensus",
@@ -233,7 +233,7 @@ def read_model(
         )
     data = _read_whole(path)
     about = read_sidecar(path, data) if sidecar else None
-    reader = None if about is None else _reader(_SIDECAR_READERS, about["likewise"], path)
+    reader = None if about is None else _reader(about["likewise"], path)
     kind = find_container(data, path.name)
     if kind in _RUNS_CODE:
         if reader is not None:
@@ -265,7 +265,7 @@ def read_tried(source: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -
 def read_described(path: Path, about: Any, *, trusted: Sequence[str] = (), trust: bool = False) -> Any:
     """Return the model of a file whose description is at hand, and not beside it."""
     kind = about.get("likewise") if isinstance(about, dict) else None
-    return _reader(_SIDECAR_READERS, kind, path)(path, trusted=trusted, trust=trust, about=about)
+    return _reader(kind, path)(path, trusted=trusted, trust=trust, about=about)
 
 
 def _read_whole(path: Path) -> bytes:
@@ -325,17 +325,17 @@ def _import_here(name: str) -> Any:
 
 def _own(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
     try:
-        about = read_description(check_header(path), "likewise", path.name)
+        about = read_description(check_header(path), path.name)
     except FormatError as error:
         reason = str(error).removeprefix(f"{path.name} is damaged: ").rstrip(".")
         raise FormatError(f"{path.name} is damaged: {reason}. Save the model again.") from error
-    return _reader(_READERS, about.get("kind"), path)(path)
+    return _reader(about.get("kind"), path)(path)
 
 
-def _reader(readers: Mapping[str, str], kind: Any, path: Path) -> Callable[..., Any]:
-    if not isinstance(kind, str) or kind not in readers:
+def _reader(kind: Any, path: Path) -> Callable[..., Any]:
+    if not isinstance(kind, str) or kind not in _READERS:
         raise FormatError(f"{path.name} was written by likewise, but holds no model (kind {kind!r}).")
-    module, _, names = readers[kind].partition(":")
+    module, _, names = _READERS[kind].partition(":")
     found: Callable[..., Any] = operator.attrgetter(names)(importlib.import_module(module))
     return found
 

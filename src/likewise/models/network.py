@@ -3,186 +3,115 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
+import numpy as np
 import torch
 from torch import nn
 
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.checks import to_numpy
+from likewise.core.errors import InputError
+from likewise.models.layers import IDENTITY, RELU, Activation, Layers
 from likewise.models.losses import Loss
 from likewise.models.oracle import TorchOutput
 
-# Elementwise activations with their slopes by hand, on tensors that are written in place.
+# Activations and their slopes by hand. A forward and backward pass needs no more memory than the values: the first
+# function may overwrite its input u, and the second what was kept of the first, which is its value or u.
+
+_Elementwise: TypeAlias = Callable[[torch.Tensor, float], torch.Tensor]
 
 
-class Activation(ABC):
-    """An elementwise function a(u) and its derivative.
-
-    `forward_` may overwrite u; it returns the value and whatever `slope_` needs, which may be the same tensor.
-    `slope_` may overwrite that in turn. So a forward and backward pass needs no more memory than the values.
-    """
-
-    @abstractmethod
-    def forward_(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return a(u) and what `slope_` needs."""
-
-    @abstractmethod
-    def slope_(self, kept: torch.Tensor) -> torch.Tensor:
-        """Return a′(u) from what `forward_` kept."""
+def _leaky_slope(a: torch.Tensor, slope: float) -> torch.Tensor:
+    # The sign of a(u) is the sign of u; gt_ writes 0 and 1 into the floats, far cheaper than a bool mask.
+    a.gt_(0.0)
+    return a.mul_(1.0 - slope).add_(slope) if slope else a
 
 
-@dataclass(frozen=True)
-class LeakyReLU(Activation):
-    """max(u, s·u) with 0 ≤ s < 1; s = 0 is the ReLU."""
-
-    negative_slope: float = 0.0
-
-    def forward_(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        a = nn.functional.leaky_relu_(u, self.negative_slope) if self.negative_slope else u.relu_()
-        return a, a
-
-    def slope_(self, kept: torch.Tensor) -> torch.Tensor:
-        # The sign of a(u) is the sign of u; gt_ writes 0 and 1 into the floats, far cheaper than a bool mask.
-        kept.gt_(0.0)
-        if self.negative_slope != 0.0:
-            kept.mul_(1.0 - self.negative_slope).add_(self.negative_slope)
-        return kept
+def _silu_slope(u: torch.Tensor, _: float) -> torch.Tensor:
+    s = u.sigmoid()
+    return u.mul_(1.0 - s).add_(1.0).mul_(s)
 
 
-@dataclass(frozen=True)
-class Tanh(Activation):
-    """tanh(u); slope 1 − a²."""
-
-    def forward_(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        a = u.tanh_()
-        return a, a
-
-    def slope_(self, kept: torch.Tensor) -> torch.Tensor:
-        return kept.square_().neg_().add_(1.0)
+def _gelu_slope(u: torch.Tensor, _: float) -> torch.Tensor:
+    cdf = (u / math.sqrt(2.0)).erf_().add_(1.0).mul_(0.5)
+    pdf = u.square().mul_(-0.5).exp_().mul_(1.0 / math.sqrt(2.0 * math.pi))
+    return u.mul_(pdf).add_(cdf)
 
 
-@dataclass(frozen=True)
-class Sigmoid(Activation):
-    """1/(1 + exp(−u)); slope a(1 − a)."""
-
-    def forward_(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        a = u.sigmoid_()
-        return a, a
-
-    def slope_(self, kept: torch.Tensor) -> torch.Tensor:
-        return kept.sub_(kept.square())
+def _elu_slope(a: torch.Tensor, alpha: float) -> torch.Tensor:
+    positive = (a > 0).to(a.dtype)
+    return a.clamp_(max=0.0).add_(alpha).mul_(1.0 - positive).add_(positive)
 
 
-@dataclass(frozen=True)
-class SiLU(Activation):
-    """u·σ(u); slope σ(u)(1 + u(1 − σ(u)))."""
-
-    def forward_(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return nn.functional.silu(u), u
-
-    def slope_(self, kept: torch.Tensor) -> torch.Tensor:
-        s = kept.sigmoid()
-        return kept.mul_(1.0 - s).add_(1.0).mul_(s)
-
-
-@dataclass(frozen=True)
-class GELU(Activation):
-    """u·Φ(u), exactly; slope Φ(u) + u·φ(u) with the normal distribution and density."""
-
-    def forward_(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return nn.functional.gelu(u), u
-
-    def slope_(self, kept: torch.Tensor) -> torch.Tensor:
-        cdf = (kept / math.sqrt(2.0)).erf_().add_(1.0).mul_(0.5)
-        pdf = kept.square().mul_(-0.5).exp_().mul_(1.0 / math.sqrt(2.0 * math.pi))
-        return kept.mul_(pdf).add_(cdf)
-
-
-@dataclass(frozen=True)
-class ELU(Activation):
-    """u for u > 0, α(exp(u) − 1) else; slope 1 or a + α."""
-
-    alpha: float = 1.0
-
-    def forward_(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        a = nn.functional.elu_(u, self.alpha)
-        return a, a
-
-    def slope_(self, kept: torch.Tensor) -> torch.Tensor:
-        positive = (kept > 0).to(kept.dtype)
-        return kept.clamp_(max=0.0).add_(self.alpha).mul_(1.0 - positive).add_(positive)
-
-
-@dataclass(frozen=True)
-class Softplus(Activation):
-    """log(1 + exp(u)); slope σ(u)."""
-
-    def forward_(self, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return nn.functional.softplus(u), u
-
-    def slope_(self, kept: torch.Tensor) -> torch.Tensor:
-        return kept.sigmoid_()
-
-
-_NAMED: dict[str, Activation] = {
-    "relu": LeakyReLU(),
-    "leaky_relu": LeakyReLU(0.01),
-    "tanh": Tanh(),
-    "sigmoid": Sigmoid(),
-    "logistic": Sigmoid(),
-    "silu": SiLU(),
-    "gelu": GELU(),
-    "elu": ELU(),
-    "softplus": Softplus(),
+# Of the value: what is kept is the value itself.
+_BY_VALUE: dict[str, tuple[_Elementwise, _Elementwise]] = {
+    "leaky": (lambda u, s: nn.functional.leaky_relu_(u, s) if s else u.relu_(), _leaky_slope),
+    "tanh": (lambda u, _: u.tanh_(), lambda a, _: a.square_().neg_().add_(1.0)),
+    "logistic": (lambda u, _: u.sigmoid_(), lambda a, _: a.sub_(a.square())),
+    "elu": (nn.functional.elu_, _elu_slope),
+}
+# Of the input: what is kept is u.
+_BY_INPUT: dict[str, tuple[_Elementwise, _Elementwise]] = {
+    "silu": (lambda u, _: nn.functional.silu(u), _silu_slope),
+    "gelu": (lambda u, _: nn.functional.gelu(u), _gelu_slope),
+    "softplus": (lambda u, _: nn.functional.softplus(u), lambda u, _: u.sigmoid_()),
 }
 
 
-def activation_from_name(name: str | Activation | None) -> Activation | None:
-    """Return the activation of a name; None stands for the identity."""
-    if name is None or isinstance(name, Activation):
-        return name
-    if name in ("identity", "linear"):
-        return None
-    if name not in _NAMED:
-        raise bad_parameter(
-            "MLPOracle", "activations", allowed=f"names among {sorted(_NAMED)} and 'identity'", got=name
-        )
-    return _NAMED[name]
+def activate_(unit: Activation, u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a(u), and what `slope_` needs; u may be overwritten."""
+    if unit.name in _BY_VALUE:
+        value = _BY_VALUE[unit.name][0](u, unit.number)
+        return value, value
+    return _BY_INPUT[unit.name][0](u, unit.number), u
+
+
+def slope_(unit: Activation, kept: torch.Tensor) -> torch.Tensor:
+    """Return a′(u) from what `activate_` kept, which may be overwritten."""
+    return (_BY_VALUE.get(unit.name) or _BY_INPUT[unit.name])[1](kept, unit.number)
 
 
 def activation_from_module(module: nn.Module) -> Activation | None:
     """Return the activation that a torch module of exactly a known type computes, or None for any other."""
     kind = type(module)
-    plain: dict[type[nn.Module], Activation] = {
-        nn.ReLU: LeakyReLU(),
-        nn.Tanh: Tanh(),
-        nn.Sigmoid: Sigmoid(),
-        nn.SiLU: SiLU(),
+    plain = {
+        nn.ReLU: RELU,
+        nn.Tanh: Activation("tanh"),
+        nn.Sigmoid: Activation("logistic"),
+        nn.SiLU: Activation("silu"),
     }
     if kind in plain:
         return plain[kind]
     if isinstance(module, nn.LeakyReLU) and kind is nn.LeakyReLU and 0 <= module.negative_slope < 1:
-        return LeakyReLU(float(module.negative_slope))
+        return Activation("leaky", float(module.negative_slope))
     if isinstance(module, nn.ELU) and kind is nn.ELU and module.alpha > 0:
-        return ELU(float(module.alpha))
+        return Activation("elu", float(module.alpha))
     if isinstance(module, nn.GELU) and kind is nn.GELU and module.approximate == "none":
-        return GELU()
+        return Activation("gelu")
     if isinstance(module, nn.Softplus) and kind is nn.Softplus and (module.beta, module.threshold) == (1, 20):
-        return Softplus()
+        return Activation("softplus")
     return None
 
 
 _NOTHING_IN_EVALUATION = (nn.Identity, nn.Dropout, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
+# A linear layer, a batch norm beside one, or a weight (out, in) and a bias (out,).
+Part: TypeAlias = "nn.Linear | nn.BatchNorm1d | tuple[torch.Tensor, torch.Tensor | None]"
 
-@dataclass(frozen=True, eq=False)
-class Dense:
-    """A linear layer as two tensors: weight (out, in) and bias (out,) or None."""
 
-    weight: torch.Tensor
-    bias: torch.Tensor | None
+def _affine(part: Part) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weight (out, in) and bias (out,) of a linear layer; scale (d,) and shift (d,) of a batch norm in evaluation."""
+    if isinstance(part, nn.BatchNorm1d):
+        assert part.running_mean is not None
+        assert part.running_var is not None
+        scale = (part.running_var + part.eps).rsqrt()
+        shift = -part.running_mean * scale
+        return (scale * part.weight, shift * part.weight + part.bias) if part.affine else (scale, shift)
+    weight, bias = part if isinstance(part, tuple) else (part.weight, part.bias)
+    return weight, weight.new_zeros(len(weight)) if bias is None else bias
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,75 +121,61 @@ class Stage:
     The map is a linear layer, or several without an activation between them, and the batch norms beside them.
     """
 
-    parts: tuple[Dense | nn.Linear | nn.BatchNorm1d, ...]
+    parts: tuple[Part, ...]
     activation: Activation | None
-
-    @property
-    def dense(self) -> Dense | nn.Linear:
-        """The first linear layer."""
-        return next(part for part in self.parts if not isinstance(part, nn.BatchNorm1d))
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of outputs: those of the last linear layer."""
-        layers = [part for part in self.parts if not isinstance(part, nn.BatchNorm1d)]
-        return int(layers[-1].weight.shape[0])
 
     def read(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return weight (out, in) and bias (out,) as they are now, multiplied out."""
-        if len(self.parts) == 1:
-            dense = self.dense
-            bias = dense.bias
-            return dense.weight, dense.weight.new_zeros(len(dense.weight)) if bias is None else bias
-        weight = bias = None
-        before: list[tuple[torch.Tensor, torch.Tensor]] = []
-        for part in self.parts:
-            if isinstance(part, nn.BatchNorm1d):
-                scale, shift = _affine(part)
-                if weight is None or bias is None:
-                    before.append((scale, shift))
-                else:
-                    weight, bias = weight * scale[:, None], bias * scale + shift
-            elif weight is not None and bias is not None:
-                weight, bias = part.weight @ weight, part.weight @ bias
-                bias = bias if part.bias is None else bias + part.bias
+        weight, bias = _affine(self.parts[0])
+        for part in self.parts[1:]:
+            step, shift = _affine(part)
+            if step.ndim == 2:
+                bias = step @ bias + shift
+                weight = step @ weight if weight.ndim == 2 else step * weight
             else:
-                weight = part.weight
-                bias = weight.new_zeros(len(weight)) if part.bias is None else part.bias
-                for scale, shift in reversed(before):
-                    weight, bias = weight * scale, bias + weight @ shift
-        assert weight is not None
-        assert bias is not None
+                bias = bias * step + shift
+                weight = weight * (step[:, None] if weight.ndim == 2 else step)
         return weight, bias
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Stages from input to output, and the softmax or sigmoid that came after them, if any."""
+    """Stages from input to output, and the softmax or sigmoid that came after them, if any.
+
+    The stages read a module's own tensors, so they follow training; `layers` is what they are now.
+    """
 
     stages: tuple[Stage, ...]
     ending: str | None = None
 
-    @property
+    @cached_property
     def n_inputs(self) -> int:
         """Number of input columns."""
-        return int(self.stages[0].dense.weight.shape[1])
+        return int(_affine(self.stages[0].parts[0])[0].shape[-1])
 
-    @property
+    @cached_property
     def n_outputs(self) -> int:
         """Number of outputs."""
-        return self.stages[-1].n_outputs
+        return int(_affine(self.stages[-1].parts[-1])[0].shape[0])
 
-    def linear(self) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """Return weight (C, d) and bias (C,) of the whole when it is linear, else None."""
-        if any(stage.activation is not None for stage in self.stages):
-            return None
+    def layers(self) -> Layers:
+        """Return the weights as they are now as arrays."""
         with torch.no_grad():
-            weight, bias = self.stages[0].read()
-            for stage in self.stages[1:]:
-                next_weight, next_bias = stage.read()
-                weight, bias = next_weight @ weight, next_weight @ bias + next_bias
-        return weight, bias
+            read = [stage.read() for stage in self.stages]
+        precision = torch.finfo(read[0][0].dtype)
+        if precision.bits < 32:
+            raise InputError(
+                f"read_relu_network: the module computes in {read[0][0].dtype}, which rounds too coarsely to be read. "
+                "Convert it with module.float() to have proofs."
+            )
+        # What is multiplied out here is rounded once more.
+        several = any(len(stage.parts) > 1 for stage in self.stages)
+        return Layers(
+            tuple(to_numpy(weight).astype(np.float64) for weight, _ in read),
+            tuple(to_numpy(bias).astype(np.float64) for _, bias in read),
+            precision.eps / 2 * (8.0 if several else 1.0),
+            activations=tuple(stage.activation or IDENTITY for stage in self.stages[:-1]),
+        )
 
 
 def network_of(module: nn.Module) -> Network | None:
@@ -277,9 +192,8 @@ def network_of(module: nn.Module) -> Network | None:
     layers = [leaf for leaf in leaves if leaf is not None and not _does_nothing(leaf)]
     ending = _ending(layers)
     stages = _stages(layers[:-1] if ending else layers)
-    if stages is None or (ending == "sigmoid" and stages[-1].n_outputs != 1):
-        return None
-    return Network(stages, ending)
+    network = None if stages is None else Network(stages, ending)
+    return None if network is None or (ending == "sigmoid" and network.n_outputs != 1) else network
 
 
 def torch_output(module: nn.Module, loss: Loss | None = None) -> TorchOutput:
@@ -327,7 +241,7 @@ def _ending(layers: list[nn.Module]) -> str | None:
 
 def _stages(layers: list[nn.Module]) -> tuple[Stage, ...] | None:
     stages: list[Stage] = []
-    parts: list[Dense | nn.Linear | nn.BatchNorm1d] = []
+    parts: list[Part] = []
     linear = False
     for layer in layers:
         activation = activation_from_module(layer)
@@ -351,18 +265,7 @@ def _stages(layers: list[nn.Module]) -> tuple[Stage, ...] | None:
     return (*stages, Stage(tuple(parts), None))
 
 
-def _worth_multiplying(parts: list[Dense | nn.Linear | nn.BatchNorm1d], layer: nn.Linear) -> bool:
+def _worth_multiplying(parts: list[Part], layer: nn.Linear) -> bool:
     """Whether the product of two linear layers in a row is smaller than both: not behind a bottleneck."""
-    n_in = Stage(tuple(parts), None).dense.weight.shape[1]
+    n_in = _affine(parts[0])[0].shape[-1]
     return n_in * layer.out_features <= (n_in + layer.out_features) * layer.in_features
-
-
-def _affine(norm: nn.BatchNorm1d) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scale and shift that a batch norm applies in evaluation mode."""
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    scale = (norm.running_var + norm.eps).rsqrt()
-    shift = -norm.running_mean * scale
-    if norm.affine:
-        return scale * norm.weight, shift * norm.weight + norm.bias
-    return scale, shift

@@ -15,7 +15,7 @@ import numpy as np
 from likewise.core.checks import FloatArray
 from likewise.core.errors import FormatError, InputError, ModelError, bad_parameter, require
 from likewise.models.losses import Loss, LossLike, as_loss
-from likewise.models.model import Model, OutputKind, look_like_probabilities
+from likewise.models.model import Model, OutputKind, check_output, look_like_probabilities
 
 # Whether an ONNX graph is what a model of a table can be: sizes that its bytes bear out, operations that
 # are known.
@@ -171,10 +171,7 @@ class OnnxModel(Model):
         output_name: str | None = None,
         batch_rows: int = 16384,
     ) -> None:
-        if output not in ("auto", "probabilities", "logits"):
-            raise bad_parameter(
-                "as_model", "output", allowed="'auto', 'probabilities' or 'logits'", got=output
-            )
+        check_output(output)
         self.session = open_session(model)
         self._inputs = list(self.session.get_inputs())
         _check_inputs(self._inputs)

@@ -64,6 +64,11 @@ def module_dtype(module: nn.Module) -> torch.dtype:
     return torch.get_default_dtype()
 
 
+def is_half_precision(module: nn.Module) -> bool:
+    """Whether the module computes in fewer than 32 bits, where rounding is too coarse to prove anything."""
+    return torch.finfo(module_dtype(module)).bits < 32
+
+
 def module_device(module: nn.Module) -> torch.device:
     """Device of the module's first parameter or buffer; the CPU when it has none."""
     for tensor in itertools.chain(module.parameters(), module.buffers()):

@@ -12,8 +12,8 @@ import numpy as np
 
 from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError, require
+from likewise.models.layers import Layers
 from likewise.models.onnx_model import OnnxModel, graph_bytes
-from likewise.models.relu_network import ReluNetwork
 
 _NOTHING = ("Identity", "Cast", "Flatten", "Reshape", "Squeeze", "Dropout", "ZipMap")
 _ENDINGS = ("Softmax", "LogSoftmax", "Sigmoid")
@@ -21,7 +21,7 @@ _ENDINGS = ("Softmax", "LogSoftmax", "Sigmoid")
 _MOST = 50_000_000
 
 
-def relu_from_onnx(model: OnnxModel) -> ReluNetwork:
+def relu_from_onnx(model: OnnxModel) -> Layers:
     """Read a chain of Gemm, MatMul, Add, Sub, Mul, Div, Scaler and Relu, as exporters of MLPs write it."""
     onnx = require("onnx", extra="onnx", why="Reading the network of an ONNX graph")
     graph = onnx.load_from_string(graph_bytes(model.session)).graph
@@ -73,7 +73,7 @@ def _single_sigmoid(node: Any, makers: dict[str, Any]) -> str:
     raise _refused("Concat puts several values together")
 
 
-def _layers(onnx: Any, chain: list[tuple[Any, int]], known: dict[str, FloatArray], width: int) -> ReluNetwork:
+def _layers(onnx: Any, chain: list[tuple[Any, int]], known: dict[str, FloatArray], width: int) -> Layers:
     """Multiply out what stands between ReLUs."""
     weights: list[FloatArray] = []
     biases: list[FloatArray] = []
@@ -105,7 +105,7 @@ def _layers(onnx: Any, chain: list[tuple[Any, int]], known: dict[str, FloatArray
     biases.append(offset)
     if not all(np.isfinite(part).all() for part in (*weights, *biases)):
         raise _refused("some of its weights are not finite")
-    return ReluNetwork(tuple(weights), tuple(biases), 8.0 * 2.0**-24, sizes)
+    return Layers(tuple(weights), tuple(biases), 8.0 * 2.0**-24, sizes)
 
 
 def _affine(
@@ -158,7 +158,7 @@ def _check_shape(fits: bool, kind: str) -> None:
         raise _refused(f"the shapes of {kind} do not fit")
 
 
-def _check_answers(model: OnnxModel, net: ReluNetwork) -> None:
+def _check_answers(model: OnnxModel, net: Layers) -> None:
     """What was read off is believed only where it gives the graph's own answers on probe rows."""
     rng = np.random.default_rng(0)
     probes = np.concatenate([s * rng.standard_normal((8, net.n_inputs)) for s in (0.0, 0.1, 1.0, 10.0)])

@@ -53,12 +53,8 @@ class EstimatorModel(Model):
         classes = self.classes_
         if classes is None or not self.decides:
             return super().predict(X)
-        rows = self._rows(X)
-        parts = [
-            self._ask(rows[start : start + self._batch_rows], start, self._decisions)
-            for start in range(0, len(rows), self._batch_rows)
-        ]
-        return np.asarray(classes[np.concatenate(parts).argmax(axis=1)])
+        hot = self._batched(self._rows(X), lambda batch, start: self._ask(batch, start, self._decisions))
+        return np.asarray(classes[hot.argmax(axis=1)])
 
     def with_loss(self, loss: LossLike) -> Self:
         """Return the same model under another loss, asked for what that loss needs; see `Model.with_loss`."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
 from likewise.core.checks import FloatArray
-from likewise.core.errors import InputError
+from likewise.models.layers import ACTIVATIONS, LayeredModel, Layers
 from likewise.models.model import named
-from likewise.models.relu_network import LayeredModel, Layers, ReluNetwork
 from likewise.models.sklearn_model import SklearnModel
 
 # The types whose weights are read, by the module that has them: a closed list.
@@ -74,7 +74,7 @@ class SklearnNetwork(SklearnModel, LayeredModel):
     def __init__(self, estimator: Any, layers: Layers, **choices: Any) -> None:
         super().__init__(estimator, **choices)
         self.layers = layers
-        self.n_features = int(layers.weights[0].shape[1])
+        self.n_features = layers.n_inputs
 
 
 def from_sklearn(estimator: Any, **choices: Any) -> SklearnModel:
@@ -107,7 +107,9 @@ def read_layers(estimator: Any) -> Layers | None:
         first = _absorb(step, layers.weights[0], layers.biases[0])
         if first is None:
             return None
-        layers = Layers((first[0], *layers.weights[1:]), (first[1], *layers.biases[1:]), layers.activation)
+        layers = replace(
+            layers, weights=(first[0], *layers.weights[1:]), biases=(first[1], *layers.biases[1:])
+        )
     return layers
 
 
@@ -127,7 +129,8 @@ def _final_layers(estimator: Any) -> Layers | None:
             return None
         weights = tuple(np.asarray(part, dtype=np.float64).T for part in estimator.coefs_)
         biases = tuple(np.asarray(part, dtype=np.float64) for part in estimator.intercepts_)
-        return Layers(weights, biases, estimator.activation)
+        units = (ACTIVATIONS[estimator.activation],) * (len(weights) - 1)
+        return Layers(weights, biases, activations=units)
     if not _is_one_of(estimator, _LINEAR):
         return None
     coef, intercept = getattr(estimator, "coef_", None), getattr(estimator, "intercept_", None)
@@ -177,26 +180,14 @@ def _drops_columns(imputer: Any) -> bool:
 def _agrees(model: SklearnModel, layers: Layers) -> bool:
     """Whether the layers give the estimator's own answers on probe rows at several scales."""
     rng = np.random.default_rng(0)
-    width = layers.weights[0].shape[1]
+    width = layers.n_inputs
     if model.n_features not in (None, width):
         return False
     probes = np.concatenate([s * rng.standard_normal((8, width)) for s in (0.0, 0.1, 1.0, 10.0)])
     answer = np.asarray(getattr(model.estimator, model._method)(named(probes, model.feature_names)))
-    scores = layers.scores(probes)
+    scores = layers.outputs(probes)
     if model.gives_probabilities:
         scores = np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores
         scores = np.asarray(softmax(scores, axis=1))
     answer = answer.reshape(len(probes), -1)
     return answer.shape == scores.shape and bool(np.allclose(answer, scores, rtol=1e-6, atol=1e-8))
-
-
-# The ReLU network that a scikit-learn MLP or linear model is.
-
-
-def relu_from_layers(layers: Layers) -> ReluNetwork:
-    """Read the layers of an MLP with ``activation="relu"``, or of a linear model; scalers in front are part of them."""
-    if len(layers.weights) > 1 and layers.activation != "relu":
-        raise InputError(
-            f"read_relu_network: the hidden units are {layers.activation!r}, and only ReLUs are read."
-        )
-    return ReluNetwork(tuple(layers.weights), tuple(layers.biases))

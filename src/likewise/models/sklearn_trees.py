@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from likewise.core.errors import InputError
-from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
+from likewise.models.tree_ensemble import Tree, TreeEnsemble
 
 
 def read_sklearn(estimator: Any) -> TreeEnsemble:
@@ -44,34 +44,26 @@ def _forest(
     if getattr(estimator, "n_outputs_", 1) != 1:
         raise InputError("read_trees: a forest of several targets is not read. Train one per target.")
     classifier = hasattr(estimator, "classes_")
-    left, right, features, thresholds, missing, values, roots = [], [], [], [], [], [], []
-    offset = 0
+    found = []
     for number, tree in enumerate(trees):
-        roots.append(offset)
-        inner = tree.children_left >= 0
         own = np.maximum(tree.feature, 0)
-        left.append(np.where(inner, tree.children_left + offset, -1))
-        right.append(np.where(inner, tree.children_right + offset, -1))
-        features.append(own if columns is None else columns[number][own])
-        thresholds.append(tree.threshold)
-        missing.append(np.asarray(tree.missing_go_to_left, dtype=bool))
         value = tree.value[:, 0, :]
         if classifier:
             value = value / value.sum(axis=1, keepdims=True)
-        values.append(value / len(trees))
-        offset += len(inner)
-    table = np.concatenate(values)
-    kind: TreeOutput = "probabilities" if classifier else "values"
-    return TreeEnsemble.from_nodes(
-        roots=roots,
-        left=np.concatenate(left),
-        right=np.concatenate(right),
-        feature=np.concatenate(features),
-        threshold=np.concatenate(thresholds),
-        missing_left=np.concatenate(missing),
-        values=table,
-        base=np.zeros(table.shape[1]),
-        kind=kind,
+        found.append(
+            Tree(
+                tree.children_left,
+                tree.children_right,
+                own if columns is None else columns[number][own],
+                tree.threshold,
+                tree.missing_go_to_left,
+                value / len(trees),
+            )
+        )
+    return TreeEnsemble.from_trees(
+        found,
+        base=np.zeros(found[0].values.shape[1]),
+        kind="probabilities" if classifier else "values",
         single=True,
         n_features=int(estimator.n_features_in_),
         feature_names=getattr(estimator, "feature_names_in_", None),
@@ -85,36 +77,28 @@ def _hist(estimator: Any) -> TreeEnsemble:
             "read_trees: this HistGradientBoosting model transforms the sum of its trees; only plain sums are read."
         )
     order, categories = _columns(estimator)
-    width = estimator._baseline_prediction.size
-    left, right, features, thresholds, missing, values, roots = [], [], [], [], [], [], []
-    sets: dict[int, list[int]] = {}
-    offset = 0
+    base = estimator._baseline_prediction.ravel()
+    found = []
     for stage in estimator._predictors:
         for group, predictor in enumerate(stage):
             nodes = predictor.nodes
-            roots.append(offset)
             inner = nodes["is_leaf"] == 0
-            left.append(np.where(inner, nodes["left"].astype(np.int64) + offset, -1))
-            right.append(np.where(inner, nodes["right"].astype(np.int64) + offset, -1))
-            features.append(order[np.where(inner, nodes["feature_idx"], 0)])
-            thresholds.append(nodes["num_threshold"])
-            missing.append(nodes["missing_go_to_left"].astype(bool))
-            leaf = np.zeros((len(nodes), width))
-            leaf[~inner, group] = nodes["value"][~inner]
-            values.append(leaf)
-            for at in np.flatnonzero(inner & (nodes["is_categorical"] == 1)):
-                sets[offset + int(at)] = _members(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][at]])
-            offset += len(nodes)
-    return TreeEnsemble.from_nodes(
-        roots=roots,
-        left=np.concatenate(left),
-        right=np.concatenate(right),
-        feature=np.concatenate(features),
-        threshold=np.concatenate(thresholds),
-        missing_left=np.concatenate(missing),
-        sets=sets,
-        values=np.concatenate(values),
-        base=estimator._baseline_prediction.ravel(),
+            by_category = np.flatnonzero(inner & (nodes["is_categorical"] == 1))
+            bits = predictor.raw_left_cat_bitsets
+            found.append(
+                Tree(
+                    np.where(inner, nodes["left"].astype(np.int64), -1),
+                    np.where(inner, nodes["right"].astype(np.int64), -1),
+                    order[np.where(inner, nodes["feature_idx"], 0)],
+                    nodes["num_threshold"],
+                    nodes["missing_go_to_left"],
+                    np.outer(nodes["value"], np.arange(len(base)) == group),
+                    {int(at): _members(bits[nodes["bitset_idx"][at]]) for at in by_category},
+                )
+            )
+    return TreeEnsemble.from_trees(
+        found,
+        base=base,
         kind="scores" if classifier else "values",
         n_features=int(estimator.n_features_in_),
         feature_names=getattr(estimator, "feature_names_in_", None),

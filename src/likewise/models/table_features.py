@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from likewise.core.checks import python_scalar
 from likewise.core.errors import InputError
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
@@ -210,13 +211,9 @@ def _imputed(step: Any, features: list[TableFeature]) -> list[TableFeature]:
             f"bounds: an imputer that takes {step.missing_values!r} for a missing value is not read."
         )
     return [
-        replace(feature, missing=_plain(value)) if _is_nan(feature.missing) else feature
+        replace(feature, missing=python_scalar(value)) if _is_nan(feature.missing) else feature
         for feature, value in zip(features, statistics, strict=True)
     ]
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _categories(feature: TableFeature, kind: str) -> Sequence[Any]:

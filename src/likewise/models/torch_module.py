@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from likewise.core.checks import FloatArray, to_numpy
-from likewise.core.errors import ModelError, bad_parameter
+from likewise.core.checks import FloatArray
+from likewise.core.errors import ModelError
 from likewise.models.losses import LossLike, as_loss
-from likewise.models.model import DifferentiableModel, OutputKind, look_like_probabilities
+from likewise.models.model import DifferentiableModel, OutputKind, check_output, look_like_probabilities
 from likewise.models.network import network_of, torch_output
 from likewise.models.oracle import (
     Oracle,
@@ -21,6 +21,7 @@ from likewise.models.oracle import (
     check_rows_independent,
     class_scores,
     evaluating,
+    is_half_precision,
     make_oracle,
     module_device,
     module_dtype,
@@ -62,10 +63,7 @@ class TorchModel(DifferentiableModel):
         output: Literal["auto", "logits", "probabilities"] = "auto",
         batch_rows: int = 8192,
     ) -> None:
-        if output not in ("auto", "logits", "probabilities"):
-            raise bad_parameter(
-                "as_model", "output", allowed="'auto', 'logits' or 'probabilities'", got=output
-            )
+        check_output(output)
         self.module = module
         objective = as_loss(loss)
         check_rows_independent(module, owner="as_model")
@@ -86,7 +84,7 @@ class TorchModel(DifferentiableModel):
     @property
     def roundoff(self) -> float:  # type: ignore[override]
         """Unit roundoff of the module's own numbers."""
-        return 2.0**-53 if module_dtype(self.module) == torch.float64 else 2.0**-24
+        return torch.finfo(module_dtype(self.module)).eps / 2
 
     def outputs(self, X: Any) -> FloatArray:
         """Return what the module says about each row, (n, C) float64; see `Model.outputs`."""
@@ -99,10 +97,11 @@ class TorchModel(DifferentiableModel):
         Parameters
         ----------
         dtype : torch.dtype or its name, optional
-            The module's own by default; the oracle then follows the module's weights.
+            The module's own by default; the oracle then follows the module's weights. A search needs single
+            precision at least, so the default for a module of fewer bits is float32.
         """
         module, own = self.module, module_dtype(self.module)
-        wanted = as_dtype(dtype, own)
+        wanted = as_dtype(dtype, torch.promote_types(own, torch.float32))
         if wanted != own:
             module = copy.deepcopy(module).to(wanted)
         return make_oracle(module, self.loss, output=self._torch_output)
@@ -112,19 +111,22 @@ class TorchModel(DifferentiableModel):
         network = network_of(self.module)
         if network is None or (network.ending is not None and self.loss.wants == "native"):
             return None
-        found = network.linear()
-        if found is None:
+        if is_half_precision(self.module):
             return None
-        coef, intercept = (to_numpy(tensor).astype(np.float64) for tensor in found)
-        if len(coef) == 1 and not self.loss.regression:
-            return np.vstack([-coef / 2, coef / 2]), np.concatenate([-intercept / 2, intercept / 2])
-        return coef, intercept
+        return network.layers().linear_form(regression=self.loss.regression)
 
     def _answer(self, rows: Any) -> Any:
         # A copy, because a module may begin with an operation in place and rows may be read-only.
         x = torch.tensor(rows, dtype=module_dtype(self.module), device=module_device(self.module))
         with torch.no_grad():
-            raw = self.module(x)
+            try:
+                raw = self.module(x)
+            except RuntimeError as error:
+                raise ModelError(
+                    f"TorchModel: the module raised {type(error).__name__} on rows of {x.shape[1]} numbers: {error}. "
+                    "If these are not the columns it was trained on, pass encoded rows: domain.encode(frame) of the "
+                    "domain it was trained with, and the same domain to the audit."
+                ) from error
             if self._torch_output == "logits" or self.loss.regression:
                 return class_scores(raw, n=len(x), loss=self.loss, output="logits").double()
         return raw

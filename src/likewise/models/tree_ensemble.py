@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from likewise.core.checks import BoolArray, FloatArray, IntArray
-from likewise.core.errors import InputError
+from likewise.core.errors import FormatError, InputError
 from likewise.models.model import Model
 
 TreeOutput: TypeAlias = Literal["scores", "probabilities", "values"]
+
+
+class Tree(NamedTuple):
+    """One tree, its nodes numbered from 0, the root; a leaf has a negative left child."""
+
+    left: Any
+    right: Any
+    feature: Any
+    threshold: Any
+    missing_left: Any
+    # Of the leaves (n, C); what inner nodes have there is not looked at.
+    values: Any
+    # Codes of the categories that a node asks for, by node.
+    sets: Mapping[int, Any] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +115,25 @@ class TreeEnsemble:
             feature_names=None if feature_names is None else tuple(map(str, feature_names)),
             categories=dict(categories or {}),
         )
+
+    @classmethod
+    def from_trees(cls, trees: Sequence[Tree], **about: Any) -> TreeEnsemble:
+        """Put single trees one after the other; `about` as for `from_nodes`."""
+        sizes = [len(tree.left) for tree in trees]
+        roots = np.cumsum([0, *sizes[:-1]]) if trees else np.zeros(0)
+        shift = np.repeat(roots, sizes).astype(np.int64)
+        joined = {
+            name: np.concatenate([np.asarray(getattr(tree, name)) for tree in trees])
+            for name in ("left", "right", "feature", "threshold", "missing_left", "values")
+        }
+        for side in ("left", "right"):
+            joined[side] = np.where(joined[side] >= 0, joined[side].astype(np.int64) + shift, -1)
+        sets = {
+            int(root) + int(node): codes
+            for root, tree in zip(roots, trees, strict=True)
+            for node, codes in tree.sets.items()
+        }
+        return cls.from_nodes(roots=roots, sets=sets, **joined, **about)
 
     @property
     def n_trees(self) -> int:
@@ -194,51 +227,62 @@ def read_trees(model: Any) -> TreeEnsemble:
         return found
     inner = model.estimator if isinstance(model, Model) and hasattr(model, "estimator") else model
     kind = type(inner)
-    reader = _READERS.get(f"{kind.__module__.split('.')[0]}.{kind.__name__}")
-    if reader is None or not _is_own(kind):
+    library = kind.__module__.split(".")[0]
+    if kind.__name__ not in _CLASSES.get(library, ()) or not _is_own(kind):
+        known = sorted(f"{room}.{name}" for room, names in _CLASSES.items() for name in names)
         raise InputError(
             f"read_trees: {kind.__name__} is not on the list of tree models that are read. "
-            f"Read are exactly these classes, not subclasses: {', '.join(sorted(_READERS))}."
+            f"Read are exactly these classes, not subclasses: {', '.join(known)}."
         )
-    module, function = reader
-    read: TreeEnsemble = getattr(import_module(f"likewise.models.{module}"), function)(inner)
+    read: TreeEnsemble = getattr(import_module(f"likewise.models.{library}_trees"), f"read_{library}")(inner)
     return read
 
 
-_SKLEARN = ("sklearn_trees", "read_sklearn")
-# The exact classes whose trees are read, by library and name; what each setting means stands in its reader.
-_READERS = {
-    **{
-        f"xgboost.{name}": ("xgboost_trees", "read_xgboost")
-        for name in ("Booster", "XGBClassifier", "XGBRegressor")
-    },
-    **{
-        f"lightgbm.{name}": ("lightgbm_trees", "read_lightgbm")
-        for name in ("Booster", "LGBMClassifier", "LGBMRegressor")
-    },
-    **{
-        f"catboost.{name}": ("catboost_trees", "read_catboost")
-        for name in ("CatBoost", "CatBoostClassifier", "CatBoostRegressor")
-    },
-    **{
-        f"sklearn.{name}": _SKLEARN
-        for name in (
-            "BaggingClassifier",
-            "DecisionTreeClassifier",
-            "DecisionTreeRegressor",
-            "ExtraTreeClassifier",
-            "ExtraTreeRegressor",
-            "ExtraTreesClassifier",
-            "ExtraTreesRegressor",
-            "HistGradientBoostingClassifier",
-            "HistGradientBoostingRegressor",
-            "RandomForestClassifier",
-            "RandomForestRegressor",
-        )
-    },
-}
+# The exact classes whose trees are read, by library; what each setting means stands in its reader.
+_CLASSES = {
+    "xgboost": ("Booster", "XGBClassifier", "XGBRegressor"),
+    "lightgbm": ("Booster", "LGBMClassifier", "LGBMRegressor"),
+    "catboost": ("CatBoost", "CatBoostClassifier", "CatBoostRegressor"),
+    "sklearn": (
+        "BaggingClassifier", "DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier",
+        "ExtraTreeRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor", "HistGradientBoostingClassifier",
+        "HistGradientBoostingRegressor", "RandomForestClassifier", "RandomForestRegressor",
+    ),
+}  # fmt: skip
 
 
 def _is_own(kind: type) -> bool:
     """Whether a class is the library's own and not one of the same name that a user put there."""
     return getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
+
+
+def check_tree(where: str, children: np.ndarray[Any, Any], inner: np.ndarray[Any, Any]) -> None:
+    """Follow every node once from the root; a node met twice is a loop, one out of range points nowhere."""
+    seen = np.zeros(len(inner), dtype=bool)
+    level = np.array([0])
+    while len(level):
+        if (level < 0).any() or (level >= len(inner)).any():
+            raise FormatError(f"{where} has a node whose child does not exist")
+        if seen[level].any() or len(np.unique(level)) < len(level):
+            raise FormatError(f"{where} has a node that is its own descendant, or a child of two nodes")
+        seen[level] = True
+        level = children[level[inner[level]]].ravel()
+
+
+def check_among(where: str, what: str, values: np.ndarray[Any, Any], n: int) -> None:
+    """Raise unless numbers from a file are positions in a list of n."""
+    wrong = values[(values < 0) | (values >= n)]
+    if len(wrong):
+        raise FormatError(f"{where} {what} {int(wrong[0])}, and there are {n}")
+
+
+def check_equal_lengths(where: str, *parts: Any) -> None:
+    """Raise unless lists from a file have one length."""
+    lengths = {len(part) for part in parts}
+    if len(lengths) > 1:
+        raise FormatError(f"{where} has lists of different lengths: {sorted(lengths)}")
+
+
+def integers(values: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Return numbers or text from a file as int64."""
+    return np.array([int(value) for value in values], dtype=np.int64)

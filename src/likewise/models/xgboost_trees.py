@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from likewise.core.errors import FormatError, InputError
-from likewise.models.boosted import is_exactly, xgboost_categories
-from likewise.models.tree_ensemble import TreeEnsemble, TreeOutput
+from likewise.models.boosted import xgboost_categories
+from likewise.models.tree_ensemble import (
+    Tree,
+    TreeEnsemble,
+    TreeOutput,
+    check_among,
+    check_equal_lengths,
+    check_tree,
+    integers,
+)
 
 # Whether the trees of a boosted model are trees: a node that points nowhere crashes the library that
 # follows it.
@@ -25,12 +32,12 @@ def check_xgboost(document: Mapping[str, Any]) -> None:
     # DART keeps its trees one level deeper; a linear booster has none.
     model = booster.get("gbtree", booster).get("model", {})
     for number, tree in enumerate(model.get("trees", [])):
-        left, right = _integers(tree["left_children"]), _integers(tree["right_children"])
+        left, right = integers(tree["left_children"]), integers(tree["right_children"])
         where = f"tree {number}"
         parts = [tree[name] for name in ("split_indices", "split_conditions", "default_left")]
-        _equal_lengths(where, left, right, *parts)
+        check_equal_lengths(where, left, right, *parts)
         inner = left >= 0
-        _among(where, "splits on feature", _integers(tree["split_indices"])[inner], n_features)
+        check_among(where, "splits on feature", integers(tree["split_indices"])[inner], n_features)
         if (inner != (right >= 0)).any():
             raise FormatError(f"{where} has a node with one child only")
         check_tree(where, np.stack([left, right], axis=1), inner)
@@ -38,100 +45,17 @@ def check_xgboost(document: Mapping[str, Any]) -> None:
 
 
 def _check_categories(where: str, tree: Mapping[str, Any], n_nodes: int) -> None:
-    nodes = _integers(tree.get("categories_nodes", []))
-    starts, sizes = (_integers(tree.get(f"categories_{part}", [])) for part in ("segments", "sizes"))
-    _equal_lengths(where, nodes, starts, sizes)
-    _among(where, "has categories for node", nodes, n_nodes)
+    nodes = integers(tree.get("categories_nodes", []))
+    starts, sizes = (integers(tree.get(f"categories_{part}", [])) for part in ("segments", "sizes"))
+    check_equal_lengths(where, nodes, starts, sizes)
+    check_among(where, "has categories for node", nodes, n_nodes)
     ends, total = starts + sizes, len(tree.get("categories", []))
     if len(nodes) and ((starts < 0) | (sizes < 0) | (ends > total)).any():
         raise FormatError(f"{where} has categories beyond the end of their list")
 
 
-def check_lightgbm(text: str) -> None:
-    """Check a LightGBM model file."""
-    found = re.search(r"^max_feature_idx=(\d+)\s*$", text, flags=re.MULTILINE)
-    if found is None:
-        raise FormatError("the header does not say how many features there are")
-    n_features = int(found.group(1)) + 1
-    body = text.split("\nend of trees")[0]
-    for part in re.split(r"^Tree=", body, flags=re.MULTILINE)[1:]:
-        number, _, rest = part.partition("\n")
-        lines = dict(line.split("=", 1) for line in rest.splitlines() if "=" in line)
-        _check_lightgbm_tree(f"tree {number.strip()}", lines, n_features)
-
-
-def _check_lightgbm_tree(where: str, lines: Mapping[str, str], n_features: int) -> None:
-    n_leaves = int(lines["num_leaves"])
-    if len(lines["leaf_value"].split()) != n_leaves:
-        raise FormatError(f"{where} does not have a value for each of its {n_leaves} leaves")
-    if n_leaves < 2:
-        return
-    arrays = [
-        lines[name].split()
-        for name in ("split_feature", "threshold", "decision_type", "left_child", "right_child")
-    ]
-    _equal_lengths(where, *arrays, range(n_leaves - 1))
-    _among(where, "splits on feature", _integers(arrays[0]), n_features)
-    children = np.stack([_integers(arrays[3]), _integers(arrays[4])], axis=1)
-    # A child −k−1 is leaf k; behind the inner nodes the leaves get numbers of their own.
-    numbered = np.where(children < 0, n_leaves - 2 - children, children)
-    n_nodes = 2 * n_leaves - 1
-    everything = np.full((n_nodes, 2), -1, dtype=np.int64)
-    everything[: n_leaves - 1] = numbered
-    check_tree(where, everything, np.arange(n_nodes) < n_leaves - 1)
-    _check_lightgbm_categories(where, lines, _integers(arrays[2]), arrays[1])
-
-
-def _check_lightgbm_categories(
-    where: str, lines: Mapping[str, str], decisions: np.ndarray[Any, Any], thresholds: Sequence[str]
-) -> None:
-    by_category = (decisions & 1).astype(bool)
-    if not by_category.any():
-        return
-    bounds = _integers(lines.get("cat_boundaries", "").split())
-    total = len(lines.get("cat_threshold", "").split())
-    if not len(bounds) or (np.diff(bounds) < 0).any() or bounds[0] < 0 or bounds[-1] > total:
-        raise FormatError(f"{where} has categories beyond the end of their list")
-    index = np.array([float(value) for value in thresholds])[by_category]
-    _among(where, "splits on category set", index.astype(np.int64), len(bounds) - 1)
-
-
-def check_tree(where: str, children: np.ndarray[Any, Any], inner: np.ndarray[Any, Any]) -> None:
-    """Follow every node once from the root; a node met twice is a loop, one out of range points nowhere."""
-    seen = np.zeros(len(inner), dtype=bool)
-    level = np.array([0])
-    while len(level):
-        if (level < 0).any() or (level >= len(inner)).any():
-            raise FormatError(f"{where} has a node whose child does not exist")
-        if seen[level].any() or len(np.unique(level)) < len(level):
-            raise FormatError(f"{where} has a node that is its own descendant, or a child of two nodes")
-        seen[level] = True
-        level = children[level[inner[level]]].ravel()
-
-
-def _among(where: str, what: str, values: np.ndarray[Any, Any], n: int) -> None:
-    wrong = values[(values < 0) | (values >= n)]
-    if len(wrong):
-        raise FormatError(f"{where} {what} {int(wrong[0])}, and there are {n}")
-
-
-def _equal_lengths(where: str, *parts: Any) -> None:
-    lengths = {len(part) for part in parts}
-    if len(lengths) > 1:
-        raise FormatError(f"{where} has lists of different lengths: {sorted(lengths)}")
-
-
-def _integers(values: Sequence[Any]) -> np.ndarray[Any, Any]:
-    return np.array([int(value) for value in values], dtype=np.int64)
-
-
 def read_xgboost(model: Any) -> TreeEnsemble:
     """Read a `Booster`, `XGBClassifier` or `XGBRegressor` with plain trees (gbtree)."""
-    if not is_exactly(model, "xgboost"):
-        raise InputError(
-            f"read_trees: {type(model).__name__} is not a class of XGBoost itself, so it may answer in another way than its "
-            "trees do."
-        )
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     document = json.loads(bytes(booster.save_raw("json")).decode())
     learner = document["learner"]
@@ -162,10 +86,13 @@ def read_xgboost(model: Any) -> TreeEnsemble:
     names = learner.get("feature_names") or None
     known = xgboost_categories(booster)
     categories = {i: tuple(known[str(name)]) for i, name in enumerate(names or []) if str(name) in known}
-    read = _assemble(
-        trees,
-        groups,
-        width,
+    read = TreeEnsemble.from_trees(
+        [_tree(tree, np.arange(width) == group) for tree, group in zip(trees, groups, strict=True)],
+        # The listed categories go right.
+        listed_left=False,
+        strict=True,
+        single=True,
+        roundoff=2.0**-24,
         base=_base(learner, objective, width),
         kind=kind,
         n_features=int(learner["learner_model_param"]["num_feature"]),
@@ -215,43 +142,23 @@ def _base(learner: Any, objective: str, width: int) -> Any:
     return np.broadcast_to(score, (width,)).astype(np.float64)
 
 
-def _assemble(trees: list[Any], groups: list[int], width: int, **about: Any) -> TreeEnsemble:
-    parts: dict[str, list[Any]] = {
-        name: [] for name in ("left", "right", "feature", "threshold", "missing_left")
-    }
-    values, roots, sets, offset = [], [], {}, 0
-    for tree, group in zip(trees, groups, strict=True):
-        left = np.asarray(tree["left_children"], dtype=np.int64)
-        right = np.asarray(tree["right_children"], dtype=np.int64)
-        conditions = np.asarray(tree["split_conditions"], dtype=np.float64)
-        if int(tree["tree_param"].get("size_leaf_vector", "1")) > 1:
-            raise InputError(
-                "read_trees: XGBoost trees with vector leaves are not read. Use multi_strategy='one_output_per_tree'."
-            )
-        roots.append(offset)
-        parts["left"].append(np.where(left >= 0, left + offset, -1))
-        parts["right"].append(np.where(right >= 0, right + offset, -1))
-        parts["feature"].append(tree["split_indices"])
-        # Thresholds are single precision; their shortest decimal form need not be it in double precision.
-        parts["threshold"].append(conditions.astype(np.float32).astype(np.float64))
-        parts["missing_left"].append(tree["default_left"])
-        leaf = np.zeros((len(left), width))
-        leaf[left < 0, group] = conditions.astype(np.float32)[left < 0]
-        values.append(leaf)
-        spans = (tree.get(f"categories_{part}", []) for part in ("nodes", "segments", "sizes"))
-        for node, start, size in zip(*spans, strict=True):
-            sets[offset + int(node)] = tree["categories"][int(start) : int(start) + int(size)]
-        offset += len(left)
-    joined: dict[str, Any] = {name: np.concatenate(lists) for name, lists in parts.items()}
-    # The listed categories go right.
-    return TreeEnsemble.from_nodes(
-        roots=roots,
-        values=np.concatenate(values),
-        sets=sets,
-        listed_left=False,
-        strict=True,
-        single=True,
-        roundoff=2.0**-24,
-        **joined,
-        **about,
+def _tree(tree: Any, group: np.ndarray[Any, Any]) -> Tree:
+    if int(tree["tree_param"].get("size_leaf_vector", "1")) > 1:
+        raise InputError(
+            "read_trees: XGBoost trees with vector leaves are not read. Use multi_strategy='one_output_per_tree'."
+        )
+    # Thresholds and leaves are single precision; their shortest decimal form need not be it in double precision.
+    conditions = np.asarray(tree["split_conditions"], dtype=np.float32).astype(np.float64)
+    spans = (tree.get(f"categories_{part}", []) for part in ("nodes", "segments", "sizes"))
+    return Tree(
+        np.asarray(tree["left_children"]),
+        np.asarray(tree["right_children"]),
+        tree["split_indices"],
+        conditions,
+        tree["default_left"],
+        np.outer(conditions, group),
+        {
+            int(node): tree["categories"][int(start) : int(start) + int(size)]
+            for node, start, size in zip(*spans, strict=True)
+        },
     )

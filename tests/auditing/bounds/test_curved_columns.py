@@ -35,8 +35,8 @@ from likewise.auditing.verification.verify import verify_family
 from likewise.core.errors import InputError
 from likewise.data.curve import Curve, learn_curve
 from likewise.fair_metrics.metric import COSTS_NOTHING
+from likewise.models.layers import Layers as ReluNetwork
 from likewise.models.losses import CrossEntropy, Squared, ZeroOne
-from likewise.models.relu_network import ReluNetwork
 
 _spec = importlib.util.spec_from_file_location(
     "random_ensembles", Path(__file__).with_name("random_ensembles.py")

@@ -16,8 +16,8 @@ from likewise.auditing.bounds.regions import Regions, TableLayout, encoded_box
 from likewise.core.errors import InputError
 from likewise.data.column import Column, Dtype
 from likewise.fair_metrics.metric import COSTS_NOTHING
+from likewise.models.layers import Layers as ReluNetwork, read_relu_network
 from likewise.models.losses import CrossEntropy, Hinge, Squared, ZeroOne
-from likewise.models.relu_network import ReluNetwork, read_relu_network
 
 _spec = importlib.util.spec_from_file_location(
     "random_ensembles", Path(__file__).with_name("random_ensembles.py")
@@ -126,7 +126,7 @@ def test_single_precision_networks_stay_within_the_stated_rounding():
 def test_smooth_units_are_refused_by_name():
     import torch
 
-    with pytest.raises(InputError, match="no ReLUs"):
+    with pytest.raises(InputError, match="not ReLUs"):
         read_relu_network(torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2)))
 
 

@@ -27,8 +27,8 @@ from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.contract import Budget
 from likewise.fair_metrics.metric import COSTS_NOTHING
+from likewise.models.layers import Layers as ReluNetwork
 from likewise.models.losses import CrossEntropy, Hinge, Squared, ZeroOne
-from likewise.models.relu_network import ReluNetwork
 
 _spec = importlib.util.spec_from_file_location(
     "random_ensembles", Path(__file__).with_name("random_ensembles.py")

@@ -17,8 +17,8 @@ from likewise.auditing.verification.verify import verify, verify_family
 from likewise.core.errors import InputError
 from likewise.data import TabularDomain
 from likewise.data.column import Column, Dtype
+from likewise.models.layers import Layers as ReluNetwork
 from likewise.models.losses import ZeroOne
-from likewise.models.relu_network import ReluNetwork
 
 _spec = importlib.util.spec_from_file_location(
     "random_ensembles", Path(__file__).with_name("random_ensembles.py")

@@ -18,9 +18,9 @@ from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError
 from likewise.data.encoding import AffineMap
 from likewise.models import Model, as_model
+from likewise.models.layers import Layers as ReluNetwork, read_relu_network
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import TableModel, are_made_up
-from likewise.models.relu_network import ReluNetwork, read_relu_network
 from likewise.models.sklearn_model import SklearnModel
 from likewise.models.table_features import is_table_pipeline, read_table_features, read_trees_behind
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees

@@ -21,7 +21,7 @@ import numpy as np
 from likewise.auditing.bounds.regions import box_means
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.compiled import compiled, is_compiled
-from likewise.models.relu_network import ReluNetwork
+from likewise.models.layers import Layers as ReluNetwork
 
 # Lines above and below a ReLU where its input lies in an interval, and how lines of a layer pass through
 # them.

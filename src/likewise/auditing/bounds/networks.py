@@ -19,8 +19,8 @@ from likewise.auditing.bounds.linear_bounds import Hidden, Lines, hidden_bounds,
 from likewise.auditing.bounds.regions import Regions, Split, TableLayout, encoded_box, halves
 from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError
+from likewise.models.layers import Layers as ReluNetwork
 from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared
-from likewise.models.relu_network import ReluNetwork
 
 # Which column of a region to cut: the one whose width makes the lines of a network loose.
 

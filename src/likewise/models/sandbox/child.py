@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
+from likewise.models.lightgbm_trees import check_lightgbm
 from likewise.models.sandbox.confined import allow_seconds
 from likewise.models.sandbox.facts import describe, loss_like, unpack_rows
 from likewise.models.sandbox.messages import Array, receive, send
-from likewise.models.xgboost_trees import check_lightgbm, check_xgboost
+from likewise.models.xgboost_trees import check_xgboost
 
 if TYPE_CHECKING:
     from likewise.models.model import Model
@@ -170,15 +171,12 @@ class _Desk:
     def outputs(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
         """What a model says about rows, (n, C)."""
         model: Model = self.models[text["number"]]
-        rows = model._rows(unpack_rows(text["rows"], arrays))
-        step, start = model._batch_rows, text["start"]
-        parts = []
-        for at in range(0, len(rows), step):
-            batch = rows[at : at + step]
-            raw = model._ask(batch, start + at)
-            parts.append(model._canonical(raw, n=len(batch), start=start + at))
+        rows, first = model._rows(unpack_rows(text["rows"], arrays)), text["start"]
+        found = model._batched(
+            rows, lambda part, at: model._canonical(model._ask(part, first + at), len(part), first + at)
+        )
         classes = model.known_classes
-        return {"classes": None if classes is None else classes.tolist()}, [np.concatenate(parts)]
+        return {"classes": None if classes is None else classes.tolist()}, [found]
 
     def decisions(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
         """The class that an estimator itself decides for, by its number, (n,)."""
@@ -202,14 +200,13 @@ class _Desk:
         return pack_trees(read_trees(model))
 
     def network(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
-        """The ReLU network that a model is."""
-        from likewise.models.relu_network import read_relu_network
+        """The layers of a model that is a plain network."""
+        from likewise.models.layers import read_network
         from likewise.models.sandbox.facts import pack_network
-        from likewise.models.sklearn_model import SklearnModel
 
         model = self.models[text["number"]]
         _check_no_pipeline(model, "read_relu_network")
-        return pack_network(read_relu_network(model.estimator if isinstance(model, SklearnModel) else model))
+        return pack_network(read_network(model))
 
 
 def _check_no_pipeline(model: Any, owner: str) -> None:

@@ -4,52 +4,47 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from likewise.core.checks import python_scalar
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, MapOf, Maybe, OneOf, Whole, check_form, is_scalar
 from likewise.models.containers import plain_value
+from likewise.models.layers import ACTIVATIONS, Activation, Layers
 from likewise.models.losses import CrossEntropy, CustomLoss, Hinge, Loss, Squared, ZeroOne
-from likewise.models.model import Model
-from likewise.models.relu_network import Layers, ReluNetwork
+from likewise.models.model import Model, label_array
 from likewise.models.sandbox.messages import Array
-from likewise.models.tree_ensemble import TreeEnsemble
-from likewise.models.xgboost_trees import check_tree
+from likewise.models.tree_ensemble import TreeEnsemble, check_tree
 
-# The ReLU network that a model is as plain arrays between two processes, checked on arrival.
+# Layers as plain arrays between two processes, checked on arrival.
+
+_NETWORK = Fields({"roundoff": float, "sizes": bool, "units": ListOf(ListOf(object, most=2))})
 
 
-def pack_network(network: ReluNetwork) -> tuple[dict[str, Any], list[Array]]:
-    """Return a network as JSON and plain arrays."""
-    pairs = zip(network.weights, network.biases, strict=True)
-    arrays = [*itertools.chain(*pairs), *(network.first_sizes or ())]
-    text = {"roundoff": float(network.roundoff), "sizes": network.first_sizes is not None}
+def pack_network(layers: Layers) -> tuple[dict[str, Any], list[Array]]:
+    """Return layers as JSON and plain arrays."""
+    pairs = zip(layers.weights, layers.biases, strict=True)
+    arrays = [*itertools.chain(*pairs), *(layers.first_sizes or ())]
+    text = {
+        "roundoff": float(layers.roundoff),
+        "sizes": layers.first_sizes is not None,
+        "units": [list(unit) for unit in layers.units],
+    }
     return text, [np.asarray(array, dtype=np.float64) for array in arrays]
 
 
-def unpack_network(text: dict[str, Any], arrays: Sequence[Array]) -> ReluNetwork:
-    """Return the network that `pack_network` packed."""
-    check_form(text, Fields({"roundoff": float, "sizes": bool}), "the network")
+def unpack_network(text: dict[str, Any], arrays: Sequence[Array]) -> Layers:
+    """Return the layers that `pack_network` packed, once each layer takes what the one before gives."""
+    check_form(text, _NETWORK, "the network")
     last = len(arrays) - (2 if text["sizes"] else 0)
-    weights, biases = check_layers(arrays[:last])
-    sizes = None
-    if text["sizes"]:
-        sizes = arrays[last], arrays[last + 1]
-        if (sizes[0].shape, sizes[1].shape) != (weights[0].shape, biases[0].shape):
-            raise FormatError("the network's sizes are not those of its first layer")
-    if not 0 < text["roundoff"] < 1:
-        raise FormatError(f"the network's roundoff is {text['roundoff']}")
-    return ReluNetwork(weights, biases, text["roundoff"], sizes)
-
-
-def check_layers(arrays: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Return weights and biases that came in turns, once each layer takes what the one before gives."""
-    weights, biases = tuple(arrays[0::2]), tuple(arrays[1::2])
-    if not weights or len(weights) != len(biases):
+    weights, biases = tuple(arrays[0:last:2]), tuple(arrays[1:last:2])
+    units = tuple(itertools.starmap(Activation, text["units"]))
+    names = {unit.name for unit in ACTIVATIONS.values()}
+    if not weights or len(weights) != len(biases) or len(units) != len(weights) - 1:
         raise FormatError("the model's layers are incomplete")
     fits = all(
         w.ndim == 2 and b.shape == (len(w),) and np.isfinite(w).all() and np.isfinite(b).all()
@@ -57,15 +52,26 @@ def check_layers(arrays: Sequence[Array]) -> tuple[tuple[Array, ...], tuple[Arra
     )
     if not fits or any(a.shape[0] != b.shape[1] for a, b in itertools.pairwise(weights)):
         raise FormatError("the model's layers do not fit together")
-    return weights, biases
+    for unit in units:
+        check_form(unit.name, OneOf(tuple(sorted(names))), "an activation")
+        check_form(unit.number, float, "the number of an activation")
+    sizes = (arrays[last], arrays[last + 1]) if text["sizes"] else None
+    if sizes and (sizes[0].shape, sizes[1].shape) != (weights[0].shape, biases[0].shape):
+        raise FormatError("the network's sizes are not those of its first layer")
+    if not 0 < text["roundoff"] < 1:
+        raise FormatError(f"the network's roundoff is {text['roundoff']}")
+    return Layers(weights, biases, text["roundoff"], sizes, units)
 
 
 # The trees of a model as plain arrays between two processes, checked on arrival as if a stranger had sent
 # them.
 
 
-_NODES = ("left", "right", "feature", "threshold", "missing_left", "first", "last", "listed_left", "single")
-_ARRAYS = ("roots", *_NODES, "codes", "values", "base")
+_NODES = {
+    "left": "<i8", "right": "<i8", "feature": "<i8", "threshold": "<f8", "missing_left": "|b1", "first": "<i8",
+    "last": "<i8", "listed_left": "|b1", "single": "|b1",
+}  # fmt: skip
+_ARRAYS = {"roots": "<i8", **_NODES, "codes": "<i8", "values": "<f8", "base": "<f8"}
 _TEXT = Fields(
     {
         "kind": OneOf(("scores", "probabilities", "values")),
@@ -76,15 +82,6 @@ _TEXT = Fields(
         "categories": MapOf(ListOf(object)),
     }
 )
-_KINDS = {"i": "<i8", "f": "<f8", "b": "|b1"}
-_WANTED = dict.fromkeys(_ARRAYS, "i") | {
-    "threshold": "f",
-    "values": "f",
-    "base": "f",
-    "missing_left": "b",
-    "listed_left": "b",
-    "single": "b",
-}
 
 
 def pack_trees(trees: TreeEnsemble) -> tuple[dict[str, Any], list[Array]]:
@@ -97,8 +94,7 @@ def pack_trees(trees: TreeEnsemble) -> tuple[dict[str, Any], list[Array]]:
         "n_features": int(trees.n_features),
         "feature_names": None if names is None else [str(name) for name in names],
         "categories": {
-            str(i): [v.item() if isinstance(v, np.generic) else v for v in values]
-            for i, values in trees.categories.items()
+            str(i): [python_scalar(value) for value in values] for i, values in trees.categories.items()
         },
     }
     return text, [np.asarray(getattr(trees, name)) for name in _ARRAYS]
@@ -112,7 +108,7 @@ def unpack_trees(text: dict[str, Any], arrays: list[Array]) -> TreeEnsemble:
     parts: dict[str, Any] = dict(zip(_ARRAYS, arrays, strict=True))
     for name, array in parts.items():
         shape = 2 if name == "values" else 1
-        if array.dtype.str != _KINDS[_WANTED[name]] or array.ndim != shape:
+        if array.dtype.str != _ARRAYS[name] or array.ndim != shape:
             raise FormatError(f"the trees' {name} are {array.dtype} of {array.ndim} dimensions")
     _check(parts, text["n_features"])
     names = text["feature_names"]
@@ -251,8 +247,7 @@ def _distinct(values: Array, name: Any) -> tuple[Array, list[tuple[str, Any]]]:
 
 
 def _tagged(value: Any, name: Any) -> tuple[str, Any]:
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = python_scalar(value)
     if isinstance(value, (str, bool, int)):
         return type(value).__name__, value
     if isinstance(value, float):
@@ -277,7 +272,6 @@ _LOSSES: dict[str, type[Loss]] = {
     "decisions": ZeroOne,
     "values": Squared,
 }
-_ACTIVATIONS = ("identity", "relu", "tanh", "logistic")
 _FORM = Fields(
     {
         "number": Whole(),
@@ -292,28 +286,9 @@ _FORM = Fields(
         "decides": bool,
         "guesses": bool,
         "keeps_frames": bool,
-        "activation": Maybe(OneOf(_ACTIVATIONS)),
+        "layers": Maybe(dict),
     }
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """A model that runs elsewhere, in plain data."""
-
-    number: int
-    adapter: str
-    kind: Any
-    classes: Array | None
-    takes_frame: bool
-    feature_names: tuple[str, ...] | None
-    n_features: int | None
-    missing: bool
-    batch_rows: int
-    decides: bool
-    guesses: bool
-    keeps_frames: bool
-    layers: Layers | None
 
 
 def describe(model: Model) -> tuple[dict[str, Any], list[Array]]:
@@ -334,31 +309,26 @@ def describe(model: Model) -> tuple[dict[str, Any], list[Array]]:
         "decides": isinstance(model, EstimatorModel) and model.decides,
         "guesses": bool(getattr(model, "_guess", False)),
         "keeps_frames": type(model)._rows is not Model._rows,
-        "activation": None if layers is None else layers.activation,
     }
-    arrays = (
-        []
-        if layers is None
-        else [part for pair in zip(layers.weights, layers.biases, strict=True) for part in pair]
-    )
-    return text, [np.asarray(part, dtype=np.float64) for part in arrays]
+    packed, arrays = (None, []) if layers is None else pack_network(layers)
+    return text | {"layers": packed}, arrays
 
 
-def read_facts(text: dict[str, Any], arrays: Sequence[Array]) -> Facts:
-    """Return what `describe` described, once it is sure that it hangs together."""
+def read_facts(text: dict[str, Any], arrays: Sequence[Array]) -> SimpleNamespace:
+    """Return what `describe` described, once it is sure that it hangs together; the names are those of `_FORM`."""
     check_form(text, _FORM, "the description of the model")
     names, width = text["feature_names"], text["n_features"]
     if names is not None and width is not None and len(names) != width:
         raise FormatError(f"the model has {len(names)} names for {width} columns")
-    values = {name: part for name, part in text.items() if name != "activation"}
-    return Facts(
-        **values
-        | {
-            "classes": class_labels(text["classes"]),
-            "feature_names": None if names is None else tuple(names),
-            "layers": None if text["activation"] is None else _layers(text["activation"], arrays, width),
-        }
-    )
+    layers = None if text["layers"] is None else unpack_network(text["layers"], arrays)
+    if layers is not None and width is not None and layers.n_inputs != width:
+        raise FormatError("the model's layers do not fit together")
+    own = {
+        "classes": class_labels(text["classes"]),
+        "feature_names": None if names is None else tuple(names),
+        "layers": layers,
+    }
+    return SimpleNamespace(**text | own)
 
 
 def class_labels(values: Any) -> Array | None:
@@ -367,11 +337,7 @@ def class_labels(values: Any) -> Array | None:
         return None
     if not isinstance(values, list) or not 2 <= len(values) <= MAX_CLASSES or not all(map(is_scalar, values)):
         raise FormatError("the model's classes are no list of two or more labels")
-    if len({type(value) for value in values}) == 1:
-        return np.array(values)
-    labels = np.empty(len(values), dtype=object)
-    labels[:] = values
-    return labels
+    return label_array(values)
 
 
 def plain_labels(labels: Any) -> list[Any] | None:
@@ -401,10 +367,3 @@ def loss_like(written: dict[str, Any]) -> Loss:
 
 def _elsewhere(scores: Any, targets: Any) -> Any:
     raise NotImplementedError("losses are computed by whoever asks")
-
-
-def _layers(activation: str, arrays: Sequence[Array], width: int | None) -> Layers:
-    weights, biases = check_layers(arrays)
-    if width is not None and weights[0].shape[1] != width:
-        raise FormatError("the model's layers do not fit together")
-    return Layers(weights, biases, activation)

@@ -8,8 +8,9 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,22 +19,22 @@ from likewise.core.checks import FloatArray
 from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
 from likewise.core.frames import is_frame, to_pandas
 from likewise.models.containers import sidecar_path
+from likewise.models.layers import LayeredModel, Layers
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import Model, look_like_probabilities, table_or_matrix
-from likewise.models.relu_network import LayeredModel
 from likewise.models.sandbox.facts import (
-    Facts,
     class_labels,
     pack_rows,
     plain_labels,
     read_facts,
+    unpack_network,
+    unpack_trees,
     written_loss,
 )
 from likewise.models.sandbox.messages import Array, Limits
 from likewise.models.sandbox.process import Child
 
 if TYPE_CHECKING:
-    from likewise.models.relu_network import ReluNetwork
     from likewise.models.tree_ensemble import TreeEnsemble
 
 # The model of a file in a process of its own, behind the contract of every other model.
@@ -53,7 +54,7 @@ class SandboxedModel(Model):
     file : SandboxedFile
     choices : mapping
         What the model was made with there.
-    facts : Facts
+    facts : SimpleNamespace
         What is known of it.
     loss : Loss
     classes : array-like, optional
@@ -61,7 +62,12 @@ class SandboxedModel(Model):
     """
 
     def __init__(
-        self, file: SandboxedFile, choices: Mapping[str, Any], facts: Facts, loss: Loss, classes: Any = None
+        self,
+        file: SandboxedFile,
+        choices: Mapping[str, Any],
+        facts: SimpleNamespace,
+        loss: Loss,
+        classes: Any = None,
     ) -> None:
         super().__init__(
             loss=loss,
@@ -97,12 +103,8 @@ class SandboxedModel(Model):
         classes = self.classes_ if self._decides else None
         if classes is None:
             return super().predict(X)
-        rows = self._rows(X)
-        found = np.concatenate(
-            [
-                self.file.decisions(self._choices, rows[start : start + self._batch_rows], start)
-                for start in range(0, len(rows), self._batch_rows)
-            ]
+        found = self._batched(
+            self._rows(X), lambda batch, start: self.file.decisions(self._choices, batch, start)
         )
         return np.asarray(classes[np.clip(found, 0, len(classes) - 1)])
 
@@ -110,8 +112,8 @@ class SandboxedModel(Model):
         """Return the trees of the model, where it has some; see `likewise.models.tree_ensemble.read_trees`."""
         return self.file.trees(self._choices)
 
-    def read_network(self) -> ReluNetwork:
-        """Return the ReLU network that the model is, if so; see `likewise.models.relu_network.read_relu_network`."""
+    def read_network(self) -> Layers:
+        """Return the layers of the model if it is a plain network; see `likewise.models.layers.read_network`."""
         return self.file.network(self._choices)
 
     def _rows(self, X: Any) -> Any:
@@ -144,7 +146,12 @@ class SandboxedNetwork(SandboxedModel, LayeredModel):
     """A model in another process that is a linear model or a small network: its weights came with its description."""
 
     def __init__(
-        self, file: SandboxedFile, choices: Mapping[str, Any], facts: Facts, loss: Loss, classes: Any = None
+        self,
+        file: SandboxedFile,
+        choices: Mapping[str, Any],
+        facts: SimpleNamespace,
+        loss: Loss,
+        classes: Any = None,
     ) -> None:
         super().__init__(file, choices, facts, loss, classes)
         assert facts.layers is not None
@@ -209,7 +216,7 @@ class SandboxedFile:
         self.trusted, self.sidecar = list(trusted), sidecar
         self._size = path.stat().st_size
         self.limits = Limits.from_environment(self._size) if limits is None else limits
-        self._made: dict[str, Facts] = {}
+        self._made: dict[str, SimpleNamespace] = {}
         self._child = self._started()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -237,16 +244,12 @@ class SandboxedFile:
         }
         return make_model(self, choices, objective, classes)
 
-    def facts(self, choices: Mapping[str, Any]) -> Facts:
+    def facts(self, choices: Mapping[str, Any]) -> SimpleNamespace:
         """Return what is known of the model under some choices; it is made where it is not yet."""
         child = self._alive()
         key = json.dumps(choices, sort_keys=True)
         if key not in self._made:
-            said, arrays = self._ask(child, {"ask": "model", **choices}, most=self._room())
-            try:
-                self._made[key] = read_facts(said, arrays)
-            except FormatError as error:
-                raise self._no_model(error) from error
+            self._made[key] = self._read(child, {"ask": "model", **choices}, read_facts)
         return self._made[key]
 
     def outputs(self, choices: Mapping[str, Any], rows: Any, start: int) -> tuple[Array, Array | None]:
@@ -270,30 +273,20 @@ class SandboxedFile:
 
     def trees(self, choices: Mapping[str, Any]) -> TreeEnsemble:
         """Return the model's trees; see `read_trees`."""
-        from likewise.models.sandbox.facts import unpack_trees
-
         if self.container == "catboost":
             # CatBoost writes its trees to a file, and the process may write none.
             raise InputError(
                 "read_trees: the trees of a CatBoost file are only read in this process: trust=True (--trust)."
             )
-        facts = self.facts(choices)
-        said, arrays = self._ask(self._alive(), {"ask": "trees", "number": facts.number}, most=self._room())
-        try:
-            return unpack_trees(said, arrays)
-        except FormatError as error:
-            raise self._no_model(error) from error
+        question = {"ask": "trees", "number": self.facts(choices).number}
+        trees: TreeEnsemble = self._read(self._alive(), question, unpack_trees)
+        return trees
 
-    def network(self, choices: Mapping[str, Any]) -> ReluNetwork:
-        """Return the ReLU network that the model is; see `read_relu_network`."""
-        from likewise.models.sandbox.facts import unpack_network
-
-        facts = self.facts(choices)
-        said, arrays = self._ask(self._alive(), {"ask": "network", "number": facts.number}, most=self._room())
-        try:
-            return unpack_network(said, arrays)
-        except FormatError as error:
-            raise self._no_model(error) from error
+    def network(self, choices: Mapping[str, Any]) -> Layers:
+        """Return the layers of the model; see `read_network`."""
+        question = {"ask": "network", "number": self.facts(choices).number}
+        layers: Layers = self._read(self._alive(), question, unpack_network)
+        return layers
 
     def _about_rows(
         self, ask: str, choices: Mapping[str, Any], rows: Any, start: int, most: int
@@ -302,6 +295,13 @@ class SandboxedFile:
         text, arrays = pack_rows(rows)
         question = {"ask": ask, "number": facts.number, "start": start, "rows": text}
         return self._ask(self._alive(), question, arrays, most=most)
+
+    def _read(self, child: Child, question: dict[str, Any], unpack: Callable[..., Any]) -> Any:
+        said, arrays = self._ask(child, question, most=_ROOM + _SPREAD * self._size)
+        try:
+            return unpack(said, arrays)
+        except FormatError as error:
+            raise self._no_model(error) from error
 
     def _ask(
         self, child: Child, text: dict[str, Any], arrays: Sequence[Array] = (), *, most: int = 0
@@ -351,9 +351,6 @@ class SandboxedFile:
             self._made.clear()
             self._child = self._started()
         return self._child
-
-    def _room(self) -> int:
-        return _ROOM + _SPREAD * self._size
 
     def _no_model(self, error: Exception) -> FormatError:
         reason = str(error).removeprefix(f"{self.path.name}: ").rstrip(". ")

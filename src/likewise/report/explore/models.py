@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.special import softmax
 
 from likewise.auditing.coordinates import Coordinates
-from likewise.core.checks import FloatArray, to_numpy
+from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError
 from likewise.data.column import Column
 from likewise.data.curve import Curve
@@ -22,10 +22,9 @@ from likewise.data.encoding import category_codes, read_numbers
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import euclidean
 from likewise.models import Model
+from likewise.models.layers import Layers, read_network
 from likewise.models.matching import MissingCellsModel
 from likewise.models.model import TableModel, are_made_up, same_words
-from likewise.models.relu_network import Layers, is_torch_module, read_relu_network
-from likewise.models.sklearn_network import read_layers
 from likewise.models.table_features import (
     REFUSED,
     TableFeature,
@@ -215,85 +214,27 @@ def _written(value: Any) -> float | str:
 
 # Linear models and plain networks as plain data: weights, biases and the activations between them.
 
-
-@dataclass(frozen=True, eq=False)
-class PlainLayers:
-    """x ↦ W_L a(… a(W_1 x + b_1) …) + b_L."""
-
-    weights: tuple[FloatArray, ...]
-    biases: tuple[FloatArray, ...]
-    activations: tuple[tuple[str, float], ...]
-    single: bool = False
-
-    def scores(self, X: FloatArray) -> FloatArray:
-        """Return the outputs (n, C) in double precision."""
-        values: FloatArray = np.asarray(X, dtype=np.float64)
-        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            values = values @ weight.T + bias
-            if i < len(self.activations):
-                values = _activate(values, *self.activations[i])
-        return values
-
-    def document(self) -> dict[str, Any]:
-        """Return the layers as plain data."""
-        return {
-            "kind": "layers",
-            "weights": [pack(weight) for weight in self.weights],
-            "biases": [pack(bias) for bias in self.biases],
-            "activations": [list(one) for one in self.activations],
-            "single": self.single,
-        }
+_WRITTEN_UNITS = ("leaky", "tanh", "logistic", "silu", "identity")
 
 
-def read_plain_layers(model: Any) -> PlainLayers:
+def layers_document(layers: Layers) -> dict[str, Any]:
+    """Return layers as plain data."""
+    return {
+        "kind": "layers",
+        "weights": [pack(weight) for weight in layers.weights],
+        "biases": [pack(bias) for bias in layers.biases],
+        "activations": [list(unit) for unit in layers.units],
+        "single": layers.roundoff > 2.0**-50,
+    }
+
+
+def read_layers(model: Any) -> Layers:
     """Read a linear model, an MLP or a torch module of linear layers with simple activations."""
-    module = getattr(model, "module", model)
-    if is_torch_module(module):
-        return _of_torch(module)
-    layers = getattr(model, "layers", None)
-    found = layers if isinstance(layers, Layers) else read_layers(getattr(model, "estimator", model))
-    if found is not None:
-        name = {"relu": "leaky"}.get(found.activation, found.activation)
-        return PlainLayers(found.weights, found.biases, ((name, 0.0),) * (len(found.weights) - 1))
-    net = read_relu_network(model)
-    return PlainLayers(net.weights, net.biases, (("leaky", 0.0),) * (len(net.weights) - 1))
-
-
-def _of_torch(module: Any) -> PlainLayers:
-    import torch
-
-    from likewise.models.network import LeakyReLU, Sigmoid, SiLU, Tanh, network_of
-
-    network = network_of(module)
-    if network is None:
-        raise InputError(f"explore: {type(module).__name__} is no plain network of linear layers.")
-    names = {Tanh: "tanh", Sigmoid: "logistic", SiLU: "silu", type(None): "identity"}
-    weights, biases, activations = [], [], []
-    for stage in network.stages:
-        with torch.no_grad():
-            weight, bias = stage.read()
-        weights.append(to_numpy(weight).astype(np.float64))
-        biases.append(to_numpy(bias).astype(np.float64))
-        unit = stage.activation
-        if isinstance(unit, LeakyReLU):
-            activations.append(("leaky", float(unit.negative_slope)))
-        elif type(unit) in names:
-            activations.append((names[type(unit)], 0.0))
-        else:
-            raise InputError(f"explore: hidden units of the kind {type(unit).__name__} are not written.")
-    single = next(module.parameters()).dtype != torch.float64
-    return PlainLayers(tuple(weights), tuple(biases), tuple(activations[:-1]), single)
-
-
-def _activate(u: FloatArray, name: str, slope: float) -> FloatArray:
-    if name == "leaky":
-        return np.where(u > 0, u, slope * u)
-    if name == "identity":
-        return u
-    if name == "tanh":
-        return np.tanh(u)
-    logistic = 0.5 * (1.0 + np.tanh(0.5 * u))
-    return np.asarray(u * logistic if name == "silu" else logistic)
+    layers = read_network(model)
+    other = next((unit for unit in layers.units if unit.name not in _WRITTEN_UNITS), None)
+    if other is not None:
+        raise InputError(f"explore: hidden units of the kind {other.name!r} are not written.")
+    return layers
 
 
 # Trees as plain data: nodes in the order of a walk, so that the left child of a node is the next one.
@@ -414,7 +355,7 @@ def page_model(
         raise _stays(str(error).rstrip(".")) from error
     _check_same(inner, domain, shown.head(_CHECKED), features, read)
     places = {name: i for i, name in enumerate(domain.encoding_.names)}
-    document = tree_document(read) if isinstance(read, TreeEnsemble) else read.document()
+    document = tree_document(read) if isinstance(read, TreeEnsemble) else layers_document(read)
     document |= {
         "features": [feature.document(places) for feature in features],
         "takes_missing": _takes_missing(inner, read),
@@ -435,7 +376,7 @@ def _stays(why: str) -> InputError:
 
 def _read(
     model: Model, domain: TabularDomain, people: pd.DataFrame
-) -> tuple[tuple[CellFeature, ...], TreeEnsemble | PlainLayers]:
+) -> tuple[tuple[CellFeature, ...], TreeEnsemble | Layers]:
     columns = [domain.column(name) for name in domain.encoding_.names]
     place = Coordinates.build(people, model=model, metric=euclidean(), domain=domain)
     inner = model.inner if isinstance(model, TableModel) else model
@@ -457,21 +398,21 @@ def _read(
     return table_features(columns, names, trees, strange=strange), read
 
 
-def _trees_or_layers(model: Any, features: Sequence[TableFeature] = ()) -> TreeEnsemble | PlainLayers:
+def _trees_or_layers(model: Any, features: Sequence[TableFeature] = ()) -> TreeEnsemble | Layers:
     try:
         return read_trees_behind(model, features)
     except InputError as no_trees:
         try:
-            return read_plain_layers(model)
+            return read_layers(model)
         except InputError as error:
             # Each without the name of its reader; where both have the same reason it is said once.
             reasons = dict.fromkeys(str(one).partition(": ")[2] or str(one) for one in (no_trees, error))
             raise InputError(" ".join(reasons)) from error
 
 
-def _takes_missing(model: Model, read: TreeEnsemble | PlainLayers) -> bool:
+def _takes_missing(model: Model, read: TreeEnsemble | Layers) -> bool:
     """Whether the model itself takes a missing value among its features."""
-    if isinstance(read, PlainLayers):
+    if isinstance(read, Layers):
         return False
     if read.kind == "scores":
         return True
@@ -489,11 +430,11 @@ def _check_same(
     domain: TabularDomain,
     people: pd.DataFrame,
     features: Sequence[CellFeature],
-    read: TreeEnsemble | PlainLayers,
+    read: TreeEnsemble | Layers,
 ) -> None:
     """Raise unless what was read gives the model's own answers on these people."""
     rows = np.stack([feature.values(people) for feature in features], axis=1)
-    outputs = read.outputs(rows) if isinstance(read, TreeEnsemble) else read.scores(rows)
+    outputs = read.outputs(rows)
     own = _answers(model, domain, people)
     if outputs.shape[1] == 1:
         outputs = np.hstack([-outputs / 2, outputs / 2])

@@ -23,8 +23,8 @@ from likewise.core.errors import InputError
 from likewise.core.messages import Message
 from likewise.core.randomness import RandomState
 from likewise.data.domain import BoxDomain
+from likewise.models.layers import Layers as ReluNetwork
 from likewise.models.losses import ZeroOne
-from likewise.models.relu_network import ReluNetwork
 
 if TYPE_CHECKING:
     from likewise.auditing.dual.supporting_rows import Support
