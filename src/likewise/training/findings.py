@@ -5,11 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from likewise.training.history import History
-from likewise.training.objective import Objective, State
+
+if TYPE_CHECKING:
+    from likewise.training.objective import Objective, State
 
 
 class TrainingWarning(UserWarning):
