@@ -28,7 +28,7 @@ from likewise.core.files import (
     read_tensors,
 )
 from likewise.estimators.values import Arrays, CannotStoreError, check_learned, decode, encode
-from likewise.training.checkpoint import flat_optimizer, load_optimizer
+from likewise.training.checkpoint import flat_optimizer, load_optimizer, tensors_of
 from likewise.training.history import History
 from likewise.training.objective import State
 from likewise.training.setup import make_optimizer
@@ -38,7 +38,6 @@ _KIND = "estimator"
 _SCHEMA = 1
 # What `fit` made that is not written as a value: weights have their own place, and the others come of the rest.
 _MADE_AGAIN = frozenset({"network_", "module_", "objective_", "history_"})
-# Names in files of earlier versions.
 _FORM = Fields(
     {
         "kind": OneOf((_KIND,)),
@@ -218,12 +217,12 @@ def _build(
     check_learned(learned, description["width"])
     for name, value in learned.items():
         setattr(estimator, name, value)
-    _check_size(estimator, description["width"], _part(tensors, "network"))
+    _check_size(estimator, description["width"], tensors_of(tensors, "network"))
     estimator._restore(description["width"])
-    _load_weights(estimator.network_, _part(tensors, "network"), path)
+    _load_weights(estimator.network_, tensors_of(tensors, "network"), path)
     if "training" in description:
         _read_training(estimator, description["training"], tensors)
-    estimator._compose()
+    estimator.module_ = estimator._as_module(estimator.network_)
     return estimator
 
 
@@ -257,15 +256,10 @@ def _shapes(weights: Mapping[str, torch.Tensor]) -> str:
 
 def _read_training(estimator: Any, stored: dict[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
     optimizer = make_optimizer(estimator.network_, estimator.optimizer, estimator.lr)
-    load_optimizer(optimizer, _part(tensors, "optimizer"), stored["groups"])
+    load_optimizer(optimizer, tensors_of(tensors, "optimizer"), stored["groups"])
     estimator._optimizer = optimizer
-    estimator._state = State.from_tensors(_part(tensors, "state"), stored["state"])
+    estimator._state = State.from_tensors(tensors_of(tensors, "state"), stored["state"])
     estimator.history_ = History({name: tensors[f"history.{name}"].numpy() for name in stored["history"]})
     generator = np.random.default_rng()
     generator.bit_generator.state = stored["random"]
     estimator._random = generator
-
-
-def _part(tensors: Mapping[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
-    start = f"{name}."
-    return {key[len(start) :]: tensor for key, tensor in tensors.items() if key.startswith(start)}
