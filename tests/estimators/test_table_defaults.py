@@ -15,8 +15,8 @@ from likewise import estimators
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
 from likewise.estimators import MLPBaselineClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
-from likewise.estimators.automatic import auto_schedule, held_out_gap, hold_out, other_folds
-from likewise.estimators.compare_to_baseline import BesideBaseline, balanced_loss, sayings
+from likewise.estimators.automatic import auto_schedule, hold_out, other_folds
+from likewise.estimators.compare_to_baseline import BesideBaseline, balanced_loss, held_out_gap, sayings
 from likewise.estimators.networks import behind_projection, folded, scores_of
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
 from likewise.models import as_model
@@ -123,7 +123,7 @@ def test_eps_trades_accuracy_for_fairness(kind, people):
 def test_auto_values_come_from_the_table_and_are_kept(people, monkeypatch):
     frame, y = people
     model = SenSRClassifier(ExpertSubspace(["sex", "race"]), **QUICK)
-    monkeypatch.setattr("likewise.estimators.robust_classifier.too_costly", lambda lost, without: False)
+    monkeypatch.setattr("likewise.estimators.automatic.too_costly", lambda lost, without: False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)  # of 60 steps
         model.fit(frame, y)

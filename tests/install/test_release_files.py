@@ -60,7 +60,7 @@ def test_the_metadata_say_what_is_supported_and_needed(wheel):
     )
     base = [one for one in told.get_all("Requires-Dist") if "extra ==" not in one]
     assert sorted(one.split(">")[0] for one in base) == [
-        "click", "narwhals", "numpy", "pandas", "pyarrow", "rich", "safetensors", "scikit-learn", "scipy", "torch",
+        "click", "jinja2", "narwhals", "numpy", "pandas", "pyarrow", "rich", "safetensors", "scikit-learn", "scipy",
     ]  # fmt: skip
     (entry,) = (one for one in wheel.namelist() if one.endswith("entry_points.txt"))
     points = wheel.read(entry).decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from types import ModuleType
 
 
@@ -127,3 +128,11 @@ def require(module: str, *, extra: str, why: str) -> ModuleType:
         raise MissingExtraError(
             f"{why} needs {module!r}, which is not installed. Run: pip install 'likewise[{extra}]'"
         ) from error
+
+
+def is_installed(module: str) -> bool:
+    """Whether an optional module can be imported; it is not imported."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ModuleNotFoundError, ValueError):
+        return False

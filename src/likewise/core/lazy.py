@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from likewise.core.errors import MissingExtraError
+
 
 def lazy_names(package: str, *eager: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Make ``__getattr__``, ``__dir__`` and ``__all__`` of a package (PEP 562).
@@ -43,7 +45,15 @@ def lazy_names(package: str, *eager: str) -> tuple[Callable[[str], Any], Callabl
         module, attribute = homes[name]
         if module == package:
             return importlib.import_module(f"{package}.{attribute}")
-        value = getattr(importlib.import_module(module), attribute)
+        try:
+            home = importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise MissingExtraError(
+                f"{name} needs 'torch', which is not installed. Run: pip install 'likewise[torch]'"
+            ) from error
+        value = getattr(home, attribute)
         setattr(sys.modules[package], name, value)
         return value
 

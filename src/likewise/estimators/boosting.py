@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from likewise.core.checks import FloatArray, check_number
+from likewise.core.checks import FloatArray, check_integer, check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, ready_maker, twin_factors
@@ -25,9 +26,9 @@ from likewise.estimators.boosting_columns import (
     monotone_directions,
     nodes_of,
     sensitive_columns,
-    stratified_split,
 )
-from likewise.estimators.rows import read_labels
+from likewise.estimators.parameters import parameters_from_fields
+from likewise.estimators.rows import read_labels, some_rows, stratified_split
 from likewise.mitigation.project import table_or_array
 from likewise.models.losses import LossLike, as_loss
 from likewise.models.model import Model
@@ -64,6 +65,7 @@ _ENOUGH = 400
 _HELD_OUT = 0.15
 
 
+@parameters_from_fields
 class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
     """Boosted trees (XGBoost or LightGBM) that treat comparable people alike.
 
@@ -142,52 +144,27 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        sensitive_features: Any = None,
-        *,
-        edits: Edits | TwinMaker | None = None,
-        metric: Any = None,
-        eps: float = 0.0,
-        group_penalty: float = 0.0,
-        library: Library = "xgboost",
-        n_estimators: int = 400,
-        learning_rate: float = 0.1,
-        max_depth: int = 4,
-        min_child_weight: float = 1.0,
-        reg_lambda: float = 1.0,
-        subsample: float = 1.0,
-        colsample: float = 1.0,
-        max_bins: int = 256,
-        monotone_constraints: Any = None,
-        class_weight: Any = "balanced",
-        n_neighbors: int = 16,
-        validation: float | Literal["auto"] | None = "auto",
-        patience: int | None = 40,
-        n_jobs: int = 1,
-        random_state: RandomState = None,
-    ) -> None:
-        self.sensitive_features = sensitive_features
-        self.edits = edits
-        self.metric = metric
-        self.eps = eps
-        self.group_penalty = group_penalty
-        self.library = library
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.min_child_weight = min_child_weight
-        self.reg_lambda = reg_lambda
-        self.subsample = subsample
-        self.colsample = colsample
-        self.max_bins = max_bins
-        self.monotone_constraints = monotone_constraints
-        self.class_weight = class_weight
-        self.n_neighbors = n_neighbors
-        self.validation = validation
-        self.patience = patience
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    sensitive_features: Any = field(default=None, kw_only=False)
+    edits: Edits | TwinMaker | None = None
+    metric: Any = None
+    eps: float = 0.0
+    group_penalty: float = 0.0
+    library: Library = "xgboost"
+    n_estimators: int = 400
+    learning_rate: float = 0.1
+    max_depth: int = 4
+    min_child_weight: float = 1.0
+    reg_lambda: float = 1.0
+    subsample: float = 1.0
+    colsample: float = 1.0
+    max_bins: int = 256
+    monotone_constraints: Any = None
+    class_weight: Any = "balanced"
+    n_neighbors: int = 16
+    validation: float | Literal["auto"] | None = "auto"
+    patience: int | None = 40
+    n_jobs: int = 1
+    random_state: RandomState = None
 
     # ---- fit ------------------------------------------------------------------------------------------
 
@@ -261,7 +238,7 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         if len(present) < len(frame):
             frame, codes, weight = frame.iloc[present], codes[present], weight[present]
             given = given.iloc[present] if isinstance(given, pd.DataFrame) else given[present]
-            beside = _taken(beside, present)
+            beside = some_rows(beside, present)
         balanced = weight * self._class_weight(codes, weight)[codes]
         # A weight of 2 is to the trees what two rows are.
         return _Rows(given, frame, codes, balanced * (weight.sum() / balanced.sum()), beside)
@@ -358,9 +335,7 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
             check_number(getattr(self, name), owner=owner, name=name, low=0, high=1, open_low=True)
         counts = {"n_estimators": 1, "max_depth": 1, "n_neighbors": 1, "max_bins": 2}
         for name, least in counts.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise bad_parameter(owner, name, allowed=f"a whole number >= {least}", got=value)
+            check_integer(getattr(self, name), owner=owner, name=name, low=least)
         if self.patience is not None:
             check_number(self.patience, owner=owner, name="patience", low=1)
         if isinstance(self.class_weight, str) and self.class_weight != "balanced":
@@ -402,9 +377,7 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return class probabilities (n, C) in the order of ``classes_``; with balanced classes, of such a world."""
-        scores = self._scores(X)
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(self._scores(X), axis=1))
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the likeliest class of each row, (n,)."""
@@ -458,11 +431,3 @@ class _Rows:
     labels: Any
     weight: FloatArray
     beside: Any
-
-
-def _taken(beside: Any, rows: Any) -> Any:
-    if beside is None:
-        return None
-    if isinstance(beside, dict):
-        return {name: np.asarray(values)[rows] for name, values in beside.items()}
-    return beside.iloc[rows] if hasattr(beside, "iloc") else np.asarray(beside)[rows]

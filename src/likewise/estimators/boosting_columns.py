@@ -171,18 +171,6 @@ def _codes(column: pd.Series[Any], values: tuple[Any, ...]) -> FloatArray:
 _MANY_GROUPS = 20
 
 
-def stratified_split(
-    labels: IntArray, share: float, random: np.random.Generator
-) -> tuple[IntArray, IntArray]:
-    """Row numbers of a training and a held-out part, class by class; every class keeps a row in training."""
-    out = np.zeros(len(labels), dtype=bool)
-    for label in np.unique(labels):
-        own = np.flatnonzero(labels == label)
-        count = min(max(1, round(share * len(own))), len(own) - 1)
-        out[random.permutation(own)[:count]] = True
-    return np.flatnonzero(~out), np.flatnonzero(out)
-
-
 def group_codes(
     sensitive: dict[str, tuple[str, ...]], frame: pd.DataFrame, beside: Any, *, owner: str
 ) -> list[IntArray]:

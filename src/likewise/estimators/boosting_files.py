@@ -12,7 +12,6 @@ import numpy as np
 
 from likewise.core.errors import FormatError
 from likewise.core.files import Fields, ListOf, MapOf, Maybe, Whole, check_form, plain_dtype
-from likewise.counterfactuals.edits import Edit
 from likewise.estimators.boosting_columns import TreeColumns
 from likewise.estimators.values import Arrays, CannotStoreError, decode, encode
 from likewise.mitigation.consensus_files import (
@@ -157,7 +156,7 @@ def _parameters(estimator: Any) -> tuple[dict[str, Any], list[str]]:
             continue  # they are what makes the twins, which stands with the columns
         arrays: Arrays = {}
         try:
-            item = encode(_plain_edits(value) if name == "edits" else value, arrays)
+            item = encode(value, arrays)
         except CannotStoreError:
             left_out.append(name)
             continue
@@ -173,26 +172,4 @@ def _read_parameters(stored: dict[str, Any]) -> dict[str, Any]:
     for name, part in stored.items():
         arrays = {k: np.array(a["values"], dtype=plain_dtype(a["type"])) for k, a in part["arrays"].items()}
         found[name] = decode(part["value"], arrays)
-    if isinstance(found.get("edits"), list):
-        found["edits"] = [_edit(part) for part in found["edits"]]
     return found
-
-
-def _plain_edits(edits: Any) -> Any:
-    """Edits without the class `Edit`: a list of its own marks one."""
-    if isinstance(edits, Edit):
-        edits = [edits]
-    if isinstance(edits, (list, tuple)):
-        return [
-            ("edit", part.column, None if part.values is None else list(part.values))
-            if isinstance(part, Edit)
-            else part
-            for part in edits
-        ]
-    return edits
-
-
-def _edit(part: Any) -> Any:
-    if isinstance(part, tuple) and len(part) == 3 and part[0] == "edit":
-        return Edit(part[1], None if part[2] is None else tuple(part[2]))
-    return part

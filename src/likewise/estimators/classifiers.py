@@ -155,7 +155,7 @@ class SenSeIClassifier(RobustClassifier):
 
     def _objective_of(self, metric: FairMetric, domain: Domain | None) -> Objective:
         choices = self._robust_choices(metric, domain)
-        if choices["search"] is None:  # the default of earlier versions
+        if choices["search"] is None:
             choices["search"] = SEARCH
         return SenSeI(**choices, rho=self.rho, outputs=self.outputs)
 

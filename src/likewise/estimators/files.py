@@ -16,7 +16,7 @@ from torch import nn
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, MapOf, Whole, check_form, load_described, save_described
 from likewise.estimators.values import Arrays, CannotStoreError, check_learned, decode, encode
-from likewise.training.checkpoint import flat_optimizer, load_optimizer
+from likewise.training.checkpoint import flat_optimizer, load_optimizer, tensors_of
 from likewise.training.history import History
 from likewise.training.objective import State
 from likewise.training.setup import make_optimizer
@@ -171,12 +171,12 @@ def _build(
     check_learned(learned, description["width"])
     for name, value in learned.items():
         setattr(estimator, name, value)
-    _check_size(estimator, description["width"], _part(tensors, "network"))
+    _check_size(estimator, description["width"], tensors_of(tensors, "network"))
     estimator._restore(description["width"])
-    _load_weights(estimator.network_, _part(tensors, "network"), path)
+    _load_weights(estimator.network_, tensors_of(tensors, "network"), path)
     if "training" in description:
         _read_training(estimator, description["training"], tensors)
-    estimator._compose()
+    estimator.module_ = estimator._as_module(estimator.network_)
     return estimator
 
 
@@ -210,15 +210,10 @@ def _shapes(weights: Mapping[str, torch.Tensor]) -> str:
 
 def _read_training(estimator: Any, stored: dict[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
     optimizer = make_optimizer(estimator.network_, estimator.optimizer, estimator.lr)
-    load_optimizer(optimizer, _part(tensors, "optimizer"), stored["groups"])
+    load_optimizer(optimizer, tensors_of(tensors, "optimizer"), stored["groups"])
     estimator._optimizer = optimizer
-    estimator._state = State.from_tensors(_part(tensors, "state"), stored["state"])
+    estimator._state = State.from_tensors(tensors_of(tensors, "state"), stored["state"])
     estimator.history_ = History({name: tensors[f"history.{name}"].numpy() for name in stored["history"]})
     generator = np.random.default_rng()
     generator.bit_generator.state = stored["random"]
     estimator._random = generator
-
-
-def _part(tensors: Mapping[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
-    start = f"{name}."
-    return {key[len(start) :]: tensor for key, tensor in tensors.items() if key.startswith(start)}

@@ -15,7 +15,7 @@ from likewise.data.tabular import TabularDomain
 from likewise.estimators.rows import TrainingRows
 from likewise.fair_metrics import AttributeSubspace, FairMetric
 from likewise.fair_metrics.learner import ready_metric
-from likewise.mitigation.project import projected_off
+from likewise.mitigation.project import check_width, projected_off
 
 
 def metric_encoder(metric: Any) -> TabularDomain | None:
@@ -41,17 +41,12 @@ def trained_metric(metric: Any, rows: TrainingRows, *, owner: str) -> FairMetric
     found = ready_metric(
         metric, rows.given, owner=owner, sensitive_features=rows.sensitive_features, encoder=rows.encoder
     )
+    check_width(found, rows.x.shape[1], owner=owner)
     _check_fits(found, rows, owner)
     return found
 
 
 def _check_fits(metric: FairMetric, rows: TrainingRows, owner: str) -> None:
-    width = rows.x.shape[1]
-    if metric.n_features is not None and metric.n_features != width:
-        raise InputError(
-            f"{owner}: the metric is of {metric.n_features} columns, the encoded rows have {width}. "
-            "Learn it on the same table, or pass the learner itself to have it fitted here."
-        )
     if rows.encoder is None or metric.feature_names is None:
         return
     names = tuple(str(name) for name in rows.encoder.get_feature_names_out())

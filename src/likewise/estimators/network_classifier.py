@@ -212,14 +212,14 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         return self.domain
 
     def _look_back(
-        self, batch: Batch, held_out: HeldOut | None, result: TrainingResult
+        self, people: Batch, held_out: HeldOut | None, result: TrainingResult
     ) -> tuple[Finding, ...]:
         """Return what else to say about the trained network, seen on the people held out or else on all."""
         if result.steps < ENOUGH_STEPS or any(one.code == "loss_flat" for one in result.findings):
             return ()
-        people = batch if held_out is None else held_out.people
+        judges = people if held_out is None else held_out.people
         owner, other = type(self).__name__, self._why_at_chance()
-        return at_chance(self.module_, people, seen=held_out is None, owner=owner, other=other)
+        return at_chance(self.module_, judges, seen=held_out is None, owner=owner, other=other)
 
     def _why_at_chance(self) -> str:
         """Return why a network may have learned nothing of columns that tell y, and what to do."""
@@ -248,51 +248,62 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         with joined():
-            return self._fit(X, y, sensitive_features, sample_weight)
+            people, held_out = self._prepare(X, y, sensitive_features, sample_weight)
+            result = self._train(people, held_out)
+            self._check(people, held_out, result)
+        return self
 
-    def _fit(self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any) -> Self:
+    def _prepare(
+        self, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    ) -> tuple[Batch, HeldOut | None]:
+        """Read the rows, learn what the objective needs, make the network; return everybody and who is held out."""
         owner = type(self).__name__
         self._check_choices(owner)
         rows, classes = self._training_rows(X, y, sensitive_features, sample_weight, first=True)
         self._begin(rows, classes, owner)
-        batch = self._batch(rows)
-        held_out = self._split(batch, owner)
-        part = batch if held_out is None else batch.take(held_out.rows)
-        result = self._train(part, held_out, checkpoint=self.checkpoint, resume=self.resume)
-        self._finish(result)
-        if result.status in ("finished", "stopped_early"):
-            # What it says comes after what the last training said, which may be another than this one.
-            more = self._look_back(batch, held_out, result)
-            self.findings_ += more
-        if current_ranks().first:
-            warn_about(self.findings_, stacklevel=4)
-        return self
+        people = self._batch(rows)
+        return people, self._split(people, owner)
 
-    def _train(
+    def _train(self, people: Batch, held_out: HeldOut | None) -> TrainingResult:
+        """Train the network on all but the people held out."""
+        part = people if held_out is None else people.take(held_out.rows)
+        net = behind_projection(self.network_, self.removed_)
+        files = {"checkpoint": self.checkpoint, "resume": self.resume}
+        return self._finish(self._run(net, self.objective_, part, held_out, **files))
+
+    def _check(self, people: Batch, held_out: HeldOut | None, result: TrainingResult) -> None:
+        """Add what the trained network shows to the findings, and warn of all of them."""
+        if result.ended:
+            self.findings_ += self._look_back(people, held_out, result)
+        if current_ranks().first:
+            warn_about(self.findings_, stacklevel=3)
+
+    def _run(
         self,
-        part: Batch,
-        held_out: HeldOut | None,
+        net: torch.nn.Module,
+        objective: Objective,
+        people: Batch | ArrayBatches,
+        held_out: HeldOut | None = None,
         *,
-        network: torch.nn.Module | None = None,
         steps: int | None = None,
-        checkpoint: Any = None,
-        resume: bool = False,
+        **changes: Any,
     ) -> TrainingResult:
-        """Train the network, or another one, by the objective, from the weights that it has."""
-        return train(
-            behind_projection(self.network_ if network is None else network, self.removed_),
-            part,
-            self.objective_,
-            steps=self.n_steps_ if steps is None else steps,
-            sampling=self._drawing(part),
-            validation=None if held_out is None else held_out.people,
-            validate_every=self._validate_every(),
-            patience=None if held_out is None else self.patience_,
-            checkpoint=checkpoint,
-            resume=resume,
-            warn=False,
-            **self._training_choices(self.optimizer),
-        )
+        """Train a network by an objective, with the parameters of the estimator but for `changes`."""
+        choices: dict[str, Any] = {
+            "optimizer": self.optimizer,
+            "lr": self.lr,
+            "batch_size": self.batch_size_,
+            "sampling": self._drawing(people) if isinstance(people, Batch) else self.sampling,
+            "validation": None if held_out is None else held_out.people,
+            "validate_every": VALIDATE_EVERY if self.patience == "auto" else 100,
+            "patience": None if held_out is None else self.patience_,
+            "progress": self.progress,
+            "device": self.device,
+            "threads": self.threads,
+            "random_state": self._seed(),
+        }
+        steps = self.n_steps_ if steps is None else steps
+        return train(net, people, objective, steps=steps, warn=False, **(choices | changes))
 
     def partial_fit(
         self,
@@ -321,12 +332,6 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        with joined():
-            return self._partial_fit(X, y, classes, sensitive_features, steps, sample_weight)
-
-    def _partial_fit(
-        self, X: Any, y: Any, classes: Any, sensitive_features: Any, steps: int | None, sample_weight: Any
-    ) -> Self:
         owner = type(self).__name__
         first = not hasattr(self, "network_")
         if first and classes is None:
@@ -338,27 +343,26 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             raise bad_parameter(
                 owner, "classes", allowed=f"those of the first call, {self.classes_.tolist()}", got=classes
             )
-        rows, found = self._training_rows(X, y, sensitive_features, sample_weight, first=first, classes=known)
-        if first:
-            self._begin(rows, found, owner)
-        batch = self._batch(rows)
-        source = ArrayBatches(
-            batch,
-            self.batch_size_,
-            self._drawing(batch),
-            generator=torch.Generator().manual_seed(self._seed()),
-        )
-        size = min(self.batch_size_, len(batch))
-        result = train(
-            behind_projection(self.network_, self.removed_),
-            source,
-            self.objective_,
-            steps=-(-len(batch) // size) if steps is None else steps,
-            state=self._state,
-            warn=False,
-            **self._training_choices(self.optimizer if self._optimizer is None else self._optimizer),
-        )
-        return self._finish(result)
+        with joined():
+            rows, found = self._training_rows(
+                X, y, sensitive_features, sample_weight, first=first, classes=known
+            )
+            if first:
+                self._begin(rows, found, owner)
+            batch = self._batch(rows)
+            generator = torch.Generator().manual_seed(self._seed())
+            source = ArrayBatches(batch, self.batch_size_, self._drawing(batch), generator=generator)
+            size = min(self.batch_size_, len(batch))
+            result = self._run(
+                behind_projection(self.network_, self.removed_),
+                self.objective_,
+                source,
+                steps=-(-len(batch) // size) if steps is None else steps,
+                state=self._state,
+                optimizer=self.optimizer if self._optimizer is None else self._optimizer,
+            )
+            self._finish(result)
+        return self
 
     def _check_choices(self, owner: str) -> None:
         if self.patience not in (None, "auto") and self.validation is None:
@@ -398,7 +402,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         rows = TrainingRows(given, x, codes, sensitive_features, encoder, weights)
         if weights is None:
             return rows, labels
-        # Who counts for nothing is not there; and what is drawn does not depend on the order of the rows.
+        # Drop zero-weight rows; sampling must not depend on row order.
         order = canonical_order(x, codes)
         rows = rows.take(order[weights[order] > 0])
         present = np.unique(rows.codes)
@@ -434,9 +438,6 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         patience = auto.patience if self.validation_ is not None else None
         self.patience_ = patience if self.patience == "auto" else self.patience
 
-    def _validate_every(self) -> int:
-        return VALIDATE_EVERY if self.patience == "auto" else 100
-
     def _drawing(self, batch: Batch) -> Sampling:
         """How batches are drawn: by their weights where rows have any."""
         return self.sampling if batch.weight is None else "weighted"
@@ -449,8 +450,6 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         """Make objective and network, with first weights, for what was learned about rows of `width` columns."""
         if not hasattr(self, "_random"):
             self._random = numpy_generator(self.random_state)
-        if not hasattr(self, "batch_size_"):  # a file of an earlier version, where nothing was "auto"
-            self._schedule(0)
         self._width = width
         self._optimizer: torch.optim.Optimizer | None = None
         self._state: State | None = None
@@ -470,9 +469,9 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         )
         return network if self.device is None else network.to(self.device)
 
-    def _compose(self) -> None:
-        """Make the network of encoded rows from the trained weights and what is projected off."""
-        self.module_ = folded(self.network_, self.removed_).eval()
+    def _as_module(self, network: torch.nn.Module) -> torch.nn.Module:
+        """Return the network of encoded rows: what is projected off is folded into it."""
+        return folded(network, self.removed_).eval()
 
     def _batch(self, rows: TrainingRows) -> Batch:
         dtype = next((p.dtype for p in self.network_.parameters() if p.is_floating_point()), torch.float32)
@@ -490,28 +489,18 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         )
         return hold_out(batch, share, self._random, alike=self.sampling == "balanced")
 
-    def _training_choices(self, optimizer: Any) -> dict[str, Any]:
-        return {
-            "optimizer": optimizer,
-            "lr": self.lr,
-            "batch_size": self.batch_size_,
-            "progress": self.progress,
-            "device": self.device,
-            "threads": self.threads,
-            "random_state": self._seed(),
-        }
-
     def _seed(self) -> int:
         return int(self._random.integers(2**31))
 
-    def _finish(self, result: TrainingResult) -> Self:
+    def _finish(self, result: TrainingResult) -> TrainingResult:
+        """Keep what a training gave."""
         self._optimizer, self._state = result.optimizer, result.state
         self.history_, self.status_, self.findings_ = result.history, result.status, result.findings
         self.n_iter_ = result.state.step
-        self._compose()
+        self.module_ = self._as_module(self.network_)
         if result.status in ("diverged", "interrupted") and current_ranks().first:
-            warnings.warn(f"{type(self).__name__}: {result.reason}.", TrainingWarning, stacklevel=3)
-        return self
+            warnings.warn(f"{type(self).__name__}: {result.reason}.", TrainingWarning, stacklevel=4)
+        return result
 
     # ---- predict --------------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar, dataclass_transform
 from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.errors import bad_parameter
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace
-from likewise.training.robust import SEARCHES
 
 # Estimators whose parameters are fields: declared once, typed once, documented once, inherited by every
 # method.
@@ -108,6 +107,8 @@ def _steps(size: float, steps: int) -> GradientSearch:
 
 
 def _paper_adult() -> dict[str, Any]:
+    from likewise.training.robust import SEARCHES
+
     return {
         **AS_PUBLISHED,
         "metric": _paper_subspace(),

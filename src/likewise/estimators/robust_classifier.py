@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from torch import nn
 
 from likewise.core.checks import FloatArray, to_numpy
 from likewise.core.errors import bad_parameter
@@ -16,18 +16,15 @@ from likewise.data.domain import Domain
 from likewise.data.tabular import TabularDomain
 from likewise.estimators.automatic import (
     Auto,
+    BudgetLadder,
     HeldOut,
-    Plan,
+    Trained,
+    Trainer,
     auto_eps,
     auto_search,
-    eps_ladder,
-    few_people,
-    held_out_gap,
-    median_plan,
     other_folds,
-    too_costly,
 )
-from likewise.estimators.compare_to_baseline import Decisions, look_at, sayings
+from likewise.estimators.compare_to_baseline import compare, sayings
 from likewise.estimators.metrics import (
     metric_encoder,
     metric_of_model,
@@ -37,7 +34,7 @@ from likewise.estimators.metrics import (
     trained_metric,
 )
 from likewise.estimators.network_classifier import NetworkClassifier
-from likewise.estimators.networks import behind_projection, folded
+from likewise.estimators.networks import behind_projection
 from likewise.estimators.parameters import parameters_from_fields
 from likewise.estimators.rows import TrainingRows
 from likewise.fair_metrics import FairMetric
@@ -46,7 +43,6 @@ from likewise.fair_metrics.removed_variance import MOST, removed_share
 from likewise.training.batch import Batch
 from likewise.training.checkpoint import TrainingResult
 from likewise.training.findings import Finding
-from likewise.training.loop import train
 from likewise.training.objective import ERM, Objective
 from likewise.training.robust import LambdaRule, SearchLike
 
@@ -206,13 +202,18 @@ class RobustClassifier(NetworkClassifier):
         self._swallowed = removed_share(rows.x, metric.null_space, sensitive)
         # Where a network that sees everything may be moved: for the comparison with a plain one.
         self._everywhere = search_region(self.search_domain, self.metric_, rows, owner=owner)
-        self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if self.eps == "auto" else self.eps
-        self._usual_eps = self.eps_
-        self._ladder: tuple[float, ...] = ()
-        if self.eps == "auto" and self.baseline and self.validation_ is not None:
-            # From no budget upwards, as long as the people held out do not show that it costs.
-            self._ladder = eps_ladder(self._usual_eps, len(rows.x))
-            self.eps_ = 0.0
+        auto = self.eps == "auto"
+        self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if auto else self.eps
+        self._ladder: BudgetLadder | None = None
+        if self.baseline and self.validation_ is not None:
+            self._ladder = BudgetLadder.of(
+                self.eps_,
+                len(rows.x),
+                auto=auto,
+                n_steps=int(self.n_steps_),
+                cross_fit=self.validation == "auto" and self.checkpoint is None,
+            )
+            self.eps_ = self._ladder.start
         self.search_ = auto_search(searched, self.search_domain_) if self.search == "auto" else self.search
 
     def _objective(self) -> Objective:
@@ -222,144 +223,78 @@ class RobustClassifier(NetworkClassifier):
         """Parameters of a `likewise.training.robust.RobustObjective`, from the own ones and what was learned."""
         return {
             "metric": metric,
-            # Files of earlier versions have no resolved ε: nothing was "auto".
-            "eps": getattr(self, "eps_", self.eps),
+            "eps": self.eps_,
             "lambda_init": self.lambda_init,
             "lambda_rule": self.lambda_rule,
             "search": auto_search(metric, domain) if self.search == "auto" else self.search,
             "domain": domain,
         }
 
-    # ---- what is said afterwards ------------------------------------------------------------------------
+    # ---- the choice of ε, and the comparison with a plain network ---------------------------------------
 
-    def _finish(self, result: TrainingResult) -> Self:
+    def _train(self, people: Batch, held_out: HeldOut | None) -> TrainingResult:
+        result = super()._train(people, held_out)
+        if self._ladder is None or held_out is None or not result.ended:
+            return result
+        trainer = Trainer(
+            new_network=self._new_network,
+            train=self._train_at,
+            train_plain=self._plain_network,
+            as_module=self._as_module,
+            folds=lambda: other_folds(people, held_out, self._random, alike=self.sampling == "balanced"),
+        )
+        choice = self._ladder.choose(trainer, people, held_out, Trained(self.network_, result))
+        self.eps_, judged = choice.eps, choice.judged
+        # Both networks as functions of all columns, moved wherever the metric allows.
+        objective = self._objective_of(self.metric_, self._everywhere)
+        seeing = behind_projection(judged.network, self.removed_)
+        loss, plain_loss = (
+            objective.robust_loss(net, held_out.people, judged.result.state) for net in (seeing, choice.plain)
+        )
+        self.beside_baseline_ = compare(
+            (self._as_module(judged.network), choice.plain),
+            held_out.people,
+            choice.decisions,
+            self._sensitive,
+            self.metric_,
+            losses=(loss, plain_loss),
+            n_people=len(people),
+        )
+        self.objective_, self.network_ = self._objective(), choice.final.network
+        return self._finish(choice.final.result)
+
+    def _train_at(
+        self, network: nn.Module, eps: float, people: Batch, held_out: HeldOut | None, steps: int | None
+    ) -> TrainingResult:
+        self.eps_ = eps
+        net = behind_projection(network, self.removed_)
+        return self._run(net, self._objective(), people, held_out, steps=steps)
+
+    def _plain_network(self, people: Batch, held_out: HeldOut) -> nn.Module:
+        """A network of the same build that sees everything, trained for accuracy alone."""
+        return self._run(self._new_network(), ERM(), people, held_out, progress=False).net.eval()
+
+    def _finish(self, result: TrainingResult) -> TrainingResult:
         super()._finish(result)
-        if (
-            getattr(self, "eps_", self.eps) == 0
-            and not searched_metric(self.metric_, self.removed_).null_space.dim
-        ):
-            # Everything that costs nothing was taken away before: there was nothing to search for.
+        if self.eps_ == 0 and not searched_metric(self.metric_, self.removed_).null_space.dim:
+            # Everything that costs nothing was projected off: there was nothing to search for.
             self.findings_ = tuple(one for one in self.findings_ if one.code != "search_found_nothing")
-        return self
+        return result
 
     def _look_back(
-        self, batch: Batch, held_out: HeldOut | None, result: TrainingResult
+        self, people: Batch, held_out: HeldOut | None, result: TrainingResult
     ) -> tuple[Finding, ...]:
         owner = type(self).__name__
         found = () if self._swallowed <= MOST else (_swallows(self._swallowed, self.metric_, owner),)
-        if held_out is None or not self.baseline:
-            return found + super()._look_back(batch, held_out, result)
-        plain = self._plain_network(batch.take(held_out.rows), held_out)
-        plan = self._climb(batch.take(held_out.rows), held_out, plain, result)
-        nets = (self.module_, plain)
-        decisions = Decisions.of(*nets, held_out.people)
-        losses, gaps = self._measured(plain, held_out.people)
-        if self.validation == "auto" and self.checkpoint is None and few_people(len(batch)):
-            decisions, plan = self._cross_fit(batch, held_out, decisions, plan)
-            self._fit_by(plan, batch)
-        seen = look_at(
-            nets, held_out.people, decisions, self._sensitive, losses=losses, gaps=gaps, n_people=len(batch)
-        )
-        self.beside_baseline_ = seen
-        return found + sayings(seen, owner=owner, eps=float(self.eps_))
+        if not hasattr(self, "beside_baseline_"):
+            return found + super()._look_back(people, held_out, result)
+        return found + sayings(self.beside_baseline_, owner=owner, eps=float(self.eps_))
 
     def _why_at_chance(self) -> str:
         return (
             "too much counts as comparable: lower 'eps', bound the search (search_domain='data'), shorten its steps, "
             "or leave all of these at their defaults"
         )
-
-    def _climb(self, part: Batch, held_out: HeldOut, plain: Any, result: TrainingResult) -> Plan:
-        """Raise the budget as long as it costs no accuracy; return the budgets and the steps that led there."""
-        plan, people = [(float(self.eps_), result.best_step)], held_out.people
-        without = Decisions.of(self.module_, plain, people).lost
-        for eps in self._ladder:
-            # From the weights that the smaller budget gave: most of the way is the same.
-            network, before = copy.deepcopy(self.network_), self.eps_
-            tried = self._train_at(eps, network, part, held_out, steps=self._more_steps())
-            seen = Decisions.of(folded(network, self.removed_).eval(), plain, people)
-            refused = tried.status not in ("finished", "stopped_early") or too_costly(seen.lost, without)
-            # More than the usual budget is only for tables that show that they can bear it.
-            if refused or (eps > self._usual_eps and seen.doubtful):
-                self.objective_ = self._at(before)
-                break
-            self.network_ = network
-            self._finish(tried)
-            # It began where the training before had ended, so its loss had no way to fall.
-            self.findings_ = tuple(one for one in self.findings_ if one.code != "loss_flat")
-            plan.append((eps, tried.best_step))
-        return tuple(plan)
-
-    def _cross_fit(
-        self, batch: Batch, held_out: HeldOut, decisions: Decisions, plan: Plan
-    ) -> tuple[Decisions, Plan]:
-        """Train by the plan on all people but another part of them, part by part: everybody is held out once."""
-        seen, plans = [decisions], [plan]
-        for fold in other_folds(batch, held_out, self._random, alike=self.sampling == "balanced"):
-            part, network, steps = batch.take(fold.rows), self._new_network(), []
-            for place, (eps, _) in enumerate(plan):
-                most = self._more_steps() if place else None
-                steps.append((eps, self._train_at(eps, network, part, fold, steps=most).best_step))
-            plans.append(tuple(steps))
-            plain = self._plain_network(part, fold)
-            seen.append(Decisions.of(folded(network, self.removed_).eval(), plain, fold.people))
-        return Decisions.joined(seen), median_plan(plans)
-
-    def _fit_by(self, plan: Plan, batch: Batch) -> None:
-        """Train anew on everybody, for as many steps as did well on people held out."""
-        network = self._new_network()
-        for eps, steps in plan:
-            result = self._train_at(eps, network, batch, None, steps=steps)
-            if result.status != "finished":
-                return
-        self.network_ = network
-        self._finish(result)
-        if len(plan) > 1:
-            self.findings_ = tuple(one for one in self.findings_ if one.code != "loss_flat")
-
-    def _train_at(
-        self, eps: float, network: Any, part: Batch, held_out: HeldOut | None, *, steps: int | None
-    ) -> TrainingResult:
-        self.objective_ = self._at(eps)
-        return self._train(part, held_out, network=network, steps=steps)
-
-    def _at(self, eps: float) -> Objective:
-        """The objective with another budget."""
-        self.eps_ = eps
-        return self._objective()
-
-    def _more_steps(self) -> int:
-        """Steps at most for a budget that is raised a little."""
-        return max(1, int(self.n_steps_) // 4)
-
-    def _measured(self, plain: Any, people: Batch) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Robust losses and gaps of both networks; of those that see everything and are moved everywhere."""
-        objective = self._objective_of(self.metric_, self._everywhere)
-        assert self._state is not None
-        seeing = behind_projection(self.network_, self.removed_)
-        loss, other = (objective.robust_loss(net, people, self._state) for net in (seeing, plain))
-        gap, wider = (
-            held_out_gap(net, people, self._sensitive, self.metric_) for net in (self.module_, plain)
-        )
-        return (loss, other), (gap, wider)
-
-    def _plain_network(self, batch: Batch, held_out: HeldOut) -> Any:
-        """A network of the same build that sees everything, trained for accuracy alone."""
-        net = self._new_network()
-        choices = {**self._training_choices(self.optimizer), "progress": False}
-        result = train(
-            net,
-            batch,
-            ERM(),
-            steps=self.n_steps_,
-            sampling=self._drawing(batch),
-            validation=held_out.people,
-            validate_every=self._validate_every(),
-            patience=self.patience_,
-            warn=False,
-            **choices,
-        )
-        return result.net.eval()
 
 
 def _both(first: Subspace | None, second: Subspace | None) -> Subspace | None:

@@ -51,6 +51,18 @@ def classes_alike(codes: IntArray, weights: FloatArray | None) -> FloatArray:
     return np.asarray(own / totals[codes] / np.count_nonzero(totals))
 
 
+def stratified_split(
+    labels: IntArray, share: float, random: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Row numbers of a training and a held-out part, class by class; every class keeps a row in training."""
+    out = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        count = min(max(1, round(share * len(own))), len(own) - 1)
+        out[random.permutation(own)[:count]] = True
+    return np.flatnonzero(~out), np.flatnonzero(out)
+
+
 def canonical_order(x: FloatArray, codes: IntArray) -> IntArray:
     """Return an order of the rows that does not depend on the one they came in.
 

@@ -27,11 +27,13 @@ def _known() -> dict[str, type[Any]]:
     from likewise import data as domains, fair_metrics
     from likewise.auditing.search.gradient.search import GradientSearch
     from likewise.core.subspace import Subspace
+    from likewise.counterfactuals.edits import Edit
     from likewise.estimators.compare_to_baseline import BesideBaseline
     from likewise.estimators.rows import AttributeCodes, ProxyVectors
     from likewise.training.findings import Finding
 
     classes: list[type[Any]] = [
+        Edit,
         GradientSearch,
         Subspace,
         AttributeCodes,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.errors import InputError
+from likewise.core.errors import InputError, is_installed
 from likewise.core.messages import Message
 from likewise.data.tabular import TabularDomain
 from likewise.improving.cells import plain_settings
@@ -367,5 +367,6 @@ def _of_table(model: Model, matched: Matched) -> Model:
 
 
 def trained_candidates(ground: SplitData) -> tuple[Candidate, ...]:
-    """Return the candidates that are trained, in the order of tables."""
-    return (*boosting_candidates(ground), *network_candidates(ground))
+    """Return the candidates that are trained, in the order of tables; networks only if torch is installed."""
+    networks = network_candidates(ground) if is_installed("torch") else ()
+    return (*boosting_candidates(ground), *networks)

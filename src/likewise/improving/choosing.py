@@ -5,14 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from likewise.core.checks import check_integer, check_number
-from likewise.core.errors import NotConvergedError, bad_parameter
+from likewise.core.errors import NotConvergedError, bad_parameter, is_installed
 from likewise.core.messages import Message
 from likewise.counterfactuals.edits import Edits
 from likewise.improving.candidates import Candidate, given_candidates, trained_candidates
@@ -240,6 +240,8 @@ def improve(
     )
     given = () if model is None else given_candidates(model, ground, positive=positive)
     trained = trained_candidates(ground) if candidates is None else tuple(candidates)
+    if candidates is None and not is_installed("torch"):
+        ground = replace(ground, notes=(*ground.notes, Message("improve.note_no_torch")))
     everybody = (*given, *trained)
     _check_names(everybody)
     work = _Work(folder, replace_other, n_jobs, announce, report)

@@ -16,14 +16,15 @@ from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from likewise.core.checks import FloatArray, IntArray, check_number
-from likewise.core.errors import FormatError, InputError, NotConvergedError, bad_parameter
+from likewise.core.checks import FloatArray, IntArray, check_integer, check_number
+from likewise.core.errors import FormatError, InputError, NotConvergedError
 from likewise.core.files import Fields, MapOf, atomic_path, check_form
 from likewise.core.randomness import RandomState
 from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.metric import FairMetric
 from likewise.fair_metrics.neighbours import NearestPlaces, same_places
 from likewise.mitigation.consensus_files import model_bytes, read_wrapped
+from likewise.mitigation.twin_consensus import is_regression
 from likewise.models.containers import damage_named, find_sidecar, sidecar_path, write_with_sidecar
 from likewise.models.convert import as_model
 from likewise.models.losses import LossLike
@@ -247,15 +248,10 @@ class GraphSmoothing(BaseEstimator):
         return tags
 
     def _inner(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
-        from sklearn.base import is_regressor
-
         if isinstance(self.model, Model):
             return self.model
-        try:
-            regression = bool(is_regressor(self.model))
-        except (AttributeError, TypeError):  # no scikit-learn estimator
-            regression = False
-        chosen: LossLike = ("squared" if regression else "cross_entropy") if loss is None else loss
+        usual: LossLike = "squared" if is_regression(self.model) else "cross_entropy"
+        chosen = usual if loss is None else loss
         return as_model(self.model, loss=chosen, classes=classes)
 
     def _scores(self, X: Any) -> FloatArray:
@@ -279,9 +275,7 @@ class GraphSmoothing(BaseEstimator):
 
     def _check(self, owner: str) -> None:
         check_number(self.strength, owner=owner, name="strength", low=0)
-        if isinstance(self.n_neighbors, bool) or not isinstance(self.n_neighbors, (int, np.integer)):
-            raise bad_parameter(owner, "n_neighbors", allowed="a whole number >= 1", got=self.n_neighbors)
-        check_number(self.n_neighbors, owner=owner, name="n_neighbors", low=1)
+        check_integer(self.n_neighbors, owner=owner, name="n_neighbors", low=1)
         if self.scale is not None:
             check_number(self.scale, owner=owner, name="scale", low=0, open_low=True)
 

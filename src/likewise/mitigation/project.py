@@ -163,11 +163,7 @@ class Project(TransformerMixin, BaseEstimator):
         self.metric_ = ready_metric(
             metric, given, owner=owner, sensitive_features=sensitive_features, encoder=encoder
         )
-        if self.metric_.n_features not in (None, x.shape[1]):
-            raise InputError(
-                f"{owner}: the metric is of {self.metric_.n_features} columns, the encoded rows have {x.shape[1]}. "
-                "Learn it on the same table, or pass the learner itself to have it fitted here."
-            )
+        check_width(self.metric_, x.shape[1], owner=owner)
         self.subspace_ = projected_off(self.metric_, owner=owner)
         return self
 
@@ -203,6 +199,15 @@ class Project(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def check_width(metric: FairMetric, width: int, *, owner: str) -> None:
+    """Raise unless a metric is of as many columns as the encoded rows."""
+    if metric.n_features not in (None, width):
+        raise InputError(
+            f"{owner}: the metric is of {metric.n_features} columns, the encoded rows have {width}. "
+            "Learn it on the same table, or pass the learner itself to have it fitted here."
+        )
 
 
 def projected_off(metric: FairMetric, *, owner: str) -> Subspace:

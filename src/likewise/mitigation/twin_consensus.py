@@ -8,7 +8,8 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, is_regressor
 
 from likewise.core.checks import FloatArray, check_matrix
 from likewise.core.errors import InputError, bad_parameter
@@ -39,6 +40,16 @@ How: TypeAlias = Literal["mean", "margin", "median", "worst"]
 _FLOOR = 1e-12
 
 
+def is_regression(model: Any) -> bool:
+    """Whether a fitted model predicts numbers."""
+    if isinstance(model, Model):
+        return model.loss.regression
+    try:
+        return bool(is_regressor(model))
+    except (AttributeError, TypeError):  # not a scikit-learn estimator
+        return False
+
+
 def check_how(how: object, *, owner: str, regression: bool = False) -> None:
     """Raise an error unless `how` is one of the ways to agree."""
     if not isinstance(how, str) or how not in get_args(How):
@@ -62,9 +73,7 @@ def consensus(outputs: FloatArray, how: How, *, probabilities: bool, favourable:
         middle = np.median(outputs, axis=0)
         return np.asarray(middle / middle.sum(axis=1, keepdims=True)) if probabilities else middle
     if how == "margin" and probabilities:
-        logs = np.log(np.maximum(outputs, _FLOOR)).mean(axis=0)
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(np.log(np.maximum(outputs, _FLOOR)).mean(axis=0), axis=1))
     return np.asarray(outputs.mean(axis=0))
 
 
@@ -415,14 +424,7 @@ class TwinConsensus(BaseEstimator):
         return known[1]
 
     def _regression(self) -> bool:
-        from sklearn.base import is_regressor
-
-        if isinstance(self.model, Model):
-            return self.model.loss.regression
-        try:
-            return bool(is_regressor(self.model))
-        except (AttributeError, TypeError):  # no scikit-learn estimator
-            return False
+        return is_regression(self.model)
 
     def _maker(self) -> TwinMaker | None:
         found: TwinMaker | None = self.__dict__.get("maker_")

@@ -143,7 +143,7 @@ def as_batch(item: BatchLike) -> Batch:
         return item
     if isinstance(item, Mapping):
         known = {field.name for field in fields(Batch)}
-        if not {"x", "y"} <= set(item) <= known | {"sensitive"}:  # an old name
+        if not {"x", "y"} <= set(item) <= known:
             raise bad_parameter(
                 "as_batch",
                 "batch",

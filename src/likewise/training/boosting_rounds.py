@@ -8,11 +8,11 @@ worst case puts on row j.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.special import log_softmax, softmax
 
 from likewise.core.checks import FloatArray, IntArray
 from likewise.fair_metrics.neighbours import NearestPlaces
@@ -71,9 +71,7 @@ def soft_gap(
     """Return the penalty, its gradient by the scores and a bound of its curvature."""
     if not cells.average.shape[0]:
         return 0.0, np.zeros_like(scores), np.zeros_like(scores)
-    sharp = kappa * scores
-    soft = np.exp(sharp - sharp.max(axis=1, keepdims=True))
-    soft /= soft.sum(axis=1, keepdims=True)
+    soft = softmax(kappa * scores, axis=1)
     apart = cells.centre @ (cells.average @ soft)
     # The centred means sum to 0 within a class, so the mean over the groups has no gradient of its own.
     by_soft = 2.0 * (cells.average.T @ apart)
@@ -138,7 +136,7 @@ def worst_case(
         lam = (high.height - low.height) / (high.transport - low.transport)
         meet = low.height + lam * (eps - low.transport)
         middle = moves.line(lam)
-        if middle.value(lam, eps) - meet <= 1e-12 * max(1.0, abs(meet)):
+        if middle.height + lam * (eps - middle.transport) - meet <= 1e-12 * max(1.0, abs(meet)):
             break
         if middle.transport > eps:
             low = middle
@@ -156,9 +154,6 @@ class _Line:
     height: float
     transport: float
     choice: list[IntArray]
-
-    def value(self, lam: float, eps: float) -> float:
-        return self.height + lam * (eps - self.transport)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +288,6 @@ def boost(
     rounds: int,
     held_out: BoostingPeople | None = None,
     patience: int | None = None,
-    report: Callable[[int, float], None] | None = None,
 ) -> BoostingRun:
     """Grow an ensemble on the worst cases of its own rounds."""
     adversary = _Adversary(people, goal, INERTIA)
@@ -318,9 +312,7 @@ def boost(
         train.append(now.value)
         if people.support is not None:
             lambdas.append(adversary.lambda_)
-        if report is not None:
-            report(number, now.value)
-        chance = _softmax(scores)
+        chance = softmax(scores, axis=1)
         total = adversary.mass.sum(axis=1, keepdims=True)
         hessian = total * chance * (1.0 - chance) + damping * now.curvature
         grower.grow(total * chance - adversary.mass + now.gradient, np.maximum(hessian, _LEAST_HESSIAN))
@@ -340,21 +332,10 @@ class _Look:
 
 
 def _look(scores: FloatArray, people: BoostingPeople, goal: RobustGoal, adversary: _Adversary) -> _Look:
-    value = adversary.look(_losses(scores))
+    value = adversary.look(-log_softmax(scores, axis=1))
     if people.cells is None or goal.penalty == 0:
         return _Look(value)
     gap, gradient, curvature = soft_gap(scores, people.cells)
     # The trees minimise sums over people, the goal is a mean.
     scale = goal.penalty * float(people.weight.sum())
     return _Look(value + goal.penalty * gap, scale * gradient, scale * curvature)
-
-
-def _losses(scores: FloatArray) -> FloatArray:
-    """Cross-entropy of each node under each label, (m, C)."""
-    top = scores.max(axis=1, keepdims=True)
-    return np.asarray(top + np.log(np.exp(scores - top).sum(axis=1, keepdims=True)) - scores)
-
-
-def _softmax(scores: FloatArray) -> FloatArray:
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -75,6 +75,11 @@ class TrainingResult:
     findings: tuple[Finding, ...]
     seconds: float
 
+    @property
+    def ended(self) -> bool:
+        """Whether the run came to its end, by its steps or by its patience."""
+        return self.status in ("finished", "stopped_early")
+
     def __repr__(self) -> str:
         last = self.history["loss"][-1] if len(self.history) else float("nan")
         return (
@@ -169,19 +174,20 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     return Checkpoint(
         settings=json.loads(metadata["settings"]),
         step=int(metadata["step"]),
-        weights=_part(tensors, "weights"),
-        best=_part(tensors, "best"),
-        optimizer=_part(tensors, "optimizer"),
+        weights=tensors_of(tensors, "weights"),
+        best=tensors_of(tensors, "best"),
+        optimizer=tensors_of(tensors, "optimizer"),
         optimizer_groups=metadata["optimizer_groups"],
-        state=State.from_tensors(_part(tensors, "state"), metadata["state"]),
-        source=_part(tensors, "source"),
+        state=State.from_tensors(tensors_of(tensors, "state"), metadata["state"]),
+        source=tensors_of(tensors, "source"),
         generator=tensors["generator"],
         history=History(columns),
         progress=json.loads(metadata["progress"]),
     )
 
 
-def _part(tensors: Mapping[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
+def tensors_of(tensors: Mapping[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
+    """Return the tensors whose names begin with ``name.``, without it."""
     start = f"{name}."
     return {key[len(start) :]: tensor for key, tensor in tensors.items() if key.startswith(start)}
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from likewise.training.history import History
-from likewise.training.objective import Objective, State
+
+if TYPE_CHECKING:
+    from likewise.training.objective import Objective, State
 
 
 class TrainingWarning(UserWarning):
@@ -55,60 +58,55 @@ class Finding:
 def diagnose_training(objective: Objective, history: History, state: State) -> tuple[Finding, ...]:
     """Return what is remarkable about a run."""
     name = type(objective).__name__
-    nothing = _nothing_found(name, state)
-    # Where nothing moved, nothing was spent: λ at its floor is no news then.
-    floor = None if nothing is not None else _floor(name, state)
-    found = [floor, _failures(name, state), nothing, _flat(name, history, state)]
-    return tuple(finding for finding in found if finding is not None)
+    found = []
+    for code, part, whole, limit, message in _SHARES:
+        count = state.counters.get(whole, 0)
+        share = state.counters.get(part, 0) / count if count else 0.0
+        if share > limit:
+            found.append(Finding(code, f"{name}: {message.format(share=share)}", share))
+    if any(one.code == "search_found_nothing" for one in found):
+        # If nothing moved, nothing was spent: λ at its floor is no news then.
+        found = [one for one in found if one.code != "eps_never_binds"]
+    flat = _flat(name, history, state)
+    return tuple(found) if flat is None else (*found, flat)
+
+
+# Code, the counters whose ratio is the share, the share above which it is said, and what is said.
+_SHARES = (
+    (
+        "eps_never_binds",
+        "at_floor",
+        "lambda_steps",
+        0.5,
+        "λ was at its floor in {share:.0%} of the steps, so ε never bound: the search moved people less than ε allows, "
+        "and a larger ε would change nothing. For ε to matter, lower it or give the full phase of the search more or "
+        "larger steps; otherwise take the result as that of the subspace phase alone (the paper's own Adult run is of "
+        "this kind).",
+    ),
+    (
+        "search_failed",
+        "failed_rows",
+        "searched_rows",
+        0.01,
+        "the search for the worst case was not finite for {share:.1%} of the rows, which were trained on where they "
+        "stand. Scale the columns, or lower the search's step size.",
+    ),
+    (
+        "search_found_nothing",
+        "unmoved_rows",
+        "looked_at_rows",
+        0.95,
+        "the search found nothing worse than the row itself for {share:.0%} of the rows, so this was plain training. "
+        "Check that the metric's subspace has directions the data varies along, that the domain lets them change, and "
+        "that the search's steps are large enough.",
+    ),
+)
 
 
 def warn_about(findings: Sequence[Finding], *, stacklevel: int = 2) -> None:
     """Give one `TrainingWarning` per finding."""
     for finding in findings:
         warnings.warn(finding.message, TrainingWarning, stacklevel=stacklevel + 1)
-
-
-def _floor(name: str, state: State) -> Finding | None:
-    """λ at its floor: the worst case costs less than ε allows, so ε bounds nothing."""
-    steps = state.counters.get("lambda_steps", 0)
-    share = state.counters.get("at_floor", 0) / steps if steps else 0.0
-    if share <= 0.5:
-        return None
-    return Finding(
-        "eps_never_binds",
-        f"{name}: λ was at its floor in {share:.0%} of the steps, so ε never bound: the search moved people less "
-        "than ε allows, and a larger ε would change nothing. For ε to matter, lower it or give the full phase "
-        "of the search more or larger steps; otherwise take the result as that of the subspace phase alone "
-        "(the paper's own Adult run is of this kind).",
-        share,
-    )
-
-
-def _failures(name: str, state: State) -> Finding | None:
-    rows = state.counters.get("searched_rows", 0)
-    share = state.counters.get("failed_rows", 0) / rows if rows else 0.0
-    if share <= 0.01:
-        return None
-    return Finding(
-        "search_failed",
-        f"{name}: the search for the worst case was not finite for {share:.1%} of the rows, which were trained on "
-        "where they stand. Scale the columns, or lower the search's step size.",
-        share,
-    )
-
-
-def _nothing_found(name: str, state: State) -> Finding | None:
-    rows = state.counters.get("looked_at_rows", 0)
-    share = state.counters.get("unmoved_rows", 0) / rows if rows else 0.0
-    if share <= 0.95:
-        return None
-    return Finding(
-        "search_found_nothing",
-        f"{name}: the search found nothing worse than the row itself for {share:.0%} of the rows, so this was "
-        "plain training. Check that the metric's subspace has directions the data varies along, that the "
-        "domain lets them change, and that the search's steps are large enough.",
-        share,
-    )
 
 
 def _flat(name: str, history: History, state: State) -> Finding | None:

@@ -34,7 +34,7 @@ from likewise.training.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from likewise.training.distributed import ONE, Ranks, Share, joined, sharing
+from likewise.training.distributed import ONE, Ranks, Share, current_ranks, joined, sharing
 from likewise.training.findings import TrainingWarning, diagnose_training, warn_about
 from likewise.training.history import Recorder
 from likewise.training.objective import ERM, Objective, State
@@ -236,6 +236,11 @@ class Schedule:
     validate_every: int
     patience: int | None
     checkpoint_every: int
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name != "patience" or value is not None:
+                check_integer(value, owner="train", name=name, low=1)
 
 
 class Run:
@@ -569,7 +574,7 @@ def train(
     ('finished', True)
     """
     objective = ERM() if objective is None else objective
-    schedule = _schedule(steps, validate_every, patience, checkpoint_every)
+    schedule = Schedule(steps, validate_every, patience, checkpoint_every)
     if resume and checkpoint is None:
         raise bad_parameter(
             "train",
@@ -587,7 +592,7 @@ def train(
         "validate_every": None if validation is None else validate_every,
         "random_state": int(random_state) if isinstance(random_state, (int, np.integer)) else None,
     }
-    with joined() as ranks:
+    with joined() as ranks, _warning(warn):
         target = module_device(net) if device is None else torch.device(device)
         net.to(target)
         seeds = ranks.from_first(torch.tensor(spawn_seeds(random_state, 2))).tolist()
@@ -613,51 +618,37 @@ def train(
                 source,
                 objective,
                 moments,
-                (_first_state(objective, net, warn=warn and ranks.first) if state is None else state).to(
-                    target
-                ),
+                (objective.init(net) if state is None else state).to(target),
                 validation=held_out,
                 settings={**settings, "data": code},
                 checkpoint=None if checkpoint is None else Path(checkpoint),
-                together=_together(ranks, objective, net, seed=seeds[0], warn=warn),
+                together=_together(ranks, objective, net, seed=seeds[0]),
             )
             if resume:
                 run.resume()
             result = run.run(schedule, progress=progress, callback=callback)
-        if warn and ranks.first:
-            warn_about(result.findings)
+        warn_about(result.findings)
     return result
 
 
-def _first_state(objective: Objective, net: nn.Module, *, warn: bool) -> State:
-    """The state before the first step, without what the objective says about itself unless `warn`."""
-    if warn:
-        return objective.init(net)
+@contextmanager
+def _warning(warn: bool) -> Iterator[None]:
+    """Run a block whose `TrainingWarning` are given only if asked for, and by the first rank alone."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrainingWarning)
-        return objective.init(net)
+        if not (warn and current_ranks().first):
+            warnings.simplefilter("ignore", TrainingWarning)
+        yield
 
 
-def _together(
-    ranks: Ranks, objective: Objective, net: nn.Module, *, seed: int, warn: bool
-) -> DistributedStep:
+def _together(ranks: Ranks, objective: Objective, net: nn.Module, *, seed: int) -> DistributedStep:
     reason = why_not_shared(objective, net) if ranks.several else None
-    if reason is not None and warn and ranks.first:
+    if reason is not None:
         warnings.warn(
             f"train: every rank works on whole batches, so several are no faster than one: {reason}.",
             TrainingWarning,
             stacklevel=3,
         )
     return DistributedStep(ranks, share=reason is None, seed=seed)
-
-
-def _schedule(steps: int, validate_every: int, patience: int | None, checkpoint_every: int) -> Schedule:
-    numbers = {"steps": steps, "validate_every": validate_every, "checkpoint_every": checkpoint_every}
-    if patience is not None:
-        numbers["patience"] = patience
-    for name, value in numbers.items():
-        check_integer(value, owner="train", name=name, low=1)
-    return Schedule(steps, validate_every, patience, checkpoint_every)
 
 
 def _validation_rows(

@@ -83,12 +83,16 @@ class CoCL(Objective):
 
     def _parts(self, net: nn.Module, rows: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         self.check(rows)
-        assert rows.proxy is not None
         loss = self.row_loss
         scores = network_scores(net, rows.x, loss)
-        own = scores.softmax(dim=1).gather(1, rows.y[:, None])[:, 0]
-        penalty = class_covariance_norm(own, rows.proxy, rows.y)
-        return weighted_mean(loss.torch_losses(scores, rows.y), rows.weight), penalty
+        return weighted_mean(loss.torch_losses(scores, rows.y), rows.weight), _penalty(scores, rows)
+
+
+def _penalty(scores: torch.Tensor, rows: Batch) -> torch.Tensor:
+    """The penalty of class scores (n, C) on rows that have a proxy."""
+    assert rows.proxy is not None
+    own = scores.softmax(dim=1).gather(1, rows.y[:, None])[:, 0]
+    return class_covariance_norm(own, rows.proxy, rows.y)
 
 
 def class_covariance_norm(p: torch.Tensor, proxy: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -196,7 +200,4 @@ class WithCovariancePenalty(Objective):
 
     def _penalty(self, net: nn.Module, rows: Batch) -> torch.Tensor:
         self.check(rows)
-        assert rows.proxy is not None
-        scores = network_scores(net, rows.x, self.row_loss)
-        own = scores.softmax(dim=1).gather(1, rows.y[:, None])[:, 0]
-        return class_covariance_norm(own, rows.proxy, rows.y)
+        return _penalty(network_scores(net, rows.x, self.row_loss), rows)

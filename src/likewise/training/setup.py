@@ -131,15 +131,6 @@ def _check_outputs(net: nn.Module, batch: Batch, objective: Objective, name: str
         )
 
 
-def check_classes(batch: Batch) -> None:
-    """Raise when there is one class only."""
-    if not batch.y.is_floating_point() and len(torch.unique(batch.y)) < 2:
-        raise InputError(
-            f"train: 'data' has one class only ({int(batch.y[0])}). Two or more are needed; check how the target "
-            "was cut."
-        )
-
-
 def make_source(
     net: nn.Module,
     data: Data,
@@ -156,7 +147,11 @@ def make_source(
         data = Batch.from_arrays(*data, dtype=dtype, device=device)
     if isinstance(data, Batch):
         moved = data.to(device, dtype)
-        check_classes(moved)
+        if not moved.y.is_floating_point() and len(torch.unique(moved.y)) < 2:
+            raise InputError(
+                f"train: 'data' has one class only ({int(moved.y[0])}). Two or more are needed; check how the target "
+                "was cut."
+            )
         check_batch(net, moved, objective)
         return ArrayBatches(moved, batch_size, sampling, generator=generator), fingerprint(moved)
     if not isinstance(data, (BatchSource, Iterable)):

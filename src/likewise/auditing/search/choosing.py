@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.search.contract import Search
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import InputError, bad_parameter, require
 from likewise.core.messages import Message, Texts
 
 if TYPE_CHECKING:
@@ -117,6 +117,8 @@ def _named(name: str, timed: bool, confidence: float) -> list[Search]:
         from likewise.auditing.bounds.enumeration import EnumerationSearch
 
         found.append(EnumerationSearch())
+    if name == "gradient":
+        require("torch", extra="torch", why="search='gradient'")
     if name in ("auto", "gradient"):
         from likewise.auditing.search.gradient.search import GradientSearch
 

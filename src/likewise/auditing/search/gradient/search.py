@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.checks import check_number
-from likewise.core.errors import bad_parameter
+from likewise.core.errors import bad_parameter, is_installed
 from likewise.core.messages import Message
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ class GradientSearch(Search):
         if not place.model.loss.differentiable:
             return Message("why_not.no_slope", loss=repr(place.model.loss.name))
         found: str | None = place.why_no_gradient()
+        if found is None and not is_installed("torch"):
+            return Message("why_not.no_torch")
         return found
 
     def extend(self, problem: Any, support: Any, eps: float, budget: Budget) -> Found:
