@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.checks import FloatArray, to_numpy
-from likewise.core.decisions import decide
+from likewise.core.decisions import decide, decisions_differ
 from likewise.core.errors import InputError, ModelError, bad_parameter
 from likewise.core.intervals import Measure
 from likewise.core.messages import Message
@@ -53,21 +53,25 @@ class AskedModel:
             return Message("twins.score.whether", label=str(self.favourable))
         return Message("twins.score.decision")
 
-    @property
-    def span(self) -> float | None:
-        """How far two scores can be apart, whoever is asked about: 1 for shares and yes or no; None if not known."""
-        classes = getattr(self.model, "classes_", None)
+    def bounds(self, scores: FloatArray, decision: Any) -> tuple[float, float] | None:
+        """Ends of what two scores can differ by, whoever is asked about; None if nothing bounds them.
+
+        Decisions in numbers are bounded by the model's classes; without `classes_`, only 0/1 and −1/1 are known codes.
+        """
         if self.tolerance is not None:
             return None
-        if hasattr(self.model, "predict_proba") or self.favourable is not None:
-            return 1.0
-        return 1.0 if classes is not None and set(np.asarray(classes).tolist()) <= {0, 1} else None
-
-    def differ(self, one: Any, other: Any) -> Any:
-        """Whether two decisions about each row are different."""
-        if self.tolerance is not None:
-            return np.abs(one.astype(float) - other.astype(float)) > self.tolerance
-        return np.asarray(one != other)
+        if (
+            hasattr(self.model, "predict_proba")
+            or self.favourable is not None
+            or decision.dtype.kind not in "iuf"
+        ):
+            return -1.0, 1.0
+        classes = getattr(self.model, "classes_", None)
+        codes = set(np.asarray(scores if classes is None else classes, dtype=float).tolist())
+        if classes is None:
+            codes = next((known for known in ({-1.0, 1.0}, {0.0, 1.0}) if codes <= known), set())
+        span = max(codes, default=np.inf) - min(codes, default=0.0)
+        return (-span, span) if np.isfinite(span) else None
 
     def _column(self) -> int:
         classes = getattr(self.model, "classes_", None)
@@ -81,13 +85,16 @@ class AskedModel:
         return int(found[0])
 
     def _as_score(self, decision: Any) -> FloatArray:
-        if self.favourable is not None:
-            return np.asarray(decision == self.favourable, dtype=float)
-        if decision.dtype.kind in "biuf":
-            return np.asarray(decision, dtype=float)
-        values = sorted({str(value) for value in decision})
-        # Words have no size: the score is whether the decision is the last of them.
-        return np.asarray([str(value) == values[-1] for value in decision], dtype=float)
+        return np.asarray(decision if self.favourable is None else decision == self.favourable, dtype=float)
+
+    @classmethod
+    def of(cls, model: Any, frame: pd.DataFrame, favourable: Any, tolerance: float | None) -> AskedModel:
+        """Words have no size: without `favourable`, the score is whether the decision is the last of the words."""
+        if favourable is None and tolerance is None and not hasattr(model, "predict_proba"):
+            decision = decide(model, frame, len(frame), owner=_OWNER)
+            if decision.dtype.kind not in "biuf":
+                favourable = max(getattr(model, "classes_", decision), key=str)
+        return cls(model, favourable, tolerance)
 
 
 # What one question about twins came to: shares, changes of score, by group, with intervals and validity.
@@ -209,7 +216,7 @@ class FoundChanges:
     asked: Mask
     change: FloatArray
     effects: tuple[FloatArray, ...]
-    span: float | None = None
+    bounds: tuple[float, float] | None = None
 
 
 def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attribute: str) -> FoundChanges:
@@ -217,6 +224,7 @@ def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attrib
     own_decision, own_score = asked.about(frame)
     n = len(frame)
     flips, total, count = np.zeros(n, dtype=bool), np.zeros(n), np.zeros(n)
+    all_scores = [own_score]
     values = tuple(dict.fromkeys(variant[attribute] for variant in made.variants))
     sums, seen = np.zeros((len(values), n)), np.zeros((len(values), n))
     for number, (table, variant) in enumerate(zip(made.tables, made.variants, strict=True)):
@@ -227,7 +235,8 @@ def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attrib
         if not len(some):
             continue
         decision, score = asked.about(table.iloc[some])
-        flips[some] |= asked.differ(decision, own_decision[some])
+        all_scores.append(score)
+        flips[some] |= decisions_differ([own_decision[some], decision], asked.tolerance)
         total[some] += score - own_score[some]
         count[some] += 1
         sums[at, some] += score
@@ -236,8 +245,8 @@ def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attrib
         mean = sums / seen
         change = total / count
     effects = tuple(mean[k] - mean[0] for k in range(1, len(values)))
-    span = 1.0 if own_decision.dtype.kind in "bOUS" and asked.tolerance is None else asked.span
-    return FoundChanges(values, flips, count > 0, change, effects, span)
+    bounds = asked.bounds(np.concatenate(all_scores), own_decision)
+    return FoundChanges(values, flips, count > 0, change, effects, bounds)
 
 
 def with_refits(
@@ -290,17 +299,19 @@ def with_refits(
     groups_now = tuple(
         replace(
             g,
-            changed=_around(g.changed, reach[1 + k + i], True),
+            changed=_around(g.changed, reach[1 + k + i]),
             change=_around(g.change, reach[1 + k + m + i]),
         )
         for i, g in enumerate(answer.groups)
     )
     return replace(
         answer,
-        changed=_around(answer.changed, reach[0], True),
+        changed=_around(answer.changed, reach[0]),
         effects=tuple(_around(e, reach[1 + i]) for i, e in enumerate(answer.effects)),
         groups=groups_now,
-        interval=Message("twins.interval.refits", n=choices.refits),
+        interval=answer.interval
+        if np.isnan(answer.groups[0].change.low)
+        else Message("twins.interval.refits", n=choices.refits),
     )
 
 
@@ -322,10 +333,11 @@ def _mean(values: Any) -> float:
     return float(np.mean(values)) if len(values) else np.nan
 
 
-def _around(measure: Measure, reach: float, share: bool = False) -> Measure:
-    if share and reach == 0:
-        return measure  # no refit changed anything: what stays is what so many people can show
-    low, high = measure.value - reach, measure.value + reach
-    if share:
+def _around(measure: Measure, reach: float) -> Measure:
+    """Widen an interval to the refits'; if nothing bounds the values there is none."""
+    if np.isnan(measure.low):
+        return measure
+    low, high = min(measure.low, measure.value - reach), max(measure.high, measure.value + reach)
+    if measure.name == "changed":
         low, high = max(low, 0.0), min(high, 1.0)
-    return Measure(measure.name, measure.value, float(low), float(high), "refits")
+    return replace(measure, low=float(low), high=float(high), method="refits")

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.checks import IntArray, check_number
-from likewise.core.decisions import check_model, decide
+from likewise.core.decisions import check_model, decide, decisions_differ
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import to_same_library
 from likewise.core.intervals import Interval, Measure, proportion_interval
@@ -198,7 +198,7 @@ def correspondence_study(
     ]
     names = [_label(variant) for variant in variants]
     decisions = pd.DataFrame(dict(zip(names, decided, strict=True)), index=chosen.index)
-    flipped = _flipped(decided, tolerance)
+    flipped = decisions_differ(decided, tolerance)
     beside = decisions.loc[flipped].rename(columns=lambda name: f"decision: {name}")
     return CorrespondenceStudy(
         decisions=decisions,
@@ -228,7 +228,7 @@ def _study_of_made(
     ]
     names = [_label(dict(variant)) for variant in made.variants]
     decisions = pd.DataFrame(dict(zip(names, decided, strict=True)), index=table.index)
-    flipped = _flipped(decided, tolerance)
+    flipped = decisions_differ(decided, tolerance)
     beside = decisions.loc[flipped].rename(columns=lambda name: f"decision: {name}")
     return CorrespondenceStudy(
         decisions=decisions,
@@ -363,16 +363,6 @@ def _decide_in_chunks(
         twins = twins if encode is None else encode(twins)
         parts.append(decide(model, twins, rows.n_rows, owner="correspondence_study", scores=scores))
     return np.concatenate(parts) if len(parts) > 1 else parts[0]
-
-
-def _flipped(decided: list[np.ndarray[Any, Any]], tolerance: float | None) -> Any:
-    if tolerance is None:
-        first = decided[0]
-        return np.logical_or.reduce([other != first for other in decided[1:]])
-    low = high = decided[0].astype(float)
-    for other in decided[1:]:
-        low, high = np.minimum(low, other), np.maximum(high, other)
-    return high - low > tolerance
 
 
 def _label(variant: dict[str, Any]) -> str:
