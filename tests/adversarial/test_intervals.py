@@ -208,19 +208,19 @@ def rare(frame, low=0, high=1, share=0.01):
     return np.where((frame["u"] < share) & (frame["sex"] == "M"), high, low)
 
 
-@pytest.mark.parametrize("codes", [(0, 1), (-1, 1), ("no", "yes")])
+@pytest.mark.parametrize("codes", [(0, 1), (-1, 1), (0, 5), ("no", "yes")])
 def test_effects_on_decisions_that_are_rare(codes):
     """Decisions without probabilities: the interval had no width, and covered in 39% of the samples."""
     rng, simulations, n = np.random.default_rng(4), 40, 50
-    size = 2.0 if codes[0] == -1 else 1.0
     covered = 0
     for _ in range(simulations):
         people = pd.DataFrame({"sex": rng.choice(["F", "M"], n), "u": rng.random(n)})
         answer = lw.twin_study(lambda t: rare(t, *codes), people, "sex", questions=["attribute"])["attribute"]
         effect, women = answer.effects[0], answer.groups[0].change
         assert effect.low < effect.high
-        # The score of words is whether the decision is the last one seen, which may be "no".
-        truth = -0.01 if answer.effects[0].value < 0 else 0.01 * size
+        # If "yes" or 5 was never seen, the score is whether the decision is another label.
+        seen = codes[1] in (1, *rare(people, *codes))
+        truth = 0.01 if seen else -0.01 if codes[1] == "yes" else 0.0
         covered += truth in Interval(effect.low, effect.high) and truth in Interval(women.low, women.high)
     assert covered >= fewest(simulations)
 

@@ -53,25 +53,10 @@ class AskedModel:
             return Message("twins.score.whether", label=str(self.favourable))
         return Message("twins.score.decision")
 
-    def bounds(self, scores: FloatArray, decision: Any) -> tuple[float, float] | None:
-        """Ends of what two scores can differ by, whoever is asked about; None if nothing bounds them.
-
-        Decisions in numbers are bounded by the model's classes; without `classes_`, only 0/1 and −1/1 are known codes.
-        """
-        if self.tolerance is not None:
-            return None
-        if (
-            hasattr(self.model, "predict_proba")
-            or self.favourable is not None
-            or decision.dtype.kind not in "iuf"
-        ):
-            return -1.0, 1.0
-        classes = getattr(self.model, "classes_", None)
-        codes = set(np.asarray(scores if classes is None else classes, dtype=float).tolist())
-        if classes is None:
-            codes = next((known for known in ({-1.0, 1.0}, {0.0, 1.0}) if codes <= known), set())
-        span = max(codes, default=np.inf) - min(codes, default=0.0)
-        return (-span, span) if np.isfinite(span) else None
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Ends of what two scores can differ by, whoever is asked about; None if nothing bounds them."""
+        return (-1.0, 1.0) if self.tolerance is None else None
 
     def _column(self) -> int:
         classes = getattr(self.model, "classes_", None)
@@ -89,11 +74,14 @@ class AskedModel:
 
     @classmethod
     def of(cls, model: Any, frame: pd.DataFrame, favourable: Any, tolerance: float | None) -> AskedModel:
-        """Words have no size: without `favourable`, the score is whether the decision is the last of the words."""
+        """Settle which decision counts as 1 if nothing says it: 1 or True, else the last of the labels."""
         if favourable is None and tolerance is None and not hasattr(model, "predict_proba"):
             decision = decide(model, frame, len(frame), owner=_OWNER)
-            if decision.dtype.kind not in "biuf":
-                favourable = max(getattr(model, "classes_", decision), key=str)
+            labels = set(np.asarray(getattr(model, "classes_", decision)).tolist())
+            if all(isinstance(label, (int, float)) for label in labels):
+                favourable = max(labels | {1} if labels <= {-1, 0, 1} else labels)
+            else:
+                favourable = max(labels, key=str)
         return cls(model, favourable, tolerance)
 
 
@@ -224,7 +212,6 @@ def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attrib
     own_decision, own_score = asked.about(frame)
     n = len(frame)
     flips, total, count = np.zeros(n, dtype=bool), np.zeros(n), np.zeros(n)
-    all_scores = [own_score]
     values = tuple(dict.fromkeys(variant[attribute] for variant in made.variants))
     sums, seen = np.zeros((len(values), n)), np.zeros((len(values), n))
     for number, (table, variant) in enumerate(zip(made.tables, made.variants, strict=True)):
@@ -235,7 +222,6 @@ def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attrib
         if not len(some):
             continue
         decision, score = asked.about(table.iloc[some])
-        all_scores.append(score)
         flips[some] |= decisions_differ([own_decision[some], decision], asked.tolerance)
         total[some] += score - own_score[some]
         count[some] += 1
@@ -245,8 +231,7 @@ def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attrib
         mean = sums / seen
         change = total / count
     effects = tuple(mean[k] - mean[0] for k in range(1, len(values)))
-    bounds = asked.bounds(np.concatenate(all_scores), own_decision)
-    return FoundChanges(values, flips, count > 0, change, effects, bounds)
+    return FoundChanges(values, flips, count > 0, change, effects, asked.bounds)
 
 
 def with_refits(

@@ -207,7 +207,7 @@ def twin_study(
     Parameters
     ----------
     model : object with `predict` (and `predict_proba`), or callable
-        Gets tables of people. Without `predict_proba` the score is the decision itself.
+        Gets tables of people. Without `predict_proba` the score is whether the decision is the favourable one.
     people : table of n people
     attribute : Edit or str
         The column that twins differ in, and its values.
@@ -227,7 +227,8 @@ def twin_study(
         How often the consequences are learned anew from people drawn with replacement, so that their intervals include
         what is not known about the consequences. 0: the intervals take the learned consequences as they are.
     favourable : object, optional
-        The class whose probability is the score; the last one by default.
+        The class whose probability is the score; by default the last one, and of decisions without probabilities 1 or
+        True.
     tolerance : float >= 0, optional
         For models that predict numbers: what counts as the same decision.
     confidence : float in (0, 1), default=0.95
