@@ -352,7 +352,7 @@ def _error_length(right: FloatArray, people: FloatArray, known: Any, missing: fl
         quantile = fourth / total * chdtri(total**2 / fourth, missing)
         # The far tail is that of the largest part alone, which a matched distribution may fall short of.
         quantile = np.maximum(quantile, reach.max(axis=1) ** 2)
-        return np.nan_to_num(np.sqrt(quantile / known.sum(axis=1)))
+        return np.asarray(np.nan_to_num(np.sqrt(quantile / known.sum(axis=1))))
 
 
 def _differences(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.improving.cells import CellResult, Published, Study, StudyMeasure, plain_settings
+from likewise.experiments.study import Published, Study, StudyMeasure
+from likewise.improving.cells import CellResult, plain_settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,6 +202,9 @@ class AdultStudy(Study):
 
     quick: bool = False
 
+    measures = MEASURES
+    published = PUBLISHED
+
     @property
     def name(self) -> str:
         """Folder: "adult", or "adult-quick"."""
@@ -212,19 +216,9 @@ class AdultStudy(Study):
         return "Adult: paper Tables 2, 4 and 5" + (" (quick trial: the figures mean nothing)" * self.quick)
 
     @property
-    def measures(self) -> tuple[StudyMeasure, ...]:
-        """Accuracies, consistencies, gaps."""
-        return MEASURES
-
-    @property
     def methods(self) -> tuple[str, ...]:
         """The paper's, then ours."""
         return tuple(_METHODS)
-
-    @property
-    def published(self) -> Mapping[tuple[str, str], Published]:
-        """Tables 4 and 5."""
-        return PUBLISHED
 
     @property
     def remarks(self) -> tuple[str, ...]:

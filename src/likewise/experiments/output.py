@@ -17,7 +17,7 @@ from likewise._version import __version__
 from likewise.core.errors import InputError, MissingExtraError
 from likewise.core.files import atomic_path
 from likewise.core.text import once_each
-from likewise.experiments.study_tables import BETTER, WORSE, Entry, Row, StudyTable, make_table
+from likewise.experiments.study import BETTER, WORSE, Entry, Row, Study, StudyTable, make_table
 from likewise.improving.cells import Cell, Store, plain_settings
 
 if TYPE_CHECKING:
@@ -305,6 +305,7 @@ def check_folder(folder: Path) -> None:
 def write_results(store: Store, seeds: int) -> tuple[StudyTable, tuple[str, ...]]:
     """Write the table of what is finished, its figures and its page."""
     study = store.study
+    assert isinstance(study, Study)
     found = store.find(study.methods, range(seeds))
     table = make_table(study, found.cells, seeds)
     left_out = dict.fromkeys(method for method, _ in found.other)

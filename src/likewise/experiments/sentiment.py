@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,15 +14,8 @@ import numpy as np
 
 from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, require
-from likewise.improving.cells import (
-    CellResult,
-    Cells,
-    Published,
-    Study,
-    StudyMeasure,
-    file_digest,
-    plain_settings,
-)
+from likewise.experiments.study import Cells, Published, Study, StudyMeasure
+from likewise.improving.cells import CellResult, file_digest, plain_settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -178,6 +171,10 @@ class SentimentStudy(Study):
     n_directions: int | None = None
     n_expert_directions: int | None = None
 
+    measures = MEASURES
+    methods = METHODS
+    published = PUBLISHED
+
     def __post_init__(self) -> None:
         for name in ("vectors", "names"):
             path = getattr(self, name)
@@ -206,21 +203,6 @@ class SentimentStudy(Study):
         which = "GloVe 6B, 100 numbers a word" if self.vectors is None else Path(self.vectors).name
         trial = " (quick trial: the figures mean nothing)" * self.quick
         return f"Sentiment: paper Table 1 and Figure 2, with {which}{trial}"
-
-    @property
-    def measures(self) -> tuple[StudyMeasure, ...]:
-        """Accuracy, gaps, spread of the names."""
-        return MEASURES
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The paper's."""
-        return METHODS
-
-    @property
-    def published(self) -> Mapping[tuple[str, str], Published]:
-        """Table 1."""
-        return PUBLISHED
 
     @property
     def steps(self) -> int:
@@ -346,8 +328,6 @@ class SentimentStudy(Study):
         return sentiment_words(self.vectors, self.names)
 
     def _metric(self, method: str, data: SentimentData) -> Any:
-        import numpy as np
-
         from likewise.experiments.sentiment_data import leading_directions
         from likewise.fair_metrics import ComparableSubspace, ExpertSubspace
 

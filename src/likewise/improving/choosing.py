@@ -16,7 +16,7 @@ from likewise.core.errors import NotConvergedError, bad_parameter
 from likewise.core.messages import Message
 from likewise.counterfactuals.edits import Edits
 from likewise.improving.candidates import Candidate, given_candidates, trained_candidates
-from likewise.improving.cells import Cell, CellResult, Published, Store, Study, StudyMeasure
+from likewise.improving.cells import Cell, CellResult, Computation, Store
 from likewise.improving.figures import (
     ACCURACY,
     CHANGED,
@@ -62,46 +62,20 @@ def selection_optimism(folds: Mapping[str, Sequence[Tally]], rule: Rule) -> dict
 # kept.
 
 
-_MEASURES = (
-    StudyMeasure(ACCURACY, "B-Acc", 3, "higher"),
-    StudyMeasure(CHANGED, "Changed decisions", 3, "lower"),
-    StudyMeasure(PURE_GAP, "Pure gap", 3, "lower"),
-    StudyMeasure(GAP, "Gap at ε", 3, "lower"),
-    StudyMeasure(GROUP_GAP, "Group gap", 3, "lower"),
-)
-
-
 @dataclass(frozen=True, eq=False)
-class CrossValidation(Study):
+class CrossValidation(Computation):
     """The search for a less discriminatory alternative, in cells that can be computed anywhere and kept."""
 
     ground: SplitData
     candidates: tuple[Candidate, ...]
 
-    @property
-    def name(self) -> str:
-        """Of the study in progress lines."""
-        return "improve"
-
-    @property
-    def title(self) -> str:
-        """Heading."""
-        return "Less discriminatory alternatives"
-
-    @property
-    def measures(self) -> tuple[StudyMeasure, ...]:
-        """What a rule may look at."""
-        return _MEASURES
+    name = "improve"
+    keys = (ACCURACY, CHANGED, PURE_GAP, GAP, GROUP_GAP)
 
     @property
     def methods(self) -> tuple[str, ...]:
         """The candidates."""
         return tuple(candidate.name for candidate in self.candidates)
-
-    @property
-    def published(self) -> Mapping[tuple[str, str], Published]:
-        """Nothing: it is the user's table."""
-        return {}
 
     def candidate(self, name: str) -> Candidate:
         """Return a candidate by its name."""
@@ -110,10 +84,6 @@ class CrossValidation(Study):
     def settings(self, method: str) -> dict[str, Any]:
         """The people, the folds, every parameter of the candidate."""
         return {"ground": self.ground.settings(), "candidate": self.candidate(method).settings(self.ground)}
-
-    def note(self, method: str) -> str:
-        """What the candidate does."""
-        return self.candidate(method).note
 
     def cost(self, method: str) -> float:
         """CPU seconds of a training, and of asking about twins."""
