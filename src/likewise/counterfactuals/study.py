@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,6 @@ from likewise.core.messages import Message
 from likewise.core.randomness import numpy_generator
 from likewise.core.text import text_table
 from likewise.counterfactuals.attribute import AttributeTwins
-from likewise.counterfactuals.causal.consequences import Consequences
 from likewise.counterfactuals.changes import (
     AskedModel,
     FoundChanges,
@@ -32,6 +31,9 @@ from likewise.counterfactuals.edited_rows import TwinMaker
 from likewise.counterfactuals.edits import Edit
 from likewise.counterfactuals.matched import MatchedTwins
 from likewise.counterfactuals.plausibility import Plausibility, learn_plausibility, without_implausible
+
+if TYPE_CHECKING:
+    from likewise.counterfactuals.causal.consequences import Consequences
 
 # Intervals of means over pairs of a person and a twin, whether or not twins are shared.
 
@@ -241,6 +243,7 @@ def twin_study(
 
     Examples
     --------
+    >>> from likewise.counterfactuals import Consequences
     >>> rng = np.random.default_rng(0)
     >>> sex = np.array(["F", "M"] * 100)
     >>> people = pd.DataFrame({"sex": sex, "pay": rng.normal(10, 1, 200) + 2 * (sex == "M"), "age": range(200)})
