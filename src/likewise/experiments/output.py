@@ -9,16 +9,15 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from likewise._version import __version__
-from likewise.core.errors import InputError, MissingExtraError
+from likewise.core.errors import MissingExtraError
 from likewise.core.files import atomic_path
 from likewise.core.text import once_each
 from likewise.experiments.study import BETTER, WORSE, Entry, Row, Study, StudyTable, make_table
 from likewise.improving.cells import Cell, Store, plain_settings
+from likewise.improving.output import check_output_folder, whole_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -162,19 +161,6 @@ def _finite(value: float | None) -> float | None:
 # escaped.
 
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-_CSS = """
-.wrap { width: min(92rem, 100%); }
-.scroll { overflow-x: auto; }
-.results { width: 100%; font-size: .92rem; }
-.results th, .results td { padding: .5rem .55rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; vertical-align: top; }
-.results th:first-child { text-align: left; }
-.results .paper { display: block; color: var(--muted); font-size: .82rem; }
-.results .better { color: var(--ok); } .results .worse { color: var(--harm); }
-figure { margin: 1rem 0; background: #fff; border-radius: .6rem; padding: .5rem; } figure img { width: 100%; height: auto; display: block; }
-"""
-
-
 def draw_svg(figure: Figure) -> bytes:
     """Return a figure as SVG; the same figure gives the same bytes."""
     import matplotlib as mpl
@@ -188,33 +174,16 @@ def draw_svg(figure: Figure) -> bytes:
 
 def render_page(table: StudyTable, drawings: Mapping[str, bytes]) -> str:
     """Return a study's page."""
-    css = (resources.files("likewise.report") / "assets" / "page.css").read_text(encoding="utf-8") + _CSS
-    study = table.study
-    remarks = "".join(f"<p>{escape(line)}</p>" for line in study.remarks)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">
-<title>{escape(study.title)}</title>
-<style>{css}</style>
-</head>
-<body>
-<header class="top"><div class="wrap"><p class="mark">likewise<span>reproduction</span></p>
-<h1>{escape(study.title)}</h1></div></header>
-<main class="wrap">
-<section class="card" aria-labelledby="table"><h2 id="table">Ours and the paper's</h2>
+    remarks = "".join(f"<p>{escape(line)}</p>" for line in table.study.remarks)
+    packages = ", ".join(f"{name} {number}" for name, number in table.versions.items())
+    main = f"""<section class="card" aria-labelledby="table"><h2 id="table">Ours and the paper's</h2>
 <p class="lede">{escape(table.legend)}</p>
 {_missing(table)}{_results(table)}
 {remarks}</section>
 {_figures(drawings)}<section class="card" aria-labelledby="methods"><h2 id="methods">What each method used</h2>
-{_methods(table)}</section>
-</main>
-<footer class="wrap foot"><span>{_made(table)}</span><span>likewise {escape(__version__)}</span></footer>
-</body>
-</html>
-"""
+{_methods(table)}</section>"""
+    made = f"{table.cpu_seconds / 60:.1f} CPU minutes in all. {packages}."
+    return whole_page(table.study.title, "reproduction", main, [made], css="study.css")
 
 
 def _missing(table: StudyTable) -> str:
@@ -275,31 +244,12 @@ def _methods(table: StudyTable) -> str:
     return "\n".join(parts)
 
 
-def _made(table: StudyTable) -> str:
-    packages = ", ".join(f"{name} {number}" for name, number in table.versions.items())
-    return escape(f"{table.cpu_seconds / 60:.1f} CPU minutes in all. {packages}.")
-
-
 _FILES = ("table.csv", "cells.csv", "table.md", "index.html")
 
 
 def check_folder(folder: Path) -> None:
-    """Raise where results cannot be written, or would replace files that no run of a study wrote."""
-    for parent in (folder, *folder.parents):
-        if parent.exists() and not parent.is_dir():
-            raise InputError(f"{parent} is a file, not a folder. Choose another --out.")
-    results = folder / "results.json"
-    if results.exists():
-        try:
-            ours = json.loads(results.read_text(encoding="utf-8")).get("kind") == KIND
-        except (ValueError, AttributeError):
-            ours = False
-        if not ours:
-            raise InputError(f"{results} was not written by a study. Choose another --out.")
-        return
-    taken = [name for name in _FILES if (folder / name).exists()]
-    if taken:
-        raise InputError(f"{folder / taken[0]} was not written by a study. Choose another --out.")
+    """Raise if results cannot be written, or would replace files that no run of a study wrote."""
+    check_output_folder(folder, "results.json", KIND, _FILES, "a study", "--out")
 
 
 def write_results(store: Store, seeds: int) -> tuple[StudyTable, tuple[str, ...]]:

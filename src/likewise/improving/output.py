@@ -243,54 +243,52 @@ _FIGURES = {
     GROUP_GAP: "improve.group_gap",
 }
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-_CSS = """
-.wrap { width: min(84rem, 100%); }
-.charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 1.25rem; }
-.chart { min-height: 0; }
-.chart .interval line { stroke: currentColor; stroke-width: 1.5; opacity: .35; }
-.chart circle { fill: currentColor; stroke: var(--card); stroke-width: 1.5; }
-.chart .is-chosen circle { stroke: var(--ink); stroke-width: 2.5; }
-.chart .number { fill: var(--card); font-size: 10px; font-weight: 700; }
-.results { width: 100%; font-size: .9rem; }
-.results th, .results td { padding: .5rem .55rem; border-bottom: 1px solid var(--line); text-align: right; white-space: nowrap; vertical-align: top; }
-.results th:first-child, .results td.words { text-align: left; } .results tbody th { white-space: normal; min-width: 12rem; font-weight: 500; }
-.results .small { display: block; font-weight: 400; color: var(--muted); } .results summary { cursor: pointer; }
-.results .chosen th, .results .chosen td { background: var(--faint); } .results .chosen th { font-weight: 700; }
-.tag { color: var(--ok); border: 1px solid currentColor; border-radius: 1rem; padding: 0 .55rem; font-size: .76rem; font-weight: 600; }
-.inside { color: var(--ok); } .outside { color: var(--harm); font-weight: 600; }
-pre.scroll { white-space: pre-wrap; overflow-wrap: anywhere; }
-"""
 
 
-def render_improvement(improvement: Improvement, *, title: str | None = None, language: str = "en") -> str:
-    """Return an improvement's page."""
-    texts = Texts(check_language(language, owner="render_improvement"))
-    css = (resources.files("likewise.report") / "assets" / "page.css").read_text(encoding="utf-8") + _CSS
-    heading = escape(title or texts("improve.title"))
+def whole_page(
+    title: str, mark: str, main: str, foot: Sequence[str], *, css: str, language: str = "en", skip: str = ""
+) -> str:
+    """Return a page that stands on its own: no network, no script. `main` is HTML, the other texts are escaped here."""
+    report, own = (
+        resources.files(f"likewise.{room}") / "assets" / name
+        for room, name in (("report", "page.css"), ("improving", css))
+    )
+    link = f'<a class="skip" href="#main">{escape(skip)}</a>\n' if skip else ""
     return f"""<!doctype html>
 <html lang="{language}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">
-<title>{heading}</title>
-<link rel="icon" href="data:,">
-<style>{css}</style>
+<title>{escape(title)}</title>
+<style>{report.read_text(encoding="utf-8")}
+{own.read_text(encoding="utf-8")}</style>
 </head>
 <body>
-<a class="skip" href="#main">{escape(texts("page.skip"))}</a>
-<header class="top"><div class="wrap"><p class="mark">likewise <span>{escape(texts("page.mark"))}</span></p><h1>{heading}</h1></div></header>
+{link}<header class="top"><div class="wrap"><p class="mark">likewise <span>{escape(mark)}</span></p><h1>{escape(title)}</h1></div></header>
 <main id="main" class="wrap" tabindex="-1">
-{_short(improvement, texts)}
-{_charts(improvement, texts)}
-{_alternatives(improvement, texts)}
-{_unseen_page(improvement, texts)}
-{_details(improvement, texts)}
+{main}
 </main>
-<footer class="wrap foot"><span>{escape(_made(improvement, texts))}</span><span>likewise {escape(__version__)}</span></footer>
+<footer class="wrap foot">{"".join(f"<span>{escape(line)}</span>" for line in (*foot, f"likewise {__version__}"))}</footer>
 </body>
 </html>
 """
+
+
+def render_improvement(improvement: Improvement, *, title: str | None = None, language: str = "en") -> str:
+    """Return an improvement's page."""
+    texts = Texts(check_language(language, owner="render_improvement"))
+    parts = (_short, _charts, _alternatives, _unseen_page, _details)
+    minutes = sum(one.cpu_seconds for one in improvement.alternatives) / 60
+    return whole_page(
+        title or texts("improve.title"),
+        texts("page.mark"),
+        "\n".join(part(improvement, texts) for part in parts),
+        [texts("improve.made", minutes=float(f"{minutes:.2g}"))],
+        css="improvement.css",
+        language=language,
+        skip=texts("page.skip"),
+    )
 
 
 def figure_name(name: str, texts: Texts) -> str:
@@ -456,32 +454,31 @@ def _cell(m: Measure, texts: Texts) -> str:
     return f'<td>{texts.number(m.value)}<span class="small">{escape(interval)}</span></td>'
 
 
-def _made(improvement: Improvement, texts: Texts) -> str:
-    minutes = sum(one.cpu_seconds for one in improvement.alternatives) / 60
-    return texts("improve.made", minutes=float(f"{minutes:.2g}"))
-
-
 JSON, PAGE, TABLE, MODEL = "improvement.json", "index.html", "alternatives.csv", "model"
 
 
 def check_improvement_folder(folder: str | os.PathLike[str]) -> None:
-    """Raise where files cannot be written, or would replace files that no search wrote."""
-    where = Path(folder)
-    for parent in (where, *where.parents):
+    """Raise if files cannot be written, or would replace files that no search wrote."""
+    check_output_folder(Path(folder), JSON, KIND, (PAGE, TABLE), "`improve`", "-o")
+
+
+def check_output_folder(
+    folder: Path, ours: str, kind: str, others: Sequence[str], writer: str, option: str
+) -> None:
+    """Raise if `folder` cannot hold files, or holds such of another writer: `ours` is the JSON file that tells."""
+    for parent in (folder, *folder.parents):
         if parent.exists() and not parent.is_dir():
-            raise InputError(f"{parent} is a file, not a folder. Choose another -o.")
-    ours = where / JSON
-    if ours.exists():
+            raise InputError(f"{parent} is a file, not a folder. Choose another {option}.")
+    marker = folder / ours
+    if marker.exists():
         try:
-            known = json.loads(ours.read_text(encoding="utf-8")).get("kind") == KIND
+            foreign = [] if json.loads(marker.read_text(encoding="utf-8")).get("kind") == kind else [ours]
         except (ValueError, AttributeError):
-            known = False
-        if not known:
-            raise InputError(f"{ours} was not written by `improve`. Choose another -o.")
-        return
-    taken = [name for name in (PAGE, TABLE) if (where / name).exists()]
-    if taken:
-        raise InputError(f"{where / taken[0]} was not written by `improve`. Choose another -o.")
+            foreign = [ours]
+    else:
+        foreign = [name for name in others if (folder / name).exists()]
+    if foreign:
+        raise InputError(f"{folder / foreign[0]} was not written by {writer}. Choose another {option}.")
 
 
 def write_improvement(

@@ -130,7 +130,7 @@ def _walk(graph: Any, edges: list[Edge], owner: str) -> list[str]:
             [_unquoted(side)] if isinstance(side, str) else _walk(_subgraph(side), edges, owner)
             for side in (edge.get_source(), edge.get_destination())
         ]
-        _connect(*sides, edges, owner)
+        _connect(sides[0], sides[1], edges, owner)
         names += [name for side in sides for name in side]
     return list(dict.fromkeys(names))
 
