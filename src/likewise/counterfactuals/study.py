@@ -154,8 +154,8 @@ class TwinStudy:
                 [
                     QUESTIONS.get(answer.question, answer.question),
                     f"{answer.n:,}",
-                    _share(answer.changed),
-                    "; ".join(_number(effect) for effect in answer.effects),
+                    _said(answer.changed, ".1%"),
+                    "; ".join(_said(effect, "+.3f") for effect in answer.effects),
                     f"{answer.validity.value:.1%}" if answer.n_twins else "n/a",
                     only,
                 ]
@@ -164,8 +164,8 @@ class TwinStudy:
                 [
                     f"  of {self.attribute} = {g.group}",
                     f"{g.n:,}",
-                    _share(g.changed),
-                    _number(g.change),
+                    _said(g.changed, ".1%"),
+                    _said(g.change, "+.3f"),
                     "",
                     "",
                 ]
@@ -354,7 +354,8 @@ def _answer(
     validity = share_measure("validity", valid[compared], choices.confidence)
     if choices.drop:
         made = without_implausible(made, valid)
-    cluster = _comparators(maker, question)
+    # The comparators of each person, (variants, n); None if everybody has their own.
+    cluster = maker.matched_ if isinstance(maker, MatchedTwins) and maker.replace else None
     found = find_changes(asked, frame, made, choices.attribute)
     keep = np.flatnonzero(found.asked)
     shared = None if cluster is None else cluster[:, keep]
@@ -394,13 +395,6 @@ def _group(value: Any, found: FoundChanges, column: Any, cluster: Any, confidenc
     )
 
 
-def _comparators(maker: TwinMaker, question: str) -> Any:
-    """The comparators of each person, (variants, n); None where everybody has their own."""
-    if question != "matched" or not isinstance(maker, MatchedTwins) or not maker.replace:
-        return None
-    return maker.matched_
-
-
 def _few(column: Any, values: Sequence[Any], attribute: str) -> tuple[str, ...]:
     """What to know of groups that hardly anything can be learned of."""
     counts = {value: int((column == value).sum()) for value in values}
@@ -435,14 +429,6 @@ def _only_under(answers: Sequence[TwinAnswer]) -> dict[str, Any]:
         answer.question: np.flatnonzero(flips[k] & (flips.sum(axis=0) == 1))
         for k, answer in enumerate(answers)
     }
-
-
-def _share(measure: Measure) -> str:
-    return _said(measure, ".1%")
-
-
-def _number(measure: Measure) -> str:
-    return _said(measure, "+.3f")
 
 
 def _said(measure: Measure, form: str) -> str:

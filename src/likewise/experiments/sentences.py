@@ -12,6 +12,7 @@ import pandas as pd
 from likewise.core.checks import IntArray
 from likewise.datasets.sentiment import SentimentData
 from likewise.datasets.words import capitalised
+from likewise.experiments.sentiment import known_to
 from likewise.experiments.study import Study, StudyMeasure
 from likewise.improving.cells import CellResult, plain_settings
 from likewise.text.term_swap import Template
@@ -182,8 +183,7 @@ class SentencesStudy(Study):
             chosen |= {"eps": 1e-3, "search": "fast", "lambda_rule": "authors", "search_domain": "data"}
             return SenSeIClassifier(**chosen)
         kind = ProjectClassifier if method == "Project" else MLPBaselineClassifier
-        known = kind().get_params()
-        return kind(**{name: value for name, value in chosen.items() if name in known})
+        return kind(**known_to(kind, chosen))
 
     def run(self, method: str, seed: int) -> CellResult:
         """Train on the sentences of a split, measure on its test sentences and on swapped ones."""

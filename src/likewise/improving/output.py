@@ -313,7 +313,7 @@ def _short(improvement: Improvement, texts: Texts) -> str:
     shown = "".join(
         f'<div class="tile"><p class="tile-name">{escape(name[:1].upper() + name[1:])}</p>'
         f'<p class="tile-number">{texts.number(new, form)}</p>'
-        f'<p class="tile-more">{escape(_of(improvement.reference.name, texts.number(old, form), texts))}</p></div>'
+        f'<p class="tile-more">{escape(texts("first.of_model", name=improvement.reference.name, sentence=texts.number(old, form)))}</p></div>'
         for name, new, old, form in tiles
     )
     return (
@@ -435,10 +435,6 @@ def _details(improvement: Improvement, texts: Texts) -> str:
         f'<section class="card" aria-labelledby="details"><h2 id="details">{escape(texts("improve.details"))}</h2>'
         f'<dl class="terms">{terms}</dl><ul>{notes}</ul>{again}</section>'
     )
-
-
-def _of(model: str, sentence: str, texts: Texts) -> str:
-    return texts("first.of_model", name=model, sentence=sentence)
 
 
 def _has_groups(improvement: Improvement) -> bool:
