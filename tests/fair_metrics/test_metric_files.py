@@ -75,7 +75,7 @@ def test_newer_schema_is_refused(tmp_path, metric):
 def test_another_kind_of_file_is_refused(tmp_path, metric):
     path = tmp_path / "m.safetensors"
     save_file({"weight": np.zeros(3)}, path)
-    with pytest.raises(FormatError, match="is no fair metric"):
+    with pytest.raises(FormatError, match="is not a fair metric"):
         FairMetric.load(path)
     metric.save(path)
     rewrite(path, kind="model")
@@ -143,16 +143,10 @@ def test_no_file(tmp_path):
         FairMetric.load(tmp_path / "none")
 
 
-def test_told_columns_are_kept_and_files_without_them_load(tmp_path, metric):
+def test_told_columns_are_kept(tmp_path, metric):
     told = replace(metric, sensitive_features=("sex", "race"))
     told.save(tmp_path / "m")
     assert FairMetric.load(tmp_path / "m").sensitive_features == ("sex", "race")
-    description = json.loads(metadata(tmp_path / "m")["likewise"])
-    del description["sensitive_features"]
-    save_file(load_file(tmp_path / "m"), tmp_path / "m", metadata={"likewise": json.dumps(description)})
-    loaded = FairMetric.load(tmp_path / "m")
-    assert loaded.sensitive_features == ()
-    np.testing.assert_array_equal(loaded.basis, metric.basis)
     rewrite(tmp_path / "m", sensitive_features="sex")
     with pytest.raises(FormatError, match="damaged"):
         FairMetric.load(tmp_path / "m")

@@ -34,6 +34,25 @@ from likewise.fair_metrics.feature_maps import apply_feature_map, is_encoder, ma
 COSTS_NOTHING = 1e-12
 
 
+# Fair metrics in one safetensors file: arrays, and a JSON description with a schema version. No pickle.
+
+
+_KEY = "likewise"
+_KIND = "fair_metric"
+_SCHEMA = 1
+_FORM = Fields(
+    {
+        "kind": OneOf((_KIND,)),
+        "schema": Whole(),
+        "scale": float,
+        "feature_names": Maybe(ListOf(str)),
+        "sensitive_features": ListOf(str),
+        "domain": Maybe(dict),
+    },
+    more=True,
+)
+
+
 @dataclass(frozen=True, eq=False)
 class FairMetric:
     """Squared fair distance with Σ = scale · I + Q diag(values) Qᵀ (paper section 2.1 and Appendix B).
@@ -465,12 +484,58 @@ class FairMetric:
             Write φ with it, which works where φ is None or a `TabularDomain`. False leaves φ out; give it
             again with ``dataclasses.replace(metric, feature_map=φ)`` after loading.
         """
-        save_metric(self, path, feature_map=feature_map)
+        mapping = self.feature_map if feature_map else None
+        if mapping is not None and not is_encoder(mapping):
+            raise InputError(
+                f"FairMetric.save: the feature map {type(mapping).__name__} cannot be written to a file. "
+                "Call save(path, feature_map=False) and give the map again after loading, with "
+                "dataclasses.replace(metric, feature_map=...)."
+            )
+        description = {
+            "kind": _KIND,
+            "schema": _SCHEMA,
+            "scale": self.scale,
+            "feature_names": self.feature_names,
+            "sensitive_features": self.sensitive_features,
+            "domain": None if mapping is None else mapping.to_dict(),
+        }
+        arrays = {"basis": np.ascontiguousarray(self.basis), "values": self.values}
+        with atomic_path(path) as temporary:
+            # One key only: safetensors writes several in any order, and equal metrics should be equal files.
+            save_file(arrays, temporary, metadata={_KEY: json.dumps(description)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FairMetric:
         """Read a metric that `save` wrote; anything else raises a `FormatError`."""
-        return load_metric(path)
+        where = Path(path)
+        if not where.is_file():
+            raise FileNotFoundError(f"FairMetric.load: there is no file {str(where)!r}.")
+        metadata, arrays = read_tensors(where, "numpy")
+        description = read_description(metadata, _KEY, where.name)
+        if description.get("kind") != _KIND:
+            raise FormatError(
+                f"{where.name} is not a fair metric (kind {description.get('kind')!r}). "
+                "Pass a file that FairMetric.save wrote."
+            )
+        try:
+            check_form(description, _FORM, "its description")
+            if description["schema"] <= _SCHEMA:
+                return cls(
+                    description["scale"],
+                    arrays["basis"],
+                    arrays["values"],
+                    _domain(description["domain"]),
+                    description["feature_names"],
+                    description["sensitive_features"],
+                )
+        except (FormatError, AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise FormatError(
+                f"{where.name} is damaged: {str(error).rstrip('.')}. Save the metric again."
+            ) from error
+        raise FormatError(
+            f"{where.name} was written by a newer version (schema {description['schema']}; this one reads up to "
+            f"{_SCHEMA}). Upgrade likewise, or save the metric again with this version."
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_casts": {}}
@@ -504,92 +569,6 @@ def _names_of_columns(names: Any) -> tuple[str, ...]:
             remedy=f"Pass ({names!r},).",
         )
     return tuple(dict.fromkeys(str(name) for name in names))
-
-
-# Fair metrics in one safetensors file: arrays, and a JSON description with a schema version. No pickle.
-
-
-_KEY = "likewise"
-_KIND = "fair_metric"
-_SCHEMA = 1
-_FORM = Fields(
-    {
-        "kind": OneOf((_KIND,)),
-        "schema": Whole(),
-        "scale": float,
-        "feature_names": Maybe(ListOf(str)),
-        "domain": Maybe(dict),
-    },
-    # Files of earlier versions do not have these.
-    {"sensitive_features": ListOf(str)},
-    more=True,
-)
-
-
-def save_metric(metric: FairMetric, path: str | os.PathLike[str], *, feature_map: bool = True) -> None:
-    """Write a metric; see `FairMetric.save`."""
-    mapping = metric.feature_map if feature_map else None
-    if mapping is not None and not is_encoder(mapping):
-        raise InputError(
-            f"FairMetric.save: the feature map {type(mapping).__name__} cannot be written to a file. "
-            "Call save(path, feature_map=False) and give the map again after loading, with "
-            "dataclasses.replace(metric, feature_map=...)."
-        )
-    description = {
-        "kind": _KIND,
-        "schema": _SCHEMA,
-        "scale": metric.scale,
-        "feature_names": metric.feature_names,
-        "sensitive_features": metric.sensitive_features,
-        "domain": None if mapping is None else mapping.to_dict(),
-    }
-    arrays = {"basis": np.ascontiguousarray(metric.basis), "values": metric.values}
-    with atomic_path(path) as temporary:
-        # One key only: safetensors writes several in any order, and equal metrics should be equal files.
-        save_file(arrays, temporary, metadata={_KEY: json.dumps(description)})
-
-
-def load_metric(path: str | os.PathLike[str]) -> FairMetric:
-    """Read a metric; see `FairMetric.load`."""
-    where = Path(path)
-    description, arrays = _read(where)
-    try:
-        if description.get("kind") != _KIND:
-            raise FormatError(
-                f"{where.name} is no fair metric (kind {description.get('kind')!r}). "
-                "Pass a file that FairMetric.save wrote."
-            )
-        check_form(description, _FORM, "its description")
-        schema = description["schema"]
-        if schema > _SCHEMA:
-            raise FormatError(
-                f"{where.name} was written by a newer version (schema {schema}; this one reads up to {_SCHEMA}). "
-                "Upgrade likewise, or save the metric again with this version."
-            )
-        return FairMetric(
-            description["scale"],
-            arrays["basis"],
-            arrays["values"],
-            _domain(description["domain"]),
-            description["feature_names"],
-            # Files of earlier versions do not say.
-            description.get("sensitive_features", ()),
-        )
-    except FormatError as error:
-        if str(error).startswith(where.name):
-            raise
-        raise FormatError(
-            f"{where.name} is damaged: {str(error).rstrip('.')}. Save the metric again."
-        ) from error
-    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise FormatError(f"{where.name} is damaged: {error}. Save the metric again.") from error
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    if not path.is_file():
-        raise FileNotFoundError(f"FairMetric.load: there is no file {str(path)!r}.")
-    metadata, arrays = read_tensors(path, "numpy")
-    return read_description(metadata, _KEY, path.name), arrays
 
 
 def _domain(state: dict[str, Any] | None) -> Any:
