@@ -27,7 +27,8 @@ def start(folder, *arguments):
 
 
 def finished(folder):
-    return sorted(path.name for path in (folder / "toy-quick" / "cells").glob("[a-z]*.json"))
+    file = folder / "toy-quick" / "cells.jsonl"
+    return file.read_text().splitlines() if file.exists() else []
 
 
 def wait_for_cells(process, folder, count):
@@ -67,7 +68,7 @@ def test_everything_quick(run, tmp_path, in_this_process):
         (SentimentStudy(quick=True, n_steps=5).name, 12),
     ):
         folder = tmp_path / study
-        assert len(list((folder / "cells").iterdir())) == cells
+        assert len((folder / "cells.jsonl").read_text().splitlines()) == cells
         results = json.loads((folder / "results.json").read_text())
         assert results["missing"] == {}
         assert all(len(method["seeds"]) == 2 for method in results["methods"])
@@ -98,8 +99,9 @@ def test_a_stopped_run_goes_on_to_the_same_csv(run, tmp_path, in_this_process):
     assert not alive
     assert not list((broken / "toy-quick").glob("*.csv"))
 
-    # Killed outright, it is in tests/experiments/test_runner.py. The file of a cell that the machine was writing:
-    (broken / "toy-quick" / "cells" / "sensr-01.json").write_text('{"kind": "likewise.experiments.cell", "se')
+    # Killed outright, it is in tests/experiments/test_runner.py. The line of a cell that the machine was writing:
+    with (broken / "toy-quick" / "cells.jsonl").open("a") as file:
+        file.write('{"kind": "likewise.experiments.cell", "se')
 
     resumed = run(*TOY, "--out", broken)
     assert resumed.code == 0, resumed.err

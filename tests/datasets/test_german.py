@@ -9,10 +9,15 @@ import pytest
 
 from likewise.datasets import load_german
 from likewise.datasets.bundled import open_bundled
-from likewise.datasets.tabular import PERSONAL_STATUS, SEX, WORDS
 
 NUMBERS = ["duration", "credit_amount", "installment_rate", "residence_since", "age"]
 NUMBERS += ["existing_credits", "people_liable"]
+
+with open_bundled("german_codes.csv") as stream:
+    WORDS = {}
+    for line in csv.DictReader(stream.read().decode().splitlines()):
+        WORDS.setdefault(line["column"], {})[line["code"]] = line["word"]
+SEX, PERSONAL_STATUS = WORDS.pop("sex"), WORDS.pop("personal_status")
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from likewise.improving.cells import CellResult, Published, Study, StudyMeasure
+from likewise.experiments.study import Published, Study, StudyMeasure
+from likewise.improving.cells import CellResult
 
 # Whatever a study loads reads one of these, torch the first.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")

@@ -37,16 +37,7 @@ def test_a_cell_comes_back_as_it_was(store):
     assert np.isnan(back.result.values["gap"])
     assert (back.result.extras, back.warnings, back.cpu_seconds) == ({"a": [1]}, ("mind",), 1.5)
     assert back.versions == versions()
-    assert list(store.path("Fine", 0).parent.iterdir()) == [store.path("Fine", 0)]
-
-
-def test_methods_have_files_of_their_own():
-    from likewise.experiments import AdultStudy, ToyStudy
-    from likewise.experiments.sentiment import SentimentStudy
-
-    for study in (AdultStudy(), ToyStudy(), SentimentStudy()):
-        names = {Store(Path(), study).path(method, 0).name for method in study.methods}
-        assert len(names) == len(study.methods)
+    assert list(store.folder.iterdir()) == [store.path]
 
 
 def test_more_seeds_compute_only_what_is_missing(store):
@@ -57,21 +48,30 @@ def test_more_seeds_compute_only_what_is_missing(store):
     assert plan.finished == 3
 
 
-@pytest.mark.parametrize("text", ["", '{"kind": "likewise.exp', "\x00\x01"], ids=["empty", "cut", "binary"])
-def test_a_damaged_file_is_computed_again(store, text):
-    store.write(cell())
-    store.path("Fine", 0).write_text(text)
-    plan = plan_run([(store.study, store)], seeds=1, methods=["Fine"])
+@pytest.mark.parametrize("text", ['{"kind": "likewise.exp', "\x00\x01"], ids=["cut", "binary"])
+def test_a_damaged_line_is_computed_again(store, text):
+    store.path.parent.mkdir()
+    store.path.write_text(text)
+    store.write(cell(seed=1))  # on a line of its own, though the run before was killed in the middle of one
+    plan = plan_run([(store.study, store)], seeds=2, methods=["Fine"])
     assert [task.seed for task in plan.tasks] == [0]
-    assert "damaged" in plan.damaged[0]
+    assert "line 1, is damaged" in plan.damaged[0]
+
+
+def test_the_last_cell_of_a_method_and_seed_counts(store):
+    store.write(cell(good=0.1))
+    store.write(cell(good=0.7))
+    assert store.find(["Fine"], [0]).cells["Fine", 0].result.values["good"] == 0.7
 
 
 def test_a_cell_with_a_part_missing_is_damaged(store):
     store.write(cell())
-    content = json.loads(store.path("Fine", 0).read_text())
+    content = json.loads(store.path.read_text())
     del content["values"]["gap"]
-    store.path("Fine", 0).write_text(json.dumps(content))
-    assert "gap" in store.find(["Fine"], [0]).damaged["Fine", 0]
+    store.path.write_text(json.dumps(content))
+    found = store.find(["Fine"], [0])
+    assert "gap" in found.damaged[0]
+    assert not found.cells
 
 
 def test_cells_of_other_settings_are_neither_used_nor_replaced_unasked(store, tmp_path):
@@ -91,16 +91,16 @@ def test_cells_of_other_settings_are_neither_used_nor_replaced_unasked(store, tm
     ids=["dict", "list", "other kind"],
 )
 def test_a_foreign_file_is_refused(store, content):
-    store.path("Fine", 0).parent.mkdir(parents=True)
-    store.path("Fine", 0).write_text(content)
+    store.path.parent.mkdir(parents=True)
+    store.path.write_text(content)
     with pytest.raises(InputError, match="not a cell"):
         store.find(["Fine"], [0])
 
 
-def test_a_cell_under_another_name_is_refused(store):
-    store.write(cell(seed=1))
-    store.path("Fine", 1).rename(store.path("Fine", 0))
-    with pytest.raises(InputError, match="seed 1"):
+def test_cells_of_another_study_are_refused(store):
+    store.write(cell())
+    store.path.write_text(store.path.read_text().replace('"study": "fake"', '"study": "adult"'))
+    with pytest.raises(InputError, match="belongs to adult"):
         store.find(["Fine"], [0])
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from likewise.core.errors import InputError
 from likewise.experiments.output import cells_csv, check_folder, markdown, table_csv, write_results
-from likewise.experiments.study_tables import Entry, make_table
-from likewise.improving.cells import Cell, CellResult, Published, Store, StudyMeasure
+from likewise.experiments.study import Entry, Published, StudyMeasure, make_table
+from likewise.improving.cells import Cell, CellResult, Store
 
 _spec = importlib.util.spec_from_file_location("fake_study", Path(__file__).with_name("fake_study.py"))
 fake = importlib.util.module_from_spec(_spec)
@@ -102,7 +102,7 @@ def test_files_of_a_study(tmp_path):
     table, notes = write_results(store, 3)
     assert notes == ()
     assert {path.name for path in store.folder.iterdir()} == {
-        "cells", "cells.csv", "index.html", "results.json", "table.csv", "table.md",
+        "cells.jsonl", "cells.csv", "index.html", "results.json", "table.csv", "table.md",
     }  # fmt: skip
     results = json.loads((store.folder / "results.json").read_text())
     assert results["methods"][0]["figures"]["good"]["paper"] == {"mean": 0.9, "se": 0.01}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import networkx as nx
 import pytest
 
@@ -45,9 +47,14 @@ def test_causes_come_before_effects_whatever_the_order_of_the_arrows():
         ("digraph { subgraph who { sex; age } -> job }", "sex>job age>job"),
         ("digraph { subgraph s {sex} -> subgraph t {job -> pay} }", "job>pay sex>job sex>pay"),
         ("digraph { {sex, age} -> job {job} -> pay }", "sex>job age>job job>pay"),
+        (
+            "digraph { sex -> job; sex -> job [x=1]; subgraph { age -> {job pay} } }",
+            "age>job age>pay sex>job sex>job",
+        ),
         ("digraph { label=<<b>x -&gt; y</b>>; sex -> job [label=<<i>[</i>>] age -> job }", "sex>job age>job"),
         ('digraph { "s" + "ex" -> job }', "sex>job"),
-        ("digraph { edge [color=#ff0000]; sex -> job }", "sex>job"),
+        ('digraph { edge [color="#ff0000"]; sex -> job }', "sex>job"),
+        ("digraph { hours-per-week -> pay }", "hours-per-week>pay"),
         ("\ufeffsex -> job\n# a line\nage -> job // the rest", "sex>job age>job"),
         ('digraph { "edge" -> "node" }', "edge>node"),
     ],
@@ -64,15 +71,16 @@ def test_dot_is_read_as_graphviz_reads_it(text, edges):
         ({"sex": ["jop"]}, "'jop'.*did you mean 'job'"),
         ("graph { sex -- job }", "undirected"),
         ("digraph { sex -- job }", "undirected"),
-        ("digraph { sex -> }", "leads from or to nothing"),
-        ("digraph { sex -> job", "closing brace"),
-        ("digraph { sex -> {job }", "closing brace"),
-        ("digraph { sex -> job } }", "where it should end"),
-        ("digraph { sex -> job } digraph { age -> job }", "where it should end"),
-        ("digraph { sex -> job [color=red; }", "do not match"),
-        ("digraph { sex -> job } /* never closed", "comment"),
-        ("digraph { sex -> job, pay }", "Write a -> {b c}"),
-        ("digraph { sex -> " + "{" * 10_000, "in each other"),
+        ("digraph { sex -> }", "cannot be read"),
+        ("digraph { sex -> job", "cannot be read"),
+        ("digraph { sex -> {job }", "cannot be read"),
+        ("digraph { sex -> job } }", "comments do not match"),
+        ("digraph { sex -> job } digraph { age -> job }", "2 graphs"),
+        ("digraph { sex -> job [color=red; }", "cannot be read"),
+        ("digraph { sex -> job } /* never closed", "cannot be read"),
+        ("digraph { sex -> job, pay }", "cannot be read"),
+        ("digraph { sex -> job } age -> job", "cannot be read"),
+        ("digraph { sex -> " + "{" * 10_000, "cannot be read"),
         (
             "digraph { {"
             + " ".join(f"c{i}" for i in range(1500))
@@ -101,3 +109,10 @@ def test_an_attribute_without_effects_is_refused_and_an_empty_graph_is_not():
         ConsequenceTwins("sex", graph={"age": ["job"]}).fit(people)
     assert ConsequenceTwins("sex", graph={}).fit(people).moved_ == ()
     assert parse_dot("") == ()
+
+
+def test_without_pydot_plain_text_is_read_and_the_rest_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pydot", None)
+    assert set(read_graph(DOT, COLUMNS, owner="x").edges) == set(EDGES)
+    with pytest.raises(lw.MissingExtraError, match=r"likewise\[graphs\]"):
+        parse_dot("digraph { sex:e -> job }")

@@ -11,8 +11,7 @@ from likewise.cli.options import example, options
 from likewise.cli.output import reporting
 
 if TYPE_CHECKING:
-    from likewise.experiments.study_tables import StudyTable
-    from likewise.improving.cells import Study
+    from likewise.experiments.study import Study, StudyTable
     from likewise.improving.runner import Failure, Plan
 
 STUDIES = ("toy", "sentiment", "adult")
@@ -80,7 +79,7 @@ def command(
     `sentences` is beside the paper: sentiment of sentences with names in context; `all` leaves it out.
 
     Writes OUT/<study>/ with table.csv, cells.csv, results.json, table.md, index.html and figures, and keeps every
-    finished (method, seed) in OUT/<study>/cells. The exit code is 3 where a cell could not be computed.
+    finished (method, seed) in OUT/<study>/cells.jsonl. The exit code is 3 where a cell could not be computed.
     """
     count = seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS
     chosen = _studies(study, quick, {"vectors": vectors, "names": names, "n_steps": steps})
@@ -148,7 +147,9 @@ def _announce(plan: Plan, jobs: int, quiet: bool) -> None:
 
 def _show_stop(plan: Plan, quiet: bool) -> None:
     if not quiet:
-        done = sum(plan.stores[task.study.name].path(task.method, task.seed).exists() for task in plan.tasks)
+        done = sum(
+            bool(plan.stores[task.study.name].find([task.method], [task.seed]).cells) for task in plan.tasks
+        )
         click.echo(
             f"{done} of {len(plan.tasks)} cells were finished and are kept. Run the same command to go on.",
             err=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -106,3 +107,10 @@ def decide(model: Any, table: Any, n: int, *, owner: str, scores: bool = False) 
             "Cut them, for example lambda table: model.predict_proba(table)[:, 1] > 0.5."
         )
     return answer
+
+
+def decisions_differ(decided: Sequence[LabelArray], tolerance: float | None = None) -> Any:
+    """Whether the decisions about a row are not all the same; numbers are if they are within `tolerance` of each other."""
+    if tolerance is None:
+        return np.logical_or.reduce([other != decided[0] for other in decided[1:]])
+    return np.ptp(np.stack(decided).astype(float), axis=0) > tolerance

@@ -434,24 +434,27 @@ def mean_share_interval(successes: Any, n: Any, *, confidence: float = 0.95) -> 
     return Interval(mean - below, mean + above, confidence, "combined")
 
 
-def bounded_mean_interval(values: Any, low: float, high: float, *, confidence: float = 0.95) -> Interval:
+def bounded_mean_interval(
+    values: Any, low: float, high: float, *, confidence: float = 0.95, n: float | None = None
+) -> Interval:
     """Interval of a mean of numbers that cannot be outside [low, high]: Gaffke's limits, from two sums.
 
     The lower limit is Clopper and Pearson's of so many people at the same distance from `low`, the others at `low`, that
     the sum of distances and that of their squares are kept (`likewise.auditing.inference.limits`); the upper limit is
-    its mirror image. What was not seen may lie at the ends, so the interval is never a point.
+    its mirror image. What was not seen may lie at the ends, so the interval is never a point. `n` is how many independent
+    observations the values are worth; all of them by default.
     """
-    numbers = np.asarray(values, dtype=float)
-    below = _least_mean(numbers - low, (1 - confidence) / 2)
-    above = _least_mean(high - numbers, (1 - confidence) / 2)
+    numbers, tail = np.asarray(values, dtype=float), (1 - confidence) / 2
+    size = float(len(numbers)) if n is None else n
+    below, above = (_least_mean(distances, size, tail) for distances in (numbers - low, high - numbers))
     return Interval(low + below, high - above, confidence, "Gaffke")
 
 
-def _least_mean(distances: FloatArray, tail: float) -> float:
+def _least_mean(distances: FloatArray, n: float, tail: float) -> float:
     from scipy.special import betaincinv
 
-    total, squares = float(distances.sum()), float((distances**2).sum())
-    if total <= 0:
+    mean, square = float(distances.mean()), float((distances**2).mean())
+    if mean <= 0:
         return 0.0
-    number = min(total**2 / squares, float(len(distances)))
-    return squares / total * float(betaincinv(number, len(distances) - number + 1.0, tail))
+    number = min(n * mean**2 / square, n)
+    return square / mean * float(betaincinv(number, n - number + 1.0, tail))

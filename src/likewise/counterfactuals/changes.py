@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.checks import FloatArray, to_numpy
-from likewise.core.decisions import decide
+from likewise.core.decisions import decide, decisions_differ
 from likewise.core.errors import InputError, ModelError, bad_parameter
 from likewise.core.intervals import Measure
 from likewise.core.messages import Message
@@ -54,20 +54,9 @@ class AskedModel:
         return Message("twins.score.decision")
 
     @property
-    def span(self) -> float | None:
-        """How far two scores can be apart, whoever is asked about: 1 for shares and yes or no; None if not known."""
-        classes = getattr(self.model, "classes_", None)
-        if self.tolerance is not None:
-            return None
-        if hasattr(self.model, "predict_proba") or self.favourable is not None:
-            return 1.0
-        return 1.0 if classes is not None and set(np.asarray(classes).tolist()) <= {0, 1} else None
-
-    def differ(self, one: Any, other: Any) -> Any:
-        """Whether two decisions about each row are different."""
-        if self.tolerance is not None:
-            return np.abs(one.astype(float) - other.astype(float)) > self.tolerance
-        return np.asarray(one != other)
+    def bounds(self) -> tuple[float, float] | None:
+        """Ends of what two scores can differ by, whoever is asked about; None if nothing bounds them."""
+        return (-1.0, 1.0) if self.tolerance is None else None
 
     def _column(self) -> int:
         classes = getattr(self.model, "classes_", None)
@@ -81,13 +70,19 @@ class AskedModel:
         return int(found[0])
 
     def _as_score(self, decision: Any) -> FloatArray:
-        if self.favourable is not None:
-            return np.asarray(decision == self.favourable, dtype=float)
-        if decision.dtype.kind in "biuf":
-            return np.asarray(decision, dtype=float)
-        values = sorted({str(value) for value in decision})
-        # Words have no size: the score is whether the decision is the last of them.
-        return np.asarray([str(value) == values[-1] for value in decision], dtype=float)
+        return np.asarray(decision if self.favourable is None else decision == self.favourable, dtype=float)
+
+    @classmethod
+    def of(cls, model: Any, frame: pd.DataFrame, favourable: Any, tolerance: float | None) -> AskedModel:
+        """Settle which decision counts as 1 if nothing says it: 1 or True, else the last of the labels."""
+        if favourable is None and tolerance is None and not hasattr(model, "predict_proba"):
+            decision = decide(model, frame, len(frame), owner=_OWNER)
+            labels = set(np.asarray(getattr(model, "classes_", decision)).tolist())
+            if all(isinstance(label, (int, float)) for label in labels):
+                favourable = max(labels | {1} if labels <= {-1, 0, 1} else labels)
+            else:
+                favourable = max(labels, key=str)
+        return cls(model, favourable, tolerance)
 
 
 # What one question about twins came to: shares, changes of score, by group, with intervals and validity.
@@ -209,7 +204,7 @@ class FoundChanges:
     asked: Mask
     change: FloatArray
     effects: tuple[FloatArray, ...]
-    span: float | None = None
+    bounds: tuple[float, float] | None = None
 
 
 def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attribute: str) -> FoundChanges:
@@ -227,7 +222,7 @@ def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attrib
         if not len(some):
             continue
         decision, score = asked.about(table.iloc[some])
-        flips[some] |= asked.differ(decision, own_decision[some])
+        flips[some] |= decisions_differ([own_decision[some], decision], asked.tolerance)
         total[some] += score - own_score[some]
         count[some] += 1
         sums[at, some] += score
@@ -236,8 +231,7 @@ def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attrib
         mean = sums / seen
         change = total / count
     effects = tuple(mean[k] - mean[0] for k in range(1, len(values)))
-    span = 1.0 if own_decision.dtype.kind in "bOUS" and asked.tolerance is None else asked.span
-    return FoundChanges(values, flips, count > 0, change, effects, span)
+    return FoundChanges(values, flips, count > 0, change, effects, asked.bounds)
 
 
 def with_refits(
@@ -290,17 +284,19 @@ def with_refits(
     groups_now = tuple(
         replace(
             g,
-            changed=_around(g.changed, reach[1 + k + i], True),
+            changed=_around(g.changed, reach[1 + k + i]),
             change=_around(g.change, reach[1 + k + m + i]),
         )
         for i, g in enumerate(answer.groups)
     )
     return replace(
         answer,
-        changed=_around(answer.changed, reach[0], True),
+        changed=_around(answer.changed, reach[0]),
         effects=tuple(_around(e, reach[1 + i]) for i, e in enumerate(answer.effects)),
         groups=groups_now,
-        interval=Message("twins.interval.refits", n=choices.refits),
+        interval=answer.interval
+        if np.isnan(answer.groups[0].change.low)
+        else Message("twins.interval.refits", n=choices.refits),
     )
 
 
@@ -322,10 +318,11 @@ def _mean(values: Any) -> float:
     return float(np.mean(values)) if len(values) else np.nan
 
 
-def _around(measure: Measure, reach: float, share: bool = False) -> Measure:
-    if share and reach == 0:
-        return measure  # no refit changed anything: what stays is what so many people can show
-    low, high = measure.value - reach, measure.value + reach
-    if share:
+def _around(measure: Measure, reach: float) -> Measure:
+    """Widen an interval to the refits'; if nothing bounds the values there is none."""
+    if np.isnan(measure.low):
+        return measure
+    low, high = min(measure.low, measure.value - reach), max(measure.high, measure.value + reach)
+    if measure.name == "changed":
         low, high = max(low, 0.0), min(high, 1.0)
-    return Measure(measure.name, measure.value, float(low), float(high), "refits")
+    return replace(measure, low=float(low), high=float(high), method="refits")

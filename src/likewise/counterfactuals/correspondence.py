@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.checks import IntArray, check_number
-from likewise.core.decisions import check_model, decide
+from likewise.core.decisions import check_model, decide, decisions_differ
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import to_same_library
 from likewise.core.intervals import Interval, Measure, proportion_interval
@@ -182,23 +182,28 @@ def correspondence_study(
     check_model(model, owner=owner)
     _check_options(owner, encode, tolerance, chunk_size)
     maker = maker_of(edits, owner=owner)
-    if maker is not None:
-        return _study_of_made(model, frame, maker, encode, int(chunk_size), tolerance)
     table = Table.of(frame, owner=owner)
-    variants, attributes = resolve_edits(edits, table, owner=owner, allow_new=allow_new)  # type: ignore[arg-type]
-    positions = _people(variants, attributes, table.n_rows, only, owner)
-    chosen = table if len(positions) == table.n_rows else table.take(positions)
-    # Entries are cut from the whole table: a value may occur outside the rows chosen.
-    cells = [cells_of(variant, attributes) for variant in variants]
-    distinct = {pair: table.entry(*pair, owner=owner) for cell in cells for pair in cell.items()}
-    entries = [{column: distinct[column, value] for column, value in cell.items()} for cell in cells]
+    positions: IntArray = np.arange(table.n_rows)
+    if maker is not None:
+        made = made_twins(maker, frame)
+        variants, chosen = [dict(variant) for variant in made.variants], table
+        # The model gets twins in the library that the people came in.
+        twins = [(Table(to_same_library(rows, frame)), dict[str, Any]()) for rows in made.tables]
+    else:
+        variants, attributes = resolve_edits(edits, table, owner=owner, allow_new=allow_new)  # type: ignore[arg-type]
+        positions = _people(variants, attributes, table.n_rows, only, owner)
+        chosen = table if len(positions) == table.n_rows else table.take(positions)
+        # Entries are cut from the whole table: a value may occur outside the rows chosen.
+        cells = [cells_of(variant, attributes) for variant in variants]
+        entry = {pair: table.entry(*pair, owner=owner) for cell in cells for pair in cell.items()}
+        twins = [(chosen, {column: entry[column, value] for column, value in cell.items()}) for cell in cells]
     decided = [
-        _decide_in_chunks(model, chosen, entry, encode, int(chunk_size), tolerance is not None)
-        for entry in entries
+        _decide_in_chunks(model, rows, entries, encode, int(chunk_size), tolerance is not None)
+        for rows, entries in twins
     ]
     names = [_label(variant) for variant in variants]
     decisions = pd.DataFrame(dict(zip(names, decided, strict=True)), index=chosen.index)
-    flipped = _flipped(decided, tolerance)
+    flipped = decisions_differ(decided, tolerance)
     beside = decisions.loc[flipped].rename(columns=lambda name: f"decision: {name}")
     return CorrespondenceStudy(
         decisions=decisions,
@@ -206,36 +211,6 @@ def correspondence_study(
         positions=positions,
         variants=tuple(variants),
         frame=chosen.take(np.flatnonzero(flipped)).beside(beside),
-    )
-
-
-def _study_of_made(
-    model: Any,
-    frame: Any,
-    maker: TwinMaker,
-    encode: Callable[[Any], Any] | None,
-    chunk_size: int,
-    tolerance: float | None,
-) -> CorrespondenceStudy:
-    """The study of twins that a maker made; the model gets them in the library that the people came in."""
-    table = Table.of(frame, owner="correspondence_study")
-    made = made_twins(maker, frame)
-    decided = [
-        _decide_in_chunks(
-            model, Table(to_same_library(rows, frame)), {}, encode, chunk_size, tolerance is not None
-        )
-        for rows in made.tables
-    ]
-    names = [_label(dict(variant)) for variant in made.variants]
-    decisions = pd.DataFrame(dict(zip(names, decided, strict=True)), index=table.index)
-    flipped = _flipped(decided, tolerance)
-    beside = decisions.loc[flipped].rename(columns=lambda name: f"decision: {name}")
-    return CorrespondenceStudy(
-        decisions=decisions,
-        flipped=flipped,
-        positions=np.arange(table.n_rows),
-        variants=tuple(dict(variant) for variant in made.variants),
-        frame=table.take(np.flatnonzero(flipped)).beside(beside),
     )
 
 
@@ -363,16 +338,6 @@ def _decide_in_chunks(
         twins = twins if encode is None else encode(twins)
         parts.append(decide(model, twins, rows.n_rows, owner="correspondence_study", scores=scores))
     return np.concatenate(parts) if len(parts) > 1 else parts[0]
-
-
-def _flipped(decided: list[np.ndarray[Any, Any]], tolerance: float | None) -> Any:
-    if tolerance is None:
-        first = decided[0]
-        return np.logical_or.reduce([other != first for other in decided[1:]])
-    low = high = decided[0].astype(float)
-    for other in decided[1:]:
-        low, high = np.minimum(low, other), np.maximum(high, other)
-    return high - low > tolerance
 
 
 def _label(variant: dict[str, Any]) -> str:

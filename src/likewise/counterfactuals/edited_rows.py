@@ -202,15 +202,6 @@ def n_twins(factors: Sequence[TwinFactor]) -> int:
     return math.prod(len(factor.settings) for factor in factors)
 
 
-def twin_tables(frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner: str) -> Iterator[pd.DataFrame]:
-    """Yield one table per combination of settings: the rows' twins, in an order that is theirs together.
-
-    Where a row lacks a factor it stays as it is in that factor's columns.
-    """
-    check_columns(frame, [c for factor in factors for c in factor.columns], owner=owner, name="X")
-    yield from _tables(frame, factors, [factor.members(frame) for factor in factors], owner)
-
-
 def different_twins(
     frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner: str
 ) -> Iterator[tuple[Places, pd.DataFrame]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,11 @@ from likewise.core.checks import FloatArray, IntArray, check_integer, check_numb
 from likewise.core.decisions import check_model
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
-from likewise.core.intervals import Interval, Measure, bounded_mean_interval, proportion_interval
+from likewise.core.intervals import Measure, bounded_mean_interval
 from likewise.core.messages import Message
 from likewise.core.randomness import numpy_generator
 from likewise.core.text import text_table
 from likewise.counterfactuals.attribute import AttributeTwins
-from likewise.counterfactuals.causal.consequences import Consequences
 from likewise.counterfactuals.changes import (
     AskedModel,
     FoundChanges,
@@ -33,27 +32,16 @@ from likewise.counterfactuals.edits import Edit
 from likewise.counterfactuals.matched import MatchedTwins
 from likewise.counterfactuals.plausibility import Plausibility, learn_plausibility, without_implausible
 
+if TYPE_CHECKING:
+    from likewise.counterfactuals.causal.consequences import Consequences
+
 # Intervals of means over pairs of a person and a twin, whether or not twins are shared.
 
 
 def share_measure(name: str, flags: Any, confidence: float, clusters: IntArray | None = None) -> Measure:
-    """Share of people, exact (Clopper and Pearson) where people are independent; else as `mean_measure`.
-
-    Where people share comparators and all agree there is no variance to be seen: the interval is then the exact one of as
-    many independent people as there are comparators (as in Korn and Graubard 1998).
-    """
-    flags = np.asarray(flags, dtype=bool)
-    if not len(flags):
-        return Measure(name, np.nan, np.nan, np.nan, "none")
-    if clusters is None:
-        exact = proportion_interval(int(flags.sum()), len(flags), confidence=confidence)
-        return Measure.of(name, float(flags.mean()), exact)
-    if flags.all() or not flags.any():
-        number = max(len(np.unique(clusters[clusters >= 0])), 1)
-        exact = proportion_interval(number if flags.all() else 0, number, confidence=confidence)
-        return Measure.of(name, float(flags[0]), exact)
-    found = mean_measure(name, flags.astype(float), confidence, clusters)
-    return Measure(name, found.value, max(found.low, 0.0), min(found.high, 1.0), found.method)
+    """Share of people with its interval: Clopper and Pearson's if people are independent."""
+    found = mean_measure(name, np.asarray(flags, dtype=float), confidence, clusters, bounds=(0.0, 1.0))
+    return replace(found, method="exact") if clusters is None and len(flags) else found
 
 
 def mean_measure(
@@ -61,44 +49,44 @@ def mean_measure(
     values: FloatArray,
     confidence: float,
     clusters: IntArray | None = None,
-    span: float | None = None,
+    bounds: tuple[float, float] | None = None,
 ) -> Measure:
     """Mean with its interval; people who share a comparator are not independent observations.
 
-    Of independent numbers that are known to lie within ± `span` the interval holds for few people and rare changes too;
-    else it is Student's t, which needs many people with changes of a similar size. With clusters the variance sums over all pairs of people who share a comparator, and is at least that of independent
-    people (Cameron, Gelbach and Miller 2011; a pair that shares several counts for each).
+    Numbers within `bounds` have Gaffke's limits, which hold for few people and rare changes too. With clusters they are
+    those of as many independent people as the variance corresponds to (Korn and Graubard 1998). Without bounds there is
+    no interval: whatever was seen, a rare change that was not may be of any size.
+    """
+    values = np.asarray(values, dtype=float)
+    mean = float(values.mean()) if len(values) else np.nan
+    if bounds is None or not len(values):
+        return Measure(name, mean, np.nan, np.nan, "none")
+    size = None if clusters is None else effective_people(values, np.atleast_2d(clusters), confidence)
+    found = Measure.of(name, mean, bounded_mean_interval(values, *bounds, confidence=confidence, n=size))
+    return found if clusters is None else replace(found, method="clustered by comparator")
+
+
+def effective_people(values: FloatArray, clusters: IntArray, confidence: float = 0.95) -> float:
+    """How many independent people the mean of people who share comparators, (variants, n), is worth.
+
+    The variance sums over all pairs of people who share a comparator, and is at least that of independent people (Cameron,
+    Gelbach and Miller 2011; a pair that shares several counts for each). If everybody has the same value, there is no
+    variance, and the comparators are counted instead.
     """
     from scipy.special import stdtrit
 
-    values = np.asarray(values, dtype=float)
-    n = len(values)
-    if n < 2:
-        return Measure(name, float(values.mean()) if n else np.nan, np.nan, np.nan, "Student's t")
-    mean = float(values.mean())
-    if clusters is None and span is not None:
-        return Measure.of(name, mean, bounded_mean_interval(values, -span, span, confidence=confidence))
-    left = values - mean
-    variance = float((left**2).sum()) / (n * (n - 1))
-    method, freedom = "Student's t", n - 1
-    if clusters is not None:
-        freedom = max(len(np.unique(clusters[clusters >= 0])) - 1, 1)
-        variance = max(variance, _shared_variance(left, np.atleast_2d(clusters)))
-        method = "clustered by comparator"
-    reach = float(stdtrit(freedom, (1 + confidence) / 2)) * variance**0.5
-    return Measure.of(name, mean, Interval(mean - reach, mean + reach, confidence, method))
-
-
-def _shared_variance(left: FloatArray, clusters: IntArray) -> float:
+    n, left = len(values), values - values.mean()
     variant, person = np.nonzero(clusters >= 0)
-    if not len(person):
-        return 0.0
-    _, number = np.unique(clusters[variant, person], return_inverse=True)
+    comparators, number = np.unique(clusters[variant, person], return_inverse=True)
+    k, alone = len(comparators), float((left**2).sum())
+    if alone == 0 or k < 2:
+        return float(min(max(k, 1), n))
     sums = np.bincount(number.ravel(), weights=left[person])
     # Everybody is a pair with themselves once, however many comparators they have.
     again = np.maximum((clusters >= 0).sum(axis=0) - 1, 0)
-    total = float((sums**2).sum() - (again * left**2).sum())
-    return total / len(left) ** 2 * len(sums) / max(len(sums) - 1, 1)
+    shared = float((sums**2).sum() - (again * left**2).sum()) * k / (k - 1)
+    tails = stdtrit(np.array([n - 1, k - 1]), (1 + confidence) / 2)
+    return n / max(shared * (n - 1) / (alone * n), 1.0) * min(float(tails[0] / tails[1]) ** 2, 1.0)
 
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -166,8 +154,8 @@ class TwinStudy:
                 [
                     QUESTIONS.get(answer.question, answer.question),
                     f"{answer.n:,}",
-                    _share(answer.changed),
-                    "; ".join(_number(effect) for effect in answer.effects),
+                    _said(answer.changed, ".1%"),
+                    "; ".join(_said(effect, "+.3f") for effect in answer.effects),
                     f"{answer.validity.value:.1%}" if answer.n_twins else "n/a",
                     only,
                 ]
@@ -176,8 +164,8 @@ class TwinStudy:
                 [
                     f"  of {self.attribute} = {g.group}",
                     f"{g.n:,}",
-                    _share(g.changed),
-                    _number(g.change),
+                    _said(g.changed, ".1%"),
+                    _said(g.change, "+.3f"),
                     "",
                     "",
                 ]
@@ -221,7 +209,7 @@ def twin_study(
     Parameters
     ----------
     model : object with `predict` (and `predict_proba`), or callable
-        Gets tables of people. Without `predict_proba` the score is the decision itself.
+        Gets tables of people. Without `predict_proba` the score is whether the decision is the favourable one.
     people : table of n people
     attribute : Edit or str
         The column that twins differ in, and its values.
@@ -241,7 +229,8 @@ def twin_study(
         How often the consequences are learned anew from people drawn with replacement, so that their intervals include
         what is not known about the consequences. 0: the intervals take the learned consequences as they are.
     favourable : object, optional
-        The class whose probability is the score; the last one by default.
+        The class whose probability is the score; by default the last one, and of decisions without probabilities 1 or
+        True.
     tolerance : float >= 0, optional
         For models that predict numbers: what counts as the same decision.
     confidence : float in (0, 1), default=0.95
@@ -254,6 +243,7 @@ def twin_study(
 
     Examples
     --------
+    >>> from likewise.counterfactuals import Consequences
     >>> rng = np.random.default_rng(0)
     >>> sex = np.array(["F", "M"] * 100)
     >>> people = pd.DataFrame({"sex": sex, "pay": rng.normal(10, 1, 200) + 2 * (sex == "M"), "age": range(200)})
@@ -284,7 +274,7 @@ def twin_study(
         check_columns(table, [column], owner=owner, name=name)
         check_no_missing(table, owner=owner, name=name)
     makers = _makers(edit, questions, consequences, matched, owner)
-    asked = AskedModel(model, favourable=favourable, tolerance=tolerance)
+    asked = AskedModel.of(model, frame, favourable, tolerance)
     looks = learn_plausibility(known, column, level=level)
     choices = StudyChoices(column, implausible == "drop", confidence, refits, reference is None)
     answers = []
@@ -364,7 +354,8 @@ def _answer(
     validity = share_measure("validity", valid[compared], choices.confidence)
     if choices.drop:
         made = without_implausible(made, valid)
-    cluster = _comparators(maker, question)
+    # The comparators of each person, (variants, n); None if everybody has their own.
+    cluster = maker.matched_ if isinstance(maker, MatchedTwins) and maker.replace else None
     found = find_changes(asked, frame, made, choices.attribute)
     keep = np.flatnonzero(found.asked)
     shared = None if cluster is None else cluster[:, keep]
@@ -377,7 +368,7 @@ def _answer(
         share_measure("changed", found.flips[keep], confidence, shared),
         tuple(
             mean_measure(f"{value} less {found.values[0]}", effect[~np.isnan(effect)], confidence,
-                         None if cluster is None else cluster[:, ~np.isnan(effect)], found.span)
+                         None if cluster is None else cluster[:, ~np.isnan(effect)], found.bounds)
             for value, effect in zip(found.values[1:], found.effects, strict=True)
         ),
         tuple(group for group in groups if group.n),
@@ -388,7 +379,7 @@ def _answer(
         {why: int(mask.sum()) for why, mask in made.why_not.items()},
         found.flips,
         found.asked,
-        _why(question, cluster),
+        _why(question, cluster, found.bounds),
         () if question == "attribute" else _few(known[choices.attribute], found.values, choices.attribute),
     )  # fmt: skip
 
@@ -400,15 +391,8 @@ def _group(value: Any, found: FoundChanges, column: Any, cluster: Any, confidenc
         value,
         len(mine),
         share_measure("changed", found.flips[mine], confidence, shared),
-        mean_measure("change", found.change[mine], confidence, shared, found.span),
+        mean_measure("change", found.change[mine], confidence, shared, found.bounds),
     )
-
-
-def _comparators(maker: TwinMaker, question: str) -> Any:
-    """The comparators of each person, (variants, n); None where everybody has their own."""
-    if question != "matched" or not isinstance(maker, MatchedTwins) or not maker.replace:
-        return None
-    return maker.matched_
 
 
 def _few(column: Any, values: Sequence[Any], attribute: str) -> tuple[str, ...]:
@@ -421,7 +405,9 @@ def _few(column: Any, values: Sequence[Any], attribute: str) -> tuple[str, ...]:
     )
 
 
-def _why(question: str, cluster: Any) -> Message:
+def _why(question: str, cluster: Any, bounds: Any) -> Message:
+    if bounds is None:
+        return Message("twins.interval.unbounded")
     if question == "matched":
         return Message("twins.interval.pairs") if cluster is None else Message("twins.interval.shared")
     return (
@@ -443,14 +429,6 @@ def _only_under(answers: Sequence[TwinAnswer]) -> dict[str, Any]:
         answer.question: np.flatnonzero(flips[k] & (flips.sum(axis=0) == 1))
         for k, answer in enumerate(answers)
     }
-
-
-def _share(measure: Measure) -> str:
-    return _said(measure, ".1%")
-
-
-def _number(measure: Measure) -> str:
-    return _said(measure, "+.3f")
 
 
 def _said(measure: Measure, form: str) -> str:

@@ -212,77 +212,6 @@ def _parsed() -> tuple[pd.DataFrame, np.ndarray[Any, Any]]:
 # German credit: who is a good credit risk (UCI Statlog), with UCI's codes turned into words.
 
 
-# The words name encoded columns too ("savings_below 100 DM"). XGBoost refuses [ ] < in a feature name and
-# LightGBM refuses , : " [ ] { }, so the words do without them.
-WORDS: dict[str, dict[str, str]] = {
-    "status": {
-        "A11": "below 0 DM",
-        "A12": "0 to 200 DM",
-        "A13": "200 DM or more",
-        "A14": "no checking account",
-    },
-    "credit_history": {
-        "A30": "no credits or all paid back",
-        "A31": "all credits here paid back",
-        "A32": "existing credits paid so far",
-        "A33": "delays in the past",
-        "A34": "critical or credits elsewhere",
-    },
-    "purpose": {
-        "A40": "new car",
-        "A41": "used car",
-        "A42": "furniture or equipment",
-        "A43": "radio or television",
-        "A44": "domestic appliances",
-        "A45": "repairs",
-        "A46": "education",
-        "A47": "vacation",
-        "A48": "retraining",
-        "A49": "business",
-        "A410": "other",
-    },
-    "savings": {
-        "A61": "below 100 DM",
-        "A62": "100 to 500 DM",
-        "A63": "500 to 1000 DM",
-        "A64": "1000 DM or more",
-        "A65": "unknown or none",
-    },
-    "employment": {
-        "A71": "unemployed",
-        "A72": "below 1 year",
-        "A73": "1 to 4 years",
-        "A74": "4 to 7 years",
-        "A75": "7 years or more",
-    },
-    "other_debtors": {"A101": "none", "A102": "co-applicant", "A103": "guarantor"},
-    "property": {
-        "A121": "real estate",
-        "A122": "savings agreement or life insurance",
-        "A123": "car or other",
-        "A124": "unknown or none",
-    },
-    "other_installment_plans": {"A141": "bank", "A142": "stores", "A143": "none"},
-    "housing": {"A151": "rent", "A152": "own", "A153": "free"},
-    "job": {
-        "A171": "unemployed or unskilled non-resident",
-        "A172": "unskilled resident",
-        "A173": "skilled employee or official",
-        "A174": "management or self-employed",
-    },
-    "telephone": {"A191": "no", "A192": "yes"},
-    "foreign_worker": {"A201": "yes", "A202": "no"},
-}
-SEX = {"A91": "male", "A92": "female", "A93": "male", "A94": "male", "A95": "female"}
-PERSONAL_STATUS = {
-    "A91": "divorced or separated",
-    "A92": "divorced or separated or married",
-    "A93": "single",
-    "A94": "married or widowed",
-    "A95": "single",
-}
-
-
 def load_german(split: int = 0) -> TabularData:
     """Load UCI Statlog German credit: 1,000 applicants, 21 columns, good or bad credit risk.
 
@@ -340,13 +269,18 @@ def _parsed_german() -> tuple[pd.DataFrame, np.ndarray[Any, Any]]:
     with open_bundled("german.csv.gz") as stream:
         table = pd.read_csv(stream, compression="gzip")
     y = (table.pop("credit_risk") == 1).to_numpy(dtype=np.int64)
+    # The words name encoded columns too ("savings_below 100 DM"). XGBoost refuses [ ] < in a feature name and LightGBM
+    # refuses , : " [ ] { }, so the words do without them.
+    with open_bundled("german_codes.csv") as stream:
+        codes = pd.read_csv(stream, keep_default_na=False)
+    words = {
+        str(name): dict(zip(some["code"], some["word"], strict=True))
+        for name, some in codes.groupby("column")
+    }
     columns: dict[str, pd.Series[Any]] = {}
     for column in table.columns:
-        if column == "personal_status_sex":
-            columns["personal_status"] = table[column].map(PERSONAL_STATUS)
-            columns["sex"] = table[column].map(SEX)
-        else:
-            columns[column] = table[column].map(WORDS[column]) if column in WORDS else table[column]
+        for name in ("personal_status", "sex") if column == "personal_status_sex" else (column,):
+            columns[name] = table[column].map(words[name]) if name in words else table[column]
     return pd.DataFrame(columns), y
 
 

@@ -36,7 +36,8 @@ class GroupGaps:
     With two groups, Gap_c = TPR_{0,c} − TPR_{1,c} keeps its sign (first group minus second). With more, each
     pair of groups is a binary attribute as in the paper, and every number reported is the largest over pairs.
     A group without people of a class has no rate there. Its TPR is NaN, the gaps are those of the other groups and
-    classes, and `left_out` names what is missing; a number that nothing is left of is NaN.
+    classes, and `left_out` names what is missing; a number that nothing is left of is NaN. Intervals allow for any rate
+    where nobody was seen.
 
     Examples
     --------
@@ -108,7 +109,8 @@ class GroupGaps:
     def notes(self) -> tuple[str, ...]:
         """What a reader must know beside the numbers."""
         return tuple(
-            f"{self.attribute}: nobody of class {label} in group {group}, so the gaps leave them out."
+            f"{self.attribute}: nobody of class {label} in group {group}, so the gaps leave them out; their intervals "
+            "allow for any rate there."
             for group, label in self.left_out
         )
 
@@ -289,49 +291,53 @@ def gap_intervals(correct: Any, counts: Any, *, confidence: float = 0.95) -> tup
     inside unless some gap is shown not to be 0, which percentiles of a bootstrap of the largest never allow. Gap_RMS of
     a pair is the length of a vector, and lengths differ by no more than the length of the error: the interval is the
     estimate plus and minus a quantile of that.
+
+    The rate of a group that has nobody of a class may be anything from 0 to 1, and the intervals allow for all of it.
+    If nothing is known of a number, its ends are NaN.
     """
     check_number(
         confidence, owner="gap_intervals", name="confidence", low=0, high=1, open_low=True, open_high=True
     )
     right, people = np.asarray(correct, dtype=float), np.asarray(counts, dtype=float)
-    known = _differences(right, people, 1.0)[0]
+    unknown = Interval(np.nan, np.nan, confidence, "simultaneous")
+    first, second = _pair_index(len(people))
+    known = (people[first] > 0) & (people[second] > 0)
     missing, (n_pairs, n_classes) = 1.0 - confidence, known.shape
 
     def largest(columns: Any) -> Interval:
-        several = int(np.isfinite(known[:, columns]).sum())
+        several = int(known[:, columns].sum())
         if not several:
-            return Interval(np.nan, np.nan, confidence, "simultaneous")
+            return unknown
         gap, below, above = (part[:, columns] for part in _differences(right, people, missing / several))
-        low = np.nanmax(np.maximum(np.maximum(gap - below, -gap - above), 0.0))
+        low = np.maximum(np.maximum(gap - below, -gap - above), 0.0).max()
         gap, below, above = (part[:, columns] for part in _differences(right, people, missing))
-        high = np.nanmax(np.maximum(gap + above, below - gap))
+        high = np.maximum(gap + above, below - gap).max()
         return Interval(float(low), min(float(high), 1.0), confidence, "simultaneous")
+
+    def largest_rms() -> Interval:
+        several = int(known.any(axis=1).sum())
+        if not several:
+            return unknown
+        gap = np.where(known, _differences(right, people, missing)[0], np.nan)
+        found, share = np.nan_to_num(_rms(np.abs(gap))), known.mean(axis=1)
+        error, error_of_all = (_error_length(right, people, known, m) for m in (missing, missing / several))
+        low = np.sqrt(share) * (found - error_of_all)
+        high = np.sqrt(share * (found + error) ** 2 + (1.0 - share))
+        return Interval(max(float(low.max()), 0.0), min(float(high.max()), 1.0), confidence, "simultaneous")
 
     if n_pairs > 1:
         classes = [largest([c]) for c in range(n_classes)]
     else:
-        gap, below, above = (part[0] for part in _differences(right, people, missing))
+        gap, below, above = (
+            np.where(known, part, np.nan)[0] for part in _differences(right, people, missing)
+        )
         ends = zip(np.maximum(gap - below, -1.0), np.minimum(gap + above, 1.0), strict=True)
         classes = [Interval(float(low), float(high), confidence, "combined") for low, high in ends]
-    rms = _rms_interval(right, people, confidence)
-    return (rms, largest(slice(None)), *classes)
+    return (largest_rms(), largest(slice(None)), *classes)
 
 
-def _rms_interval(right: FloatArray, people: FloatArray, confidence: float) -> Interval:
-    """Of the largest Gap_RMS over pairs: |‖d̂‖ − ‖d‖| ≤ ‖d̂ − d‖, from below for all pairs together."""
-    missing = 1.0 - confidence
-    gap = _differences(right, people, missing)[0]
-    found = _rms(np.abs(gap)[None])[0]
-    several = int(np.isfinite(found).sum())
-    if not several:
-        return Interval(np.nan, np.nan, confidence, "simultaneous")
-    low = np.nanmax(found - _error_length(right, people, missing / several))
-    high = np.nanmax(found + _error_length(right, people, missing))
-    return Interval(max(float(low), 0.0), min(float(high), 1.0), confidence, "simultaneous")
-
-
-def _error_length(right: FloatArray, people: FloatArray, missing: float) -> FloatArray:
-    """Root mean square over the classes of a pair's errors that is exceeded with probability `missing`: (pairs,).
+def _error_length(right: FloatArray, people: FloatArray, known: Any, missing: float) -> FloatArray:
+    """Root mean square over the known classes of a pair's errors that is exceeded with probability `missing`: (pairs,).
 
     Errors are taken as normal with the reach of the exact limits at that level, so that for one class this is the reach
     itself. The weighted sum of their squares is matched to a chi-square distribution by mean and variance.
@@ -339,28 +345,34 @@ def _error_length(right: FloatArray, people: FloatArray, missing: float) -> Floa
     from scipy.special import chdtri, ndtri
 
     _, below, above = _differences(right, people, missing)
-    reach = np.maximum(below, above)
-    known = np.isfinite(reach)
-    squares = np.where(known, reach / -ndtri(missing / 2), 0.0) ** 2
+    reach = np.where(known, np.maximum(below, above), 0.0)
+    squares = (reach / -ndtri(missing / 2)) ** 2
     total, fourth = squares.sum(axis=1), (squares**2).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         quantile = fourth / total * chdtri(total**2 / fourth, missing)
         # The far tail is that of the largest part alone, which a matched distribution may fall short of.
-        quantile = np.maximum(quantile, np.where(known, reach, 0.0).max(axis=1) ** 2)
-        return np.asarray(np.sqrt(quantile / known.sum(axis=1)))
+        quantile = np.maximum(quantile, reach.max(axis=1) ** 2)
+        return np.asarray(np.nan_to_num(np.sqrt(quantile / known.sum(axis=1))))
 
 
 def _differences(
     right: FloatArray, people: FloatArray, missing: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Gap of each pair and class, and how far its limits are below and above, at level 1 − missing: (pairs, classes)."""
-    some = people > 0
-    rate = np.where(some, right / np.maximum(people, 1), np.nan)
+    """Gap of each pair and class, and how far its limits are below and above, at level 1 − missing: (pairs, classes).
+
+    A rate that nobody was seen of is taken as 1/2, within [0, 1]. That is a range without a probability, so its reach is
+    added to the other's; independent errors add in squares.
+    """
+    rate = np.where(people > 0, right / np.maximum(people, 1), 0.5)
     low, high = share_limits(right, people, confidence=1.0 - missing)
     first, second = _pair_index(len(rate))
-    down, up = (rate - low) ** 2, (high - rate) ** 2
-    below, above = np.sqrt(down[first] + up[second]), np.sqrt(up[first] + down[second])
-    return rate[first] - rate[second], below, above
+    seen = (people[first] > 0) & (people[second] > 0)
+
+    def reach(one: FloatArray, other: FloatArray) -> FloatArray:
+        return np.where(seen, np.hypot(one, other), one + other)
+
+    down, up = rate - low, high - rate
+    return rate[first] - rate[second], reach(down[first], up[second]), reach(up[first], down[second])
 
 
 def _rms(size: FloatArray) -> FloatArray:

@@ -127,7 +127,7 @@ def sentiment_gap_interval(
     if method == "welch":
         return _welch(first, second, confidence)
     return bootstrap_interval(
-        _mean_difference,
+        lambda one, other, axis=-1: one.mean(axis=axis) - other.mean(axis=axis),
         first,
         second,
         paired=False,
@@ -219,10 +219,6 @@ def _welch(first: FloatArray, second: FloatArray, confidence: float) -> Interval
         return Interval(middle, middle, confidence, "welch")
     quantile = float(stdtrit(variance**2 / float((parts**2 / freedom).sum()), (1 + confidence) / 2))
     return Interval(middle - quantile * variance**0.5, middle + quantile * variance**0.5, confidence, "welch")
-
-
-def _mean_difference(first: FloatArray, second: FloatArray, axis: int = -1) -> FloatArray:
-    return np.asarray(first.mean(axis=axis) - second.mean(axis=axis))
 
 
 def _scores(values: Any, *, owner: str, name: str) -> FloatArray:

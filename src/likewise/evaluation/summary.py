@@ -162,7 +162,9 @@ def evaluate(
     check_same_length(owner, y=y, **{"the predictions": predictions})
     if table is not None:
         check_same_length(owner, frame=range(table.n_rows), y=y)
-    chosen = _default_attributes(table) if attributes is None else list(attributes)
+    chosen: list[str | Sequence[str]] = list(attributes or [])
+    if attributes is None and table is not None:
+        chosen = [name for name in _PAPER_ATTRIBUTES if _has_values(table, name, 2)]
     if table is None and chosen:
         raise InputError(
             f"{owner}: 'attributes' need a table to be looked up in, and 'frame' is None. Pass the frame."
@@ -220,12 +222,6 @@ def _predictions(model: Any, is_model: bool, table: Table | None, encode: Any, o
         )
     rows = table.native if encode is None else encode(table.native)
     return decide(model, rows, table.n_rows, owner=owner)
-
-
-def _default_attributes(table: Table | None) -> list[str | Sequence[str]]:
-    if table is None:
-        return []
-    return [name for name in _PAPER_ATTRIBUTES if _has_values(table, name, 2)]
 
 
 def _has_values(table: Table, name: str, least: int, among: tuple[str, ...] | None = None) -> bool:

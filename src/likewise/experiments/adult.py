@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.improving.cells import CellResult, Published, Study, StudyMeasure, plain_settings
+from likewise.experiments.study import Published, Study, StudyMeasure
+from likewise.improving.cells import CellResult, plain_settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,6 +202,9 @@ class AdultStudy(Study):
 
     quick: bool = False
 
+    measures = MEASURES
+    published = PUBLISHED
+
     @property
     def name(self) -> str:
         """Folder: "adult", or "adult-quick"."""
@@ -212,19 +216,9 @@ class AdultStudy(Study):
         return "Adult: paper Tables 2, 4 and 5" + (" (quick trial: the figures mean nothing)" * self.quick)
 
     @property
-    def measures(self) -> tuple[StudyMeasure, ...]:
-        """Accuracies, consistencies, gaps."""
-        return MEASURES
-
-    @property
     def methods(self) -> tuple[str, ...]:
         """The paper's, then ours."""
         return tuple(_METHODS)
-
-    @property
-    def published(self) -> Mapping[tuple[str, str], Published]:
-        """Tables 4 and 5."""
-        return PUBLISHED
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -300,86 +294,86 @@ def _adult() -> TabularData:
     return load_adult()
 
 
-def _paper_subspace() -> list[Any]:
-    """span[w_g, e_g, e_r] of section 4.2, as SenSR's preset has it."""
-    from likewise.estimators.parameters import preset_parameters
+def _make(
+    name: str, *arguments: Any, paper_subspace: bool = False, as_published: bool = False, **choices: Any
+) -> Any:
+    """Return an estimator that is made when it is needed; `span[w_g, e_g, e_r]` of section 4.2 is its first argument."""
 
-    subspace: list[Any] = preset_parameters("paper-adult")["metric"]
-    return subspace
+    def made() -> Any:
+        from likewise import estimators
+        from likewise.estimators.parameters import AS_PUBLISHED, preset_parameters
 
+        subspace = [preset_parameters("paper-adult")["metric"]] if paper_subspace else []
+        return getattr(estimators, name)(
+            *subspace, *arguments, **({**AS_PUBLISHED, **choices} if as_published else choices)
+        )
 
-def _baseline() -> Any:
-    from likewise.estimators import MLPBaselineClassifier
-
-    return MLPBaselineClassifier(n_steps=STEPS, lr=PLAIN_LR)
-
-
-def _project() -> Any:
-    from likewise.estimators import ProjectClassifier
-
-    return ProjectClassifier(_paper_subspace(), n_steps=STEPS, lr=PLAIN_LR)
-
-
-def _adversarial() -> Any:
-    from likewise.estimators import AdversarialDebiasingClassifier
-
-    return AdversarialDebiasingClassifier(["sex", "race"], strength=0.001, n_steps=ADVERSARY_STEPS)
-
-
-def _cocl() -> Any:
-    from likewise.estimators import CoCLClassifier
-
-    return CoCLClassifier(["sex", "race"], n_steps=STEPS)
-
-
-def _sensei() -> Any:
-    from likewise.estimators import SenSeIClassifier
-    from likewise.estimators.parameters import AS_PUBLISHED
-
-    choices = {"search": None, "search_domain": "data", "n_steps": 2000, "batch_size": 1000, "lr": 1e-3}
-    return SenSeIClassifier(_paper_subspace(), eps=1e-3, **{**AS_PUBLISHED, **choices})
+    return made
 
 
 def _preset(name: str) -> Any:
-    from likewise.estimators import SenSRClassifier
+    def made() -> Any:
+        from likewise.estimators import SenSRClassifier
 
-    return SenSRClassifier.preset(name)
+        return SenSRClassifier.preset(name)
+
+    return made
 
 
 # Smaller steps, each tree on half of the columns: settled on the training people of split 0.
 _FAIR_TREES = {"max_depth": 6, "learning_rate": 0.05, "n_estimators": 800, "colsample": 0.5}
 _SUBSPACE = "the span of the gender hyperplane and the coordinates of gender and race"
 _METHODS: dict[str, _Method] = {
-    "Baseline": _Method(_baseline, "Plain training, 12,000 steps of 5e-5. Told nothing.", 22),
+    "Baseline": _Method(
+        _make("MLPBaselineClassifier", n_steps=STEPS, lr=PLAIN_LR),
+        "Plain training, 12,000 steps of 5e-5. Told nothing.",
+        22,
+    ),
     "Project": _Method(
-        _project, f"Plain training after projecting off {_SUBSPACE}; 12,000 steps of 5e-5.", 24
+        _make("ProjectClassifier", paper_subspace=True, n_steps=STEPS, lr=PLAIN_LR),
+        f"Plain training after projecting off {_SUBSPACE}; 12,000 steps of 5e-5.",
+        24,
     ),
     "Adv. debiasing": _Method(
-        _adversarial,
+        _make("AdversarialDebiasingClassifier", list(SENSITIVE), strength=0.001, n_steps=ADVERSARY_STEPS),
         "Zhang et al. 2018, weight 0.001, 18,000 steps (500 epochs) of 0.001. Told gender and race, as the paper says; the "
         "authors' program gives its adversary gender only, and lets the rate fall.",
         90,
     ),
     "CoCL": _Method(
-        _cocl,
+        _make("CoCLClassifier", list(SENSITIVE), n_steps=STEPS),
         "Romanov et al. 2019 with the vector of gender and race as the proxy, because Adult has no names; 12,000 "
         "steps. The paper quotes this row from de-Arteaga et al. 2019, who used another network.",
         36,
     ),
     "SenSR": _Method(
-        lambda: _preset("paper-adult"),
+        _preset("paper-adult"),
         f"Table 3: 12,000 steps of 1e-4, 50 subspace steps of 10 and 40 full steps of 1e-4, ε = 1e-3. Comparable: {_SUBSPACE}.",
         400,
     ),
-    "SenSeI": _Method(_sensei, f"Yurochkin and Sun 2021, ρ = 5, 2,000 steps. Comparable: {_SUBSPACE}.", 36),
+    "SenSeI": _Method(
+        _make(
+            "SenSeIClassifier",
+            paper_subspace=True,
+            as_published=True,
+            eps=1e-3,
+            search=None,
+            search_domain="data",
+            n_steps=2000,
+            batch_size=1000,
+            lr=1e-3,
+        ),
+        f"Yurochkin and Sun 2021, ρ = 5, 2,000 steps. Comparable: {_SUBSPACE}.",
+        36,
+    ),
     "likewise best": _Method(
-        lambda: _preset("adult-best"),
+        _preset("adult-best"),
         "Preset 'adult-best', 2,000 steps. Told gender and race, and that a husband and a wife are comparable, which "
         "is what S-Con measures.",
         20,
     ),
     "likewise best, untold": _Method(
-        lambda: _preset("adult-best-untold"),
+        _preset("adult-best-untold"),
         "Preset 'adult-best-untold', 2,000 steps. Told gender and race only.",
         20,
     ),

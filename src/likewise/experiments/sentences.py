@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,9 @@ import pandas as pd
 from likewise.core.checks import IntArray
 from likewise.datasets.sentiment import SentimentData
 from likewise.datasets.words import capitalised
-from likewise.improving.cells import CellResult, Published, Study, StudyMeasure, plain_settings
+from likewise.experiments.sentiment import known_to
+from likewise.experiments.study import Study, StudyMeasure
+from likewise.improving.cells import CellResult, plain_settings
 from likewise.text.term_swap import Template
 
 # Sentences with a name and an opinion in them, and the same sentences with other names.
@@ -114,6 +115,21 @@ class SentencesStudy(Study):
 
     quick: bool = False
 
+    measures = (
+        StudyMeasure("accuracy", "Accuracy", 3, "higher"),
+        StudyMeasure("race gap", "Race gap", 3, "lower"),
+        StudyMeasure("gender gap", "Gender gap", 3, "lower"),
+        StudyMeasure("spread", "Spread of names", 3, "lower"),
+    )
+    methods = ("Baseline", "Project", "SenSR", "SenSeI", "TwinConsensus")
+    remarks = (
+        "5,609 training and 624 test sentences, each one of four templates with an opinion word and a first name "
+        "of the census; the words of the two parts never meet. A sentence is the mean of the bundled GloVe vectors "
+        "of its words, which are few: the name, the opinion and little else.",
+        "Gaps are measured by swapping: 20 test sentences with each of 86 names never trained on, difference of "
+        "mean log odds by race and by gender, by size. Spread is the standard deviation of a name's mean.",
+    )
+
     @property
     def name(self) -> str:
         """Folder."""
@@ -123,37 +139,6 @@ class SentencesStudy(Study):
     def title(self) -> str:
         """Heading."""
         return "Sentiment of sentences with names in context" + " (quick trial)" * self.quick
-
-    @property
-    def measures(self) -> tuple[StudyMeasure, ...]:
-        """Accuracy, gaps and spread, by real swapped sentences."""
-        return (
-            StudyMeasure("accuracy", "Accuracy", 3, "higher"),
-            StudyMeasure("race gap", "Race gap", 3, "lower"),
-            StudyMeasure("gender gap", "Gender gap", 3, "lower"),
-            StudyMeasure("spread", "Spread of names", 3, "lower"),
-        )
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Rows."""
-        return ("Baseline", "Project", "SenSR", "SenSeI", "TwinConsensus")
-
-    @property
-    def published(self) -> Mapping[tuple[str, str], Published]:
-        """Nothing: the paper has no sentences with names."""
-        return {}
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the data are."""
-        return (
-            "5,609 training and 624 test sentences, each one of four templates with an opinion word and a first name "
-            "of the census; the words of the two parts never meet. A sentence is the mean of the bundled GloVe vectors "
-            "of its words, which are few: the name, the opinion and little else.",
-            "Gaps are measured by swapping: 20 test sentences with each of 86 names never trained on, difference of "
-            "mean log odds by race and by gender, by size. Spread is the standard deviation of a name's mean.",
-        )
 
     @property
     def n_consensus(self) -> int:
@@ -198,8 +183,7 @@ class SentencesStudy(Study):
             chosen |= {"eps": 1e-3, "search": "fast", "lambda_rule": "authors", "search_domain": "data"}
             return SenSeIClassifier(**chosen)
         kind = ProjectClassifier if method == "Project" else MLPBaselineClassifier
-        known = kind().get_params()
-        return kind(**{name: value for name, value in chosen.items() if name in known})
+        return kind(**known_to(kind, chosen))
 
     def run(self, method: str, seed: int) -> CellResult:
         """Train on the sentences of a split, measure on its test sentences and on swapped ones."""
@@ -230,8 +214,6 @@ class SentencesStudy(Study):
 
 
 def _measured(model: Any, task: SentenceTask) -> dict[str, float]:
-    import numpy as np
-
     right = float((model.predict(task.test) == task.y_test).mean())
     odds = np.clip(model.predict_proba(task.probes)[:, 1], 1e-12, 1 - 1e-12)
     by_name = np.log(odds / (1 - odds)).reshape(-1, len(task.people)).mean(axis=0)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +13,8 @@ import numpy as np
 
 from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, require
-from likewise.improving.cells import (
-    CellResult,
-    Cells,
-    Published,
-    Study,
-    StudyMeasure,
-    file_digest,
-    plain_settings,
-)
+from likewise.experiments.study import Cells, Published, Study, StudyMeasure
+from likewise.improving.cells import CellResult, plain_settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -178,6 +170,10 @@ class SentimentStudy(Study):
     n_directions: int | None = None
     n_expert_directions: int | None = None
 
+    measures = MEASURES
+    methods = METHODS
+    published = PUBLISHED
+
     def __post_init__(self) -> None:
         for name in ("vectors", "names"):
             path = getattr(self, name)
@@ -206,21 +202,6 @@ class SentimentStudy(Study):
         which = "GloVe 6B, 100 numbers a word" if self.vectors is None else Path(self.vectors).name
         trial = " (quick trial: the figures mean nothing)" * self.quick
         return f"Sentiment: paper Table 1 and Figure 2, with {which}{trial}"
-
-    @property
-    def measures(self) -> tuple[StudyMeasure, ...]:
-        """Accuracy, gaps, spread of the names."""
-        return MEASURES
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The paper's."""
-        return METHODS
-
-    @property
-    def published(self) -> Mapping[tuple[str, str], Published]:
-        """Table 1."""
-        return PUBLISHED
 
     @property
     def steps(self) -> int:
@@ -264,10 +245,12 @@ class SentimentStudy(Study):
 
     def settings(self, method: str) -> dict[str, Any]:
         """Data, directions and every parameter of the estimator."""
+        from likewise.experiments.sentiment_data import digest
+
         chosen: dict[str, Any] = {
             "data": "sentiment",
-            "vectors": "bundled" if self.vectors is None else _digest(self.vectors),
-            "names": "census" if self.names is None else _digest(self.names),
+            "vectors": "bundled" if self.vectors is None else digest(self.vectors),
+            "names": "census" if self.names is None else digest(self.names),
             "estimator": plain_settings(self.estimator(method)),
         }
         if method in ("SenSR", "SenSR-E", "Project"):
@@ -314,9 +297,9 @@ class SentimentStudy(Study):
             return SenSRClassifier(**paper)
         if method == "Sinha+":
             paper |= {"search": replace(paper["search"], subspace_steps=0)}
-            return WassersteinRobustClassifier(**_known_to(WassersteinRobustClassifier, paper))
+            return WassersteinRobustClassifier(**known_to(WassersteinRobustClassifier, paper))
         plain = ProjectClassifier if method == "Project" else MLPBaselineClassifier
-        return plain(**_known_to(plain, paper))
+        return plain(**known_to(plain, paper))
 
     def run(self, method: str, seed: int) -> CellResult:
         """Train on a split's training words, measure on its test words, the names and the sentences."""
@@ -346,8 +329,6 @@ class SentimentStudy(Study):
         return sentiment_words(self.vectors, self.names)
 
     def _metric(self, method: str, data: SentimentData) -> Any:
-        import numpy as np
-
         from likewise.experiments.sentiment_data import leading_directions
         from likewise.fair_metrics import ComparableSubspace, ExpertSubspace
 
@@ -400,18 +381,7 @@ def _measured(estimator: Any, data: SentimentData) -> CellResult:
     return CellResult({measure.key: float(values[measure.key]) for measure in MEASURES}, extras)
 
 
-def _digest(path: str) -> str:
-    found = Path(path).stat()
-    return _digest_of(path, found.st_size, found.st_mtime_ns)
-
-
-@lru_cache(maxsize=8)
-def _digest_of(path: str, size: int, changed: int) -> str:
-    """Read a file once; size and time tell whether it is still the same."""
-    return file_digest(path)
-
-
-def _known_to(estimator: type[Any], settings: dict[str, Any]) -> dict[str, Any]:
+def known_to(estimator: type[Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Of some settings those that are parameters of an estimator."""
     known = estimator().get_params(deep=False)
     return {name: value for name, value in settings.items() if name in known}

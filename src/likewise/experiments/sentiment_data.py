@@ -12,6 +12,7 @@ import numpy as np
 from likewise.core.checks import FloatArray
 from likewise.datasets.sentiment import SentimentData, load_sentiment
 from likewise.datasets.vectors import WordVectors
+from likewise.improving.cells import file_digest
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,16 @@ class _File(NamedTuple):
     changed: int
 
 
+def digest(path: str) -> str:
+    """Return the SHA-256 of a file, which is read once as long as it stays the same."""
+    return _digest_of(_file(path))
+
+
+@lru_cache(maxsize=8)
+def _digest_of(file: _File) -> str:
+    return file_digest(file.path)
+
+
 def sentiment_words(vectors: str | None = None, names: str | None = None) -> SentimentWords:
     """Load words, names and sentences, at the size of the bundled vectors.
 
@@ -37,15 +48,13 @@ def sentiment_words(vectors: str | None = None, names: str | None = None) -> Sen
     words is that of the bundled GloVe vectors. The paper's search moves each coordinate by fixed steps (Adam) and
     has a fixed budget ε, so what its numbers mean depends on how large a coordinate is.
     """
-    return _read(_file(vectors), _file(names))
+    return _read(*(None if path is None else _file(path) for path in (vectors, names)))
 
 
-def _file(path: str | None) -> _File | None:
-    if path is None or not Path(path).is_file():
-        # A file that is not there is told by the loader, which knows what it was for.
-        return None if path is None else _File(path, -1, -1)
-    found = Path(path).stat()
-    return _File(str(path), found.st_size, found.st_mtime_ns)
+def _file(path: str) -> _File:
+    # A file that is not there is told by the loader, which knows what it was for.
+    found = Path(path).stat() if Path(path).is_file() else None
+    return _File(path, -1, -1) if found is None else _File(path, found.st_size, found.st_mtime_ns)
 
 
 @lru_cache(maxsize=4)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.datasets.toy import ToyData, make_toy
-from likewise.improving.cells import CellResult, Cells, Published, Study, StudyMeasure, plain_settings
+from likewise.experiments.study import Cells, Study, StudyMeasure
+from likewise.improving.cells import CellResult, plain_settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,6 +50,14 @@ class ToyStudy(Study):
 
     quick: bool = False
 
+    measures = MEASURES
+    methods = ("Baseline", "SenSR")
+    remarks = (
+        "500 points, 50 of them in the minority on the right; the groups are apart in the horizontal direction, "
+        "which is the sensitive one. Seed i draws the points and the first weights.",
+        f"Accuracies are of {FRESH:,} fresh points, half of them of the minority. The paper gives no figures.",
+    )
+
     @property
     def name(self) -> str:
         """Folder: "toy", or "toy-quick"."""
@@ -58,30 +67,6 @@ class ToyStudy(Study):
     def title(self) -> str:
         """Heading."""
         return "Toy: paper Figure 1" + (" (quick trial)" * self.quick)
-
-    @property
-    def measures(self) -> tuple[StudyMeasure, ...]:
-        """Tilt of the boundary, accuracies of the groups, loss added by moves that cost nothing."""
-        return MEASURES
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Panels (a) and (b), panel (c)."""
-        return ("Baseline", "SenSR")
-
-    @property
-    def published(self) -> Mapping[tuple[str, str], Published]:
-        """Nothing: the paper shows a picture."""
-        return {}
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the data are."""
-        return (
-            "500 points, 50 of them in the minority on the right; the groups are apart in the horizontal direction, "
-            "which is the sensitive one. Seed i draws the points and the first weights.",
-            f"Accuracies are of {FRESH:,} fresh points, half of them of the minority. The paper gives no figures.",
-        )
 
     def settings(self, method: str) -> dict[str, Any]:
         """Data, measures and every parameter of the estimator."""

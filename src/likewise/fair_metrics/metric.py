@@ -21,6 +21,21 @@ from likewise.fair_metrics.feature_maps import apply_feature_map, is_encoder, ma
 COSTS_NOTHING = 1e-12
 
 
+# Fair metrics in one safetensors file: arrays, and a JSON description with a schema version. No pickle.
+
+
+_KIND = "fair_metric"
+_FORM = Fields(
+    {
+        "scale": float,
+        "feature_names": Maybe(ListOf(str)),
+        "sensitive_features": ListOf(str),
+        "domain": Maybe(dict),
+    },
+    more=True,
+)
+
+
 @dataclass(frozen=True, eq=False)
 class FairMetric:
     """Squared fair distance with Σ = scale · I + Q diag(values) Qᵀ (paper section 2.1 and Appendix B).
@@ -452,12 +467,28 @@ class FairMetric:
             Write φ with it, which works where φ is None or a `TabularDomain`. False leaves φ out; give it
             again with ``dataclasses.replace(metric, feature_map=φ)`` after loading.
         """
-        save_metric(self, path, feature_map=feature_map)
+        mapping = self.feature_map if feature_map else None
+        if mapping is not None and not is_encoder(mapping):
+            raise InputError(
+                f"FairMetric.save: the feature map {type(mapping).__name__} cannot be written to a file. "
+                "Call save(path, feature_map=False) and give the map again after loading, with "
+                "dataclasses.replace(metric, feature_map=...)."
+            )
+        description = {
+            "scale": self.scale,
+            "feature_names": self.feature_names,
+            "sensitive_features": self.sensitive_features,
+            "domain": None if mapping is None else mapping.to_dict(),
+        }
+        save_described(path, _KIND, description, {"basis": self.basis, "values": self.values})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FairMetric:
         """Read a metric that `save` wrote; anything else raises a `FormatError`."""
-        return load_metric(path)
+        found: FairMetric = load_described(
+            path, _KIND, _FORM, _built, what="a fair metric", owner="FairMetric.load"
+        )
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_casts": {}}
@@ -491,47 +522,6 @@ def _names_of_columns(names: Any) -> tuple[str, ...]:
             remedy=f"Pass ({names!r},).",
         )
     return tuple(dict.fromkeys(str(name) for name in names))
-
-
-# Fair metrics in one safetensors file: arrays, and a JSON description with a schema version. No pickle.
-
-
-_KIND = "fair_metric"
-_FORM = Fields(
-    {
-        "scale": float,
-        "feature_names": Maybe(ListOf(str)),
-        "sensitive_features": ListOf(str),
-        "domain": Maybe(dict),
-    },
-    more=True,
-)
-
-
-def save_metric(metric: FairMetric, path: str | os.PathLike[str], *, feature_map: bool = True) -> None:
-    """Write a metric; see `FairMetric.save`."""
-    mapping = metric.feature_map if feature_map else None
-    if mapping is not None and not is_encoder(mapping):
-        raise InputError(
-            f"FairMetric.save: the feature map {type(mapping).__name__} cannot be written to a file. "
-            "Call save(path, feature_map=False) and give the map again after loading, with "
-            "dataclasses.replace(metric, feature_map=...)."
-        )
-    description = {
-        "scale": metric.scale,
-        "feature_names": metric.feature_names,
-        "sensitive_features": metric.sensitive_features,
-        "domain": None if mapping is None else mapping.to_dict(),
-    }
-    save_described(path, _KIND, description, {"basis": metric.basis, "values": metric.values})
-
-
-def load_metric(path: str | os.PathLike[str]) -> FairMetric:
-    """Read a metric; see `FairMetric.load`."""
-    found: FairMetric = load_described(
-        path, _KIND, _FORM, _built, what="a fair metric", owner="FairMetric.load"
-    )
-    return found
 
 
 def _built(description: dict[str, Any], arrays: dict[str, Any]) -> FairMetric:

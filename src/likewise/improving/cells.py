@@ -1,37 +1,27 @@
-"""Finished cells on disk: one JSON file per (method, seed), written whole, never mixed with other settings."""
+"""Cells of a computation, (method, seed) each, and the file that keeps them: never mixed with other settings."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import os
 import platform
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from likewise._version import __version__
-from likewise.core.errors import FormatError, InputError
-from likewise.core.files import atomic_path
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from likewise.core.errors import InputError
 
 # Settings as JSON values, so that a kept cell can say what it was made with.
 
 
 # What changes how a training runs or where, but not what it learns; and the seed, which a cell has anyway.
 _LEFT_OUT = frozenset({"checkpoint", "resume", "progress", "device", "threads", "random_state"})
-_RENAMED = {"lam": "lambda_init"}
-# What an earlier version did where it had no such parameter yet.
-_SINCE: dict[str, dict[str, Any]] = {
-    **{name: {"blind_to": None, "baseline": False} for name in ("SenSRClassifier", "SenSeIClassifier")},
-    "Edit": {"consequences": None},
-}
 
 
 def plain_settings(value: Any) -> Any:
@@ -52,71 +42,13 @@ def plain_settings(value: Any) -> Any:
     return {"class": type(value).__name__, **kept}
 
 
-def with_todays_names(settings: Any) -> Any:
-    """Return kept settings with parameters that an earlier version called otherwise, or did not have, as today's."""
-    if isinstance(settings, list):
-        return [with_todays_names(item) for item in settings]
-    if not isinstance(settings, dict):
-        return settings
-    renamed = {_RENAMED.get(name, name): with_todays_names(item) for name, item in settings.items()}
-    return {**_SINCE.get(str(settings.get("class")), {}), **renamed}
-
-
 def file_digest(path: str | Path) -> str:
     """Return the SHA-256 of a file's content, read in pieces."""
     with Path(path).open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-# What a study is: methods × seeds, a few measures each, and the paper's figures to stand beside them.
-
-
-@dataclass(frozen=True)
-class StudyMeasure:
-    """A column of a study's table.
-
-    Parameters
-    ----------
-    key : str
-        Name in `CellResult.values` and in the CSV: "S-Con".
-    title : str
-        Heading in tables: "S-Con".
-    digits : int
-        Digits behind the point.
-    better : {"higher", "lower"}
-        Which way is better; a gap near 0 is better, so gaps are "lower".
-
-    Examples
-    --------
-    >>> StudyMeasure("S-Con", "Spouse consistency", 3, "higher").key
-    'S-Con'
-    """
-
-    key: str
-    title: str
-    digits: int
-    better: Literal["higher", "lower"]
-
-
-@dataclass(frozen=True)
-class Published:
-    """A figure of the paper.
-
-    Parameters
-    ----------
-    mean : float
-        In the same unit as `CellResult.values`: a share, not a percentage.
-    se : float, optional
-        Its standard error, where the paper tells it.
-
-    Examples
-    --------
-    >>> Published(0.934, 0.012).mean
-    0.934
-    """
-
-    mean: float
-    se: float | None = None
+# What is computed: methods × seeds, a few numbers each.
 
 
 @dataclass(frozen=True)
@@ -126,7 +58,7 @@ class CellResult:
     Parameters
     ----------
     values : dict of str to float
-        One per `StudyMeasure.key` of the study. NaN where it cannot be told.
+        One per key of the computation. NaN if it cannot be told.
     extras : dict of str to JSON values, optional
         What figures and readers need besides: scores of names, weights, findings of the training.
 
@@ -140,22 +72,11 @@ class CellResult:
     extras: dict[str, Any] = field(default_factory=dict)
 
 
-Cells = Mapping[tuple[str, int], CellResult]
-"""Finished cells of a study: (method, seed) to result."""
+class Computation(ABC):
+    """Methods × seeds, each a cell that is computed in any process and kept.
 
-
-class Study(ABC):
-    """An experiment of the paper: methods in rows, measures in columns, seeds to repeat it.
-
-    Subclasses are small frozen dataclasses of their options, such as ``AdultStudy(quick=False)``: they can be
-    pickled and sent to a worker process, and `run` depends on nothing but the options, the method and the seed.
-
-    Examples
-    --------
-    >>> from likewise.experiments import ToyStudy
-    >>> study = ToyStudy()
-    >>> isinstance(study, Study), study.name, study.methods
-    (True, 'toy', ('Baseline', 'SenSR'))
+    Subclasses are small frozen dataclasses of their options: they can be pickled and sent to a worker process, and `run`
+    depends on nothing but the options, the method and the seed.
     """
 
     @property
@@ -165,23 +86,13 @@ class Study(ABC):
 
     @property
     @abstractmethod
-    def title(self) -> str:
-        """Heading: "Adult (paper Tables 2, 4 and 5)"."""
-
-    @property
-    @abstractmethod
-    def measures(self) -> tuple[StudyMeasure, ...]:
-        """Columns, in the order shown."""
-
-    @property
-    @abstractmethod
     def methods(self) -> tuple[str, ...]:
         """Rows, in the order shown: "Baseline", "SenSR", …."""
 
     @property
     @abstractmethod
-    def published(self) -> Mapping[tuple[str, str], Published]:
-        """The paper's figures: (method, measure's key) to figure; what the paper does not tell is left out."""
+    def keys(self) -> tuple[str, ...]:
+        """Names of the values that every cell has."""
 
     @abstractmethod
     def settings(self, method: str) -> dict[str, Any]:
@@ -192,28 +103,12 @@ class Study(ABC):
         """
 
     @abstractmethod
-    def note(self, method: str) -> str:
-        """Return one sentence about what the method used and was told."""
-
-    @abstractmethod
     def run(self, method: str, seed: int) -> CellResult:
         """Compute one cell. Called in a worker process with one torch thread."""
-
-    def figures(self, cells: Cells) -> dict[str, Figure]:
-        """Return matplotlib figures of the finished cells by file name without ending; none by default.
-
-        Made without pyplot (``matplotlib.figure.Figure()``), so that nothing stays open; cells may be missing.
-        """
-        return {}
 
     def cost(self, method: str) -> float:
         """Return about how many CPU seconds a cell takes: the longest start first, and the time left is told by it."""
         return 1.0
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Sentences about the whole study for its page and table: data, vectors, how many directions."""
-        return ()
 
 
 KIND = "likewise.experiments.cell"
@@ -234,39 +129,40 @@ class Cell:
 
 @dataclass(frozen=True)
 class KeptCells:
-    """What a folder holds of the cells asked for."""
+    """What a folder holds of the cells asked for; `damaged` and `other` say what is wrong with the rest."""
 
     cells: dict[tuple[str, int], Cell]
-    damaged: dict[tuple[str, int], str]
+    damaged: list[str]
     other: dict[tuple[str, int], str]
 
 
 @dataclass(frozen=True)
 class Store:
-    """The folder of a study: ``cells/`` with one file per finished cell, tables and figures beside.
+    """The folder of a study: ``cells.jsonl`` with one line per finished cell, tables and figures beside.
 
     Parameters
     ----------
     folder : Path
         ``OUT/<study>``; made when the first cell is written.
-    study : Study
+    study : Computation
 
     Examples
     --------
     >>> from likewise.experiments import ToyStudy
-    >>> Store(Path("reproduction/toy"), ToyStudy()).path("SenSR", 3).as_posix()
-    'reproduction/toy/cells/sensr-03.json'
+    >>> Store(Path("reproduction/toy"), ToyStudy()).path.as_posix()
+    'reproduction/toy/cells.jsonl'
     """
 
     folder: Path
-    study: Study
+    study: Computation
 
-    def path(self, method: str, seed: int) -> Path:
-        """Return the file of a cell."""
-        return self.folder / "cells" / f"{_slug(method)}-{seed:02d}.json"
+    @property
+    def path(self) -> Path:
+        """The file of the cells."""
+        return self.folder / "cells.jsonl"
 
     def write(self, cell: Cell) -> None:
-        """Keep a finished cell, whole or not at all."""
+        """Add a finished cell; one of the same method and seed that is there already no longer counts."""
         content = {
             "kind": KIND,
             "study": self.study.name,
@@ -279,11 +175,16 @@ class Store:
             "cpu_seconds": round(cell.cpu_seconds, 2),
             "versions": cell.versions,
         }
-        path = self.path(cell.method, cell.seed)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_path(path) as temporary:
-            text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
-            temporary.write_text(text + "\n", encoding="utf-8")
+        line = json.dumps(content, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a+b") as file:
+            end = file.seek(0, os.SEEK_END)
+            if end:
+                file.seek(end - 1)
+                line = line if file.read(1) == b"\n" else b"\n" + line  # a run was killed while it wrote
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
 
     def find(self, methods: Sequence[str], seeds: Iterable[int]) -> KeptCells:
         """Return what is there of these methods and seeds.
@@ -291,56 +192,57 @@ class Store:
         Raises
         ------
         InputError
-            Where a file of a cell's name is something else altogether.
+            If the file is something else altogether.
         """
-        found = KeptCells({}, {}, {})
-        numbers = list(seeds)
-        for method in methods:
-            there = {seed: path for seed in numbers if (path := self.path(method, seed)).exists()}
-            wanted = json.loads(json.dumps(self.study.settings(method))) if there else {}
-            for seed, path in there.items():
-                try:
-                    cell, difference = self._read(path, method, seed, wanted)
-                except FormatError as error:
-                    found.damaged[method, seed] = str(error)
-                    continue
-                if difference:
-                    found.other[method, seed] = difference
-                else:
-                    found.cells[method, seed] = cell
-        return found
+        asked = {(method, seed) for seed in seeds for method in methods}
+        wanted: dict[str, Any] = {}
+        found: dict[tuple[str, int], tuple[Cell | None, str]] = {}
+        damaged: list[str] = []
+        lines = self.path.read_bytes().splitlines() if self.path.exists() else []
+        for number, line in enumerate(lines, start=1):
+            where = f"{self.path}, line {number},"
+            try:
+                content = json.loads(line)
+            except ValueError as error:
+                damaged.append(f"{where} is damaged ({error})")
+                continue
+            if not isinstance(content, dict) or content.get("kind") != KIND:
+                raise InputError(f"{where} is not a cell of a study. Move it away, or choose another --out.")
+            if content.get("study") != self.study.name:
+                raise InputError(
+                    f"{where} belongs to {content.get('study')}, not to {self.study.name}. Move it away, or choose another "
+                    "--out."
+                )
+            key = (content.get("method"), content.get("seed"))
+            if key not in asked:
+                continue
+            method = str(key[0])
+            if method not in wanted:
+                wanted[method] = json.loads(json.dumps(self.study.settings(method)))
+            difference = _difference(content.get("settings"), wanted[method])
+            found.pop(key, None)
+            try:
+                found[key] = (None if difference else self._cell(content), difference)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                damaged.append(f"{where} is damaged ({type(error).__name__}: {error})")
+        return KeptCells(
+            {key: cell for key, (cell, _) in found.items() if cell is not None},
+            damaged,
+            {key: difference for key, (_, difference) in found.items() if difference},
+        )
 
-    def _read(self, path: Path, method: str, seed: int, wanted: dict[str, Any]) -> tuple[Cell, str]:
-        """Return a cell and how its settings differ from those wanted ("" where they do not)."""
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise FormatError(f"{path} is damaged ({error})") from None
-        if not isinstance(content, dict) or content.get("kind") != KIND:
-            raise InputError(f"{path} is not a cell of a study. Move it away, or choose another --out.")
-        name = (content.get("study"), content.get("method"), content.get("seed"))
-        if name != (self.study.name, method, seed):
-            raise InputError(
-                f"{path} belongs to {name[0]}, {name[1]}, seed {name[2]}, not to {self.study.name}, {method}, "
-                f"seed {seed}. Move it away, or choose another --out."
-            )
-        difference = _difference(with_todays_names(content.get("settings")), wanted)
-        keys = [measure.key for measure in self.study.measures]
-        try:
-            values = {key: _from_number(content["values"][key]) for key in keys}
-            cell = Cell(
-                method,
-                seed,
-                CellResult(values, dict(content["extras"])),
-                float(content["cpu_seconds"]),
-                tuple(str(line) for line in content["warnings"]),
-                {str(key): str(value) for key, value in content["versions"].items()},
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if difference:  # a cell of other settings may have other measures
-                return Cell(method, seed, CellResult({}), 0.0), difference
-            raise FormatError(f"{path} is damaged ({type(error).__name__}: {error})") from None
-        return cell, difference
+    def _cell(self, content: dict[str, Any]) -> Cell:
+        return Cell(
+            content["method"],
+            content["seed"],
+            CellResult(
+                {key: _from_number(content["values"][key]) for key in self.study.keys},
+                dict(content["extras"]),
+            ),
+            float(content["cpu_seconds"]),
+            tuple(str(line) for line in content["warnings"]),
+            {str(key): str(value) for key, value in content["versions"].items()},
+        )
 
 
 def versions() -> dict[str, str]:
@@ -352,11 +254,6 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:  # pragma: no cover - all are dependencies
             continue
     return found
-
-
-def _slug(method: str) -> str:
-    """A method as part of a file's name."""
-    return re.sub(r"[^a-z0-9]+", "-", method.lower()).strip("-")
 
 
 def _number(value: float) -> float | str:

@@ -16,7 +16,7 @@ from likewise.core.errors import NotConvergedError, bad_parameter, is_installed
 from likewise.core.messages import Message
 from likewise.counterfactuals.edits import Edits
 from likewise.improving.candidates import Candidate, given_candidates, trained_candidates
-from likewise.improving.cells import Cell, CellResult, Published, Store, Study, StudyMeasure
+from likewise.improving.cells import Cell, CellResult, Computation, Store
 from likewise.improving.figures import (
     ACCURACY,
     CHANGED,
@@ -62,46 +62,20 @@ def selection_optimism(folds: Mapping[str, Sequence[Tally]], rule: Rule) -> dict
 # kept.
 
 
-_MEASURES = (
-    StudyMeasure(ACCURACY, "B-Acc", 3, "higher"),
-    StudyMeasure(CHANGED, "Changed decisions", 3, "lower"),
-    StudyMeasure(PURE_GAP, "Pure gap", 3, "lower"),
-    StudyMeasure(GAP, "Gap at ε", 3, "lower"),
-    StudyMeasure(GROUP_GAP, "Group gap", 3, "lower"),
-)
-
-
 @dataclass(frozen=True, eq=False)
-class CrossValidation(Study):
+class CrossValidation(Computation):
     """The search for a less discriminatory alternative, in cells that can be computed anywhere and kept."""
 
     ground: SplitData
     candidates: tuple[Candidate, ...]
 
-    @property
-    def name(self) -> str:
-        """Of the study in progress lines."""
-        return "improve"
-
-    @property
-    def title(self) -> str:
-        """Heading."""
-        return "Less discriminatory alternatives"
-
-    @property
-    def measures(self) -> tuple[StudyMeasure, ...]:
-        """What a rule may look at."""
-        return _MEASURES
+    name = "improve"
+    keys = (ACCURACY, CHANGED, PURE_GAP, GAP, GROUP_GAP)
 
     @property
     def methods(self) -> tuple[str, ...]:
         """The candidates."""
         return tuple(candidate.name for candidate in self.candidates)
-
-    @property
-    def published(self) -> Mapping[tuple[str, str], Published]:
-        """Nothing: it is the user's table."""
-        return {}
 
     def candidate(self, name: str) -> Candidate:
         """Return a candidate by its name."""
@@ -110,10 +84,6 @@ class CrossValidation(Study):
     def settings(self, method: str) -> dict[str, Any]:
         """The people, the folds, every parameter of the candidate."""
         return {"ground": self.ground.settings(), "candidate": self.candidate(method).settings(self.ground)}
-
-    def note(self, method: str) -> str:
-        """What the candidate does."""
-        return self.candidate(method).note
 
     def cost(self, method: str) -> float:
         """CPU seconds of a training, and of asking about twins."""
@@ -244,28 +214,30 @@ def improve(
         ground = replace(ground, notes=(*ground.notes, Message("improve.note_no_torch")))
     everybody = (*given, *trained)
     _check_names(everybody)
-    work = _Work(folder, replace_other, n_jobs, announce, report)
-    searched = _search(ground, given, trained, work)
-    return _chosen(ground, everybody, searched, chosen_by, confidence)
-
-
-@dataclass(frozen=True)
-class _Work:
-    """Where and how cells are computed."""
-
-    folder: str | Path | None
-    replace_other: bool
-    n_jobs: int
-    announce: Callable[[Plan], None] | None
-    report: Reporter | None
-
-
-@dataclass(frozen=True, eq=False)
-class _Searched:
-    """Cells by candidate, and candidates without."""
-
-    cells: dict[str, list[Cell]]
-    failed: dict[str, str]
+    cells: dict[str, list[Cell]] = {}
+    failed: dict[str, str] = {}
+    with ExitStack() as stack:
+        where = Path(stack.enter_context(tempfile.TemporaryDirectory()) if folder is None else folder)
+        # A given model is asked here: not every one can be sent to another process.
+        for some, jobs in ((given, 0), (trained, n_jobs)):
+            if not some:
+                continue
+            study = CrossValidation(ground, some)
+            store = Store(where, study)
+            plan = plan_run([(study, store)], len(ground.folds), replace_other=replace_other)
+            if announce is not None:
+                announce(plan)
+            for failure in run_plan(plan, jobs=jobs, report=report):
+                failed[failure.task.method] = failure.reason
+            kept = store.find(study.methods, range(len(ground.folds))).cells
+            for name in study.methods:
+                found = [kept[name, fold] for fold in range(len(ground.folds)) if (name, fold) in kept]
+                if len(found) == len(ground.folds):
+                    cells[name] = found
+    if not cells:
+        reason = next(iter(failed.values()))
+        raise NotConvergedError(f"improve: no candidate could be computed. The first failed so: {reason}")
+    return _chosen(ground, everybody, cells, failed, chosen_by, confidence)
 
 
 def _check_names(candidates: Sequence[Candidate]) -> None:
@@ -276,46 +248,17 @@ def _check_names(candidates: Sequence[Candidate]) -> None:
         raise bad_parameter("improve", "candidates", allowed="candidates of different names", got=what)
 
 
-def _search(
-    ground: SplitData,
-    given: tuple[Candidate, ...],
-    trained: tuple[Candidate, ...],
-    work: _Work,
-) -> _Searched:
-    cells: dict[str, list[Cell]] = {}
-    failed: dict[str, str] = {}
-    with ExitStack() as stack:
-        where = Path(
-            stack.enter_context(tempfile.TemporaryDirectory()) if work.folder is None else work.folder
-        )
-        # A given model is asked here: not every one can be sent to another process.
-        for candidates, jobs in ((given, 0), (trained, work.n_jobs)):
-            if not candidates:
-                continue
-            study = CrossValidation(ground, candidates)
-            store = Store(where, study)
-            plan = plan_run([(study, store)], len(ground.folds), replace_other=work.replace_other)
-            if work.announce is not None:
-                work.announce(plan)
-            for failure in run_plan(plan, jobs=jobs, report=work.report):
-                failed[failure.task.method] = failure.reason
-            kept = store.find(study.methods, range(len(ground.folds))).cells
-            for name in study.methods:
-                found = [kept[name, fold] for fold in range(len(ground.folds)) if (name, fold) in kept]
-                if len(found) == len(ground.folds):
-                    cells[name] = found
-    if not cells:
-        reason = next(iter(failed.values()))
-        raise NotConvergedError(f"improve: no candidate could be computed. The first failed so: {reason}")
-    return _Searched(cells, failed)
-
-
 def _chosen(
-    ground: SplitData, candidates: Sequence[Candidate], searched: _Searched, rule: Rule, confidence: float
+    ground: SplitData,
+    candidates: Sequence[Candidate],
+    computed: Mapping[str, Sequence[Cell]],
+    failed: dict[str, str],
+    rule: Rule,
+    confidence: float,
 ) -> Improvement:
     folds = {
         name: [Tally.from_plain(cell.result.extras["tally"]) for cell in cells]
-        for name, cells in searched.cells.items()
+        for name, cells in computed.items()
     }
     tallies = {name: pooled(parts) for name, parts in folds.items()}
     values = {name: rule_figures(tally) for name, tally in tallies.items()}
@@ -326,8 +269,8 @@ def _chosen(
             candidate.note,
             seen_figures(tallies[candidate.name], confidence=confidence),
             candidate.name in enough,
-            sum(cell.cpu_seconds for cell in searched.cells[candidate.name]),
-            tuple(dict.fromkeys(w for cell in searched.cells[candidate.name] for w in cell.warnings)),
+            sum(cell.cpu_seconds for cell in computed[candidate.name]),
+            tuple(dict.fromkeys(w for cell in computed[candidate.name] for w in cell.warnings)),
         )
         for candidate in candidates
         if candidate.name in tallies
@@ -347,7 +290,7 @@ def _chosen(
         model=model,
         unseen=unseen,
         reference=before,
-        failed=searched.failed,
+        failed=failed,
         eps=ground.eps,
         confidence=confidence,
         n_train=len(ground.train),

@@ -18,7 +18,7 @@ from typing import Any
 
 from likewise.core.checks import check_integer
 from likewise.core.errors import InputError, bad_parameter
-from likewise.improving.cells import Cell, Store, Study, versions
+from likewise.improving.cells import Cell, Computation, Store, versions
 
 # Worker processes: each computes one cell at a time with one thread, and dies with the process that started
 # it.
@@ -31,7 +31,7 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 class CellTask:
     """A cell to be computed."""
 
-    study: Study
+    study: Computation
     method: str
     seed: int
 
@@ -212,7 +212,7 @@ class StudyProgress:
 
 
 def plan_run(
-    studies: Sequence[tuple[Study, Store]],
+    studies: Sequence[tuple[Computation, Store]],
     seeds: int,
     methods: Iterable[str] = (),
     *,
@@ -222,7 +222,7 @@ def plan_run(
 
     Parameters
     ----------
-    studies : sequence of (Study, Store)
+    studies : sequence of (Computation, Store)
     seeds : int
         Seeds 0 to seeds − 1.
     methods : iterable of str, optional
@@ -253,8 +253,8 @@ def plan_run(
     for study, store in studies:
         found = store.find(wanted[study.name], range(seeds))
         finished += len(found.cells)
-        damaged += found.damaged.values()
-        other += (f"{store.path(*key)}: {how}" for key, how in found.other.items())
+        damaged += found.damaged
+        other += (f"{key[0]}, seed {key[1]}, in {store.path}: {how}" for key, how in found.other.items())
         cells = [(method, seed) for method in wanted[study.name] for seed in range(seeds)]
         tasks += (CellTask(study, *key) for key in cells if key not in found.cells)
     if other and not replace_other:
@@ -269,7 +269,7 @@ def plan_run(
     return Plan(tuple(tasks), stores, finished, tuple(damaged), tuple(other))
 
 
-def _choose(studies: Sequence[Study], asked: list[str]) -> dict[str, list[str]]:
+def _choose(studies: Sequence[Computation], asked: list[str]) -> dict[str, list[str]]:
     """Study's name to the methods asked for, in the study's order."""
     known = {method.lower() for study in studies for method in study.methods}
     for method in asked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from likewise.core.errors import bad_parameter
-from likewise.datasets.bundled import open_bundled
+from likewise.datasets.bundled import open_bundled, read_bundled_text
 from likewise.datasets.words import capitalised, evaluation_names
 from likewise.text.edited import Change, Edited, Word, addresses, edited_text, folded, like_case, words_of
 
@@ -78,51 +79,17 @@ def _tell(female: float, male: float) -> str:
 # place.
 
 
-_PLACES_AND_TIMES = """
-adelaide al alberta alexandria america angeles april argentina arizona asia august augusta aurora austin
-autumn avis barcelona berlin bradford brooklyn burma carolina charlotte chester cheyenne china christian
-christmas cleveland clinton columbus cornell dakota dallas de december del dell delta denver devon
-dominica easter edison florence florida france geneva georgia german hilton houston india irish israel
-jackson january jefferson jordan june kent kenya kia la latina le lincoln lisbon lorraine mac madison
-march maryland may memphis mercedes meta mexico milan milford monday montana nevada newton noel november
-october odessa olympia orlando paris phoenix porsche raleigh roma roman roosevelt samara san santa
-santiago santo savanna savannah september sierra sofia spring stanford summer sunday sunni sydney tijuana
-trenton trinidad troy tuesday un valencia van venice verona victoria vienna virginia von winter
-"""
-_WORDS = """
-abbey ai aide alpha amber an angel angelic angle are art ashes aura baby basil be bee bell benedict
-bethel bill blossom bo bong bonny booker boy brain brook brooks brother buck bud buddy buena bunny burton
-by cal camellia candy caprice carol carry carter case chad chance charity chase chastity cherish cherry
-chi chin cinderella clay cliff cole conception concha coral coy cruz crystal curt daisy dawn dean dee
-deja desire destiny dia diamond dick dixie do doc don dot drew duke dung dusty earl earnest ebony echo
-eden else emerald era esta eve fairy faith fallon fe fern fletcher flora flower for forest foster frank
-gala gay gene general genesis genie ginger girl glory golden grant guy ha hall hang harley harmony hazel
-he heath heather her herb hi hill his ho holly homer honey hong hope hue hung hunter ima in ina iris is
-it ivory ivy ja jack jade jan jasmine jay jetta jewel joy judge junior ka karma katrina king kit lady
-lance lane laurel lean les less libby liberty lien lily loan loma long lore love ma magnolia major man
-mana manual many maple marine mark marquis marshall marvel mason max mckinley melody mercy merry mi mica
-miles min mina miss modesto mon monte moon mora more my na nam napoleon nick no noble nova novella nu
-numbers oh ok olive omega pa page palma pandora pasty pat patience patria paz pearl peg penny per pierce
-ping precious price prince princess prudence pura queen raven ray read reed reyes rich rob robin rocky
-rod rose rosemary rosy royal ruby rusty sage sally sandy sang scarlet season see sharon shay she shin
-sister skipper so sol son song soon sparkle star starr sterling stone stormy su sue sun sung sunny
-sunshine ta tawny tempie temple tequila terra tiara tierra tiny to tod tory trinity tu ty una us val
-valentine velvet venus vi violet viva wade walker wan ward we wendy weston whitley will willow windy wood
-yen yes you young yu
-"""
-_AFTER = """
-street st avenue ave road rd lane drive square park place court bridge river lake island bay beach hill
-hills valley county city town village airport station hotel hospital clinic college university school
-institute academy church cathedral stadium museum library prize award effect inc ltd llc gmbh corp bank
-brothers foundation press
-"""
+_LISTS = {
+    name: frozenset(words.split())
+    for name, words in tomllib.loads(read_bundled_text("name_words.toml")).items()
+}
 
 # Places, firms, months and days are written with a capital wherever they stand.
-PLACES_AND_TIMES = frozenset(_PLACES_AND_TIMES.split())
-ORDINARY = frozenset(_WORDS.split()) | PLACES_AND_TIMES
+PLACES_AND_TIMES = _LISTS["places_and_times"]
+ORDINARY = _LISTS["words"] | PLACES_AND_TIMES
 
 # A name before one of these is a place, a street, an institution or a firm.
-AFTER_A_PLACE_NAME = frozenset(_AFTER.split())
+AFTER_A_PLACE_NAME = _LISTS["after_a_place_name"]
 
 
 # Where first names stand in a text: as words, in addresses and as initials.
@@ -306,13 +273,7 @@ _TO_FEMALE = {"he": "she", "himself": "herself", "him": "her", "mr": "ms"}
 _GENDERED = {"female": {*_TO_MALE, "her"}, "male": {*_TO_FEMALE, "his"}}
 
 # "her" before one of these, or at the end of a clause, is "him", else "his"; "his" there is "hers", else "her".
-_NO_NOUN_BEHIND = """
-a about after again alone also although an and are as at because before being but by can could did does
-during for from had has he here if in into is it of off on once or our out over quickly she should since
-so soon than that the there these they this those though through to today tomorrow too under until up
-very was we were what when where which while who why will with without would yesterday you
-"""
-_NO_NOUN = frozenset(_NO_NOUN_BEHIND.split())
+_NO_NOUN = _LISTS["no_noun_behind"]
 
 
 def pronoun_changes(text: str, gender: str) -> list[Change]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.randomness import RandomState
-from likewise.text.edited import Edited, TextEdit
+from likewise.text.edited import TextEdit
 from likewise.text.name_swap import NameSwap
 from likewise.text.replies import (
     BudgetError,
@@ -143,11 +143,6 @@ def _as_edit(edit: Any) -> TextEdit:
         function: Callable[[str], str] = edit
         return FunctionEdit(getattr(edit, "__name__", type(edit).__name__).replace("_", "-"), function)
     raise bad_parameter("plan_texts", "edits", allowed="edits or functions from text to text", got=edit)
-
-
-def changes_of(edited: Edited) -> str:
-    """Write down in words what an edit changed."""
-    return ", ".join(f"{change.before} → {change.after}" for change in edited.changes) or edited.skipped
 
 
 # Texts that a model with predict or predict_proba gets at once.

@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import io
 import itertools
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any
 
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import InputError, bad_parameter, require
 
-# The arrows of a graph in DOT, the language of Graphviz: read, never run, and refused where they are too
-# many.
+# The arrows of a graph in DOT, the language of Graphviz: plain text is read here, all else by pydot.
 
 
 Edge = tuple[str, str]
 
 MAX_CHARACTERS = 10_000_000
 MAX_ARROWS = 1_000_000
-MAX_DEPTH = 50
 
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
-_TOKEN = re.compile(
-    r"(?P<gap>\s+|//[^\n]*|(?<!\S)\#[^\n]*|/\*.*?\*/)"
-    rf"|(?P<quoted>{_QUOTED}(?:\s*\+\s*{_QUOTED})*)"
-    r"|(?P<arrow>->|--)"
-    r"|(?P<mark>[{}\[\];=,:<]|/\*)"
-    r'|(?P<word>(?:[^\s"{}\[\];=,:<>\-]|-(?![->]))+)',
-    re.DOTALL,
+_QUOTED = r'"[^"\\]*"'
+_NAME = rf"(?:{_QUOTED}|(?:[\w.]|-(?![->]))+)"
+_SIDE = rf"(?:{_NAME}|\{{[\s;,]*(?:{_NAME}[\s;,]+)*(?:{_NAME})?\}})"
+_GAP = re.compile(r"(?:[\s;]|//[^\n]*|\#[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_DIGRAPH = re.compile(rf"(?:strict\s+)?digraph\s*{_NAME}?\s*\{{", re.IGNORECASE)
+_STATEMENT = re.compile(
+    rf'{_NAME}\s*=\s*{_NAME}|(?P<chain>{_SIDE}(?:\s*->\s*{_SIDE})*)(?:\s*\[(?:[^"\]<]|{_QUOTED})*\])?'
 )
-
-
-class _Token(NamedTuple):
-    kind: str
-    text: str
-
-    def says(self, *words: str) -> bool:
-        return self.kind == "word" and self.text.lower() in words
-
-
-_END = _Token("end", "")
 
 
 def parse_dot(text: str, *, owner: str = "graph") -> tuple[Edge, ...]:
@@ -50,8 +40,9 @@ def parse_dot(text: str, *, owner: str = "graph") -> tuple[Edge, ...]:
     Parameters
     ----------
     text : str
-        With or without ``digraph {…}`` around it. Attributes (``[color=red]``, ``rankdir=LR``), ports (``a:e``) and
-        comments are passed over; the names in a subgraph stand together; nodes without arrows are none of the graph.
+        With or without ``digraph {…}`` around it. Attributes (``[color=red]``, ``rankdir=LR``) and comments are passed
+        over; nodes without arrows are not part of the graph. Subgraphs, ports and labels in HTML need pydot
+        (``likewise[graphs]``).
     owner : str
         For error messages.
 
@@ -61,7 +52,7 @@ def parse_dot(text: str, *, owner: str = "graph") -> tuple[Edge, ...]:
 
     Examples
     --------
-    >>> parse_dot('digraph { sex -> {job "hours-per-week"}; age:e -> job [color=red]; }')
+    >>> parse_dot('digraph { sex -> {job "hours-per-week"}; age -> job [color=red]; }')
     (('sex', 'job'), ('sex', 'hours-per-week'), ('age', 'job'))
     """
     if len(text) > MAX_CHARACTERS:
@@ -69,163 +60,97 @@ def parse_dot(text: str, *, owner: str = "graph") -> tuple[Edge, ...]:
             f"{owner}: the DOT text has {len(text):,} characters; a graph over columns needs no more than "
             f"{MAX_CHARACTERS:,}."
         )
-    return _Reader(_tokens(text.removeprefix("\ufeff"), owner), owner).read()
+    edges: list[Edge] = []
+    text = text.removeprefix("\ufeff")
+    chains = _plain_chains(text)
+    if chains is None:
+        _walk(_read_with_pydot(text, owner), edges, owner)
+    else:
+        for sides in chains:
+            for causes, effects in itertools.pairwise(sides):
+                _connect(causes, effects, edges, owner)
+    return tuple(edges)
 
 
-def _tokens(text: str, owner: str) -> list[_Token]:
-    tokens: list[_Token] = []
-    at = 0
-    while at < len(text):
-        found = _TOKEN.match(text, at)
+def _plain_chains(text: str) -> list[list[list[str]]] | None:
+    """Names on the sides of the arrows, chain by chain; None if the text is more than plain DOT."""
+    at = _GAP.match(text).end()  # type: ignore[union-attr]
+    opened = _DIGRAPH.match(text, at)
+    at = opened.end() if opened else at
+    chains = []
+    while True:
+        at = _GAP.match(text, at).end()  # type: ignore[union-attr]
+        found = _STATEMENT.match(text, at)
         if found is None:
-            raise InputError(
-                f"{owner}: the DOT text cannot be read at {text[at : at + 30].strip()!r}. Write a -> b;"
-            )
-        kind, word = str(found.lastgroup), found.group()
+            break
         at = found.end()
-        if word == "--":
-            raise InputError(f"{owner}: the DOT text has an undirected edge (--). Write cause -> effect.")
-        if word == "/*":
-            raise InputError(f"{owner}: the DOT text has a comment that is never closed. Write /* ... */.")
-        if word == "<":
-            at = _after_html(text, at, owner)
-            tokens.append(_Token("html", ""))
-        elif kind == "quoted":
-            parts = re.findall(_QUOTED, word, re.DOTALL)
-            tokens.append(_Token("name", "".join(_unquoted(part) for part in parts)))
-        elif kind != "gap":
-            tokens.append(_Token(kind, word))
-    return tokens
+        if found["chain"]:
+            sides = [re.findall(_NAME, side) for side in re.findall(_SIDE, found["chain"])]
+            if any(name.lower() == "subgraph" for side in sides for name in side):
+                return None
+            chains.append([[name.strip('"') for name in side] for side in sides])
+    if opened:
+        if not text.startswith("}", at):
+            return None
+        at = _GAP.match(text, at + 1).end()  # type: ignore[union-attr]
+    return chains if at == len(text) else None
 
 
-def _unquoted(part: str) -> str:
-    return re.sub(r"\\(.)", r"\1", part[1:-1].replace("\\\n", ""), flags=re.DOTALL)
+def _read_with_pydot(text: str, owner: str) -> Any:
+    pydot: Any = require("pydot", extra="graphs", why=f"{owner}: DOT text of more than names and arrows")
+    plain = re.sub(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', "", text, flags=re.DOTALL)
+    if "--" in plain:
+        raise InputError(f"{owner}: the DOT text has an undirected edge (--). Write cause -> effect.")
+    if "digraph" not in plain.lower():
+        text, plain = f"digraph {{ {text} }}", f"{{ {plain} }}"
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pydot calls what newer versions of pyparsing deprecate
+            found = pydot.graph_from_dot_data(text)
+    except RecursionError:
+        found = None
+    # pydot passes over what stands behind the graph.
+    whole = plain.count("{") == plain.count("}") and plain.rstrip().endswith("}") and "/*" not in plain
+    if not found or not whole:
+        why = said.getvalue().strip().rpartition("\n")[2] or "its braces or comments do not match"
+        raise InputError(f"{owner}: the DOT text cannot be read: {why}. Write digraph {{ a -> b; }}.")
+    if len(found) > 1:
+        raise InputError(f"{owner}: the DOT text has {len(found)} graphs. Write one digraph {{ ... }}.")
+    return found[0]
 
 
-def _after_html(text: str, at: int, owner: str) -> int:
-    """Where a label in angle brackets ends; the first one is open already."""
-    depth = 1
-    for found in re.compile("[<>]").finditer(text, at):
-        depth += 1 if found.group() == "<" else -1
-        if not depth:
-            return found.end()
-    raise InputError(f"{owner}: the DOT text has a '<' that is never closed. Put names into quotes.")
+def _walk(graph: Any, edges: list[Edge], owner: str) -> list[str]:
+    """Add the arrows of a pydot graph and its subgraphs; the names in it."""
+    names = [_unquoted(node.get_name()) for node in graph.get_nodes()]
+    for part in graph.get_subgraphs():
+        names += _walk(part, edges, owner)
+    for edge in graph.get_edges():
+        sides = [
+            [_unquoted(side)] if isinstance(side, str) else _walk(_subgraph(side), edges, owner)
+            for side in (edge.get_source(), edge.get_destination())
+        ]
+        _connect(sides[0], sides[1], edges, owner)
+        names += [name for side in sides for name in side]
+    return list(dict.fromkeys(names))
 
 
-class _Reader:
-    """Reads statement by statement, as the grammar of DOT has them."""
+def _subgraph(content: Any) -> Any:
+    import pydot
 
-    def __init__(self, tokens: Sequence[_Token], owner: str) -> None:
-        self.tokens, self.owner = tokens, owner
-        self.at = 0
-        self.edges: list[Edge] = []
+    return pydot.Subgraph(obj_dict=content)
 
-    def read(self) -> tuple[Edge, ...]:
-        if self.now.says("strict"):
-            self.at += 1
-        if self.now.says("graph") and (self.ahead(1) == "{" or self.ahead(2) == "{"):
-            self.fail("is an undirected graph. Write digraph { cause -> effect }.")
-        if self.now.says("digraph"):
-            self.at += 1
-            if self.now.kind in ("word", "name", "html"):
-                self.at += 1
-            self.braces(depth=0)
-        else:
-            self.statements(depth=0)
-        if self.now != _END:
-            self.fail(f"goes on with {self.now.text!r} where it should end. Write one digraph {{ ... }}.")
-        return tuple(self.edges)
 
-    @property
-    def now(self) -> _Token:
-        return self.tokens[self.at] if self.at < len(self.tokens) else _END
+def _unquoted(name: str) -> str:
+    """A name without its port and quotes."""
+    quoted = re.match(r'"((?:[^"\\]|\\.)*)"', name, re.DOTALL)
+    return re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL) if quoted else name.partition(":")[0]
 
-    def ahead(self, steps: int) -> str:
-        return self.tokens[self.at + steps].text if self.at + steps < len(self.tokens) else ""
 
-    def takes(self, mark: str) -> bool:
-        if self.now != _Token("mark", mark):
-            return False
-        self.at += 1
-        return True
-
-    def fail(self, words: str) -> NoReturn:
-        raise InputError(f"{self.owner}: the DOT text {words}")
-
-    def braces(self, depth: int) -> dict[str, None]:
-        if depth > MAX_DEPTH:
-            self.fail(f"has more than {MAX_DEPTH} braces in each other. Write a -> {{b c}};")
-        if not self.takes("{"):
-            self.fail("has no opening brace. Write digraph { ... }.")
-        names = self.statements(depth)
-        if not self.takes("}"):
-            self.fail("has no closing brace where one is due. Write digraph { ... }.")
-        return names
-
-    def statements(self, depth: int) -> dict[str, None]:
-        """Read up to a closing brace or the end; the names, each once and in order."""
-        names: dict[str, None] = {}
-        while self.now != _END and self.now != _Token("mark", "}"):
-            if not self.takes(";") and not (depth and self.takes(",")):
-                names |= self.statement(depth)
-        return names
-
-    def statement(self, depth: int) -> dict[str, None]:
-        if self.now.says("graph", "node", "edge") and self.ahead(1) == "[":
-            self.at += 1
-            self.attributes()
-            return {}
-        if self.now.kind in ("word", "name") and self.ahead(1) == "=":
-            self.at += 2
-            self.value()
-            return {}
-        groups = [self.operand(depth)]
-        while self.now.kind == "arrow":
-            self.at += 1
-            groups.append(self.operand(depth))
-        self.attributes()
-        if len(groups) > 1:
-            self.connect(groups)
-        return {name: None for group in groups for name in group}
-
-    def connect(self, groups: Sequence[dict[str, None]]) -> None:
-        if not all(groups):
-            self.fail("has an arrow that leads from or to nothing. Write a -> b;")
-        pairs = list(itertools.pairwise(groups))
-        if len(self.edges) + sum(len(causes) * len(effects) for causes, effects in pairs) > MAX_ARROWS:
-            self.fail(f"has more than {MAX_ARROWS:,} arrows.")
-        self.edges += [(cause, effect) for causes, effects in pairs for cause in causes for effect in effects]
-
-    def operand(self, depth: int) -> dict[str, None]:
-        """What stands at one end of an arrow: a name, or names in braces."""
-        if self.now.says("subgraph") and (self.ahead(1) == "{" or self.ahead(2) == "{"):
-            self.at += 1
-            if self.now.kind in ("word", "name"):
-                self.at += 1
-        if self.now == _Token("mark", "{"):
-            return self.braces(depth + 1)
-        if self.now.kind not in ("word", "name"):
-            if self.now.kind in ("arrow", "end") or self.now.text in (";", "}"):
-                self.fail("has an arrow that leads from or to nothing. Write a -> b;")
-            self.fail(f"has {self.now.text or '<'!r} where a name is due. Write a -> {{b c}};")
-        name = self.now.text
-        self.at += 1
-        while self.takes(":"):
-            self.value()
-        return {name: None}
-
-    def attributes(self) -> None:
-        """Pass over ``[color=red, label="a -> b"]``."""
-        while self.takes("["):
-            while not self.takes("]"):
-                if self.now == _END:
-                    self.fail("has brackets that do not match. Write a -> b [color=red];")
-                self.at += 1
-
-    def value(self) -> None:
-        if self.now.kind not in ("word", "name", "html"):
-            self.fail(f"has {self.now.text!r} where a value is due. Write name=value;")
-        self.at += 1
+def _connect(causes: Sequence[str], effects: Sequence[str], edges: list[Edge], owner: str) -> None:
+    if len(edges) + len(causes) * len(effects) > MAX_ARROWS:
+        raise InputError(f"{owner}: the DOT text has more than {MAX_ARROWS:,} arrows.")
+    edges += itertools.product(causes, effects)
 
 
 @dataclass(frozen=True)
@@ -262,23 +187,19 @@ class ColumnGraph:
     def order(self) -> tuple[str, ...]:
         """All columns of the graph, every cause before its effects; an error names a cycle."""
         place = {name: at for at, name in enumerate(dict.fromkeys(n for edge in self.edges for n in edge))}
-        missing, effects = dict.fromkeys(place, 0), {name: list[str]() for name in place}
-        for cause, effect in self.edges:
-            missing[effect] += 1
-            effects[cause].append(effect)
+        causes = self._causes()
+        sorter = TopologicalSorter({name: causes.get(name, ()) for name in place})
+        try:
+            sorter.prepare()
+        except CycleError as error:
+            cycle = " -> ".join(error.args[1])
+            raise InputError(f"graph: has a cycle: {cycle}. Remove one of its arrows.") from None
         placed: list[str] = []
-        free = [name for name in place if not missing[name]]
-        while free:
-            placed += free
-            for effect in (effect for cause in free for effect in effects[cause]):
-                missing[effect] -= 1
+        while sorter.is_active():
             # In rounds, and in each as they were named.
-            after = {effect for cause in free for effect in effects[cause] if not missing[effect]}
-            free = sorted(after, key=place.__getitem__)
-        if len(placed) < len(place):
-            left = [name for name in place if missing[name]]
-            cycle = " -> ".join(self._cycle(left))
-            raise InputError(f"graph: has a cycle: {cycle}. Remove one of its arrows.")
+            ready = sorted(sorter.get_ready(), key=place.__getitem__)
+            placed += ready
+            sorter.done(*ready)
         return tuple(placed)
 
     def _causes(self) -> dict[str, list[str]]:
@@ -286,15 +207,6 @@ class ColumnGraph:
         for cause, effect in self.edges:
             found.setdefault(effect, []).append(cause)
         return found
-
-    def _cycle(self, left: Sequence[str]) -> list[str]:
-        # Whoever is left has a cause that is left: walking back must come to a column twice.
-        causes, among = self._causes(), set(left)
-        walk = {left[0]: None}
-        while (now := next(c for c in causes[next(reversed(walk))] if c in among)) not in walk:
-            walk[now] = None
-        names = list(walk)
-        return [now, *reversed(names[names.index(now) :])]
 
 
 def read_graph(graph: Any, columns: Sequence[str], *, owner: str) -> ColumnGraph:
