@@ -203,7 +203,7 @@ def test_thousands_of_categories_that_somebody_keeps_do_not_fill_the_memory(trou
         ("age", (), "pass --classes if each of them is a class"),
         ("age", ("--positive", ">=45"), None),
         ("MARRIAGE", (), None),
-        ("key", (), "so it is no class"),
+        ("key", (), "so they are not classes"),
     ],
 )
 def test_targets_that_are_numbers_are_asked_about(trouble, run, target, more, said):

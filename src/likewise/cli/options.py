@@ -15,7 +15,7 @@ import click
 
 from likewise.core.errors import InputError
 from likewise.core.messages import LANGUAGES
-from likewise.data.opening import TableChoices
+from likewise.data.opening import TableChoices as TableChoices
 
 # Options from a TOML file: its values become the defaults of the options, and unknown keys are refused.
 

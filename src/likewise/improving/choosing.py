@@ -138,7 +138,7 @@ def improve(
     sensitive_features: Sequence[str],
     model: Any = None,
     edits: Edits | None = None,
-    metric: FairMetric | None = None,
+    metric: FairMetric | str | None = None,
     eps: float = 0.1,
     rule: Rule | None = None,
     candidates: Sequence[Candidate] | None = None,
@@ -173,7 +173,7 @@ def improve(
         A fitted model that takes the table, to be improved on: anything `likewise.models.as_model` takes.
     edits : mapping, Edit or sequence, optional
         Further values that shall make no difference, such as ``Edit("relationship", ("Husband", "Wife"))``.
-    metric : FairMetric, optional
+    metric : FairMetric, "learned" or "columns", optional
         Who is comparable; by default `AttributeSubspace` of the sensitive columns, learned on training people.
     eps : float, default=0.1
         Budget of the gap that is measured, and of robust boosting.

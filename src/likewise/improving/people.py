@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.case import loaded_model, table_request
+from likewise.auditing.case import build_metric, loaded_model, table_request
 from likewise.auditing.dual.finite_dual import dual_curve
 from likewise.auditing.dual.frontier import Frontier
 from likewise.auditing.search.candidates import CandidateSearch
@@ -24,7 +24,6 @@ from likewise.counterfactuals.edits import Edit, Edits, edited_columns, read_edi
 from likewise.data.case import People, take_people
 from likewise.data.opening import TableChoices
 from likewise.data.tabular import TabularDomain
-from likewise.fair_metrics import AttributeSubspace
 from likewise.improving.figures import Spread, Tally
 from likewise.models.convert import as_model
 from likewise.models.matching import model_columns
@@ -95,7 +94,7 @@ def prepare_ground(
     sensitive_features: Sequence[str],
     model: Any = None,
     edits: Edits | None = None,
-    metric: FairMetric | None = None,
+    metric: FairMetric | str | None = None,
     eps: float = 0.1,
     test_share: float = 0.2,
     folds: int | None = None,
@@ -110,8 +109,8 @@ def prepare_ground(
         raise InputError(
             "improve: 'sensitive_features' names no column. Say which columns shall not decide: ['sex']."
         )
-    parts = () if edits is None else read_edits(edits, owner=owner)
-    needed = (*names, *edited_columns(parts))
+    edited = () if edits is None else read_edits(edits, owner=owner)
+    needed = (*names, *edited_columns(edited))
     people = X if isinstance(X, People) else _people(X, y, needed, metric, model, missing)
     frame, labels = people.frame, check_labels(people.labels, owner=owner)
     budget = check_number(eps, owner=owner, name="eps", low=0)
@@ -127,21 +126,16 @@ def prepare_ground(
     known = getattr(getattr(metric, "feature_map", None), "columns_", ())
     learned_scales = {c.name: c.curve for c in known if c.curve is not None and c.name in frame}
     domain = TabularDomain.from_frame(frame, scales={**learned_scales, **(scales or {})} or None)
-    learned = (
-        AttributeSubspace(list(names), domain=domain).fit(frame.iloc[train]).metric_
-        if metric is None
-        else metric
-    )
     return SplitData(
         frame,
         labels,
         np.unique(labels),
         names,
         {name: _twin_values(frame[name].iloc[train]) for name in names},
-        parts,
+        edited,
         groups,
         domain,
-        learned,
+        build_metric(metric, frame.iloc[train], names, domain, owner=owner),
         float(budget),
         train,
         test,
