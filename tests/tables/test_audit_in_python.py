@@ -256,3 +256,27 @@ def test_improve_fills_missing_cells_and_says_so():
     ground = prepare_ground(frame, y, sensitive_features=["sex"])
     assert not ground.frame.isna().any().any()
     assert any("were filled" in note for note in ground.notes)
+
+
+def test_ids_dates_and_texts_that_a_model_takes_reach_it_as_they_are():
+    """One category per person would be wider than any audit."""
+    frame, _ = base()
+    frame = pd.concat([frame] * 30, ignore_index=True)
+    frame.insert(0, "id", [f"person-{i:05d}" for i in range(len(frame))])
+    frame["hired"] = pd.date_range("2001-01-01", periods=len(frame), freq="D")
+    frame["note"] = [f"the {i}th letter, which says a lot about work and life" for i in range(len(frame))]
+    frame.loc[8, "note"] = None
+    frame.loc[9, "skill"] = np.nan
+
+    def score(table):
+        late = (table["hired"].dt.year > 2005) * 0.7 + table["note"].str.contains("7").fillna(False).astype(
+            float
+        )
+        first = (table["id"] < "person-00100") * 1.0
+        return 1 / (1 + np.exp(-table["skill"].fillna(0.0) - (table["sex"] == "M") + late + first))
+
+    result = lw.audit(score, frame, sensitive_features=["sex"])
+    assert result.sensitive.changed == pytest.approx(changed_by_hand(score, frame, ["sex"]), abs=1e-12)
+    people = result.pure_map.people
+    assert people["id"].tolist() == frame["id"].iloc[result.pure_map.outcomes["person"]].tolist()
+    assert people["hired"].dtype == frame["hired"].dtype

@@ -27,6 +27,7 @@ from likewise.data.case import (
     plans_of,
     take_people,
 )
+from likewise.data.missing_values import MissingCells
 from likewise.data.opening import TableChoices
 from likewise.data.target import find_value, unique_values
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from likewise.auditing.progress import OnProgress
     from likewise.auditing.results.audit_result import AuditResult
     from likewise.auditing.results.unfair_map import UnfairMap
-    from likewise.data.missing_values import MissingCells
     from likewise.data.tabular import TabularDomain
     from likewise.evaluation.summary import Evaluation
 
@@ -192,10 +192,16 @@ def _with_class_names(matched: Matched, values: Sequence[Any], positive: Any) ->
 
 
 def _settle_missing(matched: Matched, people: People, policy: str, immutable: Sequence[str]) -> MatchedPeople:
-    """Keep missing cells if the model takes them, else fill them or say what to do."""
+    """Keep missing cells if the model takes them, else fill them or say what to do; ids and texts go to it as they are."""
     gaps = None if people.missing is None else people.missing.of(matched.columns)
-    if gaps is None or not gaps.fills:
+    if gaps is None:
         return MatchedPeople(matched, matched, people, people.frame)
+    if gaps.held:
+        held = MissingCells({}, gaps.held)
+        matched = replace(matched, model=MissingCellsModel(matched.model, held))
+        people = replace(people, frame=held.filled(people.frame), missing=MissingCells(gaps.fills))
+    if not gaps.fills:
+        return MatchedPeople(matched, matched, people, people.frame, gaps)
     own = people.frame[list(matched.columns)]
     why = why_not_missing(matched.model, own)
     named = folded([repr(name) for name in gaps.columns], most=5)
@@ -206,11 +212,12 @@ def _settle_missing(matched: Matched, people: People, policy: str, immutable: Se
             f"missing values in {named} were filled with the median or the most frequent value, since the model does "
             "not take them (--missing chooses)."
         )
-        return MatchedPeople(matched, matched, people, people.filled, notes=(note,))
-    marked = gaps.marked(people.frame)
-    columns = (*matched.columns, *gaps.marks)
-    domain = planned_domain(marked, people.plans, columns, [*immutable, *gaps.marks])
-    wrapped = replace(matched, model=MissingCellsModel(matched.model, gaps), domain=domain, columns=columns)
+        return MatchedPeople(matched, matched, people, people.filled, MissingCells({}, gaps.held), (note,))
+    kept = MissingCells(gaps.fills)
+    marked = kept.marked(people.frame)
+    columns = (*matched.columns, *kept.marks)
+    domain = planned_domain(marked, people.plans, columns, [*immutable, *kept.marks])
+    wrapped = replace(matched, model=MissingCellsModel(matched.model, kept), domain=domain, columns=columns)
     note = f"missing values in {named} went to the model as they are; twins lack what their person lacks."
     return MatchedPeople(wrapped, matched, people, marked, gaps, (note,))
 
@@ -324,18 +331,18 @@ def prepare_case(
     if labels is None:
         # Whether a decision changes does not depend on labels; losses are then those against the decisions.
         labels = found.matched.decide(found.frame)
-    streamed = isinstance(people, StreamedPeople)
+    audited, y = (people.path, people.target) if isinstance(people, StreamedPeople) else (found.frame, labels)
     return Case(
         found.matched,
-        people.path if isinstance(people, StreamedPeople) else found.frame,
-        people.target if isinstance(people, StreamedPeople) else labels,
+        audited,
+        y,
         fitted,
         tuple(sensitive),
         edits,
         people=found.frame,
         labels=labels,
         told=people.frame[list(sensitive)],
-        gaps=None if streamed else found.gaps,
+        gaps=found.gaps,
         notes=found.notes,
         **asked,
     )
@@ -424,7 +431,7 @@ def unbroken(result: AuditResult) -> AuditResult:
 
 def _with_gaps(result: AuditResult, gaps: MissingCells | None, tolerance: float) -> AuditResult:
     """Return a result whose people and twins have their missing cells again, and whose close predictions are one decision."""
-    if gaps is None and not tolerance:
+    if not tolerance and (gaps is None or not (gaps.fills or gaps.held)):
         return result
     sensitive = result.sensitive
     if gaps is not None and sensitive is not None and sensitive.example is not None:
@@ -432,6 +439,7 @@ def _with_gaps(result: AuditResult, gaps: MissingCells | None, tolerance: float)
         for name, mark in zip(gaps.columns, gaps.marks, strict=True):
             if cells.pop(mark, False):
                 cells[name] = None
+        cells |= {name: str(kept[int(cells[name])]) for name, kept in gaps.held.items()}
         sensitive = replace(sensitive, example=replace(sensitive.example, cells=cells))
     return replace(
         result,

@@ -155,7 +155,7 @@ def _stream(pattern: Path, asked: TableRequest, engine: Engine | None) -> Stream
     values = _target_values(extent.values[target], asked.positive, pattern.name, target)
     notes: list[str] = []
     features = frame.drop(columns=list(choices.ignore))
-    features, plans = choose_columns(features, asked, pattern.name, notes)
+    features, plans = choose_columns(features, replace(asked, keeps_missing=False), pattern.name, notes)
     # Codes outside of the sample may occur elsewhere in the files, so numbers stay numbers unless the user says so.
     said = {*asked.plans, *choices.categorical, *choices.integer}
     plans = {

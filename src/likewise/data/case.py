@@ -144,6 +144,8 @@ def take_people(
     """Choose the columns of a table in memory and deal with missing cells; people without a label are left out."""
     import pandas as pd
 
+    from likewise.data.column import ColumnPlan
+
     features, said = features.reset_index(drop=True), list(notes)
     if labels is not None:
         labels = pd.Series(labels).reset_index(drop=True)
@@ -156,7 +158,9 @@ def take_people(
             said.append(f"left out {int(unknown.sum()):,} people whose target {asked.target!r} is missing.")
             features = features[~unknown]
     features, plans = choose_columns(features, asked, name, said)
-    features, missing = _without_gaps(features, asked, name, said)
+    held = [name for name, plan in plans.items() if plan.kind == "left out"]
+    plans |= {name: ColumnPlan("integer", immutable=True) for name in held}
+    features, missing = _without_gaps(features, asked, name, said, held)
     if asked.sample is not None and asked.sample < len(features):
         rng = np.random.default_rng(asked.seed)
         features = features.iloc[np.sort(rng.choice(len(features), size=asked.sample, replace=False))]
@@ -184,25 +188,26 @@ def _check_names(frame: pd.DataFrame, owner: str, asked: TableRequest) -> None:
 
 
 def _without_gaps(
-    frame: pd.DataFrame, asked: TableRequest, owner: str, notes: list[str]
+    table: pd.DataFrame, asked: TableRequest, owner: str, notes: list[str], held: Sequence[str]
 ) -> tuple[pd.DataFrame, MissingCells | None]:
-    """Deal with missing cells as the user chose."""
+    """Deal with missing cells as the user chose, but for columns that are held as they are."""
     from likewise.data.missing_values import drop_missing, find_missing, own_category
 
-    policy = asked.choices.policy
+    policy, frame = asked.choices.policy, table.drop(columns=list(held))
+    nothing = find_missing(table[list(held)], held) if held else None
     gaps = [str(name) for name, some in frame.isna().any().items() if some]
     if not gaps:
-        return frame, None
+        return table, nothing
     named = folded([repr(name) for name in gaps], most=5)
     if policy == "drop":
         whole = drop_missing(frame, owner=owner)
         notes.append(f"left out {len(frame) - len(whole):,} people with missing values in {named}.")
-        return whole, None
+        return table.loc[whole.index], nothing
     if policy == "category":
         notes.append(f"missing values in {named} became '(missing)', or the median of a number.")
-        return own_category(frame), None
+        return table.assign(**own_category(frame)), nothing
     if asked.keeps_missing and policy in ("auto", "keep"):
-        return frame, find_missing(frame)
+        return table, find_missing(table, held)
     if policy == "keep":
         raise InputError(
             f"{owner} has missing values in {named}, and what is learned here cannot keep them. Choose what stands in "
@@ -211,7 +216,7 @@ def _without_gaps(
     notes.append(
         f"missing values in {named} were filled with the median or the most frequent value (--missing chooses)."
     )
-    return find_missing(frame).filled(frame), None
+    return find_missing(table, held).of(list(frame)).filled(table), nothing
 
 
 # Columns that take part, and what they are.
@@ -267,7 +272,12 @@ def plans_of(encoder: Any) -> dict[str, ColumnPlan]:
 def choose_columns(
     frame: pd.DataFrame, asked: TableRequest, owner: str, notes: list[str]
 ) -> tuple[pd.DataFrame, dict[str, ColumnPlan]]:
-    """Return the columns that take part, and what each is; the notes say which are left out."""
+    """Return the columns that take part, and what each is; the notes say which are left out.
+
+    An id, a date or a text that the model takes keeps the kind "left out": it goes to the model, and is not encoded.
+    """
+    from likewise.data.column import ColumnPlan
+
     choices, needed, used = asked.choices, asked.needed, asked.used
     if used is None and asked.width == frame.shape[1] and all(d.kind in "biuf" for d in frame.dtypes):
         # A model of as many numbers that does not name them was made on all of them.
@@ -285,7 +295,10 @@ def choose_columns(
         if look.plan.kind not in ("left out", "target"):
             plans[look.name] = look.plan
         elif look.name in must:
-            plans[look.name] = plain_plan(frame[look.name])
+            held = (
+                asked.keeps_missing and look.name not in needed and frame[look.name].dtype.kind not in "biuf"
+            )
+            plans[look.name] = ColumnPlan("left out") if held else plain_plan(frame[look.name])
         else:
             out.append(f"{look.name!r}" + (f" ({look.why})" if look.why else ""))
     if out:

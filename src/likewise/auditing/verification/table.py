@@ -54,7 +54,8 @@ def verify_people(
         # The model has a list of columns, and these are not among them.
         return Verification(1.0, 0.0, 0.0, (1.0, 0.0, 0.0), (), (), 0, 0.0, trivial=True)
     people: Any = found.frame[list(marked.columns)]
-    if found.gaps is not None:
+    kept = found.gaps is not None and found.matched is not found.plain
+    if kept:
         # What is proved is about people without missing cells; examples are made of them.
         whole = found.people.frame[list(plain.columns)].notna().all(axis=1).to_numpy()
         people = found.people.filled.loc[whole, list(plain.columns)] if whole.any() else None
@@ -70,7 +71,7 @@ def verify_people(
         random_state=random_state,
         progress=progress,
     )
-    if found.gaps is None:
+    if not kept:
         return proved
     everybody = found.frame[list(marked.columns)]
     return replace(proved, people=shares_of_people(marked.model, marked.domain, names, everybody))
