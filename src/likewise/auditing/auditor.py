@@ -150,7 +150,7 @@ def audit(
     (0.243, 'sex')
     """
     if sensitive_features is not None:
-        from likewise.auditing.case import audit_table
+        from likewise.auditing.python_case import audit_table
 
         return audit_table(
             model,

@@ -10,14 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from likewise.auditing.sources import StreamedPeople, open_people
-from likewise.core.checks import check_labels, check_same_length
-from likewise.core.errors import InputError, LikewiseError, bad_parameter
-from likewise.core.frames import check_columns, declared_encoded, is_frame, to_pandas
+from likewise.auditing.sources import StreamedPeople
+from likewise.core.errors import InputError, bad_parameter
 from likewise.core.text import folded
-from likewise.counterfactuals.edits import Edit, EditParts, edited_columns, read_edits
+from likewise.counterfactuals.edits import EditParts, edited_columns
 from likewise.data.case import (
     WIDEST_AUDIT,
     People,
@@ -25,14 +21,11 @@ from likewise.data.case import (
     check_varied,
     planned_domain,
     plans_of,
-    take_people,
 )
 from likewise.data.missing_values import MissingCells
-from likewise.data.opening import TableChoices
 from likewise.data.target import find_value, unique_values
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
 from likewise.fair_metrics.learner import ready_metric
-from likewise.models.convert import as_model
 from likewise.models.matching import (
     Matched,
     MissingCellsModel,
@@ -42,7 +35,6 @@ from likewise.models.matching import (
     refuse_missing,
     why_not_missing,
 )
-from likewise.models.model import Model
 from likewise.models.model_files import LoadedModel
 
 if TYPE_CHECKING:
@@ -53,7 +45,6 @@ if TYPE_CHECKING:
     from likewise.auditing.results.audit_result import AuditResult
     from likewise.auditing.results.unfair_map import UnfairMap
     from likewise.data.tabular import TabularDomain
-    from likewise.evaluation.summary import Evaluation
 
 # A sensitive column with more values than this has no groups to compare.
 MAX_GROUPS = 20
@@ -101,20 +92,6 @@ class Case:
 
 
 # Model and people.
-
-
-def loaded_model(model: Any, frame: pd.DataFrame | None = None, loss: Any = None) -> LoadedModel:
-    """Return a model of Python as the preparation takes it; one that was fitted on a table with words takes the table."""
-    if isinstance(model, LoadedModel):
-        return model
-    if isinstance(model, Model):
-        return LoadedModel(model if loss is None else model.with_loss(loss), "import path")
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None and frame is not None and set(names) <= set(frame.columns):
-        words = any(frame[name].dtype.kind not in "biuf" for name in names)
-        if words and not as_model(model, loss=loss or "zero_one").takes_frame:
-            model = as_model(model, loss=loss or "cross_entropy", takes_frame=True)
-    return LoadedModel(model, "import path")
 
 
 def table_request(
@@ -458,244 +435,3 @@ def _map_with_gaps(unfair: UnfairMap, gaps: MissingCells | None, tolerance: floa
     keys = ("label", "loss", "twin_loss", "decision", "twin_decision", "squared_distance", "person")
     known: dict[str, Any] = {key: unfair.outcomes[key].to_numpy() for key in keys}
     return make_unfair_map(people, twins, **known, total=unfair.total, tolerance=tolerance)
-
-
-def audit_table(
-    model: Any,
-    X: Any,
-    y: Any,
-    *,
-    sensitive_features: Sequence[str],
-    favourable: Any = None,
-    metric: Any = None,
-    domain: Any = None,
-    eps: float | Mapping[str, float] | None = None,
-    delta: float | None = None,
-    search: Any = "auto",
-    loss: Any = None,
-    edits: Any = None,
-    encoded: bool | None = None,
-    missing: str = "auto",
-    budget_seconds: float | None = None,
-    confidence: float = 0.95,
-    random_state: int = 0,
-    tolerance: float | None = None,
-    **choices: Any,
-) -> AuditResult:
-    """Audit a table whose sensitive columns are named: what `audit` does if `sensitive_features` is given."""
-    if y is None and delta is not None:
-        raise InputError(
-            "audit: 'delta' limits what is added to the mean loss, which needs labels. Pass 'y'."
-        )
-    if encoded or declared_encoded(X):
-        raise InputError(
-            "audit: 'sensitive_features' names columns of a table in original units, and 'X' is encoded. Pass the table."
-        )
-    metric = "columns" if metric is None else metric
-    if eps is None:
-        eps = 0.0 if isinstance(metric, str) and metric == "columns" else 0.1
-    case = python_case(
-        model,
-        X,
-        y,
-        sensitive_features=sensitive_features,
-        metric=metric,
-        domain=domain,
-        loss=loss,
-        edits=edits,
-        missing=missing,
-        favourable=favourable,
-        eps=eps,
-        delta=delta,
-        search=search,
-        budget=budget_seconds,
-        confidence=confidence,
-        seed=random_state,
-        tolerance=tolerance,
-    )
-    result = audit_case(case, **choices)
-    more = {"labelled": y is not None} | ({} if favourable is None else {"favourable": favourable})
-    return replace(result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | more)
-
-
-def python_case(
-    model: Any,
-    X: Any,
-    y: Any,
-    *,
-    sensitive_features: Sequence[str],
-    owner: str = "audit",
-    metric: Any = "columns",
-    loss: Any = None,
-    edits: Any = None,
-    missing: str = "auto",
-    favourable: Any = None,
-    immutable: Sequence[str] = (),
-    domain: Any = None,
-    **asked: Any,
-) -> Case:
-    """Bring a model, a table and labels of Python together, as the command line does with files."""
-    if isinstance(sensitive_features, str) or not len(sensitive_features):
-        raise bad_parameter(
-            owner, "sensitive_features", allowed="a list of columns, such as ['sex']", got=sensitive_features
-        )
-    names = tuple(sensitive_features)
-    parts = () if edits is None else read_edits(edits, owner=owner)
-    parts = tuple(
-        part
-        for part in parts
-        if not (isinstance(part, Edit) and part == Edit(part.column) and part.column in names)
-    )
-    choices = TableChoices(missing=missing)
-    needed = (*names, *immutable, *edited_columns(parts))
-    if isinstance(X, (str, Path)):
-        loaded = loaded_model(model, loss=loss)
-        asking = table_request(loaded, metric, needed, target=y, choices=choices, keeps_missing=True)
-        people = open_people(Path(X), asking)
-    else:
-        frame = named_table(X, owner)
-        check_columns(frame, needed, owner=owner, name="X")
-        if y is not None:
-            y = check_labels(y, owner=owner, min_classes=1)
-            check_same_length(owner, X=frame, y=y)
-        loaded = loaded_model(model, frame, loss)
-        asking = table_request(loaded, metric, needed, target="y", choices=choices, keeps_missing=True)
-        asking = replace(asking, used=asking.used or _used_by(loaded, frame, asking))
-        people = take_people(frame, y, asking, name="X")
-    return prepare_case(
-        loaded,
-        people,
-        sensitive=names,
-        metric=metric,
-        edits=parts,
-        immutable=immutable,
-        owner=owner,
-        domain=domain,
-        loss="auto" if loss is None else loss,
-        positive=favourable,
-        missing=missing,
-        **asked,
-    )
-
-
-def named_table(X: Any, owner: str) -> pd.DataFrame:
-    """Return a table with named columns, or raise."""
-    if not is_frame(X):
-        raise bad_parameter(
-            owner,
-            "X",
-            allowed="a table with named columns",
-            got=f"a {type(X).__name__}",
-            remedy="Pass a DataFrame, so that the sensitive columns can be found by name.",
-        )
-    return to_pandas(X, owner=owner, name="X")
-
-
-def _used_by(loaded: LoadedModel, frame: pd.DataFrame, asked: TableRequest) -> tuple[str, ...] | None:
-    """Return all columns if a function does not answer, or answers differently, without those that look like ids or text."""
-    native = loaded.native
-    if not callable(native) or hasattr(native, "predict") or hasattr(native, "forward"):
-        return None
-    from likewise.data.case import choose_columns
-
-    kept = list(choose_columns(frame, replace(asked, widest=None), "X", [])[0].columns)
-    if len(kept) == frame.shape[1]:
-        return None
-    some = frame.head(50)
-    try:
-        without = np.asarray(native(some[kept]), dtype=float)
-        same = np.array_equal(without, np.asarray(native(some), dtype=float), equal_nan=True)
-    except Exception:  # whatever a function raises about a column that is not there
-        same = False
-    return None if same else tuple(map(str, frame.columns))
-
-
-# What stands beside an audit: accuracy, group gaps, studies, what the metric hides.
-
-
-def as_edits(frame: pd.DataFrame, edits: Mapping[str, Sequence[str]]) -> tuple[Edit, ...]:
-    """Return edits with the values that the table's columns hold for words of the command line."""
-    found = []
-    for column, words in edits.items():
-        values = unique_values(frame[column].dropna())
-        named = (find_value(values, word, what=f"--edit: column {column!r}") for word in words)
-        found.append(Edit(column, tuple(named)))
-    return tuple(found)
-
-
-def evaluate_case(case: Case) -> tuple[Evaluation | None, tuple[str, ...]]:
-    """Accuracy, consistency and group gaps of a model on people, and why some of them are not known.
-
-    What cannot be computed on a table is left out with its reason, and stops nothing.
-    """
-    from likewise.evaluation.summary import evaluate
-
-    matched, frame = case.matched, case.people
-    if matched.model.loss.regression:
-        return None, ("accuracy and group gaps are n/a: the model predicts numbers.",)
-    groups = [name for name in case.sensitive if 2 <= frame[name].nunique() <= MAX_GROUPS]
-    empty = _without_group_gap(frame, case.labels, groups)
-    unknown = [f"the group gaps of {name} are n/a: {why}." for name, why in empty.items()]
-    attributes = [name for name in groups if name not in empty]
-    studies = _studies(groups, case.edits, matched.columns)
-    for asked, compared in ((attributes, studies), (attributes, {}), ((), {})):
-        try:
-            found = evaluate(
-                matched.decide,
-                frame,
-                np.asarray(case.labels),
-                attributes=list(asked),
-                studies=compared,
-                confidence=case.confidence,
-                random_state=case.seed,
-            )
-        except LikewiseError as error:
-            unknown.append(f"some measures are n/a: {error}")
-        else:
-            return found, tuple(dict.fromkeys(unknown))
-    return None, tuple(dict.fromkeys(unknown))
-
-
-def _without_group_gap(frame: pd.DataFrame, y: Any, groups: Sequence[str]) -> dict[str, str]:
-    """Columns whose group gaps are not known because a group has nobody of a class, and which group and class."""
-    found = {}
-    labels = np.asarray(y)
-    for name in groups:
-        if frame[name].isna().any():
-            found[name] = f"{name} is missing for {int(frame[name].isna().sum()):,} people"
-        for value in frame[name].dropna().unique():
-            missing = set(labels.tolist()) - set(labels[(frame[name] == value).to_numpy()].tolist())
-            if missing:
-                found[name] = f"nobody is {name} = {value} and {min(missing, key=str)}"
-                break
-    return found
-
-
-def _studies(groups: Sequence[str], edits: EditParts, columns: Sequence[str]) -> dict[str, Any]:
-    """Correspondence studies of each edit and of all sensitive columns together; those of the paper have its names."""
-    studies: dict[str, Any] = {}
-    for part in edits:
-        if isinstance(part, Edit) and part.values is not None:
-            words = " ↔ ".join(str(value) for value in part.values)
-            name = "S-Con" if set(part.values) == _SPOUSES else f"{part.column}: {words}"
-            studies[name] = part
-    seen = [name for name in groups if name in columns]
-    if seen:
-        paper = set(seen) == {"sex", "race"}
-        studies["GR-Con" if paper else f"consistency ({' × '.join(seen)})"] = dict.fromkeys(seen)
-    return studies
-
-
-def diagnose_metric(
-    metric: Any, frame: pd.DataFrame, sensitive: Sequence[str], seed: int
-) -> tuple[list[Any], tuple[str, ...]]:
-    """What the metric still tells of each sensitive column, and why that is not known of some."""
-    from likewise.fair_metrics import diagnose
-
-    found, unknown = [], []
-    for name in sensitive:
-        try:
-            found.append(diagnose(metric, frame, name, random_state=seed))
-        except LikewiseError as error:
-            unknown.append(f"what the metric hides of {name} is n/a: {error}")
-    return found, tuple(unknown)

@@ -115,7 +115,7 @@ def explore_case(case: Case, people: pd.DataFrame, result: AuditResult, *, name:
 
 def impact_of_case(case: Case, people: pd.DataFrame) -> tuple[tuple[ImpactTable, ...], tuple[str, ...]]:
     """Return rates and impact ratios by each sensitive column and each two of them, and what a reader must know."""
-    from likewise.auditing.case import MAX_GROUPS
+    from likewise.auditing.case_evaluation import MAX_GROUPS
     from likewise.evaluation.impact import above_median, impact_tables
 
     told = people if case.told is None else case.told
@@ -475,7 +475,8 @@ def run_audit(
     explore: bool = False,
 ) -> Audited:
     """Read a table, audit a model and evaluate it: what `likewise audit` and `likewise replay` do."""
-    from likewise.auditing.case import audit_case, diagnose_metric, evaluate_case
+    from likewise.auditing.case import audit_case
+    from likewise.auditing.case_evaluation import diagnose_metric, evaluate_case
 
     with progress.stage(f"Reading {table.name}"):
         case = make_case(loaded, table, choices, engine)
@@ -539,7 +540,8 @@ def make_case(
     loaded: LoadedModel, table: Path | MemoryFile, choices: AuditChoices, engine: Engine | None = None
 ) -> Case:
     """Bring a model and a table together."""
-    from likewise.auditing.case import as_edits, prepare_case, read_metric, table_request
+    from likewise.auditing.case import prepare_case, read_metric, table_request
+    from likewise.auditing.case_evaluation import as_edits
     from likewise.auditing.sources import open_people
 
     words = parse_edits(choices.edit)

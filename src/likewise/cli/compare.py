@@ -153,7 +153,8 @@ def _named(text: str) -> tuple[str, str]:
 
 
 def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
-    from likewise.auditing.case import as_edits, build_metric, read_metric, table_request
+    from likewise.auditing.case import build_metric, read_metric, table_request
+    from likewise.auditing.case_evaluation import as_edits
     from likewise.data.case import read_people
     from likewise.data.target import check_classes, leakage_notes
 
@@ -262,7 +263,8 @@ def _searched_alike(setting: Setting, compared: Mapping[str, Matched], progress:
 
 
 def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) -> tuple[Any, Any]:
-    from likewise.auditing.case import Case, audit_case, evaluate_case, unbroken
+    from likewise.auditing.case import Case, audit_case, unbroken
+    from likewise.auditing.case_evaluation import evaluate_case
 
     people = setting.test
     with progress.stage(f"Auditing {name}"):

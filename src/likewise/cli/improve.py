@@ -147,7 +147,8 @@ def _improved(
     report: Any,
     quiet: bool,
 ) -> Improvement:
-    from likewise.auditing.case import as_edits, read_metric, table_request
+    from likewise.auditing.case import read_metric, table_request
+    from likewise.auditing.case_evaluation import as_edits
     from likewise.cli.output import Progress
     from likewise.data.case import check_finite, check_varied, read_people
     from likewise.data.target import check_classes, find_value, leakage_notes, unique_values

@@ -51,7 +51,8 @@ def command(
     check_outputs([out], force=force, suffixes=[".safetensors"], option="-o")
     if not sensitive:
         raise InputError("Name the columns that should not decide: --sensitive COLUMN.")
-    from likewise.auditing.case import diagnose_metric, fit_metric
+    from likewise.auditing.case import fit_metric
+    from likewise.auditing.case_evaluation import diagnose_metric
     from likewise.cli.output import Progress
     from likewise.data.case import TableRequest, read_people
 

@@ -180,7 +180,7 @@ def _reported(y: Any, share: float, seed: int) -> Any:
 
 def _report(estimator: Any, people: pd.DataFrame, y: Any, sensitive: Sequence[str]) -> str:
     """What the model does on people that it was not trained on, in a line."""
-    from likewise.auditing.case import MAX_GROUPS
+    from likewise.auditing.case_evaluation import MAX_GROUPS
     from likewise.counterfactuals.correspondence import correspondence_study
     from likewise.evaluation.classification import accuracy, balanced_accuracy
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.case import loaded_model, match_people
+from likewise.auditing.case import match_people
+from likewise.auditing.python_case import loaded_model
 from likewise.core.errors import InputError
 from likewise.core.messages import Message
 from likewise.data.case import People, plans_of

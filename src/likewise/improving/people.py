@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.case import build_metric, loaded_model, table_request
+from likewise.auditing.case import build_metric, table_request
 from likewise.auditing.dual.finite_dual import dual_curve
 from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.python_case import loaded_model
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.checks import FloatArray, check_integer, check_labels, check_number, check_same_length
 from likewise.core.decisions import decide

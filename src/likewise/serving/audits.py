@@ -14,11 +14,11 @@ import pandas as pd
 from likewise.auditing.case import (
     Case,
     audit_case,
-    evaluate_case,
-    loaded_model,
     prepare_case,
     table_request,
 )
+from likewise.auditing.case_evaluation import evaluate_case
+from likewise.auditing.python_case import loaded_model
 from likewise.core.frames import check_columns
 from likewise.data.case import People, read_people, take_people
 from likewise.data.opening import MemoryFile

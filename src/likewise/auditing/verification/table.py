@@ -11,13 +11,12 @@ import numpy as np
 from likewise.auditing.case import (
     MatchedPeople,
     build_metric,
-    loaded_model,
     match_people,
-    named_table,
     table_request,
 )
 from likewise.auditing.inference.sanity import Finding, check_before_verdict
 from likewise.auditing.problem import AuditProblem
+from likewise.auditing.python_case import loaded_model, named_table
 from likewise.auditing.verification.verify import Verification, shares_of_people, verify
 from likewise.core.frames import check_columns
 from likewise.data.case import take_people
