@@ -23,6 +23,7 @@ from likewise.data.case import (
     plans_of,
 )
 from likewise.data.missing_values import MissingCells
+from likewise.data.opening import option
 from likewise.data.target import find_value, unique_values
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
 from likewise.fair_metrics.learner import ready_metric
@@ -187,7 +188,7 @@ def _settle_missing(matched: Matched, people: People, policy: str, immutable: Se
             raise refuse_missing(own, why)
         note = (
             f"missing values in {named} were filled with the median or the most frequent value, since the model does "
-            "not take them (--missing chooses)."
+            f"not take them ({option('missing')} chooses)."
         )
         return MatchedPeople(matched, matched, people, people.filled, MissingCells({}, gaps.held), (note,))
     kept = MissingCells(gaps.fills)

@@ -16,6 +16,7 @@ import numpy as np
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns
 from likewise.data.case import People, TableRequest, choose_columns, plain_plan, read_people
+from likewise.data.opening import option
 from likewise.data.target import find_value
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def _spilled(people: People, asked: TableRequest) -> People:
     if people.missing is not None:
         said = f"more than {STREAM_ROWS:,} people are read part by part, where missing values cannot be kept"
         if asked.choices.policy == "keep":
-            raise InputError(f"{said}. Pass --missing impute, --missing drop or --sample.")
+            ways = f"{option('missing', 'impute')}, {option('missing', 'drop')}"
+            raise InputError(f"{said}. Pass {ways} or --sample.")
         people = replace(people, frame=people.filled)
         notes.append(f"{said}; they were filled with the median or the most frequent value.")
     codes = {
@@ -135,7 +137,7 @@ def _stream(pattern: Path, asked: TableRequest, engine: Engine | None) -> Stream
     choices, target = asked.choices, str(asked.target)
     if choices.policy not in ("auto", "keep"):
         raise InputError(
-            f"{pattern.name} is read part by part, where --missing {choices.policy} cannot be used. Drop or fill missing "
+            f"{pattern.name} is read part by part, where {option('missing', choices.policy)} cannot be used. Drop or fill missing "
             "values first, or pass --sample."
         )
     found = parquet_files(str(pattern))

@@ -54,8 +54,8 @@ def command(
     from likewise.cli.output import Progress
     from likewise.core.frames import check_columns
     from likewise.data.case import planned_looks
-    from likewise.data.columns_file import write_columns
     from likewise.data.table_files import read_table
+    from likewise.data.type_inference import write_columns
 
     progress = Progress(quiet)
     found = read_table(table, reading.reading, ignore=reading.ignore)

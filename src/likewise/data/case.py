@@ -11,7 +11,7 @@ import numpy as np
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns
 from likewise.core.text import folded
-from likewise.data.opening import TableChoices
+from likewise.data.opening import TableChoices, option
 from likewise.data.target import binary_labels
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def check_finite(frame: pd.DataFrame) -> None:
         if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and np.isinf(column).any():
             count, row = int(np.isinf(column).sum()), int(np.argmax(np.isinf(column)))
             raise InputError(
-                f"Column {name!r} has {count:,} infinite values, the first in row {row}. Leave the column out (--ignore "
-                f"{name}), or empty these cells, so that they are treated as missing (missing=, --missing)."
+                f"Column {name!r} has {count:,} infinite values, the first in row {row}. Leave the column out "
+                f"({option('ignore', name)}), or empty these cells, so that they are missing ones ({option('missing')})."
             )
 
 
@@ -174,17 +174,19 @@ def _check_names(frame: pd.DataFrame, owner: str, asked: TableRequest) -> None:
     target, choices = asked.target, asked.choices
     for name in asked.needed:
         if name == target or name in choices.ignore:
-            what = "the target" if name == target else "left out (--ignore)"
+            what = "the target" if name == target else f"left out ({option('ignore')})"
             raise InputError(
                 f"Column {name!r} is {what}, so it cannot be a sensitive, immutable or edited one too."
             )
     if target in choices.ignore:
-        raise InputError(f"Column {target!r} is the target, so it cannot be left out (--ignore) too.")
-    named = [] if target is None else [target]
-    check_columns(frame, [*named, *asked.needed], owner=owner, name="table")
-    for option, names in choices.named.items():
-        if option != "--ignore":
-            check_columns(frame, names, owner=option, name="table")
+        raise InputError(
+            f"Column {target!r} is the target, so it cannot be left out ({option('ignore')}) too."
+        )
+    predicted = [] if target is None else [target]
+    check_columns(frame, [*predicted, *asked.needed], owner=owner, name="table")
+    for named, names in choices.named.items():
+        if named != option("ignore"):
+            check_columns(frame, names, owner=named, name="table")
 
 
 def _without_gaps(
@@ -211,10 +213,10 @@ def _without_gaps(
     if policy == "keep":
         raise InputError(
             f"{owner} has missing values in {named}, and what is learned here cannot keep them. Choose what stands in "
-            "for them: --missing impute, --missing category or --missing drop."
+            f"for them: {option('missing', 'impute')}, {option('missing', 'category')} or {option('missing', 'drop')}."
         )
     notes.append(
-        f"missing values in {named} were filled with the median or the most frequent value (--missing chooses)."
+        f"missing values in {named} were filled with the median or the most frequent value ({option('missing')} chooses)."
     )
     return find_missing(table, held).of(list(frame)).filled(table), nothing
 
@@ -302,7 +304,7 @@ def choose_columns(
         else:
             out.append(f"{look.name!r}" + (f" ({look.why})" if look.why else ""))
     if out:
-        notes.append(f"left out {folded(out)}. `--keep COLUMN` takes one all the same.")
+        notes.append(f"left out {folded(out)}. `{option('keep', 'COLUMN')}` takes one all the same.")
     if not plans:
         raise InputError(
             f"{owner} has no columns besides the target that could be used. `likewise inspect` shows why."
@@ -323,9 +325,11 @@ def _check_size(
         return
     most = max(width, key=lambda name: width[name])
     if width[most] > 1000:
-        what = f"column {most!r} alone has {width[most]:,} categories. Leave it out (--ignore {most})"
+        what = (
+            f"column {most!r} alone has {width[most]:,} categories. Leave it out ({option('ignore', most)})"
+        )
     else:
-        what = "take fewer columns (--only)"
+        what = f"take fewer columns ({option('only')})"
     if widest is not None and total > widest:
         raise InputError(
             f"{owner} has {total:,} encoded columns (one for each number and category), and an audit measures distances "

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,6 @@ import pandas as pd
 from likewise.core.errors import InputError
 from likewise.core.text import folded
 
-Policy = Literal["auto", "keep", "drop", "category", "impute"]
 MISSING_WORD = "(missing)"
 _MARK = " is missing"
 

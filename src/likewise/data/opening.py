@@ -63,6 +63,11 @@ class Reading:
             raise InputError(f"--encoding: {self.encoding!r} is no encoding of text.")
 
 
+def option(name: str, value: str = "") -> str:
+    """Return how the command line says a choice about a table, for messages."""
+    return f"--{name} {value}".rstrip()
+
+
 @dataclass(frozen=True)
 class TableChoices:
     """What the user says about a table."""
@@ -93,9 +98,8 @@ class TableChoices:
     @property
     def named(self) -> dict[str, tuple[str, ...]]:
         """Options that name columns, and the columns."""
-        return {
-            f"--{key}": getattr(self, key) for key in ("ignore", "only", "keep", "categorical", "integer")
-        }
+        keys = ("ignore", "only", "keep", "categorical", "integer")
+        return {option(key): getattr(self, key) for key in keys}
 
 
 Kind = Literal["Parquet", "Arrow", "CSV", "JSON lines", "JSON", "Excel"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from likewise.core.errors import InputError
 from likewise.core.text import folded
+from likewise.data.opening import option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,7 +136,7 @@ def leakage_notes(frame: Any, labels: np.ndarray[Any, Any], target: str) -> tupl
     names = sorted(told, key=lambda name: -told[name])
     shown = folded([repr(name) for name in names])
     alone = f"{shown} alone tells" if len(names) == 1 else f"each of {shown} alone tells"
-    ignored = " ".join(f"--ignore {shlex.quote(name)}" for name in names)
+    ignored = " ".join(option("ignore", shlex.quote(name)) for name in names)
     return (
         f"{alone} {target!r} of nearly everybody (balanced accuracy {told[names[0]]:.2f}). If it is known only "
         f"afterwards, leave it out: {ignored}",
