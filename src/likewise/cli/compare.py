@@ -17,8 +17,9 @@ from likewise.cli.train import METHODS
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
-    from likewise.cli.case import People
     from likewise.cli.output import Progress
+    from likewise.counterfactuals.edits import EditParts
+    from likewise.data.case import People
     from likewise.data.tabular import TabularDomain
     from likewise.fair_metrics import FairMetric
     from likewise.models.matching import Matched
@@ -37,8 +38,8 @@ class Setting:
     domain: TabularDomain
     metric: FairMetric
     sensitive: tuple[str, ...]
-    edits: Mapping[str, Sequence[Any]]
-    eps: str
+    edits: EditParts
+    eps: float | Mapping[str, float]
     confidence: float
     search: str
     loss: str
@@ -152,55 +153,41 @@ def _named(text: str) -> tuple[str, str]:
 
 
 def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
-    from likewise.cli.case import (
-        WIDEST_AUDIT,
-        AuditRequest,
-        as_column_values,
-        binary_labels,
-        check_classes,
-        fit_metric,
-        is_plain,
-        metric_columns,
-        plans_of,
-        read_metric,
-        read_people,
-        told_by_columns,
-    )
+    from likewise.auditing.case import build_metric, read_metric, table_request
+    from likewise.auditing.case_evaluation import as_edits
+    from likewise.data.case import read_people
+    from likewise.data.target import check_classes, leakage_notes
 
     edits = parse_edits(given["edit"])
     metric = read_metric(given["metric"])
-    asked = AuditRequest(
-        given["target"],
+    asked = table_request(
+        None,
+        metric,
+        (*given["sensitive"], *given["immutable"], *edits),
+        target=given["target"],
+        positive=given["positive"],
         choices=given["reading"],
-        needed=(*given["sensitive"], *given["immutable"], *edits, *metric_columns(metric)),
-        plans={} if metric is None else plans_of(metric.feature_map),
         sample=given["sample"],
         seed=given["seed"],
-        widest=WIDEST_AUDIT,
     )
     people = read_people(table, asked)
     for note in people.notes:
         progress.note(note)
-    assert people.labels is not None
-    people = replace(people, labels=binary_labels(people.labels, given["positive"]))
     labels = np.asarray(people.labels)
     check_classes(labels, given["target"], accepted=given["classes"])
-    for note in told_by_columns(people.frame, labels, given["target"]):
+    for note in leakage_notes(people.frame, labels, given["target"]):
         progress.note(note)
     train, test = _split(people, given["seed"])
     # Of all people, so that nobody in the test part has a category never seen; no label is used.
     domain: Any = people.domain(immutable=given["immutable"])
-    if metric is None:
-        plain = is_plain(given["metric"])
-        metric = fit_metric(train.frame, given["sensitive"], domain, plain=plain).metric_
     return Setting(
         train,
         test,
         domain,
-        metric,
+        build_metric(metric, train.frame, given["sensitive"], domain),
         tuple(given["sensitive"]),
-        as_column_values(people.frame, edits),
-        given["eps"],
+        as_edits(people.frame, edits),
+        parse_budget(given["eps"]),
         given["confidence"],
         given["search"],
         "cross_entropy",
@@ -210,7 +197,7 @@ def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
 
 def _split(people: People, seed: int) -> tuple[People, People]:
     """Cut the people in two, class by class."""
-    from likewise.cli.case import chosen_by_class
+    from likewise.data.target import chosen_by_class
 
     assert people.labels is not None
     counts = {label: int((people.labels == label).sum()) for label in dict.fromkeys(people.labels.tolist())}
@@ -246,26 +233,20 @@ def _train(name: str, setting: Setting, steps: int | None, progress: Progress) -
 
 
 def _match(loaded: Any, setting: Setting, given: dict[str, Any]) -> Matched:
-    from likewise.cli.case import call_classes, metric_columns, planned_domain
-    from likewise.models.matching import match_model
+    from likewise.auditing.case import match_people
+    from likewise.counterfactuals.edits import edited_columns
 
-    frame = setting.test.frame
-    matched = match_model(
+    found = match_people(
         loaded,
-        frame,
-        make_domain=lambda used: (
-            setting.domain
-            if list(used) == list(frame.columns)
-            else planned_domain(
-                frame, setting.test.plans, used, [name for name in given["immutable"] if name in used]
-            )
-        ),
-        widen=lambda domain: domain.widened(frame[[column.name for column in domain.columns_]]),
+        setting.test,
         immutable=given["immutable"],
-        needed=(*setting.sensitive, *setting.edits, *given["immutable"], *metric_columns(setting.metric)),
-        encoder=setting.metric.feature_map,
+        needed=(*setting.sensitive, *edited_columns(setting.edits), *given["immutable"]),
+        metric=setting.metric,
+        domain=setting.domain,
+        loss="cross_entropy",
+        positive=given["positive"],
     )
-    return call_classes(matched, setting.train.labels, given["positive"])
+    return found.matched
 
 
 def _searched_alike(setting: Setting, compared: Mapping[str, Matched], progress: Progress) -> Setting:
@@ -282,7 +263,8 @@ def _searched_alike(setting: Setting, compared: Mapping[str, Matched], progress:
 
 
 def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) -> tuple[Any, Any]:
-    from likewise.cli.case import Case, evaluate_case, solve_case, unbroken
+    from likewise.auditing.case import Case, audit_case, unbroken
+    from likewise.auditing.case_evaluation import evaluate_case
 
     people = setting.test
     with progress.stage(f"Auditing {name}"):
@@ -294,21 +276,14 @@ def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) 
             setting.sensitive,
             setting.edits,
             setting.eps,
-            None,
-            setting.confidence,
-            setting.search,
-            setting.seed,
-        )
-        result = unbroken(solve_case(case))
-        evaluation, unknown = evaluate_case(
-            matched,
-            people.frame,
-            people.labels,
-            sensitive=setting.sensitive,
-            edits=setting.edits,
             confidence=setting.confidence,
+            search=setting.search,
             seed=setting.seed,
+            people=people.frame,
+            labels=people.labels,
         )
+        result = unbroken(audit_case(case))
+        evaluation, unknown = evaluate_case(case)
     for why in unknown:
         progress.note(f"{name}: {why}")
     if evaluation is None:

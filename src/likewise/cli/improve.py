@@ -151,24 +151,11 @@ def _improved(
     report: Any,
     quiet: bool,
 ) -> Improvement:
-    from likewise.cli.case import (
-        WIDEST_AUDIT,
-        AuditRequest,
-        as_column_values,
-        binary_labels,
-        check_classes,
-        check_finite,
-        check_varied,
-        find_value,
-        metric_columns,
-        plans_of,
-        read_metric,
-        read_people,
-        told_by_columns,
-        unique_values,
-    )
+    from likewise.auditing.case import read_metric, table_request
+    from likewise.auditing.case_evaluation import as_edits
     from likewise.cli.output import Progress
-    from likewise.counterfactuals.edits import Edit
+    from likewise.data.case import check_finite, check_varied, read_people
+    from likewise.data.target import check_classes, find_value, leakage_notes, unique_values
     from likewise.improving import improve
     from likewise.models.model_files import read_model
 
@@ -185,33 +172,34 @@ def _improved(
                 trust=given["trust"],
             )
     with progress.stage(f"Reading {table.name}"):
-        asked = AuditRequest(
-            given["target"],
+        asked = table_request(
+            None,
+            metric,
+            (*given["sensitive"], *words),
+            target=given["target"],
+            positive=given["positive"],
             choices=given["reading"],
-            needed=(*given["sensitive"], *words, *metric_columns(metric)),
-            plans={} if metric is None else plans_of(metric.feature_map),
             sample=given["sample"],
             seed=given["seed"],
-            widest=WIDEST_AUDIT,
         )
         people = read_people(table, asked)
-        assert people.labels is not None  # a target was named
-        labels = binary_labels(people.labels, given["positive"])
+        labels = people.labels
+        assert labels is not None  # a target was named
         check_classes(labels, given["target"], accepted=given["classes"])
         check_varied(people.frame, given["sensitive"])
         check_finite(people.frame)
-        values = as_column_values(people.frame, words)
-    for note in (*people.notes, *told_by_columns(people.frame, labels, given["target"])):
+        edits = as_edits(people.frame, words)
+    for note in (*people.notes, *leakage_notes(people.frame, labels, given["target"])):
         progress.note(note)
     positive = given["positive"]
     if positive is not None:
         positive = find_value(unique_values(labels), positive, what="--positive: the target")
     return improve(
-        people.frame,
+        people,
         labels,
-        sensitive=given["sensitive"],
+        sensitive_features=given["sensitive"],
         model=loaded,
-        edits=[Edit(column, tuple(listed)) for column, listed in values.items()] or None,
+        edits=edits or None,
         metric=metric,
         eps=given["eps"],
         rule=rule,

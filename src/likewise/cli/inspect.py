@@ -51,11 +51,11 @@ def command(
     kept = out is None and not force and DEFAULT.exists()
     file = None if no_file or kept else out or DEFAULT
     check_outputs([file], force=force, suffixes=[".toml"])
-    from likewise.cli.case import planned_looks
     from likewise.cli.output import Progress
     from likewise.core.frames import check_columns
-    from likewise.data.columns_file import write_columns
+    from likewise.data.case import planned_looks
     from likewise.data.table_files import read_table
+    from likewise.data.type_inference import write_columns
 
     progress = Progress(quiet)
     found = read_table(table, reading.reading, ignore=reading.ignore)

@@ -7,17 +7,15 @@ import functools
 import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from likewise.core.errors import InputError
 from likewise.core.messages import LANGUAGES
-
-if TYPE_CHECKING:
-    from likewise.data.opening import Reading
+from likewise.data.opening import TableChoices as TableChoices
 
 # Options from a TOML file: its values become the defaults of the options, and unknown keys are refused.
 
@@ -128,43 +126,6 @@ def repeated_command(ctx: click.Context) -> str:
 
 
 # Options about a table that every verb shares: how the file is read, and what its columns are.
-
-
-@dataclass(frozen=True)
-class TableChoices:
-    """What the user says about a table."""
-
-    ignore: tuple[str, ...] = ()
-    only: tuple[str, ...] = ()
-    keep: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    integer: tuple[str, ...] = ()
-    columns: Path | None = None
-    missing: str = "auto"
-    drop_missing: bool = False
-    encoding: str | None = None
-    decimal: str | None = None
-    header: bool | None = None
-    doubled: str = "drop"
-
-    @property
-    def policy(self) -> str:
-        """What to do with missing cells."""
-        return "drop" if self.drop_missing else self.missing
-
-    @property
-    def reading(self) -> Reading:
-        """How the file is read."""
-        from likewise.data.opening import Reading
-
-        return Reading(self.encoding, self.decimal, self.header, self.doubled)  # type: ignore[arg-type]
-
-    @property
-    def named(self) -> dict[str, tuple[str, ...]]:
-        """Options that name columns, and the columns."""
-        return {
-            f"--{key}": getattr(self, key) for key in ("ignore", "only", "keep", "categorical", "integer")
-        }
 
 
 def _columns(flag: str, text: str) -> Callable[[Any], Any]:
