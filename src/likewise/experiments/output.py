@@ -16,7 +16,7 @@ from likewise.core.errors import MissingExtraError
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_number, to_json
 from likewise.core.text import once_each
-from likewise.experiments.study import BETTER, WORSE, Entry, Row, Study, StudyTable, make_table
+from likewise.experiments.study import BETTER, WORSE, Entry, Row, StudyTable, make_table
 from likewise.improving.cells import Cell, Store, plain_settings
 from likewise.report.page import render_page, results_table, section
 from likewise.report.provenance import Provenance
