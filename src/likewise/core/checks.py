@@ -39,7 +39,9 @@ def namespace(x: object) -> ModuleType:
 def to_numpy(x: Any) -> np.ndarray[Any, Any]:
     """Return `x` as a numpy array; a tensor is detached and brought to the CPU."""
     if is_tensor(x):
-        return np.asarray(x.detach().cpu().numpy())
+        x = x.detach().cpu()
+        # numpy has no bfloat16.
+        return np.asarray((x.float() if x.dtype == sys.modules["torch"].bfloat16 else x).numpy())
     return np.asarray(x)
 
 

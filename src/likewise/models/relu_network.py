@@ -115,6 +115,12 @@ def relu_from_torch(module: Any) -> ReluNetwork:
     network = network_of(module)
     if network is None:
         raise no_plain_network(type(module).__name__)
+    own = next(module.parameters()).dtype
+    if own.itemsize == 2:
+        raise InputError(
+            "read_relu_network: the network computes in half precision, which rounds too coarsely to be read. "
+            "Pass a float32 copy: module.float()."
+        )
     weights, biases = [], []
     for stage in network.stages:
         hidden = stage is not network.stages[-1]
@@ -124,10 +130,9 @@ def relu_from_torch(module: Any) -> ReluNetwork:
             weight, bias = stage.read()
         weights.append(to_numpy(weight).astype(np.float64))
         biases.append(to_numpy(bias).astype(np.float64))
-    single = next(module.parameters()).dtype != torch.float64
     # What is multiplied out here is rounded once more.
     several = any(len(stage.parts) > 1 for stage in network.stages)
-    roundoff = (2.0**-24 if single else 2.0**-53) * (8.0 if several else 1.0)
+    roundoff = (2.0**-53 if own == torch.float64 else 2.0**-24) * (8.0 if several else 1.0)
     return ReluNetwork(tuple(weights), tuple(biases), roundoff)
 
 

@@ -86,7 +86,7 @@ class TorchModel(DifferentiableModel):
     @property
     def roundoff(self) -> float:  # type: ignore[override]
         """Unit roundoff of the module's own numbers."""
-        return 2.0**-53 if module_dtype(self.module) == torch.float64 else 2.0**-24
+        return torch.finfo(module_dtype(self.module)).eps / 2
 
     def outputs(self, X: Any) -> FloatArray:
         """Return what the module says about each row, (n, C) float64; see `Model.outputs`."""
@@ -102,7 +102,8 @@ class TorchModel(DifferentiableModel):
             The module's own by default; the oracle then follows the module's weights.
         """
         module, own = self.module, module_dtype(self.module)
-        wanted = as_dtype(dtype, own)
+        # Steps of a search are smaller than the rounding of half precision.
+        wanted = as_dtype(dtype, own if own.itemsize > 2 else torch.float32)
         if wanted != own:
             module = copy.deepcopy(module).to(wanted)
         return make_oracle(module, self.loss, output=self._torch_output)
@@ -110,6 +111,8 @@ class TorchModel(DifferentiableModel):
     def linear_form(self) -> tuple[FloatArray, FloatArray] | None:
         """Return (coef (C, d), intercept (C,)) when the module is linear up to its softmax, else None."""
         network = network_of(self.module)
+        if module_dtype(self.module).itemsize == 2:
+            return None  # the answers of half precision are too far from linear
         if network is None or (network.ending is not None and self.loss.wants == "native"):
             return None
         found = network.linear()
