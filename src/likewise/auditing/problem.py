@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,16 @@ from likewise.models.losses import as_loss
 
 if TYPE_CHECKING:
     from likewise.auditing.results.sensitive import SensitiveValues
+
+# People whose answers are asked for twice.
+ASKED_TWICE = 64
+
+
+def answers_repeat(model: Model, rows: Callable[[slice], Any]) -> bool:
+    """Whether a model gives rows the same answers twice, in another order, up to rounding."""
+    first, second = model.outputs(rows(slice(None))), model.outputs(rows(slice(None, None, -1)))[::-1]
+    allowed = max(1e-6, 64.0 * model.roundoff) * (1.0 + np.abs(first).max())
+    return bool(np.allclose(first, second, rtol=0.0, atol=allowed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +167,12 @@ class AuditProblem:
         if not self.decides:
             return float(self.base_loss.max())
         return float(place.model.loss_table(place.for_model(self.rows)).max())
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether the model gives the same answers when it is asked about the same people twice."""
+        place, some = self.coordinates, np.arange(min(self.n, ASKED_TWICE))
+        return answers_repeat(place.model, lambda at: place.for_model(self._some(some[at])))
 
     @property
     def decides(self) -> bool:

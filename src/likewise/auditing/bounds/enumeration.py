@@ -89,7 +89,7 @@ class EnumerationSearch(Search):
         columns = _columns(problem)
         if columns is None:
             if place.metric.n_features is None or not place.metric.null_space.dim:
-                return None
+                return None if problem.repeats else Message("why_not.not_repeated")
             return Message("why_not.no_table")
         values = free_values(columns, place.metric)
         endless = [columns[i].name for i, found in values.items() if found is None]
@@ -99,7 +99,7 @@ class EnumerationSearch(Search):
         count = prod(len(found) for found in values.values() if found is not None)
         if count > self.most:
             return Message("why_not.too_many", count=count, most=self.most)
-        return None
+        return None if problem.repeats else Message("why_not.not_repeated")
 
     def settles(self, eps: float) -> bool:
         """Whether nothing is left to find: at ε = 0."""

@@ -43,6 +43,8 @@ _FACTORS = (3.0, 2.0, 1.4, 1.0)
 _TRIED, _TRIAL = 12, 0.12
 # What counts as closed, of a person's upper value.
 _CLOSED = 1e-3
+# Draws at most, per person of the table, and the share of the time that is not worth another round.
+_DRAWS, _REST = 4, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,34 +82,57 @@ def prove_by_sample(
     if not width.any():
         # The first look was enough.
         everyone = ((np.arange(problem.n), first),)
-        return _claims(people, eps, lam, float(upper.mean()), everyone, 0, confidence, table)
-    drawn = rng.choice(problem.n, size=_PILOT + problem.n, p=width / width.sum())
-    clock = time.perf_counter()
-    pilot = people.solve(np.unique(drawn[:_PILOT]), lam, nodes, 0.25 * budget.left)
-    each = max((time.perf_counter() - clock) / len(np.unique(drawn[:_PILOT])), 1e-6)
-    open_people = int((width > 0).sum())
-    if table is None and each * open_people <= 0.7 * budget.left:
+        return _claims(
+            people, eps, lam, float(upper.mean()), everyone, 0, confidence, table, first.interrupted
+        )
+    drawn = rng.choice(problem.n, size=_PILOT + _DRAWS * problem.n, p=width / width.sum())
+    tighter, seen, interrupted = upper.copy(), np.zeros(problem.n, dtype=bool), first.interrupted
+    everyone = [(np.arange(problem.n), first)]
+
+    def look_closely(at: IntArray, seconds: float) -> float:
+        """Cut some people into regions; return the seconds that one of them took."""
+        nonlocal interrupted
+        clock = time.perf_counter()
+        found = people.solve(at, lam, nodes, seconds)
+        tighter[at] = np.clip(np.minimum(tighter[at], found.upper), lower[at], None)
+        seen[at], interrupted = True, interrupted or found.interrupted
+        everyone.append((at, found))
+        return max((time.perf_counter() - clock) / len(at), 1e-6)
+
+    each = look_closely(np.unique(drawn[:_PILOT]), 0.25 * budget.left)
+    if table is None and each * int((width > 0).sum()) <= 0.7 * budget.left:
         return None
-    # How many are drawn follows from the time that others took: who is drawn does not say when to stop.
-    count = int(np.clip(0.85 * budget.left / each, _PILOT, problem.n))
+    planned = count = 0
+    idle = _REST * budget.left
+    while not interrupted and count < len(drawn) - _PILOT and (not count or budget.left > idle):
+        # How many are drawn follows from the time that others took.
+        more = int(np.clip(0.85 * budget.left / each, _PILOT, len(drawn) - _PILOT - count))
+        planned, count = planned or more, count + more
+        fresh = np.unique(drawn[_PILOT : _PILOT + count])
+        fresh = fresh[~seen[fresh]]
+        if len(fresh):
+            each = look_closely(fresh, 0.95 * max(budget.left, 0.0))
+    planned, count = max(planned, _PILOT), max(count, _PILOT)
     draws = drawn[_PILOT : _PILOT + count]
-    chosen = np.unique(draws)
-    found = people.solve(chosen, lam, nodes, 0.95 * max(budget.left, 0.0))
-    tighter = upper.copy()
-    for at, brackets in ((np.unique(drawn[:_PILOT]), pilot), (chosen, found)):
-        tighter[at] = np.clip(np.minimum(tighter[at], brackets.upper), lower[at], None)
     kept = np.zeros(problem.n)
     np.divide(tighter - lower, width, out=kept, where=width > 0)
     kept = np.clip(kept, 0.0, 1.0)
     # Of the width that the first look left, so much remains on average, at most.
     level = confidence if table is None else (1.0 + confidence) / 2.0
-    rest = betting_upper_limit(kept[draws], 1.0, pilot=kept[drawn[:_PILOT]], level=level)
+    rest = betting_upper_limit(kept[draws], 1.0, pilot=kept[drawn[:_PILOT]], level=level, planned=planned)
     remains = float((upper - (1.0 - rest) * width).mean())
-    seen = np.unique(drawn[: _PILOT + count])
-    certain = float(np.where(np.isin(np.arange(problem.n), seen), tighter, upper).mean())
-    found = replace(found, interrupted=found.interrupted or pilot.interrupted or first.interrupted)
-    several = ((np.arange(problem.n), first), (chosen, found))
-    return _claims(people, eps, lam, min(remains, certain), several, len(seen), confidence, table)
+    found = tuple(everyone)
+    return _claims(
+        people,
+        eps,
+        lam,
+        min(remains, float(tighter.mean())),
+        found,
+        int(seen.sum()),
+        confidence,
+        table,
+        interrupted,
+    )
 
 
 class _People:
@@ -173,6 +198,7 @@ def _claims(
     closely: int,
     confidence: float,
     table: int | None,
+    interrupted: bool,
 ) -> SampledProof:
     problem = people.problem
     base = float(problem.base_loss.mean())
@@ -202,8 +228,7 @@ def _claims(
         away_from = np.flatnonzero((brackets.rows != problem.X[at]).any(axis=1))
         rows.append(np.asarray(brackets.rows[away_from], dtype=np.float64))
         person.append(at[away_from])
-    broken = found[-1][1].interrupted
-    return SampledProof(here, everywhere, np.concatenate(rows), np.concatenate(person), closely, broken)
+    return SampledProof(here, everywhere, np.concatenate(rows), np.concatenate(person), closely, interrupted)
 
 
 def _ceiling(problem: AuditProblem) -> float:

@@ -119,6 +119,9 @@ def separable_part(form: LeastCostForm) -> tuple[float, FloatArray]:
     """Return μ and P with d²(δ) ≥ μ ‖δ − Pδ‖², P projecting on as few directions as a large μ allows."""
     sigma = form.scale * np.eye(len(form.basis)) + (form.basis * form.values) @ form.basis.T
     sizes, directions = np.linalg.eigh(sigma)
+    if sizes[-1] <= 0.0:
+        # Nothing costs anything; rounding may leave eigenvalues below 0.
+        return 0.0, np.eye(len(sigma))
     scale = float(sizes[sizes >= 0.5 * sizes[-1]].min())
     taken = directions[:, sizes < scale]
     # Eigenvalues are right to rounding.

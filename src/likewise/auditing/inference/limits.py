@@ -206,8 +206,13 @@ def _checked(numbers: Moments, level: float, owner: str) -> float:
 _STAKES = np.geomspace(1e-3, 0.95, 40)
 
 
-def betting_upper_limit(values: Any, ceiling: float, *, pilot: Any, level: float = 0.95) -> float:
-    """Upper confidence limit of a mean; holds with probability `level`, for any distribution in [0, M]."""
+def betting_upper_limit(
+    values: Any, ceiling: float, *, pilot: Any, level: float = 0.95, planned: int | None = None
+) -> float:
+    """Upper confidence limit of a mean; holds with probability `level`, for any distribution in [0, M].
+
+    If the values themselves say when to stop, give the number that was `planned`: the stake may not depend on them.
+    """
     owner = "betting_upper_limit"
     level = check_number(level, owner=owner, name="level", low=0.0, high=1.0, open_low=True, open_high=True)
     ceiling = check_number(ceiling, owner=owner, name="ceiling", low=0.0)
@@ -223,7 +228,7 @@ def betting_upper_limit(values: Any, ceiling: float, *, pilot: Any, level: float
         return 0.0
     wanted = float(np.log(1.0 / (1.0 - level)))
     guess = np.clip(other / ceiling, 0.0, 1.0) if len(other) else np.zeros(1)
-    limits = [_limit(guess, stake, wanted * len(guess) / len(x)) for stake in _STAKES]
+    limits = [_limit(guess, stake, wanted * len(guess) / (planned or len(x))) for stake in _STAKES]
     return ceiling * _limit(np.minimum(x / ceiling, 1.0), float(_STAKES[int(np.argmin(limits))]), wanted)
 
 

@@ -25,7 +25,7 @@ from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 if TYPE_CHECKING:
     from likewise.auditing.problem import AuditProblem
 
-FindingKind = Literal["units", "one class", "guessing", "unread"]
+FindingKind = Literal["unstable", "units", "one class", "guessing", "unread"]
 
 # A column tells of its units if the model cuts it at so many places and the table has so many values of it.
 _CUTS, _VALUES = 3, 10
@@ -52,8 +52,8 @@ class Finding:
 
     Parameters
     ----------
-    kind : {"units", "one class", "guessing", "unread"}
-        The table lies outside of all that the model distinguishes; nearly everybody gets one decision; the model is
+    kind : {"unstable", "units", "one class", "guessing", "unread"}
+        The model does not give the same answer twice; the table lies outside of all that the model distinguishes; nearly everybody gets one decision; the model is
         worse than a constant on the labels; the model does not read a sensitive column.
     sentence : str
         In words.
@@ -75,6 +75,8 @@ def check_before_verdict(problem: AuditProblem) -> tuple[Finding, ...]:
     """Look for reasons not to believe an audit, or to call its answer trivial."""
     read = _read_model(problem)
     found = [*_units(problem, read), *_labels(problem)]
+    if not problem.repeats:
+        found.insert(0, Finding("unstable", Message("gate.unstable")))
     told: dict[bool, list[str]] = {}
     for name in _sensitive_columns(problem):
         known = _reads(problem, read, name)

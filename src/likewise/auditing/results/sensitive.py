@@ -66,7 +66,7 @@ def sensitive_values(problem: AuditProblem) -> SensitiveValues:
     room = min(MAX_TWINS, max(ALL_WHOLE, MAX_ROWS // max(n, 1))) / max(others, 1)
     most = max(LEAST, int(room ** (1.0 / len(numbers)) + 1e-9)) if numbers else 0
     cuts = _cuts(problem.coordinates) if numbers else {}
-    exact, bands = True, dict[str, Floats]()
+    exact, bands = problem.repeats, dict[str, Floats]()
     for name, own in numbers.items():
         values, every = _numbers(problem.coordinates, rows, name, own, cuts.get(str(name), []))
         kept = _thinned(values, most)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from math import prod
 from typing import Any, NamedTuple
@@ -23,9 +24,18 @@ from likewise.core.intervals import share_limits
 _FEW = 16
 _PIECES = 8
 _MOST = 512
-# Combinations of single values that a model is asked about, at most; a whole number with up to so many values is asked
-# about at each of them, another number at so many points.
+# Combinations of single values that a model is asked about at a random row, at most; a whole number with up to so many
+# values is asked about at each of them, another number at so many points.
 _MOST_ASKED, _ALL_WHOLE, _POINTS = 1000, 128, 33
+# Combinations that it is asked about one person, at most.
+_MOST_OF_PERSON = 50_000
+
+
+class OneHot(NamedTuple):
+    """0/1 columns that are one attribute, and the combinations of codes that occur in them, (m, k)."""
+
+    names: tuple[str, ...]
+    codes: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +48,11 @@ class SensitiveValues:
     covers: np.ndarray[Any, np.dtype[np.bool_]]
     asked: FloatArray
     complete: bool
+    every: FloatArray | None
 
     @classmethod
-    def of(cls, layout: TableLayout, names: Sequence[str]) -> SensitiveValues:
-        """List the combinations."""
+    def of(cls, layout: TableLayout, names: Sequence[str], groups: Sequence[OneHot] = ()) -> SensitiveValues:
+        """List the combinations; columns of a group take only the combinations that occur."""
         known = [column.name for column in layout.columns]
         wrong = [name for name in names if name not in known]
         if wrong or not names or isinstance(names, str):
@@ -51,24 +62,48 @@ class SensitiveValues:
                 allowed=f"a list of columns of the domain: {', '.join(known[:12])}",
                 got=wrong[0] if wrong else names,
             )
-        parts = [_parts(layout, known.index(name)) for name in names]
-        every = list(product(*parts))
-        if len(every) > _MOST:
+        parts, left = [], list(names)
+        for group in groups:
+            mine = [k for k, name in enumerate(group.names) if name in left]
+            if mine:
+                left = [name for name in left if name not in group.names]
+                codes = np.unique(group.codes[:, mine], axis=0)
+                pieces = [(code, code, True) for code in codes]
+                parts.append(_Part([known.index(group.names[k]) for k in mine], pieces, codes, True))
+        parts += [_part(layout.columns[known.index(name)], known.index(name)) for name in left]
+        count = prod(len(part.pieces) for part in parts)
+        if count > _MOST:
             raise InputError(
-                f"verify: the sensitive columns have {len(every)} combinations, at most {_MOST} are looked at. "
+                f"verify: the sensitive columns have {count} combinations, at most {_MOST} are looked at. "
                 "Name fewer columns."
             )
-        low = np.array([[part[0] for part in one] for one in every])
-        high = np.array([[part[1] for part in one] for one in every])
-        covers = np.array([all(part[2] for part in one) for one in every])
-        columns = np.array([known.index(name) for name in names])
-        return cls(columns, low, high, covers, *_asked(layout, columns))
+        chosen = list(product(*(part.pieces for part in parts)))
+        low, high = (np.array([np.concatenate([one[k] for one in row]) for row in chosen]) for k in (0, 1))
+        covers = np.array([all(one[2] for one in row) for row in chosen])
+        values, complete = [part.values for part in parts], all(part.complete for part in parts)
+        every = None
+        if complete and prod(map(len, values)) <= _MOST_OF_PERSON:
+            every = _combined(values)
+        few = [
+            part.values if len(part.values) <= max(_ALL_WHOLE, len(part.pieces)) else _thinned(part.values)
+            for part in parts
+        ]
+        while prod(map(len, few)) > _MOST_ASKED:
+            longest = int(np.argmax([len(part) for part in few]))
+            few[longest] = np.append(few[longest][:-1:2], few[longest][-1:], axis=0)
+        complete = complete and all(len(one) == len(all_) for one, all_ in zip(few, values, strict=True))
+        columns = np.array([i for part in parts for i in part.columns])
+        return cls(columns, low, high, covers, _combined(few), complete, every)
 
     def rows(self, rows: FloatArray) -> FloatArray:
         """Return rows of values under every combination that is asked about, (n · A, P)."""
         every = np.repeat(rows, len(self.asked), axis=0)
         every[:, self.columns] = np.tile(self.asked, (len(rows), 1))
         return every
+
+    def of_person(self) -> SensitiveValues:
+        """Return the same with every combination asked about, if these are not too many for one person."""
+        return self if self.every is None else replace(self, asked=self.every, complete=True)
 
     def put(self, layout: TableLayout, regions: Regions, which: IntArray) -> Regions:
         """Return regions with their sensitive columns at combinations; one of each."""
@@ -83,45 +118,46 @@ class SensitiveValues:
         return Regions(low, high, allowed)
 
 
-def _asked(layout: TableLayout, columns: IntArray) -> tuple[FloatArray, bool]:
-    """Single values to ask about, and whether they are all that can exist."""
-    options, complete = [], True
-    for column in (layout.columns[i] for i in columns):
-        if column.categories:
-            options.append(np.arange(float(len(column.categories))))
-        elif column.kind == "integer" and np.floor(column.upper) - np.ceil(column.lower) < _ALL_WHOLE:
-            options.append(np.arange(np.ceil(column.lower), np.floor(column.upper) + 1.0))
-        else:
-            points = np.linspace(column.lower, column.upper, _POINTS)
-            options.append(np.unique(np.floor(points)) if column.kind == "integer" else np.unique(points))
-            complete = complete and len(options[-1]) == 1
-    while prod(map(len, options)) > _MOST_ASKED:
-        complete = False
-        longest = int(np.argmax([len(part) for part in options]))
-        options[longest] = np.append(options[longest][:-1:2], options[longest][-1])
-    return np.array(list(product(*options)), dtype=np.float64), complete
+class _Part(NamedTuple):
+    """Some sensitive columns that are exchanged together: pieces (low, high, covers), values (m, k), if these are all."""
+
+    columns: list[int]
+    pieces: list[tuple[FloatArray, FloatArray, bool]]
+    values: FloatArray
+    complete: bool
 
 
-def _parts(layout: TableLayout, column: int) -> list[tuple[float, float, bool]]:
-    known = layout.columns[column]
-    if known.categories:
-        return [(float(code), float(code), True) for code in range(len(known.categories))]
-    if not (np.isfinite(known.lower) and np.isfinite(known.upper)):
+def _combined(values: Sequence[FloatArray]) -> FloatArray:
+    return np.array([np.concatenate(one) for one in product(*values)], dtype=np.float64)
+
+
+def _thinned(values: FloatArray) -> FloatArray:
+    return values[np.unique(np.linspace(0, len(values) - 1, _POINTS).round().astype(np.int64))]
+
+
+def _part(column: Any, i: int) -> _Part:
+    """The pieces and values of one column."""
+    if column.categories:
+        values = np.arange(float(len(column.categories)))[:, None]
+        return _Part([i], [(one, one, True) for one in values], values, True)
+    if not np.isfinite([column.lower, column.upper]).all():
         raise InputError(
-            f"verify: the sensitive column {known.name!r} has no bounded range. Give the domain one."
+            f"verify: the sensitive column {column.name!r} has no bounded range. Give the domain one."
         )
-    if known.kind == "integer" and known.upper - known.lower < _FEW:
-        whole = np.arange(np.ceil(known.lower), np.floor(known.upper) + 1)
-        return [(float(value), float(value), True) for value in whole]
-    edges = np.linspace(known.lower, known.upper, _PIECES + 1)
-    if known.kind == "integer":
-        edges = np.floor(edges)
-        pieces = [(float(a) + (i > 0), float(b), True) for i, (a, b) in enumerate(pairwise(edges))]
-    else:
-        pieces = [(float(a), float(b), True) for a, b in pairwise(edges)]
+    low, high, whole = column.lower, column.upper, column.kind == "integer"
+    if whole:
+        low, high = np.ceil(low), np.floor(high)
+    complete = bool(high - low < _MOST_OF_PERSON if whole else low == high)
+    values = np.arange(low, high + 1.0) if whole and complete else np.linspace(low, high, _POINTS)
+    values = np.unique(np.floor(values) if whole else values)[:, None]
+    if whole and len(values) <= _FEW:
+        return _Part([i], [(one, one, True) for one in values], values, True)
+    edges = np.linspace(low, high, _PIECES + 1)
+    edges = np.floor(edges) if whole else edges
+    pieces = [(a + (whole and k > 0), b, True) for k, (a, b) in enumerate(pairwise(edges))]
     # Single values besides: two of them with different decisions show a flip that a wide piece would hide.
-    ends = [(known.lower, known.lower, False), (known.upper, known.upper, False)]
-    return [*pieces, *ends]
+    pieces += [(end, end, False) for end in (low, high)]
+    return _Part([i], [(np.array([a]), np.array([b]), covers) for a, b, covers in pieces], values, complete)
 
 
 # Pairs of rows that differ in the sensitive columns alone and are decided differently, the most plausible
@@ -176,19 +212,19 @@ class FlipExamples:
 
     def labels(self, rows: FloatArray) -> IntArray:
         """The model's decisions of rows of values under every sensitive value that is asked about, (m, A)."""
-        found = self._decide(self._values.rows(rows))
-        return np.asarray(found, dtype=np.int64).reshape(len(rows), len(self._values.asked))
+        return _labels(self._decide, self._values.rows(rows), len(rows))
 
     def add_people(self, people: FloatArray, number: IntArray) -> None:
         """Keep pairs of a person's own row and one with other sensitive values, of some numbers of people."""
+        whole = self._values.of_person()
         for first in range(0, len(number), _CONFIRMED):
             if not self.wants:
                 return
             rows = people[number[first : first + _CONFIRMED]]
-            own, labels = np.asarray(self._decide(rows), dtype=np.int64), self.labels(rows)
+            own = np.asarray(self._decide(rows), dtype=np.int64)
+            labels = _labels(self._decide, whole.rows(rows), len(rows))
             for i, row in enumerate(rows):
-                twins = np.repeat(row[None], len(self._values.asked), axis=0)
-                twins[:, self._values.columns] = self._values.asked
+                twins = whole.rows(row[None])
                 at = np.flatnonzero((labels[i] >= 0) & (own[i] >= 0) & (labels[i] != own[i]))
                 if not len(at):
                     continue
@@ -200,8 +236,7 @@ class FlipExamples:
         for row, label in zip(rows, labels, strict=True):
             if len(self._plausible) >= _EXAMPLES:
                 return
-            twins = np.repeat(row[None], len(label), axis=0)
-            twins[:, self._values.columns] = self._values.asked
+            twins = self._values.rows(row[None])
             known = np.flatnonzero(label >= 0)
             fits = known[self._are_plausible(twins[known])]
             for at in (fits, known):
@@ -215,7 +250,7 @@ class FlipExamples:
         if not self.wants or not len(rows):
             return
         self._looks -= 1
-        expected = np.asarray(read(self._values.rows(rows)), dtype=np.int64).reshape(len(rows), -1)
+        expected = _labels(read, self._values.rows(rows), len(rows))
         highest = expected.max(axis=1)
         lowest = np.where(expected >= 0, expected, highest[:, None]).min(axis=1)
         likely = rows[np.flatnonzero(lowest < highest)[:_CONFIRMED]]
@@ -247,6 +282,11 @@ class FlipExamples:
         if len(where) < _EXAMPLES:
             one, two = self._layout.encode(both)
             where.append(Flip(one, two, decisions, person))
+
+
+def _labels(decide: Decide, twins: FloatArray, n: int) -> IntArray:
+    """The decisions of the twins of n rows, (n, A)."""
+    return np.asarray(decide(twins), dtype=np.int64).reshape(n, -1)
 
 
 def _codes(layout: TableLayout, rows: FloatArray) -> IntArray:
@@ -313,7 +353,7 @@ def sample_rows(
     flips = unknown = 0
     for first in range(0, count, at_once):
         rows = uniform_rows(layout, rng, min(at_once, count - first))
-        labels = np.asarray(decide(values.rows(rows)), dtype=np.int64).reshape(len(rows), size)
+        labels = _labels(decide, values.rows(rows), len(rows))
         _, flip = settled(labels, np.ones(size, dtype=bool))
         flips += int(flip.sum())
         rest = np.flatnonzero(~flip & ((labels < 0).any(axis=1) | (not values.complete)))
@@ -326,16 +366,42 @@ def sample_rows(
 
 
 def changed_people(
-    problem: AuditProblem, same: Callable[[FloatArray], BoolArray] | None, values: FloatArray
+    problem: AuditProblem,
+    values: SensitiveValues,
+    decide: Decide,
+    rows: FloatArray,
+    same: Callable[[FloatArray], BoolArray] | None = None,
+    seconds: float = 60.0,
 ) -> tuple[BoolArray, BoolArray]:
-    """Whose decision is the same for all sensitive values, and whose is not, (n,) each; as an audit counts them."""
+    """Whose decision is the same for all sensitive values, and whose is not, (n,) each; as an audit counts them.
+
+    If an audit does not ask about all values, those who are still open are asked about each of them, as long as
+    `seconds` of CPU time last.
+    """
     found = sensitive_twins(problem)
     if found is None:
         return np.ones(problem.n, dtype=bool), np.zeros(problem.n, dtype=bool)
-    kept = ~found.changed
-    if not found.exact:
-        kept[kept] = same(values[kept]) if same is not None and kept.any() else False
-    return kept, found.changed
+    changed, kept = found.changed.copy(), ~found.changed
+    if found.exact:
+        return kept, changed
+    if same is not None and kept.any():
+        kept[kept] = same(rows[kept])
+    else:
+        kept[:] = False
+    left = np.flatnonzero(~kept & ~changed)
+    whole, clock = values.of_person(), time.process_time()
+    if not whole.complete:
+        return kept, changed
+    at_once = max(1, _BATCH // len(whole.asked))
+    for first in range(0, len(left), at_once):
+        if time.process_time() - clock > seconds:
+            break
+        at = left[first : first + at_once]
+        labels = _labels(decide, whole.rows(rows[at]), len(at))
+        own = np.asarray(decide(rows[at]), dtype=np.int64)
+        changed[at] = (labels != own[:, None]).any(axis=1)
+        kept[at] = ~changed[at]
+    return kept, changed
 
 
 def proved_same(family: Any, values: SensitiveValues, rows: FloatArray) -> BoolArray:

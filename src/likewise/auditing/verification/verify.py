@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from likewise.auditing.bounds.families import family_at
 from likewise.auditing.bounds.networks import NetworkFamily
-from likewise.auditing.bounds.reading_check import Asker, check_rows
+from likewise.auditing.bounds.reading_check import Asker, check_rows, random_rows
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.trees import TreeFamily
 from likewise.auditing.coordinates import Coordinates, tabular
-from likewise.auditing.problem import AuditProblem
+from likewise.auditing.problem import ASKED_TWICE, AuditProblem, answers_repeat
 from likewise.auditing.verification.asked_shares import (
     Decide,
     Flip,
     FlipExamples,
+    OneHot,
     Sampled,
     SensitiveValues,
     changed_people,
@@ -31,6 +33,7 @@ from likewise.auditing.verification.undecided_regions import Decider, UndecidedR
 from likewise.core.checks import FloatArray, to_numpy
 from likewise.core.errors import InputError, LikewiseError, bad_parameter
 from likewise.core.frames import declared_encoded, is_frame, to_pandas
+from likewise.core.messages import Message
 from likewise.fair_metrics import euclidean
 from likewise.models import CallableModel, Model, as_model
 from likewise.models.losses import ZeroOne
@@ -45,8 +48,33 @@ class Prepared:
     problem: AuditProblem
     layout: TableLayout
     asker: Asker
-    values: SensitiveValues
+    names: tuple[str, ...]
+    groups: tuple[OneHot, ...]
     has_people: bool
+
+    @cached_property
+    def values(self) -> SensitiveValues:
+        """The combinations of the sensitive columns."""
+        return SensitiveValues.of(self.layout, self.names, self.groups)
+
+    def read_values(self, family: Decider) -> SensitiveValues | None:
+        """Values of the columns that the model reads, None if it reads none: the others cannot change its answer."""
+        return _read_values(family, self.names, self.groups)
+
+    def repeats(self) -> bool:
+        """Whether the model gives the same answers when it is asked about the same rows twice."""
+        rows = random_rows(self.layout, self.people(), np.random.default_rng(0), ASKED_TWICE)
+        try:
+            return answers_repeat(self.asker.graded(), lambda at: self.asker.shown(rows[at])[0])
+        except LikewiseError:
+            # A model may refuse rows that the domain allows.
+            return self.problem.repeats
+
+    def changed_people(
+        self, same: Callable[[FloatArray], Any] | None = None, seconds: float = 60.0
+    ) -> tuple[Any, Any]:
+        """Whose decision is the same for all sensitive values, and whose is not, (n,) each."""
+        return changed_people(self.problem, self.values, self.asker.decisions, self.people(), same, seconds)
 
     def family(self) -> TreeFamily | NetworkFamily:
         """Read the model; raises `InputError` if it cannot be read or answers differently than was read."""
@@ -65,7 +93,9 @@ def prepare(
 ) -> Prepared:
     """Bring a model, a domain and people together."""
     layout = TableLayout.of(domain)
-    values = SensitiveValues.of(layout, names)
+    columns = SensitiveValues.of(layout, names).columns
+    if people is None:
+        _check_one_hot(layout, names)
     known = tabular(domain)
     raw = known is not None and encoded is not True
     adapter = _adapter(model, takes_frame=raw)
@@ -73,31 +103,75 @@ def prepare(
     free = domain if known is None else _without_immutable(known)
     rows = _rows(people, free, layout, raw=raw)
     metric = euclidean(layout.width)
-    problem = AuditProblem.build(
-        adapter,
-        rows,
-        np.zeros(len(rows), dtype=np.int64),
-        metric=metric if known is None else replace(metric, feature_map=free),
-        domain=free,
-        edits=[int(i) for i in values.columns] if known is None else list(names),
-        encoded=not raw,
-    )
+    try:
+        problem = AuditProblem.build(
+            adapter,
+            rows,
+            np.zeros(len(rows), dtype=np.int64),
+            metric=metric if known is None else replace(metric, feature_map=free),
+            domain=free,
+            edits=[int(i) for i in columns] if known is None else list(names),
+            encoded=not raw,
+        )
+    except InputError as error:
+        # The preparation is an audit's.
+        raise InputError(re.sub(r"^audit\b", "verify", str(error))) from error
     _check_kind(problem.coordinates, layout, encoded)
     classes = adapter.known_classes
     if classes is not None:
         problem = replace(problem, y=np.full(problem.n, classes[0]))
-    return Prepared(problem, layout, Asker(problem.coordinates, layout), values, people is not None)
+    groups = tuple(_one_hot(layout, part) for part in problem.edits if isinstance(part, tuple))
+    asker = Asker(problem.coordinates, layout)
+    return Prepared(problem, layout, asker, tuple(names), () if known is None else groups, people is not None)
+
+
+def _one_hot(layout: TableLayout, variants: tuple[Any, ...]) -> OneHot:
+    """0/1 columns that an audit exchanges together, as codes."""
+    known = {column.name: list(column.categories) for column in layout.columns}
+    codes = [
+        [known[name].index(value) if known[name] else float(value) for name, value in one.items()]
+        for one in variants
+    ]
+    return OneHot(tuple(variants[0]), np.array(codes, dtype=np.float64))
+
+
+def _check_one_hot(layout: TableLayout, names: Sequence[str]) -> None:
+    """Raise if sensitive 0/1 columns are named like parts of one attribute: only people show which of them occur together."""
+    bits = [
+        column.name
+        for column in layout.columns
+        if set(column.categories) == {0, 1} or (column.kind, column.lower, column.upper) == ("integer", 0, 1)
+    ]
+    for name in (name for name in names if name in bits):
+        prefixes = [name[: found.end()] for found in re.finditer(r"[_=:.\- ]", name) if found.start() > 0]
+        group = [other for other in bits if prefixes and other.startswith(prefixes[0])]
+        if len(group) > 1:
+            raise InputError(
+                f"verify: the columns {', '.join(group[:12])} are named like one attribute (one 1 in each row), and "
+                "without people it is not known which of their combinations exist. Pass people=, or keep the "
+                "attribute in one column."
+            )
 
 
 def _adapter(model: Any, *, takes_frame: bool) -> Model:
     """The model under the 0–1 loss: only decisions count."""
-    if isinstance(model, Model):
-        return model.with_loss(ZeroOne())
+    given = isinstance(model, Model)
     try:
-        adapter = as_model(model)
+        adapter = model if given else as_model(model)
     except InputError:
+        adapter = None
+    try:
+        regression = (adapter or as_model(model, loss="squared")).loss.regression
+    except InputError:
+        regression = False
+    if regression and not callable(model):
+        raise InputError(
+            "verify: the model predicts numbers, and what is verified are decisions. audit(..., tolerance=…) says whose "
+            "prediction changes by more than a tolerance; for a proof pass a classifier, or a function that decides."
+        )
+    if adapter is None:
         return as_model(model, loss=ZeroOne())
-    if isinstance(adapter, CallableModel) and takes_frame:
+    if not given and isinstance(adapter, CallableModel) and takes_frame:
         adapter = as_model(model, takes_frame=True)
     return adapter.with_loss(ZeroOne())
 
@@ -210,14 +284,16 @@ def verify(
     domain : table, TabularDomain or BoxDomain
         The people, in original units; or which rows can exist.
     sensitive_features : sequence of str
-        Columns of the domain; every combination of their values is looked at.
+        Columns of the domain; every combination of their values is looked at. Of an attribute in several 0/1 columns
+        name all of them, and pass `people`.
     people : DataFrame, or float array of shape (n, d), optional
-        A table, or encoded rows: the shares are then also given of these people, as `audit` counts them.
+        A table, or encoded rows: the shares are then also given of these people, each asked about under up to 50,000
+        combinations of sensitive values. 0/1 columns of one attribute take the combinations that these people have.
     encoded : bool, optional
         Whether the model was trained on encoded rows and not on the table; by default that is told from the number
         and the names of its columns, and where both fit it must be said.
     seconds : float, default=60
-        CPU time of the proof.
+        CPU time of the proof; as much again may go into asking about people.
     max_regions : int, default=1,000,000
     random_state : int, default=0
         For the random rows.
@@ -255,18 +331,23 @@ def verify(
             progress=progress,
         )
     asked = prepare(model, domain, sensitive_features, people=people, encoded=encoded)
+    if not asked.repeats():
+        nobody = (0.0, 0.0, 1.0) if asked.has_people else None
+        return Verification(
+            0.0, 0.0, 1.0, nobody, (), (), 0, 0.0, reason=str(Message("why_not.not_repeated"))
+        )
     family, reason = None, ""
     try:
         family = asked.family()
     except InputError as error:
         reason = str(error).removeprefix("family_of: ")
-    values = asked.values if family is None else _read_values(family, asked.values, sensitive_features)
+    values = asked.values if family is None else asked.read_values(family)
     same = None if family is None else partial(proved_same, family, asked.values)
     rows = asked.people()
     examples = FlipExamples(asked.layout, values or asked.values, asked.asker.decisions, rows)
     shares = None
     if asked.has_people:
-        kept, changed = changed_people(asked.problem, same, rows)
+        kept, changed = asked.changed_people(same, seconds)
         shares = _three(kept, changed)
         examples.add_people(rows, np.flatnonzero(changed))
     sampled = None
@@ -299,7 +380,7 @@ def shares_of_people(
 ) -> tuple[float, float, float]:
     """Return the shares of people whose decision is the same, is not, or is open, by asking the model alone."""
     asked = prepare(model, domain, sensitive_features, people=people, encoded=encoded)
-    return _three(*changed_people(asked.problem, None, asked.people()))
+    return _three(*asked.changed_people()) if asked.repeats() else (0.0, 0.0, 1.0)
 
 
 def _three(kept: Any, changed: Any) -> tuple[float, float, float]:
@@ -317,8 +398,8 @@ def verify_family(
 ) -> Verification:
     """Prove what `verify` proves of a family that is at hand already."""
     _check_seconds(seconds)
-    every = SensitiveValues.of(family.layout, sensitive_features)
-    values = _read_values(family, every, sensitive_features)
+    SensitiveValues.of(family.layout, sensitive_features)
+    values = _read_values(family, sensitive_features)
     if values is None:
         return Verification(1.0, 0.0, 0.0, None, (), (), 0, 0.0, trivial=True)
     examples = FlipExamples(family.layout, values, decide or family.decisions)
@@ -337,10 +418,13 @@ def _check_seconds(seconds: float) -> None:
         raise bad_parameter("verify", "seconds", allowed="a number above 0", got=seconds)
 
 
-def _read_values(family: Decider, values: SensitiveValues, names: Sequence[str]) -> SensitiveValues | None:
+def _read_values(
+    family: Decider, names: Sequence[str], groups: Sequence[OneHot] = ()
+) -> SensitiveValues | None:
     """Values of the columns that the model reads, None if it reads none: what it does not read cannot change it."""
-    read = [name for name, i in zip(names, values.columns, strict=True) if family.reads(int(i))]
-    return SensitiveValues.of(family.layout, read) if read else None
+    known = {column.name: i for i, column in enumerate(family.layout.columns)}
+    read = [name for name in names if family.reads(known[name])]
+    return SensitiveValues.of(family.layout, read, groups) if read else None
 
 
 def _prove(

@@ -1,0 +1,201 @@
+"""Claims of proofs that an attacker refuted, each with the smallest case that did it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+from xgboost import XGBClassifier
+
+import likewise as lw
+from likewise.auditing.bounds import sampled_proof
+from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.problem import AuditProblem
+from likewise.auditing.search.contract import Budget
+from likewise.core.errors import InputError
+
+RACES = ["race_w", "race_b", "race_o"]
+
+
+@pytest.mark.filterwarnings("ignore:ExpertSubspace. the metric is zero")
+def test_directions_that_span_everything_leave_no_cost_at_all():
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"x": rng.normal(size=40).round(2), "s": rng.integers(0, 2, 40)})
+    y = (people.x > 0).astype(int)
+    model = XGBClassifier(n_estimators=3, n_jobs=1).fit(people, y)
+    domain, below_zero = lw.TabularDomain().fit(people), 0
+    for seed in range(6):
+        directions = list(np.random.default_rng(seed).normal(size=(2, 2)))
+        metric = lw.ExpertSubspace(directions, domain=domain).fit(people).metric_
+        below_zero += np.linalg.eigvalsh(metric.sigma()).max() <= 0
+        found = lw.audit(model, people, y, metric=metric, domain=domain, eps=0.1, search="exact")
+        assert found.status in ("converged", "not_converged")
+    assert below_zero
+
+
+def numbers(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {"a": rng.integers(0, 4, n), "b": rng.integers(0, 3, n), "sex": rng.integers(0, 2, n)}
+    )
+    y = (frame.a + frame.sex + rng.normal(size=n) > 2).astype(int)
+    domain = lw.TabularDomain.from_frame(frame)
+    return frame, y, domain, lw.ExpertSubspace(["sex"], domain=domain).fit(frame).metric_
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("hidden", [True, False])
+def test_half_precision_is_searched_and_nothing_is_read_off_it(kind, hidden):
+    torch = pytest.importorskip("torch")
+    frame, y, domain, metric = numbers()
+    x = domain.encode_array(frame)
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(x.shape[1], 6), torch.nn.ReLU(), torch.nn.Linear(6, 2)]
+    net = torch.nn.Sequential(*(layers if hidden else [torch.nn.Linear(x.shape[1], 2)])).to(
+        getattr(torch, kind)
+    )
+    found = lw.audit(net.eval(), x, y, metric=metric, domain=domain, eps=0.05)
+    assert found.bracket("gap", eps=0.05).upper is None
+    assert next(net.parameters()).dtype == getattr(torch, kind)
+    shares = lw.verify(net, domain, ["sex"], people=frame, encoded=True, seconds=1)
+    assert (shares.proved, shares.undecided) == (0.0, 1.0)
+    assert "half precision" in shares.reason
+    assert shares.people[2] == 0.0
+
+
+def one_hot_table():
+    rng = np.random.default_rng(5)
+    race = rng.integers(0, 3, 300)
+    frame = pd.DataFrame({name: (race == k).astype(int) for k, name in enumerate(RACES)})
+    return frame.assign(age=rng.integers(20, 50, 300), kids=rng.integers(0, 6, 300))
+
+
+def test_one_hot_columns_take_the_values_that_people_have_everywhere_in_a_result():
+    frame = one_hot_table()
+    domain = lw.TabularDomain.from_frame(frame)
+
+    def of_two_races(rows):
+        low = np.where(rows.age > 30, 0.9, 0.1)
+        return np.where(rows[RACES].sum(axis=1) == 1, low, 1 - low)
+
+    found = lw.verify(of_two_races, domain, RACES, people=frame, encoded=False, seconds=3)
+    assert found.people == (1.0, 0.0, 0.0)
+    assert found.sampled.share == 0.0
+    assert not found.examples
+
+    y = ((frame.age - 35) / 8 + frame.race_w - frame.race_b + 0.3 * frame.kids > 1).astype(int)
+    model = LogisticRegression(C=0.1).fit(frame, y)
+    found = lw.verify(model, domain, RACES, people=frame, encoded=False, seconds=20)
+    rows = pd.DataFrame([(a, k) for a in range(20, 50) for k in range(6)], columns=["age", "kids"])
+    decided = [
+        model.predict(rows.assign(**{n: int(n == race) for n in RACES})[list(frame)]) for race in RACES
+    ]
+    truth = float((np.ptp(decided, axis=0) > 0).mean())
+    assert found.flips == pytest.approx(truth)
+    assert found.proved == pytest.approx(1 - truth)
+    assert found.sampled.low <= truth <= found.sampled.high
+    for flip in found.examples:
+        assert (domain.decode(np.stack([flip.first, flip.second]))[RACES].sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize("with_people", [True, False])
+def test_some_columns_of_a_one_hot_attribute_are_refused_with_and_without_people(with_people):
+    frame = one_hot_table()
+    model = DecisionTreeClassifier(max_depth=2).fit(frame, frame.age > 30)
+    domain = lw.TabularDomain.from_frame(frame)
+    with pytest.raises(InputError, match=r"^verify: the columns race_w, race_b, race_o are .*one attribute"):
+        lw.verify(model, domain, RACES[:2], people=frame if with_people else None, encoded=False)
+
+
+@pytest.mark.parametrize(
+    ("sensitive", "needle"),
+    [
+        (["age", "kids", "job"], lambda rows: (rows.age == 77) & (rows.kids == 7) & (rows.job == "c")),
+        (["wide"], lambda rows: rows.wide == 301),
+    ],
+)
+def test_one_combination_among_thousands_is_found_for_everybody_of_the_table(sensitive, needle):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"age": rng.integers(0, 121, 80), "kids": rng.integers(0, 10, 80)})
+    frame = frame.assign(
+        job=rng.choice(list("abcde"), 80), wide=rng.integers(0, 400, 80), x=rng.integers(0, 30, 80)
+    )
+    frame.loc[:1, ["age", "kids", "wide"]] = [[0, 0, 0], [120, 9, 399]]
+
+    def score(rows):
+        return np.where(needle(rows) == (rows.x > 15), 0.1, 0.9)
+
+    found = lw.verify(score, lw.TabularDomain.from_frame(frame), sensitive, people=frame, seconds=30)
+    assert found.people == (0.0, 1.0, 0.0)
+    assert found.examples
+    # The sample does not ask about all of them, and says so.
+    assert found.sampled.high == 1.0
+
+
+def test_the_model_predicts_numbers():
+    frame, _, domain, _ = numbers()
+    model = LinearRegression().fit(frame, frame.a)
+    with pytest.raises(InputError, match=r"^verify: the model predicts numbers.*tolerance"):
+        lw.verify(model, domain, ["sex"], people=frame)
+
+
+def test_nothing_is_proved_of_a_model_that_draws_its_answers():
+    torch = pytest.importorskip("torch")
+    frame, y, domain, metric = numbers()
+    x = domain.encode_array(frame)
+
+    class Noisy(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.base = torch.nn.Linear(x.shape[1], 2)
+
+        def forward(self, rows):
+            scores = self.base(rows)
+            return scores + 0.5 * torch.randn_like(scores)
+
+    torch.manual_seed(0)
+    model = Noisy().eval()
+    for eps in (0.0, 0.05):
+        found = lw.audit(model, x, y, metric=metric, domain=domain, eps=eps)
+        assert all(bracket.upper is None for bracket in found.brackets)
+        assert "does not give the same answer twice" in " ".join(found.left_out)
+        assert found.findings[0].kind == "unstable"
+        assert found.verdict(0.001) == "unanswered"
+        assert not found.sensitive.exact
+    shares = lw.verify(model, domain, ["sex"], people=frame, encoded=True, seconds=1)
+    assert (shares.proved, shares.flips, shares.people, shares.sampled) == (0.0, 0.0, (0.0, 0.0, 1.0), None)
+    assert "does not give the same answer twice" in shares.reason
+
+
+def test_time_that_is_left_goes_to_more_people(monkeypatch):
+    rng = np.random.default_rng(1)
+    people = pd.DataFrame(
+        {"u": rng.integers(0, 6, 300), "v": rng.integers(0, 6, 300), "s": rng.integers(0, 2, 300)}
+    )
+    y = ((people.u + people.v + rng.normal(size=300)) > 5).astype(int)
+    model = XGBClassifier(n_estimators=6, max_depth=3, n_jobs=1).fit(people, y)
+    domain = lw.TabularDomain().fit(people)
+    metric = lw.ExpertSubspace(["s"], domain=domain).fit(people).metric_
+    problem = AuditProblem.build(model, people, y, metric=metric, domain=domain, encoded=False)
+    looks, solve = [], sampled_proof._People.solve
+
+    def watched(self, at, lam, nodes, seconds):
+        if nodes:
+            looks.append(len(at))
+        return solve(self, at, lam, nodes, seconds)
+
+    monkeypatch.setattr(sampled_proof._People, "solve", watched)
+    monkeypatch.setattr(sampled_proof._People, "worthwhile", lambda self, lam, *_: lam)
+    monkeypatch.setattr(sampled_proof._People, "price", lambda self, *_: 0.5)
+    # The people of the pilot seem to take half a minute each.
+    ticks = iter([0.0, 720.0])
+    monkeypatch.setattr(sampled_proof, "time", SimpleNamespace(perf_counter=lambda: next(ticks, 0.0)))
+    found = sampled_proof.prove_by_sample(problem, Support.start(problem), 0.1, Budget(120.0), nodes=2_000)
+    assert found is not None
+    # The pilot, a first round that looks short of time, and a second with what was left.
+    assert len(looks) >= 3
+    assert found.people > looks[0] + looks[1]
