@@ -98,14 +98,6 @@ def test_the_document_has_them_all(result):
 def test_results_keep_their_brackets(result, tmp_path):
     result.save(tmp_path / "saved")
     assert lw.AuditResult.load(tmp_path / "saved").brackets == result.brackets
-    file = tmp_path / "saved" / "audit.json"
-    older = json.loads(file.read_text(encoding="utf-8"))
-    del older["brackets"]
-    older["schema_version"] = 2
-    file.write_text(json.dumps(older), encoding="utf-8")
-    read = lw.AuditResult.load(tmp_path / "saved")
-    assert read.bracket("gap").lower == pytest.approx(result.gap)
-    assert {one.quantity for one in read.brackets} == {"value", "gap"}
 
 
 def test_asks_for_a_bracket_there_is(result):

@@ -123,6 +123,7 @@ class SensitiveSums:
     examples: dict[tuple[str, Any], ChangedPerson] = field(default_factory=dict)
     exact: bool = True
     unmoved: frozenset[str] = frozenset()
+    telling: bool = True
 
     @classmethod
     def of(cls, twins: SensitiveTwins) -> SensitiveSums:
@@ -135,6 +136,7 @@ class SensitiveSums:
             twins.examples,
             twins.exact,
             twins.unmoved,
+            twins.telling,
         )
 
     def merge(self, other: SensitiveSums) -> SensitiveSums:
@@ -153,6 +155,7 @@ class SensitiveSums:
             },
             self.exact and other.exact,
             self.unmoved & other.unmoved,
+            self.telling and other.telling,
         )
 
 

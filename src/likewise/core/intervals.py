@@ -442,16 +442,21 @@ def bounded_mean_interval(values: Any, low: float, high: float, *, confidence: f
     its mirror image. What was not seen may lie at the ends, so the interval is never a point.
     """
     numbers = np.asarray(values, dtype=float)
-    below = _least_mean(numbers - low, (1 - confidence) / 2)
-    above = _least_mean(high - numbers, (1 - confidence) / 2)
+    below, above = (
+        least_mean(float(distances.sum()), float((distances**2).sum()), len(numbers), (1 - confidence) / 2)
+        for distances in (numbers - low, high - numbers)
+    )
     return Interval(low + below, high - above, confidence, "Gaffke")
 
 
-def _least_mean(distances: FloatArray, tail: float) -> float:
+def least_mean(total: Any, squares: Any, n: int, tail: float) -> float:
+    """Gaffke's lower limit of a mean of n numbers that are never negative, from their sum and that of their squares.
+
+    It is Clopper and Pearson's of (Σx)²/Σx² people with Σx²/Σx each, the others with 0.
+    """
     from scipy.special import betaincinv
 
-    total, squares = float(distances.sum()), float((distances**2).sum())
     if total <= 0:
         return 0.0
-    number = min(total**2 / squares, float(len(distances)))
-    return squares / total * float(betaincinv(number, len(distances) - number + 1.0, tail))
+    number = min(float(total**2 / squares), float(n))
+    return float(squares / total) * float(betaincinv(number, n - number + 1.0, tail))

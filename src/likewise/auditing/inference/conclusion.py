@@ -97,7 +97,7 @@ def conclude(
         changed = (found.changed / n, min(1.0, float(changes.value(eps))))
         attained |= {("decisions", 0.0): changed[0], ("decisions", eps): changed[1]}
     ending, contradiction = _without_contradictions(found.ending, attained)
-    findings = check_before_verdict(problem, () if sensitive is None else sensitive.unmoved)
+    findings = check_before_verdict(problem, sensitive)
     if any(finding.blocks for finding in findings):
         # What is proved of a model and a table that do not belong together is proved of nobody.
         ending = replace(ending, bounds=())

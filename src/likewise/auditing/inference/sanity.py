@@ -6,7 +6,7 @@ does not read a column cannot be moved by it, whatever it does with its proxies.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +24,8 @@ from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
 if TYPE_CHECKING:
     from likewise.auditing.problem import AuditProblem
+    from likewise.auditing.results.sensitive import SensitiveTwins
+    from likewise.auditing.rounds import SensitiveSums
 
 FindingKind = Literal["units", "one class", "guessing", "unread"]
 
@@ -70,26 +72,28 @@ class Finding:
 
 
 def check_before_verdict(
-    problem: AuditProblem, unmoved: Collection[str] | None = None
+    problem: AuditProblem, asked: SensitiveTwins | SensitiveSums | None = None
 ) -> tuple[Finding, ...]:
     """Look for reasons not to believe an audit, or to call its answer trivial.
 
-    `unmoved` are the columns on which no prediction depends, as `sensitive_twins` found, which is called if not given.
+    A column is called unread if the model was asked about everybody with other values of it and nothing changed, and
+    besides either these were all values that exist, or the splits or weights of the model do not use the column.
+    `asked` is what was found by asking; by default that is done here.
     """
     from likewise.auditing.results.sensitive import sensitive_twins
 
     read = _read_model(problem)
     found = [*_units(problem, read), *_labels(problem)]
-    reads = {name: _reads(problem, read, name) for name in _sensitive_columns(problem)}
-    if unmoved is None:
-        twins = sensitive_twins(problem) if None in reads.values() else None
-        unmoved = () if twins is None else twins.unmoved
-    told = {
-        "gate.unread": [str(name) for name, known in reads.items() if known is False],
-        "gate.unmoved": [
-            str(name) for name, known in reads.items() if known is None and str(name) in unmoved
-        ],
-    }
+    asked = sensitive_twins(problem) if asked is None else asked
+    absent = _absent(problem)
+    told: dict[str, list[str]] = {"gate.unread": [*absent], "gate.unmoved": []}
+    for column in _sensitive_columns(problem):
+        name, reads = str(column), _reads(problem, read, column)
+        still = asked is None or name in asked.unmoved
+        if reads is False and still:
+            told["gate.unread"].append(name)
+        elif reads is None and asked is not None and still and asked.telling:
+            told["gate.unmoved"].append(name)
     found += [
         Finding("unread", Message(key, columns=names), tuple(names)) for key, names in told.items() if names
     ]
@@ -359,10 +363,9 @@ def _labels(problem: AuditProblem) -> Iterator[Finding]:
 
 
 def _sensitive_columns(problem: AuditProblem) -> tuple[Any, ...]:
-    """What was called sensitive: edited columns, and those that the metric was told of and the model never gets."""
+    """The edited columns that were called sensitive and may change."""
     fixed = problem.coordinates.fixed_names()
-    named = [name for name in edited_columns(problem.sensitive_edits) if name not in fixed]
-    return tuple(dict.fromkeys([*named, *_absent(problem)]))
+    return tuple(name for name in edited_columns(problem.sensitive_edits) if name not in fixed)
 
 
 def _absent(problem: AuditProblem) -> tuple[str, ...]:
@@ -374,8 +377,6 @@ def _absent(problem: AuditProblem) -> tuple[str, ...]:
 
 def _reads(problem: AuditProblem, read: _ReadModel | None, column: Any) -> bool | None:
     """Whether the model reads a column, by its splits or weights; None if these cannot be read."""
-    if column in _absent(problem):
-        return False
     if read is not None and read.traced:
         return read.reads(str(column))
     place = problem.coordinates

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from likewise.auditing.dual.finite_dual import DualCurve
-from likewise.auditing.inference.certificate import Bound, Certificate, CltInterval, Estimate
+from likewise.auditing.inference.certificate import Bound, Certificate, ConfidenceInterval, Estimate
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.inference.significance import TestResult
-from likewise.auditing.inference.verdict import Bracket, brackets_of
+from likewise.auditing.inference.verdict import Bracket
 from likewise.auditing.results.sensitive import ChangedGroup, ChangedPerson
 from likewise.auditing.results.unfair_map import UnfairMap
 from likewise.core.errors import FormatError, InputError
@@ -95,23 +95,23 @@ def load_result(path: Path) -> AuditResult:
         version = document["schema_version"]
         if document["kind"] != KIND:
             raise FormatError(f"AuditResult.load: {file} is of kind {document['kind']!r}, not an audit.")
-        if version > SCHEMA_VERSION:
+        if version != SCHEMA_VERSION:
             raise FormatError(
-                f"AuditResult.load: {path} was written by a newer version (schema {version}, this one reads up to "
-                f"{SCHEMA_VERSION}). Update likewise."
+                f"AuditResult.load: {path} was written by another version (schema {version}, this one reads "
+                f"{SCHEMA_VERSION}). Use the same version of likewise, or run the audit again."
             )
-        document = _with_said(document, document.get("said", {}))
+        document = _with_said(document, document["said"])
         maps = {name: _read_map(path, name, document["total"][name]) for name in _MAPS}
         curve = pd.read_parquet(path / "curve.parquet")
         return AuditResult(
             **{name: document[name] for name in _PLAIN},
             reasons=tuple(document["reasons"]),
-            left_out=tuple(document.get("left_out", ())),
+            left_out=tuple(document["left_out"]),
             assumptions=tuple(document["assumptions"]),
             findings=tuple(
-                Finding(**(one | {"columns": tuple(one["columns"])})) for one in document.get("findings", ())
+                Finding(**(one | {"columns": tuple(one["columns"])})) for one in document["findings"]
             ),
-            sensitive=_sensitive(document.get("sensitive")),
+            sensitive=_sensitive(document["sensitive"]),
             unfair_map=maps["unfair_map"],
             pure_map=maps["unfair_map"] if document["same_map"] else maps["pure_map"],
             curve=DualCurve(
@@ -121,9 +121,9 @@ def load_result(path: Path) -> AuditResult:
                 curve["slope"].to_numpy()[:-1],
             ),
             certificate=Certificate(Estimate(**_claim(document["estimate"])), _bound(document["bound"])),
-            brackets=_brackets(document),
+            brackets=tuple(Bracket(**plain) for plain in document["brackets"]),
             population_bound=_bound(document["population_bound"]),
-            interval=CltInterval(**document["interval"]),
+            interval=ConfidenceInterval(**document["interval"]),
             test=TestResult(**(document["test"] | {"interval": tuple(document["test"]["interval"])})),
         )
     except FormatError:
@@ -157,25 +157,11 @@ def _sensitive(plain: dict[str, Any] | None) -> SensitiveAnswer | None:
         name: None if plain[name] is None else tuple(plain[name])
         for name in ("columns", "gap_interval", "changed_interval")
     }
-    groups = tuple(ChangedGroup(**group) for group in plain.get("groups", ()))
-    example = plain.get("example")
+    groups = tuple(ChangedGroup(**group) for group in plain["groups"])
+    example = plain["example"]
     if example is not None:
         example = ChangedPerson(**(example | {"rank": tuple(example["rank"])}))
     return SensitiveAnswer(**(plain | tuples | {"groups": groups, "example": example}))
-
-
-def _brackets(document: dict[str, Any]) -> tuple[Bracket, ...]:
-    if "brackets" in document:
-        return tuple(Bracket(**plain) for plain in document["brackets"])
-    # Files before version 3 know nothing of decisions at ε.
-    bound = _bound(document["bound"])
-    return brackets_of(
-        eps=document["eps"],
-        base_loss=document["base_loss"],
-        values=(document["base_loss"] + document["pure_gap"], document["value"]),
-        changed=None,
-        bounds=() if bound is None else (bound,),
-    )
 
 
 def _bound(plain: dict[str, Any] | None) -> Bound | None:
@@ -183,10 +169,7 @@ def _bound(plain: dict[str, Any] | None) -> Bound | None:
 
 
 def _claim(plain: dict[str, Any]) -> dict[str, Any]:
-    known = {
-        ("lambda_" if name == "lam" else name): value for name, value in plain.items()
-    }  # lam: files of 0.1
-    return known | {"assumptions": tuple(plain["assumptions"])}
+    return plain | {"assumptions": tuple(plain["assumptions"])}
 
 
 def _plain(value: Any) -> Any:

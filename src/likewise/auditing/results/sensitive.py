@@ -192,6 +192,7 @@ class SensitiveTwins:
     examples: dict[tuple[str, Any], ChangedPerson] = field(default_factory=dict)
     exact: bool = True
     unmoved: frozenset[str] = frozenset()
+    telling: bool = True
     rows: Any = None
     frontier: Frontier | None = None
     free: Any = None
@@ -255,9 +256,21 @@ def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
     grouped = _grouped(plan, chosen)
     groups = _groups(problem, grouped, changed) if problem.decides else ()
     examples = _examples(problem, plan, grouped, flips)
-    unmoved = units.unmoved(problem) if chosen.exact else frozenset()
+    unmoved = units.unmoved(problem)
+    telling = chosen.exact and bool(unmoved) and _shows_small_changes(problem)
     frontier = _frontier(problem, points) if points else None
-    return SensitiveTwins(names, harm, changed, groups, examples, chosen.exact, unmoved, plan, frontier, free)
+    return SensitiveTwins(
+        names, harm, changed, groups, examples, chosen.exact, unmoved, telling, plan, frontier, free
+    )
+
+
+def _shows_small_changes(problem: AuditProblem) -> bool:
+    """Whether the model answers with more than decisions, or probabilities that were rounded to certainty."""
+    place = problem.coordinates
+    if not place.model.gives_probabilities:
+        return True
+    own = place.model.outputs(place.for_model(problem.rows))
+    return bool(((own == 0) | (own == 1)).all(axis=1).mean() <= 0.5)
 
 
 def _lacking(plan: Candidates) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -291,19 +304,11 @@ class _Units:
         self.moved |= differs[differs.sum(axis=1) == 1].any(axis=0)
 
     def unmoved(self, problem: AuditProblem) -> frozenset[str]:
-        """Return the columns on which no prediction depends, to the bit, for any person and combination of values."""
-        place, rest = problem.coordinates, np.flatnonzero(~self.moved)
-        if not len(rest):
-            return frozenset()
-        own = place.model.outputs(place.for_model(problem.rows))
-        if place.model.gives_probabilities and ((own == 0) | (own == 1)).all(axis=1).mean() > 0.5:
-            return (
-                frozenset()
-            )  # decisions, or probabilities that were rounded to certainty, hide small changes
-        names = [name for unit in rest if not self._moves(problem, unit) for name in self.names[unit]]
-        return frozenset(map(str, names))
+        """Return the columns on which no prediction depends, to the bit, for any person and combination that is tried."""
+        rest = [unit for unit in np.flatnonzero(~self.moved) if not self._moves(problem, unit)]
+        return frozenset(str(name) for unit in rest for name in self.names[unit])
 
-    def _moves(self, problem: AuditProblem, unit: int) -> bool:
+    def _moves(self, problem: AuditProblem, unit: Any) -> bool:
         """Whether any twin is predicted otherwise than the same twin with one unit's own values.
 
         Both are asked about at the same place of a batch of the same size and layout, so that rounding is the same.
