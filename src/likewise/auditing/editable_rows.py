@@ -49,6 +49,10 @@ class EditableRows(ABC):
     def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
         """Read a column; `values` defaults to all that the domain or the data know of it."""
 
+    def missing(self, name: Hashable) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether the cell of a column is missing, shape (n,)."""
+        return np.zeros(self.n_rows, dtype=bool)
+
     @abstractmethod
     def two_valued(self) -> tuple[Hashable, ...]:
         """Names of the columns of numbers with at most two values."""
@@ -104,7 +108,7 @@ class EditableFrame(EditableRows):
     def missing(self, name: Hashable) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether the cell of a column is missing, by its mark, shape (n,)."""
         mark = self.marks.get(str(name))
-        return np.zeros(self.n_rows, dtype=bool) if mark is None else self.frame[mark].to_numpy(dtype=bool)
+        return super().missing(name) if mark is None else self.frame[mark].to_numpy(dtype=bool)
 
     def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
         """Read a column of the frame."""

@@ -404,38 +404,6 @@ class Certificate:
             return FAIR
         return "undecided"
 
-    def sentence(self, delta: float, *, of: Quantity = "gap") -> str:
-        """Say the verdict in one sentence for people.
-
-        Examples
-        --------
-        >>> low = Estimate(value=0.6, gap=0.1, eps=0.1, n=100, method="gradient search")
-        >>> print(Certificate(low).sentence(0.05))
-        Unfair (shown): moving 100 people to comparable places within a budget of 0.1 adds at least 0.1 to their mean loss, more than the 0.05 allowed.
-        """
-        verdict = self.verdict(delta, of=of)
-        what = "adds {} to their mean loss" if of == "gap" else "brings their mean loss to {}"
-        if verdict == "undecided":
-            high = (
-                "no upper bound is known" if self.bound is None else f"{_number(self.bound.of(of))} at most"
-            )
-            quantity = "the added loss" if of == "gap" else "the worst mean loss"
-            return (
-                f"Undecided: within a budget of {self.estimate.eps:g}, {quantity} is "
-                f"{_number(self.estimate.of(of))} at least and {high}; {delta:g} is allowed."
-            )
-        claim: _Claim = self.estimate
-        size, compare = "at least", f"more than the {delta:g} allowed"
-        if verdict == FAIR and self.bound is not None:
-            claim, size, compare = self.bound, "at most", f"within the {delta:g} allowed"
-        who = f"{claim.n:,} people" if claim.about == "sample" else "people"
-        text = what.format(f"{size} {_number(claim.of(of))}")
-        sure = "" if claim.confidence == 1 else f" ({claim.confidence:.0%} confidence)"
-        return (
-            f"{verdict.capitalize()}: moving {who} to comparable places within a budget of {claim.eps:g} "
-            f"{text}{sure}, {compare}."
-        )
-
 
 def finite_sample_bound(
     transformed: Any,
@@ -600,7 +568,3 @@ def _checked_transport(lambda_: float, eps: float, owner: str) -> float:
     if not (lambda_ == np.inf and eps == 0):
         check_number(lambda_, owner=owner, name="lambda_", low=0.0)
     return transport_cost(lambda_, eps)
-
-
-def _number(value: float) -> str:
-    return "infinity" if np.isinf(value) else f"{value:.4g}"

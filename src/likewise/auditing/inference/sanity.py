@@ -174,7 +174,8 @@ def _read_model(problem: AuditProblem) -> _ReadModel | None:
     model, rows = place.model, problem.X
     try:
         if place.takes == "own":
-            if tuple(place.encoding.names if place.encoding else ()) != _names(model.encoder):
+            own = tuple(column.name for column in model.encoder.columns_)
+            if place.encoding is None or tuple(place.encoding.names) != own:
                 return None
             return _ReadModel(
                 read_trees(model), _owners(model.encoder.columns_), place.encoded_for_model(rows)
@@ -251,10 +252,6 @@ def _categories(encoding: Any) -> dict[str, Sequence[Any]]:
 
 def _owners(columns: Iterable[Any]) -> list[str]:
     return [column.name for column in columns for _ in range(column.stop - column.start)]
-
-
-def _names(encoder: Any) -> tuple[str, ...]:
-    return tuple(column.name for column in getattr(encoder, "columns_", ()))
 
 
 # ---- labels ----------------------------------------------------------------------------------------------

@@ -217,7 +217,7 @@ def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
     plan = plan_candidates(people, edits, proxies=None, fixed=place.fixed_names(), owner="audit")
     if len(plan) == problem.n:
         return None
-    lacking = _lacking(plan)
+    lacking = np.any([people.missing(part.name) for part in plan.fields], axis=0)
     units = _Units(plan, edits)
     harm, changed = np.zeros(problem.n), np.zeros(problem.n, dtype=bool)
     free = np.zeros(problem.n, dtype=bool)
@@ -271,19 +271,6 @@ def _shows_small_changes(problem: AuditProblem) -> bool:
         return True
     own = place.model.outputs(place.for_model(problem.rows))
     return bool(((own == 0) | (own == 1)).all(axis=1).mean() <= 0.5)
-
-
-def _lacking(plan: Candidates) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Whether any sensitive cell of a person is missing."""
-    found = np.zeros(plan.n_sources, dtype=bool)
-    for part in plan.fields:
-        found |= _missing(plan, part.name)
-    return found
-
-
-def _missing(plan: Candidates, name: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    people = plan.people
-    return people.missing(name) if isinstance(people, EditableFrame) else np.zeros(people.n_rows, dtype=bool)
 
 
 class _Units:
@@ -388,7 +375,7 @@ def _grouped(plan: Candidates, chosen: SensitiveValues) -> list[_Grouped]:
             above, upto = [f"> {edge:.6g}" for edge in edges], [f"≤ {edge:.6g}" for edge in edges]
             between = [f"{low}, {high}" for low, high in zip(above, upto[1:], strict=False)]
             labels, codes = (upto[0], *between, above[-1]), np.searchsorted(edges, own)
-        missing = _missing(plan, part.name)
+        missing = plan.people.missing(part.name)
         if missing.any():
             labels, codes = (*labels, MISSING_WORD), np.where(missing, len(labels), codes)
         found.append(_Grouped(str(part.name), labels, codes))
