@@ -318,3 +318,139 @@ def test_honest_models_of_real_tables_raise_no_doubt():
                 )
                 looked.append((table, name))
     assert len({table for table, _ in looked}) >= 2
+
+
+# ---- a value that nobody has ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_value_that_nobody_has_is_tried_before_a_column_is_called_unread(seed):
+    """A function that reverses everybody at age 77, which nobody is, was said not to depend on age."""
+    rng = np.random.default_rng(seed)
+    people = pd.DataFrame({"age": rng.integers(0, 100, 200), "x": rng.integers(0, 30, 200)})
+    people = people[people["age"] != 77].reset_index(drop=True)
+    people.loc[[0, 1], "age"] = [0, 99]
+
+    def predict(frame):
+        sure = 0.1 + 0.8 * (frame["x"] > 15)
+        return np.where(frame["age"] == 77, 1 - sure, sure)
+
+    result = audited(predict, people, (people["x"] > 15).astype(int), "age", delta=0.05)
+    assert result.sensitive.changed == 1.0
+    assert not result.findings
+    assert result.verdict() == "unfair (shown)"
+
+
+def test_columns_that_matter_in_combination_only_are_not_called_unread():
+    rng = np.random.default_rng(4)
+    people = pd.DataFrame({name: rng.choice(["F", "M"], 200) for name in ("sex", "race", "club")})
+    people["x"] = rng.normal(size=200)
+    # Nobody has both, so that no person's own value of one column shows what the other does.
+    people.loc[people["race"] == "M", "sex"] = "F"
+
+    def predict(frame):
+        both = (frame["sex"] == "M") & (frame["race"] == "M")
+        return 1 / (1 + np.exp(-frame["x"] - both))
+
+    metric = lw.ExpertSubspace(["sex", "race", "club"]).fit(people).metric_
+    result = lw.audit(predict, people, (people["x"] > 0).astype(int), metric=metric, eps=0.0)
+    assert [finding.columns for finding in result.findings] == [("club",)]
+
+
+def test_whoever_is_not_in_the_sample_of_a_large_table_counts_too(tmp_path):
+    """Of Parquet files a sample tells what is learned; whether a column is read is asked about everybody."""
+    from likewise.auditing.auditor import audit_asked
+    from likewise.auditing.partitions.runner import Sizes
+    from likewise.auditing.preparation import AuditRequest, Questions
+    from likewise.auditing.search.candidates import CandidateSearch
+
+    rng = np.random.default_rng(5)
+    people = pd.DataFrame({"sex": rng.choice(["F", "M"], 400), "x": np.arange(400)})
+    people.assign(y=(people["x"] > 200).astype(int)).to_parquet(tmp_path / "people.parquet")
+    metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
+    found = []
+    for last in (400, 399):  # the last person's prediction depends on sex, or nobody's does
+
+        def predict(frame, last=last):
+            return 1 / (
+                1 + np.exp(-(frame["x"] - 200) / 90 - 1e-9 * (frame["sex"] == "M") * (frame["x"] == last))
+            )
+
+        request = AuditRequest(predict, metric, (CandidateSearch(use_rows=False),), eps=0.0)
+        result = audit_asked(
+            request,
+            tmp_path / "people.parquet",
+            "y",
+            Questions(0.0, None, 0.01, 0.95),
+            sizes=Sizes(sample=50, part=100, chunk=40),
+        )
+        found.append([finding.columns for finding in result.findings if finding.kind == "unread"])
+    assert found == [[("sex",)], []]
+
+
+@pytest.mark.parametrize("C", [0.01, 0.1, 1.0])
+def test_rounding_of_batches_does_not_hide_that_a_column_is_dropped(C):
+    """Predictions differ in the last bit between batches of different sizes."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {
+            "inc": np.exp(rng.normal(8, 1.0, 1250)).round(2),
+            "age": rng.integers(18, 90, 1250),
+            "sex": rng.choice(["f", "m"], 1250),
+        }
+    )
+    y = (np.log(people["inc"]) - 8 + 0.04 * (people["age"] - 50) + rng.normal(size=1250) > 0).astype(int)
+    model = make_pipeline(
+        make_column_transformer((StandardScaler(), ["inc", "age"])), LogisticRegression(C=C)
+    ).fit(people, y)
+    assert audited(model, people, y, "sex", delta=0.05).verdict() == "fair (trivially)"
+
+
+# ---- worse than guessing ----------------------------------------------------------------------------------------
+
+
+def decisions_of(n, seed, share=0.55):
+    rng = np.random.default_rng(seed)
+    target = (rng.random(n) < share).astype(int)
+    return rng, target
+
+
+@pytest.mark.parametrize("sure", [0.55, 0.7, 0.9])
+def test_decisions_that_are_wrong_more_often_than_by_chance_are_doubted(sure):
+    """However careful its probabilities are, and however well their mean fits the labels."""
+    rng, target = decisions_of(1000, 0)
+    decided = np.where(rng.random(1000) < 0.8, 1 - target, target)
+    probability = np.where(np.arange(2) == decided[:, None], sure, 1 - sure)
+    loss = -np.log(probability[np.arange(1000), target])
+    constant = -np.log(np.bincount(target)[target] / 1000)
+    assert worse_than_guessing(decided, target, loss, constant, probability) is not None
+
+
+@pytest.mark.parametrize("own", [0.1, 0.3, 0.45, 0.48])
+def test_one_class_for_everybody_is_doubted_if_another_is_more_frequent(own):
+    _, target = decisions_of(1250, 1)
+    probability = np.tile([1 - own, own], (1250, 1))
+    loss = -np.log(probability[np.arange(1250), target])
+    constant = -np.log(np.bincount(target)[target] / 1250)
+    everybody = np.zeros(1250, dtype=int)
+    assert one_class(everybody, target, probability, loss=loss, constant=constant) is not None
+    # An odd threshold of a model that knows something: everybody is decided alike, with probabilities that are better.
+    knows = np.clip(np.where(target == 1, 0.7, 0.3), 0.0, 1.0)
+    probability = np.column_stack([1 - knows, knows])
+    better = -np.log(probability[np.arange(1250), target])
+    assert one_class(everybody, target, probability, loss=better, constant=constant) is None
+
+
+@pytest.mark.parametrize("share", [0.01, 0.03, 0.05, 0.2, 0.5])
+def test_noise_imbalance_and_odd_thresholds_are_not_doubted(share):
+    for seed in range(40):
+        rng, target = decisions_of(600, seed, share)
+        probability = np.clip(share + 0.3 * share * rng.normal(size=600), 0.001, 0.999)
+        both = np.column_stack([1 - probability, probability])
+        loss = -np.log(both[np.arange(600), target])
+        constant = -np.log(np.maximum(np.bincount(target, minlength=2)[target] / 600, 1e-12))
+        thresholds = (0.5, share) if share < 0.5 else (0.5,)
+        for threshold in thresholds:
+            decided = (probability > threshold).astype(int)
+            assert worse_than_guessing(decided, target, loss, constant, both) is None
+            assert one_class(decided, target, both, loss=loss, constant=constant) is None

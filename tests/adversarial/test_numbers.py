@@ -559,3 +559,40 @@ def test_the_tolerance_of_the_command_line(tmp_path):
     )  # fmt: skip
     assert found.exit_code == 0, found.output
     assert "100.0% of the people are predicted more than 1000 apart when only sex changes" in found.output
+
+
+# Missing sensitive cells.
+
+
+def test_people_whose_sensitive_cell_is_missing_are_a_group_and_get_every_value():
+    """They were counted as the value that fills their cell, and never tried with any."""
+    from likewise.data.missing_values import find_missing
+    from likewise.models.matching import MissingCellsModel
+
+    rng = np.random.default_rng(11)
+    frame = pd.DataFrame({"race": rng.choice(["w", "b", "o"], 300), "pay": rng.normal(size=300)})
+    frame.loc[rng.random(300) < 0.15, "race"] = None
+    weight = {"w": 0.4, "b": -0.5, "o": 0.0}
+    model = Rule(lambda table: table["pay"] + table["race"].map(weight).fillna(0.9) > 0)
+    own, changed = model.predict(frame), np.zeros(300, dtype=bool)
+    for value in weight:
+        changed |= model.predict(frame.assign(race=value)) != own
+    lacks = frame["race"].isna().to_numpy()
+    assert changed[lacks].any()
+    missing = find_missing(frame)
+    marked = missing.marked(frame)
+    domain = lw.TabularDomain.from_frame(marked, immutable=list(missing.marks))
+    metric = lw.ExpertSubspace(["race"], domain=domain).fit(marked).metric_
+    shown = MissingCellsModel(lw.as_model(model, takes_frame=True), missing)
+    result = lw.audit(shown, marked, own.astype(int), metric=metric, domain=domain, eps=0.0)
+    assert result.sensitive.changed == changed.mean()
+    assert result.sensitive.exact
+    people, moved = {}, {}
+    for group in result.sensitive.groups:
+        people[group.value] = people.get(group.value, 0) + group.people
+        moved[group.value] = moved.get(group.value, 0) + group.changed
+    assert people == {value: int((frame["race"] == value).sum()) for value in weight} | {
+        "(missing)": int(lacks.sum())
+    }
+    assert moved["(missing)"] == changed[lacks].sum()
+    assert sum(moved.values()) == changed.sum()

@@ -14,9 +14,9 @@ import likewise as lw
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.supporting_rows import Support
-from likewise.auditing.partitions.part import search_people
-from likewise.auditing.partitions.runner import AuditRequest, prepare_memory
+from likewise.auditing.preparation import AuditRequest, prepare_people
 from likewise.auditing.problem import AuditProblem
+from likewise.auditing.rounds import search_people
 from likewise.auditing.search.choosing import choose_searches, read_searches
 from likewise.auditing.search.contract import Budget
 from likewise.auditing.search.domain import DomainSearch
@@ -58,8 +58,8 @@ def found(model, setting, who, eps=0.1, search="auto", **choices):
     table, y, domain, _, metric = setting
     searches, required = read_searches(search)
     asked = AuditRequest(model, metric, searches, domain, eps=eps, required=required, **choices)
-    job = prepare_memory(asked, table.iloc[who], y[who]).job
-    return search_people(job, job.problem)[0]
+    prepared = prepare_people(asked, table.iloc[who], y[who])
+    return search_people(prepared, prepared.problem).support
 
 
 def gap(support, eps):
@@ -139,8 +139,8 @@ def test_brute_force_over_a_small_domain(seed):
     domain = lw.TabularDomain.from_frame(table)
     metric = lw.ExpertSubspace(["job"], domain=domain).fit(table).metric_
     asked = AuditRequest(answer, metric, (DomainSearch(),), domain, eps=0.1, required=True)
-    job = prepare_memory(asked, table, y).job
-    frontier = search_people(job, job.problem)[0].frontier
+    prepared = prepare_people(asked, table, y)
+    frontier = search_people(prepared, prepared.problem).support.frontier
     for lam in (0.8, 2.0, 7.0):
         truth = brute_force(answer, y, domain, metric, table, lam)
         mine = frontier.conjugate(lam)

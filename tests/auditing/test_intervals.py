@@ -10,7 +10,7 @@ from scipy import stats
 from likewise.auditing.dual.finite_dual import dual_curve
 from likewise.auditing.dual.frontier import Frontier
 from likewise.auditing.dual.moments import Moments
-from likewise.auditing.inference.certificate import Bound, CltInterval, ConfidenceInterval
+from likewise.auditing.inference.certificate import Bound, ConfidenceInterval
 from likewise.auditing.inference.intervals import (
     frontier_gains,
     gap_interval,
@@ -171,7 +171,6 @@ def test_shares_are_exact():
 def test_an_interval_is_plain_and_comes_back():
     found = share_interval(3, 50)
     assert ConfidenceInterval(**json.loads(json.dumps(asdict(found)))) == found
-    assert CltInterval is ConfidenceInterval  # the name that older readers know
 
 
 def test_bad_input_is_named():

@@ -10,9 +10,9 @@ import pytest
 
 import likewise as lw
 from likewise.auditing.auditor import audit_asked
-from likewise.auditing.inference.conclusion import Questions
-from likewise.auditing.partitions.runner import AuditRequest, Sizes
+from likewise.auditing.partitions.runner import Sizes
 from likewise.auditing.partitions.tables import ParquetTable
+from likewise.auditing.preparation import AuditRequest, Questions
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.errors import InputError
 

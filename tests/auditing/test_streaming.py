@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression
 import likewise as lw
 from likewise.auditing import audit
 from likewise.auditing.auditor import audit_asked
-from likewise.auditing.inference.conclusion import Questions
 from likewise.auditing.partitions.engine import Engine
-from likewise.auditing.partitions.runner import AuditRequest, Sizes
+from likewise.auditing.partitions.runner import Sizes
 from likewise.auditing.partitions.tables import ParquetTable
+from likewise.auditing.preparation import AuditRequest, Questions
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.errors import InputError
 

@@ -13,10 +13,10 @@ import pytest
 
 import likewise as lw
 from likewise.auditing.auditor import audit_asked
-from likewise.auditing.inference.conclusion import Questions
 from likewise.auditing.partitions.engine import LocalEngine
-from likewise.auditing.partitions.runner import AuditRequest, Sizes
+from likewise.auditing.partitions.runner import Sizes
 from likewise.auditing.partitions.tables import ParquetTable
+from likewise.auditing.preparation import AuditRequest, Questions
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.errors import InputError
 

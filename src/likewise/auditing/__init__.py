@@ -1,8 +1,9 @@
 """The auditor's problem: worst case, unfair map, certificate and test, for any model.
 
-`auditor` has the verb and `audit_result` what it returns. Its rooms: `problem` (model, metric, domain and people in one
-coordinate system), `search` (rows that treat people worse), `bounds` (what no row can exceed), `support` (what was found,
-and V(ε) on it), `parts` (tables in parts, and the one reduction), `claims` (what may be said) and `people` (what is read).
+`auditor` has the verb. `preparation` makes a problem and chooses searches; `problem` brings model, metric, domain and people
+into one coordinate system; `search` looks for rows that treat people worse, `bounds` for what no row can exceed; `dual` solves
+V(ε) on what was found; `rounds` adds it up; `partitions` does so part by part; `inference` says what follows; `results` is
+what people read.
 
 Examples
 --------

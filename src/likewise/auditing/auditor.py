@@ -1,27 +1,33 @@
-"""The verb `audit`: is this model unfair to individuals, to whom, by how much, and how sure is that."""
+"""The verb `audit`: is this model unfair to individuals, to whom, by how much, and how sure is that.
+
+An audit of people in memory goes from the request to the problem and the searches (`preparation`), to what they find and
+to λ* (`rounds`), and to the result (`inference.conclusion`). Tables in Parquet files go through the same steps part by part
+(`partitions`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from likewise.auditing.inference.conclusion import Clock, Questions, write_up
+import numpy as np
+
+from likewise.auditing.inference.conclusion import Clock, conclude
+from likewise.auditing.inference.intervals import prices_around
 from likewise.auditing.partitions.engine import Engine, LocalEngine
-from likewise.auditing.partitions.runner import (
-    AuditRequest,
-    AuditRunner,
-    Sizes,
-    prepare_memory,
-    prepare_parquet,
-)
-from likewise.auditing.partitions.tables import MapFolder, ParquetTable
+from likewise.auditing.partitions.tables import ParquetTable
+from likewise.auditing.preparation import AuditRequest, Questions, prepare_people
 from likewise.auditing.progress import OnProgress
 from likewise.auditing.results.audit_result import AuditResult
+from likewise.auditing.rounds import corners, search_people, settle, steps_taken
 from likewise.auditing.search.choosing import read_searches
 from likewise.auditing.search.contract import Budget
 from likewise.core.errors import InputError
+
+if TYPE_CHECKING:
+    from likewise.auditing.partitions.runner import Sizes
 
 
 def audit(
@@ -183,8 +189,11 @@ def audit(
         )
     eps = 0.1 if eps is None else eps
     questions = Questions(eps, delta, tau, confidence)
-    timed = budget_seconds is not None
-    searches, required = read_searches(search, timed=timed, confidence=questions.confidence)
+    searches, required = read_searches(search, timed=budget_seconds is not None, confidence=confidence)
+    budget = Budget(budget_seconds)
+    if budget_seconds is not None:
+        # People and numbers are put together after the search.
+        budget = replace(budget, seconds=budget_seconds - min(0.1 * budget_seconds, 0.5))
     asked = AuditRequest(
         model,
         metric,
@@ -195,17 +204,11 @@ def audit(
         encoded,
         eps,
         required,
-        _to_search(Budget(budget_seconds)),
+        budget,
         random_state,
         tolerance,
     )
     return audit_asked(asked, X, y, questions, engine=engine, map_folder=map_folder, progress=progress)
-
-
-def _to_search(budget: Budget) -> Budget:
-    """The part of the time that searches may take; people and numbers are put together afterwards."""
-    given = budget.seconds
-    return budget if given is None else replace(budget, seconds=given - min(0.1 * given, 0.5))
 
 
 def audit_asked(
@@ -220,41 +223,42 @@ def audit_asked(
     sizes: Sizes | None = None,
 ) -> AuditResult:
     """Run an audit whose questions are sorted out; `audit` with the sizes of parts to choose."""
-    clock = Clock()
-    if not isinstance(X, (str, Path, ParquetTable)):
-        if map_folder is not None or not (engine is None or isinstance(engine, LocalEngine)):
-            raise InputError(
-                "audit: 'engine' and 'map_folder' are for Parquet files. Pass their path as 'X' and the target's "
-                "name as 'y'."
-            )
-        prepared = prepare_memory(asked, X, y, sizes)
-        clock.lap("prepare")
-        job = replace(prepared.job, progress=progress)
-        answer = AuditRunner(LocalEngine(), job, prepared.parts).answer(questions, None, clock)
-        return write_up(answer, prepared.evidence, questions, clock)
-    table = X if isinstance(X, ParquetTable) else ParquetTable.find(X, y)
-    folder = None if map_folder is None else MapFolder(map_folder)
-    with engine or LocalEngine() as runner:
-        if progress is True and runner.dashboard is not None:
-            _say(f"Dashboard of {runner.describe()}: {runner.dashboard}")
-        runner.check(table.paths)
-        prepared = prepare_parquet(asked, table, runner, sizes)
-        clock.lap("prepare")
-        try:
-            proved = prepared.proved()
-            clock.lap("proof from a sample")
-            reduction = AuditRunner(runner, prepared.job, prepared.parts, progress is True)
-            answer = reduction.answer(questions, folder, clock).with_bounds(proved)
-        finally:
-            runner.forget(prepared.job.scratch)
-            if folder is not None:
-                folder.discard()
-        where = {"engine": runner.describe(), "parts": len(prepared.parts)}
-    evidence = replace(prepared.evidence, settings=prepared.evidence.settings | where)
-    return write_up(answer, evidence, questions, clock)
+    if isinstance(X, (str, Path, ParquetTable)):
+        from likewise.auditing.partitions.runner import audit_parquet
+
+        table = X if isinstance(X, ParquetTable) else ParquetTable.find(X, y)
+        return audit_parquet(
+            asked,
+            table,
+            questions,
+            engine=engine,
+            map_folder=map_folder,
+            progress=progress is True,
+            sizes=sizes,
+        )
+    if map_folder is not None or not (engine is None or isinstance(engine, LocalEngine)):
+        raise InputError(
+            "audit: 'engine' and 'map_folder' are for Parquet files. Pass their path as 'X' and the target's "
+            "name as 'y'."
+        )
+    return _audit_people(asked, X, y, questions, progress)
 
 
-def _say(line: str) -> None:
-    from rich.console import Console
-
-    Console(stderr=True, highlight=False).print(line, markup=False)
+def _audit_people(
+    asked: AuditRequest, X: Any, y: Any, questions: Questions, progress: bool | OnProgress
+) -> AuditResult:
+    """Audit people in memory: prepare, search, solve the dual, settle what λ* means, conclude."""
+    clock, eps = Clock(), float(questions.eps)
+    prepared = prepare_people(asked, X, y)
+    clock.lap("prepare")
+    searched = search_people(prepared, prepared.problem, progress=progress, breakable=True)
+    found, frontier = searched.sums(), searched.support.frontier
+    for name, seconds in found.cpu.items():
+        clock.book(name, seconds)
+    curve = found.steps.curve(n=found.losses.n, base=found.losses.mean, free=found.free.mean)
+    lam = float(curve.lambda_(eps))
+    settled = settle(frontier, lam, prices_around(curve, eps))
+    clock.book("settle", settled.cpu)
+    prices = [np.inf] if eps == 0 else [np.inf, lam]
+    maps = [searched.support.unfair_map(corners(frontier, steps_taken(frontier, price))) for price in prices]
+    return conclude(prepared, found, settled, curve, (maps[0], maps[-1]), questions, clock)

@@ -49,6 +49,10 @@ class EditableRows(ABC):
     def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
         """Read a column; `values` defaults to all that the domain or the data know of it."""
 
+    def missing(self, name: Hashable) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether the cell of a column is missing, shape (n,)."""
+        return np.zeros(self.n_rows, dtype=bool)
+
     @abstractmethod
     def two_valued(self) -> tuple[Hashable, ...]:
         """Names of the columns of numbers with at most two values."""
@@ -74,24 +78,37 @@ class EditableRows(ABC):
         """Return these rows followed by the other's."""
 
 
-def editable_rows(X: Any, encoding: Encoding | None, *, raw: bool, owner: str) -> EditableRows:
-    """Wrap rows."""
+def editable_rows(
+    X: Any, encoding: Encoding | None, *, raw: bool, owner: str, marks: Mapping[str, str] | None = None
+) -> EditableRows:
+    """Wrap rows; `marks` names for some columns the column that says whether a cell is missing."""
     known = {} if encoding is None else encoding.by_name
     if raw:
         frame = to_pandas(X, owner=owner, name="X").reset_index(drop=True)
         if not len(frame):
             raise InputError(f"{owner}: 'X' is empty: it has no rows. Pass at least one row.")
         check_no_missing(frame, owner=owner, name="X")
-        return EditableFrame(frame, known)
+        return EditableFrame(frame, known, marks)
     width = None if encoding is None else encoding.n_features
     return EditableArray(to_numpy(check_matrix(X, owner=owner, n_features=width)).astype(np.float64), known)
 
 
 class EditableFrame(EditableRows):
-    """A raw pandas frame, with what a `TabularDomain` knows of its columns, if there is one."""
+    """A raw pandas frame, with what a `TabularDomain` knows of its columns, if there is one.
 
-    def __init__(self, frame: pd.DataFrame, known: Mapping[str, Any]) -> None:
+    A missing cell of a column with a mark has no code, and is not missing any more once a value is written there.
+    """
+
+    def __init__(
+        self, frame: pd.DataFrame, known: Mapping[str, Any], marks: Mapping[str, str] | None = None
+    ) -> None:
         self.frame, self.known, self.n_rows = frame, known, len(frame)
+        self.marks = {name: mark for name, mark in (marks or {}).items() if mark in frame}
+
+    def missing(self, name: Hashable) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether the cell of a column is missing, by its mark, shape (n,)."""
+        mark = self.marks.get(str(name))
+        return super().missing(name) if mark is None else self.frame[mark].to_numpy(dtype=bool)
 
     def field(self, name: Hashable, values: Sequence[Any] | None = None, *, owner: str) -> Field:
         """Read a column of the frame."""
@@ -103,7 +120,7 @@ class EditableFrame(EditableRows):
         else:
             values = _allowed(values, name, known, owner)
             self._typed(str(name), values, owner)
-        return Field(name, tuple(values), _codes(column, values))
+        return Field(name, tuple(values), np.where(self.missing(name), -1, _codes(column, values)))
 
     def two_valued(self) -> tuple[Hashable, ...]:
         """Names of the columns of numbers and truth values with at most two values."""
@@ -144,6 +161,8 @@ class EditableFrame(EditableRows):
             both = pd.concat([frame[name], levels], ignore_index=True)
             index = np.where(codes < 0, np.arange(len(rows)), len(rows) + codes)
             frame[name] = both.array.take(index)
+            if name in self.marks:
+                frame[self.marks[name]] &= codes < 0
         return frame
 
     def below(self, other: EditableRows) -> EditableFrame:

@@ -25,11 +25,13 @@ from likewise.core.frames import declared_encoded, is_frame, to_pandas
 from likewise.core.messages import Message
 from likewise.counterfactuals.edits import Edit, EditParts, edited_columns, one_hot_together, read_edits
 from likewise.data.domain import BoxDomain
+from likewise.data.missing_values import MissingCells
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.learner import ready_metric
 from likewise.models import CallableModel, Model, as_model
 from likewise.models.losses import as_loss
+from likewise.models.matching import MissingCellsModel
 
 if TYPE_CHECKING:
     from likewise.auditing.results.sensitive import SensitiveValues
@@ -161,14 +163,6 @@ class AuditProblem:
         return self.coordinates.model.predict(self.coordinates.for_model(self.rows))
 
     @cached_property
-    def largest_loss(self) -> float:
-        """The largest loss of anybody under any label: a gain that nobody here shows may still be as large."""
-        place = self.coordinates
-        if not self.decides:
-            return float(self.base_loss.max())
-        return float(place.model.loss_table(place.for_model(self.rows)).max())
-
-    @cached_property
     def repeats(self) -> bool:
         """Whether the model gives the same answers when it is asked about the same people twice."""
         place, some = self.coordinates, np.arange(min(self.n, ASKED_TWICE))
@@ -192,12 +186,21 @@ class AuditProblem:
             return np.asarray(predicted != self.decisions[person])
         return np.asarray(np.abs(predicted - self.decisions[person]) > (self.tolerance or 0.0))
 
-    def editable(self, rows: Any = None) -> EditableRows:
-        """Return the people, or other rows of the same kind, as a table whose columns can be rewritten."""
-        place = self.coordinates
-        return editable_rows(
-            self.rows if rows is None else rows, place.encoding, raw=place.raw, owner="audit"
-        )
+    @property
+    def missing(self) -> MissingCells | None:
+        """Which columns have missing cells that the table fills and marks and the model is shown as missing."""
+        model = self.coordinates.model
+        return model.missing if isinstance(model, MissingCellsModel) else None
+
+    def editable(self, rows: Any = None, *, fill_missing: bool = False) -> EditableRows:
+        """Return the people, or other rows of the same kind, as a table whose columns can be rewritten.
+
+        A cell that is missing stays missing, whatever is written there, unless `fill_missing`.
+        """
+        place, missing = self.coordinates, self.missing
+        marks = dict(zip(missing.columns, missing.marks, strict=True)) if missing and fill_missing else None
+        given = self.rows if rows is None else rows
+        return editable_rows(given, place.encoding, raw=place.raw, owner="audit", marks=marks)
 
     def squared_distance(self, x: Floats, person: IntArray, *, resolution: float | None = None) -> Floats:
         """Squared fair distance of encoded rows from people, pair by pair; 0 where it is rounding."""

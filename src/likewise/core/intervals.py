@@ -444,17 +444,24 @@ def bounded_mean_interval(
     its mirror image. What was not seen may lie at the ends, so the interval is never a point. `n` is how many independent
     observations the values are worth; all of them by default.
     """
-    numbers, tail = np.asarray(values, dtype=float), (1 - confidence) / 2
+    numbers = np.asarray(values, dtype=float)
     size = float(len(numbers)) if n is None else n
-    below, above = (_least_mean(distances, size, tail) for distances in (numbers - low, high - numbers))
+    scale = size / len(numbers)
+    below, above = (
+        least_mean(scale * float(distances.sum()), scale * float((distances**2).sum()), size, (1 - confidence) / 2)
+        for distances in (numbers - low, high - numbers)
+    )
     return Interval(low + below, high - above, confidence, "Gaffke")
 
 
-def _least_mean(distances: FloatArray, n: float, tail: float) -> float:
+def least_mean(total: Any, squares: Any, n: float, tail: float) -> float:
+    """Gaffke's lower limit of a mean of n numbers that are never negative, from their sum and that of their squares.
+
+    It is Clopper and Pearson's of (Σx)²/Σx² people with Σx²/Σx each, the others with 0.
+    """
     from scipy.special import betaincinv
 
-    mean, square = float(distances.mean()), float((distances**2).mean())
-    if mean <= 0:
+    if total <= 0:
         return 0.0
-    number = min(n * mean**2 / square, n)
-    return square / mean * float(betaincinv(number, n - number + 1.0, tail))
+    number = min(float(total**2 / squares), float(n))
+    return float(squares / total) * float(betaincinv(number, n - number + 1.0, tail))

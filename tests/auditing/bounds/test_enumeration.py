@@ -180,8 +180,8 @@ def test_parts_of_a_table_prove_together_what_memory_proves(people, tmp_path):
     frame.assign(y=y).to_parquet(tmp_path / "people.parquet", row_group_size=7)
     metric = lw.ExpertSubspace(["sex", "job"]).fit(frame).metric_
     from likewise.auditing.auditor import audit_asked
-    from likewise.auditing.inference.conclusion import Questions
-    from likewise.auditing.partitions.runner import AuditRequest, Sizes
+    from likewise.auditing.partitions.runner import Sizes
+    from likewise.auditing.preparation import AuditRequest, Questions
     from likewise.auditing.search.choosing import read_searches
 
     model = answers_of_a_table(0)

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import stats
 
 from likewise.auditing.dual.moments import Moments
+from likewise.auditing.inference.limits import check_confidence
 from likewise.core.checks import FloatArray, check_number, check_same_length, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.messages import Message
@@ -113,9 +114,7 @@ def mean_upper_bound(
 ) -> float:
     """Upper confidence bound of the mean of independent values in [0, M]."""
     owner = "mean_upper_bound"
-    t = 1.0 - check_number(
-        confidence, owner=owner, name="confidence", low=0.0, high=1.0, open_low=True, open_high=True
-    )
+    t = 1.0 - check_confidence(confidence, owner)
     values = np.asarray(values, dtype=float)
     slack = 1e-9 * upper
     if values.min() < -slack or values.max() > upper + slack:
@@ -242,9 +241,6 @@ Unfair = Literal["unfair (shown)"]
 FAIR: Fair = "fair (proved)"
 UNFAIR: Unfair = "unfair (shown)"
 
-# The name that results of older versions and their readers know.
-CltInterval = ConfidenceInterval
-
 
 @dataclass(frozen=True)
 class _Claim:
@@ -329,7 +325,7 @@ class Estimate(_Claim):
 
     def verdict(self, delta: float, *, of: Quantity = "gap") -> Unfair | Literal["not refuted"]:
         """Whether the gap (or V(ε) itself, with ``of="value"``) is shown to be above δ."""
-        delta = _delta(delta, "Estimate.verdict")
+        delta = check_number(delta, owner="Estimate.verdict", name="delta")
         return UNFAIR if self.of(of) > delta else "not refuted"
 
 
@@ -355,7 +351,7 @@ class Bound(_Claim):
 
     def verdict(self, delta: float, *, of: Quantity = "gap") -> Fair | Literal["not certified"]:
         """Whether the gap (or V(ε) itself, with ``of="value"``) is shown to be at most δ."""
-        delta = _delta(delta, "Bound.verdict")
+        delta = check_number(delta, owner="Bound.verdict", name="delta")
         return FAIR if self.of(of) <= delta else "not certified"
 
 
@@ -408,38 +404,6 @@ class Certificate:
             return FAIR
         return "undecided"
 
-    def sentence(self, delta: float, *, of: Quantity = "gap") -> str:
-        """Say the verdict in one sentence for people.
-
-        Examples
-        --------
-        >>> low = Estimate(value=0.6, gap=0.1, eps=0.1, n=100, method="gradient search")
-        >>> print(Certificate(low).sentence(0.05))
-        Unfair (shown): moving 100 people to comparable places within a budget of 0.1 adds at least 0.1 to their mean loss, more than the 0.05 allowed.
-        """
-        verdict = self.verdict(delta, of=of)
-        what = "adds {} to their mean loss" if of == "gap" else "brings their mean loss to {}"
-        if verdict == "undecided":
-            high = (
-                "no upper bound is known" if self.bound is None else f"{_number(self.bound.of(of))} at most"
-            )
-            quantity = "the added loss" if of == "gap" else "the worst mean loss"
-            return (
-                f"Undecided: within a budget of {self.estimate.eps:g}, {quantity} is "
-                f"{_number(self.estimate.of(of))} at least and {high}; {delta:g} is allowed."
-            )
-        claim: _Claim = self.estimate
-        size, compare = "at least", f"more than the {delta:g} allowed"
-        if verdict == FAIR and self.bound is not None:
-            claim, size, compare = self.bound, "at most", f"within the {delta:g} allowed"
-        who = f"{claim.n:,} people" if claim.about == "sample" else "people"
-        text = what.format(f"{size} {_number(claim.of(of))}")
-        sure = "" if claim.confidence == 1 else f" ({claim.confidence:.0%} confidence)"
-        return (
-            f"{verdict.capitalize()}: moving {who} to comparable places within a budget of {claim.eps:g} "
-            f"{text}{sure}, {compare}."
-        )
-
 
 def finite_sample_bound(
     transformed: Any,
@@ -491,7 +455,7 @@ def finite_sample_bound(
     0.3086
     """
     owner = "finite_sample_bound"
-    spent = _transport(lambda_, eps, owner)
+    spent = _checked_transport(lambda_, eps, owner)
     upper = check_number(upper, owner=owner, name="upper", low=0.0, open_low=True)
     values = _rows(transformed, owner, "transformed")
     value = spent + mean_upper_bound(values, upper, confidence=confidence, method=method)
@@ -566,27 +530,19 @@ def clt_interval(
     (0.3, 0.095, 0.505)
     """
     owner = "clt_interval"
-    spent = _transport(lambda_, eps, owner)
-    confidence = check_number(
-        confidence, owner=owner, name="confidence", low=0.0, high=1.0, open_low=True, open_high=True
-    )
+    spent = _checked_transport(lambda_, eps, owner)
+    confidence = check_confidence(confidence, owner)
     values = _rows(transformed, owner, "transformed")
     quantity: Quantity = "value"
     if losses is not None:
         base = _rows(losses, owner, "losses")
         check_same_length(owner, transformed=values, losses=base)
         values, quantity = values - base, "gap"
-    return interval_of_moments(Moments.of(values), spent=spent, confidence=confidence, quantity=quantity)
-
-
-def interval_of_moments(
-    values: Moments, *, spent: float, confidence: float, quantity: Quantity
-) -> ConfidenceInterval:
-    """`clt_interval` of rows that are never in one place."""
-    if values.n < 2:
-        raise InputError("clt_interval: one row is not enough for a variance. Pass at least two.")
-    estimate, n = spent + values.mean, values.n
-    half = values.std / float(np.sqrt(n)) * float(stats.t.ppf(0.5 + confidence / 2.0, n - 1))
+    if len(values) < 2:
+        raise InputError(f"{owner}: one row is not enough for a variance. Pass at least two.")
+    found = Moments.of(values)
+    estimate, n = spent + found.mean, found.n
+    half = found.std / float(np.sqrt(n)) * float(stats.t.ppf(0.5 + confidence / 2.0, n - 1))
     return ConfidenceInterval(estimate, estimate - half, estimate + half, confidence, n, quantity)
 
 
@@ -602,17 +558,13 @@ def _rows(values: Any, owner: str, name: str) -> FloatArray:
     return array
 
 
-def _transport(lambda_: float, eps: float, owner: str) -> float:
+def transport_cost(lambda_: float, eps: float) -> float:
     """λε, which is 0 at ε = 0 whatever λ is."""
+    return lambda_ * eps if eps > 0 else 0.0
+
+
+def _checked_transport(lambda_: float, eps: float, owner: str) -> float:
     eps = check_number(eps, owner=owner, name="eps", low=0.0)
-    if lambda_ == np.inf and eps == 0:
-        return 0.0
-    return check_number(lambda_, owner=owner, name="lambda_", low=0.0) * eps
-
-
-def _delta(delta: float, owner: str) -> float:
-    return check_number(delta, owner=owner, name="delta")
-
-
-def _number(value: float) -> str:
-    return "infinity" if np.isinf(value) else f"{value:.4g}"
+    if not (lambda_ == np.inf and eps == 0):
+        check_number(lambda_, owner=owner, name="lambda_", low=0.0)
+    return transport_cost(lambda_, eps)

@@ -1,107 +1,24 @@
-"""From the numbers of an audit to its result: what was asked, what was found, and what that rests on."""
+"""From the sums of an audit to its result: what was asked, what was found, and what that rests on."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.dual.finite_dual import DualCurve
-from likewise.auditing.inference.certificate import ROUNDING, Bound, Certificate, ConfidenceInterval, Estimate
-from likewise.auditing.inference.sanity import Finding
-from likewise.auditing.inference.significance import TestResult
-from likewise.auditing.inference.verdict import brackets_of
+from likewise.auditing.inference.certificate import ROUNDING, Bound, Certificate, Estimate
+from likewise.auditing.inference.intervals import gap_interval, share_interval
+from likewise.auditing.inference.sanity import check_before_verdict
+from likewise.auditing.inference.significance import gap_test_of_moments
+from likewise.auditing.inference.verdict import brackets_of, most_affected
+from likewise.auditing.preparation import Prepared, Questions
+from likewise.auditing.problem import AuditProblem
 from likewise.auditing.results.audit_result import AuditResult, SensitiveAnswer
 from likewise.auditing.results.unfair_map import UnfairMap
-from likewise.core.checks import check_number
+from likewise.auditing.rounds import HARM_EDGES, Ending, FoundSums, SensitiveSums, SettledSums
 from likewise.core.messages import Message
-
-if TYPE_CHECKING:
-    from likewise.auditing.partitions.sums import Ending
-
-
-@dataclass(frozen=True)
-class Questions:
-    """What the user wants to know: ε, δ, the test's τ and the confidence, checked."""
-
-    eps: float
-    delta: float | None
-    tau: float
-    confidence: float
-
-    def __post_init__(self) -> None:
-        check_number(self.eps, owner="audit", name="eps", low=0.0)
-        if self.delta is not None:
-            check_number(self.delta, owner="audit", name="delta", low=0.0)
-        check_number(self.tau, owner="audit", name="tau", low=0.0)
-        check_number(
-            self.confidence,
-            owner="audit",
-            name="confidence",
-            low=0.0,
-            high=1.0,
-            open_low=True,
-            open_high=True,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What an answer will rest on.
-
-    Parameters
-    ----------
-    search : str
-        How the worst case is looked for.
-    assumptions : tuple of str
-        In sentences.
-    settings : dict
-        Plain values.
-    left_out : tuple of str
-        Searches that could not serve, and why.
-    findings : tuple of Finding
-        What has to be known before any number.
-    """
-
-    search: str
-    assumptions: tuple[str, ...]
-    settings: dict[str, Any]
-    left_out: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """The numbers of an audit: those of its result that the people's losses decide."""
-
-    n: int
-    curve: DualCurve
-    value: float
-    lambda_: float
-    transport: float
-    pure_gap: float
-    flipped: float | None
-    changed_at_eps: float | None
-    sensitive: SensitiveAnswer | None
-    interval: ConfidenceInterval
-    test: TestResult
-    unfair_map: UnfairMap
-    pure_map: UnfairMap
-    ending: Ending
-    histogram: dict[str, Any]
-
-    def with_bounds(self, bounds: Sequence[Bound]) -> Answer:
-        """Return the same with bounds of the gap or of changed decisions that were found elsewhere."""
-        base = self.curve.base_loss
-        here = [
-            replace(bound, value=base + bound.gap)
-            if bound.about == "sample" and bound.measure == "loss" and bound.gap is not None
-            else bound
-            for bound in bounds
-        ]
-        return replace(self, ending=self.ending.with_bounds(here))
 
 
 @dataclass
@@ -148,62 +65,115 @@ def _above(bound: Bound | None, estimate: Estimate) -> Bound | None:
     return replace(bound, value=estimate.value, gap=gap)
 
 
-def write_up(answer: Answer, evidence: Evidence, questions: Questions, clock: Clock) -> AuditResult:
-    """Put the numbers, what they rest on and what was asked into one result."""
+def conclude(
+    prepared: Prepared,
+    found: FoundSums,
+    settled: SettledSums,
+    curve: DualCurve,
+    maps: tuple[UnfairMap, UnfairMap],
+    questions: Questions,
+    clock: Clock,
+) -> AuditResult:
+    """Put the sums, what they rest on and what was asked into one result; `maps` are those of the budgets 0 and ε."""
+    eps, confidence, problem = float(questions.eps), questions.confidence, prepared.problem
+    n, base, sensitive = found.losses.n, curve.base_loss, found.sensitive
+    value, lam = float(curve.value(eps)), float(curve.lambda_(eps))
+    # Nothing that was seen bounds the losses of people who were not: only the loss itself may.
+    ceiling = problem.coordinates.model.loss.upper_bound
     estimate = Estimate(
-        value=answer.value,
-        gap=answer.value - answer.curve.base_loss,
-        eps=float(questions.eps),
-        n=answer.n,
-        method=evidence.search,
-        lambda_=answer.lambda_,
-        assumptions=evidence.assumptions,
+        value=value,
+        gap=value - base,
+        eps=eps,
+        n=n,
+        method=prepared.search,
+        lambda_=lam,
+        assumptions=prepared.assumptions,
     )
-    eps = float(questions.eps)
-    pure = answer.curve.base_loss + answer.pure_gap
-    attained = {("loss", 0.0): pure, ("loss", eps): answer.value}
+    pure = base + found.free.mean
+    attained = {("loss", 0.0): pure, ("loss", eps): value}
     changed = None
-    if answer.flipped is not None and answer.changed_at_eps is not None:
-        changed = (answer.flipped, answer.changed_at_eps)
+    if problem.decides:
+        changes = found.changes.curve(n=n, base=0.0, free=found.changed / n)
+        changed = (found.changed / n, min(1.0, float(changes.value(eps))))
         attained |= {("decisions", 0.0): changed[0], ("decisions", eps): changed[1]}
-    ending, contradiction = _without_contradictions(answer.ending, attained)
-    if any(finding.blocks for finding in evidence.findings):
+    ending, contradiction = _without_contradictions(found.ending, attained)
+    findings = check_before_verdict(problem, sensitive)
+    if any(finding.blocks for finding in findings):
         # What is proved of a model and a table that do not belong together is proved of nobody.
         ending = replace(ending, bounds=())
-    brackets = brackets_of(
+    histogram = {"edges": list(HARM_EDGES[:-1]), "people": settled.histogram.tolist()}
+    asked = {"confidence": confidence, "tau": questions.tau, "harm_histogram": histogram}
+    result = AuditResult(
         eps=eps,
-        base_loss=answer.curve.base_loss,
-        values=(pure, answer.value),
-        changed=changed,
-        bounds=ending.bounds,
-    )
-    asked = {"confidence": questions.confidence, "tau": questions.tau, "harm_histogram": answer.histogram}
-    clock.lap("report")
-    return AuditResult(
-        eps=float(questions.eps),
         delta=questions.delta,
-        n=answer.n,
-        value=answer.value,
-        base_loss=answer.curve.base_loss,
-        pure_gap=answer.pure_gap,
-        flipped=answer.flipped,
-        sensitive=answer.sensitive,
-        lambda_=answer.lambda_,
-        transport=answer.transport,
-        curve=answer.curve,
-        unfair_map=answer.unfair_map,
-        pure_map=answer.pure_map,
+        n=n,
+        value=value,
+        base_loss=base,
+        pure_gap=found.free.mean,
+        flipped=None if changed is None else changed[0],
+        sensitive=_sensitive(sensitive, problem, ceiling, confidence),
+        lambda_=lam,
+        transport=min(eps, float(curve.eps[-1])),
+        curve=curve,
+        unfair_map=maps[1],
+        pure_map=maps[0],
         certificate=Certificate(estimate, _above(ending.bound(eps=eps), estimate)),
-        brackets=brackets,
+        brackets=brackets_of(
+            eps=eps, base_loss=base, values=(pure, value), changed=changed, bounds=ending.bounds
+        ),
         population_bound=ending.bound(eps=eps, about="population"),
-        interval=answer.interval,
-        test=answer.test,
-        status=answer.ending.status,
-        reasons=(*answer.ending.reasons, *contradiction),
-        left_out=evidence.left_out,
-        findings=evidence.findings,
-        search=evidence.search,
-        assumptions=evidence.assumptions,
-        settings=evidence.settings | asked,
+        interval=gap_interval(
+            settled.gains,
+            lambda_=lam if eps > 0 else float("inf"),
+            eps=eps,
+            ceiling=ceiling,
+            confidence=confidence,
+        ),
+        test=gap_test_of_moments(
+            found.losses,
+            found.free,
+            threshold=questions.tau,
+            ceiling=ceiling,
+            confidence=confidence,
+            about="given candidates",
+        ),
+        status=ending.status,
+        reasons=(*ending.reasons, *contradiction),
+        left_out=prepared.left_out,
+        findings=findings,
+        search=prepared.search,
+        assumptions=prepared.assumptions,
+        settings=prepared.settings | asked,
         timing=clock.timing,
+    )
+    clock.lap("report")
+    return result
+
+
+def _sensitive(
+    sums: SensitiveSums | None, problem: AuditProblem, ceiling: float, confidence: float
+) -> SensitiveAnswer | None:
+    if sums is None:
+        return None
+    n, free = sums.harm.n, float("inf")
+    gap = gap_interval({free: sums.harm}, lambda_=free, eps=0.0, ceiling=ceiling, confidence=confidence)
+    counted = problem.counts_changes
+    share = share_interval(sums.changed, n, confidence=confidence) if counted else None
+    high = None if share is None else share.high if sums.exact else 1.0
+    # In an order that does not depend on which part was first to hold a value or a decision.
+    groups = tuple(
+        sorted(sums.groups, key=lambda g: (sums.columns.index(g.column), str(g.value), str(g.decision)))
+    )
+    affected = most_affected(groups, most=1)
+    example = sums.examples.get((affected[0].column, affected[0].value)) if affected else None
+    return SensitiveAnswer(
+        columns=sums.columns,
+        gap=sums.harm.mean,
+        gap_interval=(gap.low, gap.high),
+        changed=sums.changed / n if counted else None,
+        changed_interval=None if share is None or high is None else (share.low, high),
+        groups=groups,
+        example=example,
+        exact=sums.exact,
+        tolerance=problem.tolerance,
     )

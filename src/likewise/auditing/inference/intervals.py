@@ -22,8 +22,15 @@ from likewise.auditing.inference.certificate import (
     ConfidenceInterval,
     IntervalAbout,
     finite_sample_bound,
+    transport_cost,
 )
-from likewise.auditing.inference.limits import GAIN_LIMITS, gain_level, mean_lower_limit, mean_upper_limit
+from likewise.auditing.inference.limits import (
+    GAIN_LIMITS,
+    check_confidence,
+    gain_level,
+    mean_lower_limit,
+    mean_upper_limit,
+)
 from likewise.core.checks import FloatArray, IntArray, check_number, to_numpy
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import proportion_interval
@@ -95,7 +102,7 @@ def gap_interval(
     95% interval 0.000 to 0.036 for the population
     """
     owner = "gap_interval"
-    confidence = _confidence(confidence, owner)
+    confidence = check_confidence(confidence, owner)
     _check_prices(gains, eps, owner)
     if lambda_ not in gains:
         raise bad_parameter(
@@ -106,7 +113,7 @@ def gap_interval(
             remedy="See prices_around.",
         )
     level = gain_level(confidence, ceiling)
-    spent, here = _spent(lambda_, eps), gains[lambda_]
+    spent, here = transport_cost(lambda_, eps), gains[lambda_]
     high = spent + mean_upper_limit(here, ceiling, level=level)
     estimate = spent + here.mean
     if not math.isinf(high):
@@ -160,12 +167,12 @@ def population_interval(
     at least 0.475 (95% confidence) for the population, no upper end
     """
     owner = "population_interval"
-    confidence = _confidence(confidence, owner)
+    confidence = check_confidence(confidence, owner)
     _check_prices(gains, eps, owner)
     level, high = confidence, math.inf
     if bound is not None:
         level, high = _with_bound(bound, eps, confidence), bound.of("gap")
-    estimate = min(_spent(price, eps) + found.mean for price, found in gains.items())
+    estimate = min(transport_cost(price, eps) + found.mean for price, found in gains.items())
     return ConfidenceInterval(
         estimate=estimate,
         low=min(_lowest(gains, eps, level), estimate),
@@ -201,13 +208,15 @@ def share_interval(
     >>> print(share_interval(0, 100))
     95% interval 0.000 to 0.036 for the population
     """
-    low, high = proportion_interval(count, n, confidence=_confidence(confidence, "share_interval"))
+    low, high = proportion_interval(count, n, confidence=check_confidence(confidence, "share_interval"))
     return ConfidenceInterval(count / n, low, high, confidence, n, "share", about, "Clopper–Pearson")
 
 
 def _lowest(gains: Mapping[float, Moments], eps: float, level: float) -> float:
     """Lower limit of min over λ of λε + E g_λ."""
-    return min(_spent(price, eps) + mean_lower_limit(found, level=level) for price, found in gains.items())
+    return min(
+        transport_cost(price, eps) + mean_lower_limit(found, level=level) for price, found in gains.items()
+    )
 
 
 def _with_bound(bound: Bound, eps: float, confidence: float) -> float:
@@ -242,17 +251,6 @@ def _check_prices(gains: Mapping[float, Moments], eps: float, owner: str) -> Non
         raise InputError(
             f"{owner}: the moments are of different numbers of people. Summarise the same people."
         )
-
-
-def _spent(price: float, eps: float) -> float:
-    """λε, which is 0 at ε = 0 whatever λ is."""
-    return price * eps if eps > 0 else 0.0
-
-
-def _confidence(value: float, owner: str) -> float:
-    return check_number(
-        value, owner=owner, name="confidence", low=0.0, high=1.0, open_low=True, open_high=True
-    )
 
 
 # Sample splitting: choose λ and the candidates on one half of the people, evaluate the dual on the other.

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betainc, betaincinv
+from scipy.special import betainc
 
 from likewise.auditing.dual.moments import Moments
 from likewise.core.checks import FloatArray, check_number
 from likewise.core.errors import InputError
+from likewise.core.intervals import least_mean
 from likewise.core.messages import Message
 
 # The distribution of a mean whose weights are drawn from a Dirichlet distribution.
@@ -112,6 +113,11 @@ GAIN_LIMITS = Message("method.gaffke")
 _ACCURACY = 1e-10
 
 
+def check_confidence(value: float, owner: str, name: str = "confidence") -> float:
+    """Return a probability strictly between 0 and 1, or raise an error."""
+    return check_number(value, owner=owner, name=name, low=0.0, high=1.0, open_low=True, open_high=True)
+
+
 def gain_level(confidence: float, ceiling: float | None) -> float:
     """Level of each limit of an interval: all of the confidence is the lower one's where no ceiling allows an upper one."""
     return confidence if ceiling is None or ceiling == math.inf else 0.5 + confidence / 2.0
@@ -122,8 +128,7 @@ def mean_lower_limit(numbers: Moments, *, level: float) -> float:
     alpha = 1.0 - _checked(numbers, level, "mean_lower_limit")
     if not numbers.positives:
         return 0.0
-    size, harmed = _effective(numbers)
-    return size * float(betaincinv(harmed, numbers.n - harmed + 1.0, alpha))
+    return least_mean(numbers.total.fraction, numbers.squares.fraction, numbers.n, alpha)
 
 
 def mean_upper_limit(numbers: Moments, ceiling: float | None, *, level: float) -> float:
@@ -155,6 +160,12 @@ def mean_upper_limit(numbers: Moments, ceiling: float | None, *, level: float) -
     return float(brentq(missing, low, high, xtol=_ACCURACY * high, rtol=_ACCURACY))
 
 
+def mean_interval(numbers: Moments, ceiling: float | None, *, confidence: float) -> tuple[float, float]:
+    """Two-sided interval of the expectation; its upper end is open without a ceiling."""
+    level = gain_level(confidence, ceiling)
+    return mean_lower_limit(numbers, level=level), mean_upper_limit(numbers, ceiling, level=level)
+
+
 def mean_at_most_p_value(numbers: Moments, threshold: float) -> float:
     """P-value of "the expectation is at most τ": the level at which `mean_lower_limit` is τ."""
     _checked(numbers, 0.5, "mean_at_most_p_value")
@@ -162,14 +173,10 @@ def mean_at_most_p_value(numbers: Moments, threshold: float) -> float:
         return 0.0
     if not numbers.positives:
         return 1.0
-    size, harmed = _effective(numbers)
-    return float(betainc(harmed, numbers.n - harmed + 1.0, min(1.0, threshold / size)))
-
-
-def _effective(numbers: Moments) -> tuple[float, float]:
-    """Σx²/Σx and (Σx)²/Σx²: so many people with so much each have the same two sums, the others 0."""
     total, squares = numbers.total.fraction, numbers.squares.fraction
-    return float(squares / total), float(total**2 / squares)
+    # So many people with Σx²/Σx each have the same two sums, the others 0.
+    harmed = float(total**2 / squares)
+    return float(betainc(harmed, numbers.n - harmed + 1.0, min(1.0, threshold / float(squares / total))))
 
 
 def _upper_atoms(numbers: Moments) -> tuple[list[float], list[float]]:
@@ -191,7 +198,7 @@ def _upper_atoms(numbers: Moments) -> tuple[list[float], list[float]]:
 
 
 def _checked(numbers: Moments, level: float, owner: str) -> float:
-    level = check_number(level, owner=owner, name="level", low=0.0, high=1.0, open_low=True, open_high=True)
+    level = check_confidence(level, owner, "level")
     if not numbers.n:
         raise InputError(f"{owner}: there are no numbers. Pass the moments of at least one.")
     if numbers.smallest < 0:
@@ -214,7 +221,7 @@ def betting_upper_limit(
     If the values themselves say when to stop, give the number that was `planned`: the stake may not depend on them.
     """
     owner = "betting_upper_limit"
-    level = check_number(level, owner=owner, name="level", low=0.0, high=1.0, open_low=True, open_high=True)
+    level = check_confidence(level, owner, "level")
     ceiling = check_number(ceiling, owner=owner, name="ceiling", low=0.0)
     x, other = np.asarray(values, dtype=np.float64), np.asarray(pilot, dtype=np.float64)
     if not len(x):

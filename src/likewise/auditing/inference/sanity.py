@@ -16,7 +16,7 @@ from likewise.auditing.dual.frontier import Floats
 from likewise.core.errors import InputError, LikewiseError
 from likewise.core.frames import is_frame
 from likewise.core.messages import Message
-from likewise.counterfactuals.edits import Edit, edited_columns
+from likewise.counterfactuals.edits import edited_columns
 from likewise.models.matching import MissingCellsModel
 from likewise.models.model import TableModel, select_columns
 from likewise.models.table_features import is_table_pipeline, read_table_features
@@ -24,6 +24,8 @@ from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
 if TYPE_CHECKING:
     from likewise.auditing.problem import AuditProblem
+    from likewise.auditing.results.sensitive import SensitiveTwins
+    from likewise.auditing.rounds import SensitiveSums
 
 FindingKind = Literal["unstable", "units", "one class", "guessing", "unread"]
 
@@ -41,8 +43,6 @@ _CHANCE, _CLEAR, _MARGIN = 1.645, 3.0, 0.25
 _TELLS, _OFF = 0.05, 0.1
 # Balanced accuracy above chance that is hardly any, for a model with so many times the loss of the shares.
 _HARDLY, _TIMES = 0.15, 3.0
-# People asked about first; whoever reads a column shows it there, most of the time.
-_FIRST_ASKED, _MOST_ASKED = 64, 16_384
 _LEAST = 1e-12
 
 
@@ -71,20 +71,34 @@ class Finding:
         return self.kind != "unread"
 
 
-def check_before_verdict(problem: AuditProblem) -> tuple[Finding, ...]:
-    """Look for reasons not to believe an audit, or to call its answer trivial."""
+def check_before_verdict(
+    problem: AuditProblem, asked: SensitiveTwins | SensitiveSums | None = None
+) -> tuple[Finding, ...]:
+    """Look for reasons not to believe an audit, or to call its answer trivial.
+
+    A column is called unread if the model was asked about everybody with other values of it and nothing changed, and
+    besides either these were all values that exist, or the splits or weights of the model do not use the column.
+    `asked` is what was found by asking; by default that is done here.
+    """
+    from likewise.auditing.results.sensitive import sensitive_twins
+
     read = _read_model(problem)
     found = [*_units(problem, read), *_labels(problem)]
     if not problem.repeats:
         found.insert(0, Finding("unstable", Message("gate.unstable")))
-    told: dict[bool, list[str]] = {}
-    for name in _sensitive_columns(problem):
-        known = _reads(problem, read, name)
-        if not (_answers_change(problem, name) if known is None else known):
-            told.setdefault(known is None, []).append(str(name))
-    for asked, names in told.items():
-        said = Message("gate.unmoved" if asked else "gate.unread", columns=names)
-        found.append(Finding("unread", said, tuple(names)))
+    asked = sensitive_twins(problem) if asked is None else asked
+    absent = _absent(problem)
+    told: dict[str, list[str]] = {"gate.unread": [*absent], "gate.unmoved": []}
+    for column in _sensitive_columns(problem):
+        name, reads = str(column), _reads(problem, read, column)
+        still = asked is None or name in asked.unmoved
+        if reads is False and still:
+            told["gate.unread"].append(name)
+        elif reads is None and asked is not None and still and asked.telling:
+            told["gate.unmoved"].append(name)
+    found += [
+        Finding("unread", Message(key, columns=names), tuple(names)) for key, names in told.items() if names
+    ]
     return tuple(found)
 
 
@@ -162,7 +176,8 @@ def _read_model(problem: AuditProblem) -> _ReadModel | None:
     model, rows = place.model, problem.X
     try:
         if place.takes == "own":
-            if tuple(place.encoding.names if place.encoding else ()) != _names(model.encoder):
+            own = tuple(column.name for column in model.encoder.columns_)
+            if place.encoding is None or tuple(place.encoding.names) != own:
                 return None
             return _ReadModel(
                 read_trees(model), _owners(model.encoder.columns_), place.encoded_for_model(rows)
@@ -241,18 +256,18 @@ def _owners(columns: Iterable[Any]) -> list[str]:
     return [column.name for column in columns for _ in range(column.stop - column.start)]
 
 
-def _names(encoder: Any) -> tuple[str, ...]:
-    return tuple(column.name for column in getattr(encoder, "columns_", ()))
-
-
 # ---- labels ----------------------------------------------------------------------------------------------
 
 
-def one_class(decided: Any, target: Any, probability: Any = None) -> tuple[int, float, float] | None:
+def one_class(
+    decided: Any, target: Any, probability: Any = None, *, loss: Any = None, constant: Any = None
+) -> tuple[int, float, float] | None:
     """Return the class that nearly everybody gets although the labels do not look like that.
 
     A weak model may give everybody the most frequent class with good reason; then its mean probability of that class
-    is about the class's share of the labels.
+    is about the class's share of the labels. If another class is clearly more frequent, one decision for everybody may
+    come from the threshold, of a model whose probabilities are better than the same ones for everybody; else nothing
+    speaks for it.
     """
     kinds, counts = np.unique(decided, return_counts=True)
     top, n = int(kinds[counts.argmax()]), len(decided)
@@ -260,7 +275,12 @@ def one_class(decided: Any, target: Any, probability: Any = None) -> tuple[int, 
     if share < _NEARLY_ALL or labelled > _NOT_ALL or n * (1.0 - labelled) < _FEW:
         return None
     believed = 1.0 if probability is None else float(np.asarray(probability)[:, top].mean())
-    return (top, share, labelled) if believed > (1.0 + labelled) / 2.0 else None
+    doubted = believed > (1.0 + labelled) / 2.0
+    if loss is not None and np.mean(loss) >= np.mean(constant):
+        most = float(np.unique(target, return_counts=True)[1].max() / n)
+        # The variance of a difference of two shares of the same people is at most their sum over the number of people.
+        doubted |= most - labelled > _CLEAR * float(np.sqrt((most + labelled) / n))
+    return (top, share, labelled) if doubted else None
 
 
 def worse_than_guessing(
@@ -268,13 +288,15 @@ def worse_than_guessing(
 ) -> tuple[float, float, float] | None:
     """Return balanced accuracy and both mean losses if the model is worse than one answer for everybody.
 
-    Everything has to speak against it: decisions that are right no more often, class by class, than by chance (with
-    people enough to tell, or clearly less often), or hardly more often at several times the loss; a mean loss clearly
-    above that of the labels' own shares; and mean probabilities that are not those shares. A model may be certain of
-    itself and often right, or weak and careful; that is not a sign that it was not made for these people.
+    Decisions that are right clearly less often, class by class, than by chance are those of a model that knows the
+    labels by other names. Else everything has to speak against it: decisions that are right no more often than by
+    chance, with people enough to tell, or hardly more often at several times the loss; a mean loss clearly above that
+    of the labels' own shares; and mean probabilities that are not those shares. A model may be certain of itself and
+    often right, or weak and careful; that is not a sign that it was not made for these people.
     """
     decided, target = np.asarray(decided), np.asarray(target)
     kinds, counts = np.unique(target, return_counts=True)
+    least = 1.0 / len(kinds)
     kinds, counts = kinds[counts >= _FEW], counts[counts >= _FEW]
     if len(kinds) < 2:
         return None
@@ -286,9 +308,10 @@ def worse_than_guessing(
     off = probability is None or _mean_is_off(np.asarray(probability), target)
     if probability is not None:
         guessing = guessing or (above < _HARDLY and mean > _TIMES * guessed)
-    if not (guessing and off and _clearly_above(np.asarray(loss), np.asarray(constant))):
-        return None
-    return above + 1.0 / len(kinds), mean, guessed
+    right = above + 1.0 / len(kinds)
+    reversed_ = right < least - max(_TELLS, _CLEAR / _CHANCE * chance) and mean > guessed
+    doubted = guessing and off and _clearly_above(np.asarray(loss), np.asarray(constant))
+    return (right, mean, guessed) if reversed_ or doubted else None
 
 
 def _mean_is_off(probability: Floats, target: Any) -> bool:
@@ -323,7 +346,7 @@ def _labels(problem: AuditProblem) -> Iterator[Finding]:
         probability = np.asarray(model.predict_proba(shown), dtype=np.float64)
         own = probability[np.arange(problem.n), target]
         loss, constant = -np.log(np.maximum(own, _LEAST)), -np.log(counts[target])
-    alone = one_class(decided, target, probability)
+    alone = one_class(decided, target, probability, loss=loss, constant=constant)
     if alone is not None:
         top, share, labelled = alone
         name = str(model.classes_[top]) if model.classes_ is not None else str(top)
@@ -339,10 +362,9 @@ def _labels(problem: AuditProblem) -> Iterator[Finding]:
 
 
 def _sensitive_columns(problem: AuditProblem) -> tuple[Any, ...]:
-    """What was called sensitive: edited columns, and those that the metric was told of and the model never gets."""
+    """The edited columns that were called sensitive and may change."""
     fixed = problem.coordinates.fixed_names()
-    named = [name for name in edited_columns(problem.sensitive_edits) if name not in fixed]
-    return tuple(dict.fromkeys([*named, *_absent(problem)]))
+    return tuple(name for name in edited_columns(problem.sensitive_edits) if name not in fixed)
 
 
 def _absent(problem: AuditProblem) -> tuple[str, ...]:
@@ -354,8 +376,6 @@ def _absent(problem: AuditProblem) -> tuple[str, ...]:
 
 def _reads(problem: AuditProblem, read: _ReadModel | None, column: Any) -> bool | None:
     """Whether the model reads a column, by its splits or weights; None if these cannot be read."""
-    if column in _absent(problem):
-        return False
     if read is not None and read.traced:
         return read.reads(str(column))
     place = problem.coordinates
@@ -368,24 +388,3 @@ def _reads(problem: AuditProblem, read: _ReadModel | None, column: Any) -> bool 
     weights = form[0][:, own.start : own.stop]
     # Weights that are the same for every class decide nothing.
     return bool((weights != weights[:1]).any() if len(weights) > 1 else (weights != 0).any())
-
-
-def _answers_change(problem: AuditProblem, column: Any) -> bool:
-    """Whether anybody's prediction changes by a bit for any value of a column."""
-    from likewise.auditing.search.candidate_rows import plan_candidates
-
-    place = problem.coordinates
-    plan = plan_candidates(problem.editable(), (Edit(column),), proxies=None, owner="audit")
-    if len(plan) == problem.n:
-        return True  # nobody has a twin, so nothing can be told
-    own = place.model.outputs(place.for_model(problem.rows))
-    if place.model.gives_probabilities and ((own == 0) | (own == 1)).all(axis=1).mean() > 0.5:
-        return True  # decisions, or probabilities that were rounded to certainty: they hide small changes
-    start, size = problem.n, _FIRST_ASKED
-    while start < len(plan):
-        number = np.arange(start, min(start + size, len(plan)))
-        asked = place.model.outputs(place.for_model(plan.take(number)))
-        if (asked != own[plan.source[number]]).any():
-            return True
-        start, size = start + size, min(4 * size, _MOST_ASKED)
-    return False

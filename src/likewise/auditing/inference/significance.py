@@ -1,10 +1,11 @@
-"""Is the unfairness more than chance? Calibrated tests of the loss ratio and the gap; those of flips are in `flip_tests`.
+"""Is the unfairness more than chance? Calibrated tests of the loss ratio, the gap and flips.
 
 The tests of losses follow Maity, Xue, Yurochkin and Sun (2021), "Statistical inference for individual
 fairness", arXiv 2103.16714: the map that moves people is fixed before their losses are averaged (a fixed number
 of search steps, or a map found on other people), so the moved losses are independent across people and their
 mean is asymptotically normal. Gains that are never negative and mostly 0 are far from normal with few people: their
-mean is tested with Gaffke's p-value (`mean_limits`), which is the exact binomial test where they have two values. The tests of flips (`flip_tests`) are exact.
+mean is tested with Gaffke's p-value (`limits`), which is the exact binomial test if they have two values. The tests of
+flips are exact.
 """
 
 from __future__ import annotations
@@ -19,10 +20,9 @@ from likewise.auditing.dual.moments import Moments
 from likewise.auditing.inference.certificate import IntervalAbout
 from likewise.auditing.inference.limits import (
     GAIN_LIMITS,
-    gain_level,
+    check_confidence,
     mean_at_most_p_value,
-    mean_lower_limit,
-    mean_upper_limit,
+    mean_interval,
 )
 from likewise.core.checks import FloatArray, check_number, check_same_length, to_numpy
 from likewise.core.errors import InputError, bad_parameter
@@ -96,12 +96,12 @@ def flip_share_test(flips: int, n: int, *, threshold: float = 0.0, confidence: f
     if flips > n:
         raise bad_parameter(owner, "flips", allowed=f"at most n ({n})", got=flips)
     threshold = check_number(threshold, owner=owner, name="threshold", low=0.0, high=1.0)
-    confidence = _confidence(confidence, owner)
+    confidence = check_confidence(confidence, owner)
     p_value = float(stats.binom.sf(flips - 1, n, threshold))
-    interval = _clopper_pearson(flips, n, confidence)
+    low, high = proportion_interval(flips, n, confidence=confidence)
     method = "exact binomial test, Clopper–Pearson interval"
     return TestResult(
-        float(flips), flips / n, threshold, p_value, interval, confidence, n, method, "share of flips"
+        float(flips), flips / n, threshold, p_value, (low, high), confidence, n, method, "share of flips"
     )
 
 
@@ -132,7 +132,7 @@ def direction_test(
     """
     owner = "direction_test"
     harmed, favoured = _count(harmed, owner, "harmed", 0), _count(favoured, owner, "favoured", 0)
-    confidence = _confidence(confidence, owner)
+    confidence = check_confidence(confidence, owner)
     n = harmed + favoured
     p_value = 1.0
     if n:
@@ -140,21 +140,10 @@ def direction_test(
         if two_sided:
             p_value = min(1.0, 2.0 * float(stats.binom.sf(max(harmed, favoured) - 1, n, 0.5)))
     share = harmed / n if n else 0.5
-    interval = _clopper_pearson(harmed, n, confidence) if n else (0.0, 1.0)
+    low, high = proportion_interval(harmed, n, confidence=confidence) if n else (0.0, 1.0)
     method = f"exact McNemar test, {'two-sided' if two_sided else 'one-sided'}, Clopper–Pearson interval"
     return TestResult(
-        float(harmed), share, 0.5, p_value, interval, confidence, n, method, "share of flips that harm"
-    )
-
-
-def _clopper_pearson(count: int, n: int, confidence: float) -> tuple[float, float]:
-    low, high = proportion_interval(count, n, confidence=confidence)
-    return float(low), float(high)
-
-
-def _confidence(value: float, owner: str) -> float:
-    return check_number(
-        value, owner=owner, name="confidence", low=0.0, high=1.0, open_low=True, open_high=True
+        float(harmed), share, 0.5, p_value, (low, high), confidence, n, method, "share of flips that harm"
     )
 
 
@@ -309,16 +298,15 @@ def gap_test_of_moments(
     if gains.n > 1 and gains.smallest < 0:
         found = _moments_test(gains, 0.0, threshold, confidence, scale, 0.0, "gap_test", "mean gap")
         return replace(found, about=about)
-    confidence = _confidence(confidence, "gap_test")
+    confidence = check_confidence(confidence, "gap_test")
     if gains.n < 2:
         raise InputError(f"gap_test: {gains.n} person is not enough for a test. Pass at least two.")
-    level = gain_level(confidence, ceiling)
     return TestResult(
         statistic=gains.mean - threshold,
         estimate=gains.mean,
         threshold=threshold,
         p_value=mean_at_most_p_value(gains, threshold + scale),
-        interval=(mean_lower_limit(gains, level=level), mean_upper_limit(gains, ceiling, level=level)),
+        interval=mean_interval(gains, ceiling, confidence=confidence),
         confidence=confidence,
         n=gains.n,
         method=GAIN_LIMITS,
@@ -357,7 +345,7 @@ def _moments_test(
     owner: str,
     quantity: str,
 ) -> TestResult:
-    confidence = _confidence(confidence, owner)
+    confidence = check_confidence(confidence, owner)
     n = scores.n
     if n < 2:
         raise InputError(f"{owner}: {n} person is not enough for a variance. Pass at least two.")

@@ -163,100 +163,53 @@ class Verdict:
 
 def give_verdict(result: AuditResult) -> Verdict:
     """Say what an audit found."""
-    assumed = _assumed(result)
-    verdict = result.verdict()
+    verdict, bound = result.verdict(), result.certificate.bound
+    names = [str(name) for name in result.settings.get("sensitive") or ()]
+    assumed = Message("verdict.assumed_exchange", columns=names) if names else Message("verdict.assumed")
+    said: dict[str, Any] = {"people": _people(result.n), "gap": result.gap, "assumed": assumed}
     if verdict == "unanswered":
-        said = Message("verdict.unanswered", people=_people(result.n), gap=result.gap, assumed=assumed)
-        return Verdict("unanswered", said)
+        return Verdict("unanswered", Message("verdict.unanswered", **said))
     if verdict == "not converged":
-        return Verdict("not converged", _not_converged(result, assumed))
+        why: str = Message("verdict.no_reason")
+        for i, reason in enumerate(result.reasons):
+            why = reason if i == 0 else Message("verdict.reasons", one=why, two=reason)
+        return Verdict("not converged", Message("verdict.not_converged", why=why, **said))
     if result.delta is None:
-        return Verdict("no limit", _without_limit(result, assumed))
+        only, free = _sensitive_only(result), _free(result)
+        if only is None:
+            return Verdict("no limit", Message("verdict.no_limit_free", free=free, assumed=assumed))
+        return Verdict("no limit", Message("verdict.no_limit", only=only, free=free, assumed=assumed))
     kind = _KINDS.get(verdict, "undecided")
-    say = {"fair": _fair, "trivial": _trivial, "unfair": _unfair, "undecided": _undecided}[kind]
-    return Verdict(kind, say(result, result.delta, assumed))
-
-
-def _not_converged(result: AuditResult, assumed: Message) -> Message:
-    why: str = Message("verdict.no_reason")
-    for i, reason in enumerate(result.reasons):
-        why = reason if i == 0 else Message("verdict.reasons", one=why, two=reason)
-    return Message(
-        "verdict.not_converged", why=why, gap=result.gap, people=_people(result.n), assumed=assumed
+    said["budget"] = (
+        Message("verdict.at_no_distance") if result.eps == 0 else Message("verdict.within", eps=result.eps)
     )
+    if kind == "trivial":
+        said["columns"] = names or [n for one in result.findings if one.kind == "unread" for n in one.columns]
+        del said["gap"]
+        return Verdict(kind, Message("verdict.trivial", **said))
+    said["delta"] = result.delta
+    if kind == "fair":
+        said |= {"gap": bound.of("gap") if bound else result.gap, "sure": _how_sure(result)}
+    else:
+        said["interval"] = interval_words(result.interval)
+    if kind == "undecided":
+        nothing = bound is None or bound.gap is None
+        said["open_end"] = (
+            Message("verdict.open") if nothing or bound is None else Message("verdict.proven", gap=bound.gap)
+        )
+    return Verdict(kind, Message(f"verdict.{kind}", **said))
 
 
-def _unfair(result: AuditResult, delta: float, assumed: Message) -> Message:
-    return Message(
-        "verdict.unfair",
-        budget=_budget(result.eps),
-        people=_people(result.n),
-        gap=result.gap,
-        interval=interval_words(result.interval),
-        delta=delta,
-        assumed=assumed,
-    )
-
-
-def _fair(result: AuditResult, delta: float, assumed: Message) -> Message:
-    bound = result.certificate.bound
-    assert bound is not None  # nothing else makes a verdict of fair
+def _how_sure(result: AuditResult) -> Message:
+    bound, wider = result.certificate.bound, result.population_bound
     sure = (
         Message("verdict.bound")
-        if bound.confidence == 1
+        if bound is None or bound.confidence == 1
         else Message("verdict.bound_at", level=bound.confidence)
     )
-    wider = result.population_bound
-    if wider is not None and wider.gap is not None:
-        sure = Message("verdict.bound_and_population", bound=sure, gap=wider.gap, level=wider.confidence)
-    return Message(
-        "verdict.fair",
-        budget=_budget(result.eps),
-        people=_people(result.n),
-        gap=bound.of("gap"),
-        sure=sure,
-        delta=delta,
-        assumed=assumed,
-    )
-
-
-def _trivial(result: AuditResult, delta: float, assumed: Message) -> Message:
-    columns = [str(name) for name in result.settings.get("sensitive") or ()] or list(_unread(result))
-    return Message(
-        "verdict.trivial",
-        people=_people(result.n),
-        columns=columns,
-        budget=_budget(result.eps),
-        assumed=assumed,
-    )
-
-
-def _unread(result: AuditResult) -> tuple[str, ...]:
-    return tuple(name for finding in result.findings if finding.kind == "unread" for name in finding.columns)
-
-
-def _undecided(result: AuditResult, delta: float, assumed: Message) -> Message:
-    bound = result.certificate.bound
-    nothing = bound is None or bound.gap is None
-    return Message(
-        "verdict.undecided",
-        budget=_budget(result.eps),
-        people=_people(result.n),
-        gap=result.gap,
-        interval=interval_words(result.interval),
-        delta=delta,
-        open_end=Message("verdict.open")
-        if bound is None or nothing
-        else Message("verdict.proven", gap=bound.gap),
-        assumed=assumed,
-    )
-
-
-def _without_limit(result: AuditResult, assumed: Message) -> Message:
-    only = _sensitive_only(result)
-    if only is None:
-        return Message("verdict.no_limit_free", free=_free(result), assumed=assumed)
-    return Message("verdict.no_limit", only=only, free=_free(result), assumed=assumed)
+    if wider is None or wider.gap is None:
+        return sure
+    return Message("verdict.bound_and_population", bound=sure, gap=wider.gap, level=wider.confidence)
 
 
 def _sensitive_only(result: AuditResult) -> Message | None:
@@ -306,17 +259,8 @@ def interval_words(interval: ConfidenceInterval) -> Message:
     )
 
 
-def _budget(eps: float) -> Message:
-    return Message("verdict.at_no_distance") if eps == 0 else Message("verdict.within", eps=eps)
-
-
 def _people(n: int) -> Message:
     return Message("people", n=n)
-
-
-def _assumed(result: AuditResult) -> Message:
-    names = [str(name) for name in result.settings.get("sensitive") or ()]
-    return Message("verdict.assumed_exchange", columns=names) if names else Message("verdict.assumed")
 
 
 # Whose decisions depend most on the sensitive columns: which of their values, and what these people get

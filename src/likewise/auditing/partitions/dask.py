@@ -110,12 +110,6 @@ def check_versions(found: Mapping[str, Any]) -> None:
             )
 
 
-def versions(client: Any) -> Mapping[str, Any]:
-    """Ask everybody for their versions, without importing anything."""
-    answer: Mapping[str, Any] = client.get_versions(check=False, packages=["likewise", *_NUMERIC])
-    return answer
-
-
 def check_files(client: Any, paths: Sequence[str]) -> None:
     """Raise an `InputError` where a worker cannot see a file that this process sees."""
     for worker, missing in client.run(missing_files, list(paths)).items():
@@ -129,16 +123,6 @@ def check_files(client: Any, paths: Sequence[str]) -> None:
 def missing_files(paths: Sequence[str]) -> list[str]:
     """Return the files that this process cannot read."""
     return [path for path in paths if not (Path(path).is_file() and os.access(path, os.R_OK))]
-
-
-def can_show_dashboard() -> bool:
-    """Whether a scheduler of this process has a dashboard to show, which Dask makes with bokeh."""
-    return importlib.util.find_spec("bokeh") is not None
-
-
-def check_number_of_workers(workers: Any) -> int:
-    """Return the number of workers, or say what is wrong with it."""
-    return check_integer(workers, owner="DaskEngine", name="workers", low=1)
 
 
 def _distributed() -> Any:
@@ -195,7 +179,7 @@ class DaskEngine(Engine):
     ) -> None:
         self.address, self.memory_limit = address, memory_limit
         self.timeout = TIMEOUT if timeout is None else timeout
-        self.workers = check_number_of_workers(workers)
+        self.workers = check_integer(workers, owner="DaskEngine", name="workers", low=1)
         self._depth = 0
         self._cluster: Any = None
         self._client: Any = None
@@ -225,7 +209,8 @@ class DaskEngine(Engine):
         if self.address is None:
             self._cluster = start_workers(self.workers, self.memory_limit)
         self._client = connect(self._cluster or self.address, self.timeout)
-        check_versions(versions(self._client))
+        # Nothing is imported there to answer.
+        check_versions(self._client.get_versions(check=False, packages=["likewise", *_NUMERIC]))
 
     def _stop(self) -> None:
         self._sent, self._homes = {}, {}
@@ -273,7 +258,9 @@ class DaskEngine(Engine):
     @property
     def dashboard(self) -> str | None:
         """Address of Dask's dashboard; None before the engine runs, and on this machine without bokeh."""
-        if self._client is None or (self._cluster is not None and not can_show_dashboard()):
+        own = self._cluster is not None
+        # Dask makes it with bokeh.
+        if self._client is None or (own and importlib.util.find_spec("bokeh") is None):
             return None
         link: str | None = self._client.dashboard_link
         return link or None

@@ -1,9 +1,7 @@
-"""The one reduction of an audit: rounds over the parts of a table, and how their answers become its numbers.
-
-People in memory are one part. For larger tables the rounds are:
+"""The audit of Parquet files: rounds over the parts of a table, and how their answers become its numbers.
 
 1. *search*: everybody's frontier, which stays where it was made; its steps listed, or added up in bins of λ;
-2. *narrow*: the bin in which λ* lies, more finely, until λ* is exact (not needed where steps are listed);
+2. *narrow*: the bin in which λ* lies, more finely, until λ* is exact (not needed if steps are listed);
 3. *settle*: what λ* means for everybody: spread, histogram, the most harmed, the unfair map as files.
 
 What comes back to this process is small and independent of the number of people.
@@ -11,67 +9,45 @@ What comes back to this process is small and independent of the number of people
 
 from __future__ import annotations
 
-import platform
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from likewise._version import __version__
 from likewise.auditing.dual.finite_dual import ALL_BITS, BinnedSteps
 from likewise.auditing.inference.certificate import Bound
-from likewise.auditing.inference.conclusion import Answer, Clock, Evidence, Questions
-from likewise.auditing.inference.intervals import gap_interval, prices_around, share_interval
-from likewise.auditing.inference.sanity import check_before_verdict
-from likewise.auditing.inference.significance import gap_test_of_moments
-from likewise.auditing.inference.verdict import most_affected
-from likewise.auditing.partitions.engine import Engine
-from likewise.auditing.partitions.part import (
-    Job,
-    clipped_corners,
-    narrow_part,
-    pick_part,
-    search_part,
-    settle_part,
-    support_of,
-)
-from likewise.auditing.partitions.sums import HARM_EDGES, FoundSums, SensitiveSums, SettledSums, Worst
+from likewise.auditing.inference.conclusion import Clock, conclude
+from likewise.auditing.inference.intervals import prices_around
+from likewise.auditing.partitions.engine import Engine, LocalEngine
+from likewise.auditing.partitions.part import Job, narrow_part, pick_part, search_part, settle_part
 from likewise.auditing.partitions.tables import (
     PART_ROWS,
     MapFolder,
-    MemoryTable,
     ParquetTable,
     Part,
     parts_of,
     survey,
 )
+from likewise.auditing.preparation import AuditRequest, Prepared, Questions, prepare
 from likewise.auditing.problem import AuditProblem, rows_of
-from likewise.auditing.results.audit_result import SensitiveAnswer
-from likewise.auditing.results.sensitive import sensitive_values
+from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.unfair_map import UnfairMap
-from likewise.auditing.search.candidate_rows import plan_candidates
-from likewise.auditing.search.candidates import CandidateSearch
-from likewise.auditing.search.choosing import choose_searches, searches_words
+from likewise.auditing.rounds import FoundSums, SettledSums, Worst, corners, search_people
+from likewise.auditing.search.choosing import choose_searches
 from likewise.auditing.search.contract import Budget, Search
-from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
-from likewise.core.messages import Message, Texts
-from likewise.core.randomness import numpy_generator
-from likewise.counterfactuals.edits import edited_columns
-from likewise.fair_metrics.neighbours import reach
-
-# From what the user passed to a job: the problem, the searches that can serve, the pool, all that is
-# learned.
-
+from likewise.core.messages import Message
 
 # Leading bits of λ that the bins of a large table agree in: 256 bins for every doubling of λ.
 _BITS = 8
+# So many steps of one bin come as they are; more of them in bins that are finer by so many bits.
+_FEW_STEPS = 250_000
+_FINER = 16
 
 
 @dataclass(frozen=True)
@@ -85,211 +61,76 @@ class Sizes:
     exact: int = 250_000
 
 
-@dataclass(frozen=True, eq=False)
-class AuditRequest:
-    """What the user passed to `audit`, as it came; `searches` as `read_searches` has them."""
+def audit_parquet(
+    asked: AuditRequest,
+    table: ParquetTable,
+    questions: Questions,
+    *,
+    engine: Engine | None = None,
+    map_folder: str | Path | None = None,
+    progress: bool = False,
+    sizes: Sizes | None = None,
+) -> AuditResult:
+    """Audit everybody in some Parquet files."""
+    clock = Clock()
+    folder = None if map_folder is None else MapFolder(map_folder)
+    with engine or LocalEngine() as runner:
+        if progress and runner.dashboard is not None:
+            from rich.console import Console
 
-    model: Any
-    metric: Any
-    searches: tuple[Search, ...]
-    domain: Any = None
-    loss: Any = None
-    edits: Any = None
-    encoded: bool | None = None
-    eps: float = 0.1
-    required: bool = False
-    budget: Budget = field(default_factory=Budget)
-    random_state: int = 0
-    tolerance: float | None = None
-
-    def problem(self, X: Any, y: Any, domain: Any) -> AuditProblem:
-        """Sort it out for some people."""
-        made = AuditProblem.build(
-            self.model,
-            X,
-            y,
-            metric=self.metric,
-            domain=domain,
-            loss=self.loss,
-            edits=self.edits,
-            encoded=self.encoded,
-            random_state=self.random_state,
-            tolerance=self.tolerance,
-        )
-        return _that_fits(made)
+            line = f"Dashboard of {runner.describe()}: {runner.dashboard}"
+            Console(stderr=True, highlight=False).print(line, markup=False)
+        runner.check(table.paths)
+        audit = _prepare(asked, table, runner, sizes or Sizes(), progress)
+        clock.lap("prepare")
+        try:
+            return audit.result(questions, folder, clock)
+        finally:
+            runner.forget(audit.job.scratch)
+            if folder is not None:
+                folder.discard()
 
 
-def _that_fits(problem: AuditProblem) -> AuditProblem:
-    """Leave columns that are free, but that nobody named, to other searches where they have too many combinations."""
-    if not problem.unnamed:
-        return problem
-    try:
-        fixed = problem.coordinates.fixed_names()
-        plan_candidates(problem.editable(), problem.edits, proxies=None, fixed=fixed, owner="audit")
-    except InputError:
-        said = Message("assumption.free_too_many", columns=list(problem.unnamed))
-        return replace(
-            problem,
-            edits=problem.sensitive_edits,
-            unnamed=(),
-            assumptions=(*problem.assumptions, said),
-        )
-    return problem
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A job, the parts it is cut into, and what its answer will rest on."""
-
-    job: Job
-    parts: tuple[Part, ...]
-    evidence: Evidence
-    sample: AuditProblem | None = None
-    provers: tuple[Search, ...] = ()
-
-    def proved(self) -> tuple[Bound, ...]:
-        """Return what a random sample of a table in parts proves about it, in less than half of the time left."""
-        budget, n = self.job.budget, sum(part.rows for part in self.parts)
-        if self.sample is None or budget.seconds is None or budget.spent:
-            return ()
-        time = Budget(0.4 * budget.left)
-        found = [prover.prove_table(self.sample, n, self.job.eps, time) for prover in self.provers]
-        return tuple(bound for bounds in found for bound in bounds)
-
-
-def prepare_memory(asked: AuditRequest, X: Any, y: Any, sizes: Sizes | None = None) -> Prepared:
-    """Prepare the audit of people in memory: one part, which holds everybody."""
-    problem = asked.problem(X, y, asked.domain)
-    searches, left_out = choose_searches(
-        asked.searches, problem, required=asked.required, in_parts=False, eps=asked.eps
-    )
-    table = MemoryTable(problem.rows, problem.y)
-    pool = _drawn(asked, searches, problem.n)
-    if len(pool):
-        problem = replace(problem, pool=table.take(pool))
-    return _prepared(asked, table, table.parts(), problem, searches, left_out, sizes or Sizes(), "")
-
-
-def prepare_parquet(
-    asked: AuditRequest, table: ParquetTable, engine: Engine, sizes: Sizes | None = None
-) -> Prepared:
-    """Prepare the audit of Parquet files: a sample tells what is learned from people, a pool who is compared."""
-    sizes = sizes or Sizes()
+def _prepare(
+    asked: AuditRequest, table: ParquetTable, engine: Engine, sizes: Sizes, progress: bool
+) -> AuditRunner:
+    """Prepare an audit: a sample tells what is learned from people, a pool who is compared."""
     parts = table.parts(sizes.part)
     n = sum(part.rows for part in parts)
     if not n:
         raise InputError("audit: the Parquet files have no rows.")
-    searches = [search.for_parts() or search for search in asked.searches]
-    pool = _drawn(asked, searches, n)
-    sample = _draw(asked, sizes.sample, n)
+    pool = asked.pool([search.for_parts() or search for search in asked.searches], n)
+    sample = asked.draw(sizes.sample, n)
     draws = [sample, pool] if len(pool) else [sample]
     drawn, extent = survey(engine, table, parts, draws, extent=asked.domain is None)
     people, y = drawn[0]
-    problem = asked.problem(people, y, extent.domain(people) if asked.domain is None else asked.domain)
-    problem = replace(problem, total=n)
+    some = asked.problem(people, y, extent.domain(people) if asked.domain is None else asked.domain)
+    some = replace(some, total=n)
     provers = tuple(
         search
         for search in asked.searches
-        if search.from_sample and asked.budget.seconds is not None and search.why_not(problem) is None
+        if search.from_sample and asked.budget.seconds is not None and search.why_not(some) is None
     )
     rest = [search for search in asked.searches if search not in provers]
-    chosen, left_out = choose_searches(rest, problem, required=asked.required, in_parts=True, eps=asked.eps)
-    some = problem
-    if len(pool):
-        problem = replace(problem, pool=rows_of(drawn[1][0], problem.coordinates))
-    scratch = str(Path(tempfile.gettempdir()) / f"likewise-{uuid.uuid4().hex}")
-    made = _prepared(asked, table, parts, problem, chosen, left_out, sizes, scratch)
-    if not provers:
-        return made
-    said = Message("assumption.sample", people=some.n)
-    evidence = replace(made.evidence, assumptions=(*made.evidence.assumptions, said))
-    return replace(made, evidence=evidence, sample=some, provers=provers)
-
-
-def _prepared(
-    asked: AuditRequest,
-    table: Any,
-    parts: tuple[Part, ...],
-    problem: AuditProblem,
-    searches: Sequence[Search],
-    left_out: tuple[str, ...],
-    sizes: Sizes,
-    scratch: str,
-) -> Prepared:
-    n, here = sum(part.rows for part in parts), isinstance(table, MemoryTable)
-    if problem.edits:
-        problem = replace(problem, values=sensitive_values(problem))
-        fixed = problem.coordinates.fixed_names()
-        plan = plan_candidates(problem.editable(), problem.edits, proxies=None, fixed=fixed)
-        problem = replace(problem, edits=plan.settled_edits(problem.edits))
-    ready = tuple(search.prepare(problem) for search in searches)
-    said: list[str] = [Message("assumption.loss", loss=_loss_words(problem.coordinates.model.loss.name))]
-    said += [line for search in ready for line in search.assumes(problem)]
-    said.append(
-        Message("assumption.settled")
-        if any(search.settles(asked.eps) for search in ready)
-        else Message("assumption.estimate")
-    )
-    names = searches_words([search.name for search in ready])
-    evidence = Evidence(
-        search=names if here else Message("search.in_parts", search=names),
-        assumptions=(*problem.assumptions, *said),
-        settings=_settings(asked, problem),
-        left_out=left_out,
-        findings=check_before_verdict(problem),
+    chosen, left_out = choose_searches(rest, some, required=asked.required, in_parts=True, eps=asked.eps)
+    problem = replace(some, pool=rows_of(drawn[1][0], some.coordinates)) if len(pool) else some
+    prepared = prepare(asked, problem, chosen, left_out)
+    said = (Message("assumption.sample", people=some.n),) if provers else ()
+    prepared = replace(
+        prepared,
+        search=Message("search.in_parts", search=prepared.search),
+        assumptions=(*prepared.assumptions, *said),
+        settings=prepared.settings | {"engine": engine.describe(), "parts": len(parts)},
     )
     job = Job(
         table,
-        problem if here else replace(problem, rows=None, y=np.zeros(0)),
-        ready,
-        float(asked.eps),
-        asked.budget,
+        replace(prepared, problem=replace(prepared.problem, rows=None, y=np.zeros(0))),
         chunk_rows=sizes.chunk,
-        top=n if here else sizes.top,
+        top=sizes.top,
         bits=ALL_BITS if n <= sizes.exact else _BITS,
-        scratch=scratch,
-        exchanges=any(isinstance(search, CandidateSearch) and search.edits is None for search in searches),
+        scratch=str(Path(tempfile.gettempdir()) / f"likewise-{uuid.uuid4().hex}"),
     )
-    return Prepared(job, parts, evidence)
-
-
-def _loss_words(name: str) -> str:
-    key = f"setting_value.{name}"
-    return Message(key) if Texts().has(key) else name.replace("_", " ")
-
-
-def _drawn(asked: AuditRequest, searches: Sequence[Search], n: int) -> IntArray:
-    """Numbers of the people in the pool, rising; none where no search wants one."""
-    size = max((search.pool_size for search in searches), default=0)
-    return _draw(asked, size, n) if size else np.zeros(0, dtype=np.int64)
-
-
-def _draw(asked: AuditRequest, size: int, n: int) -> IntArray:
-    chosen = numpy_generator(asked.random_state).choice(n, size=min(size, n), replace=False)
-    return np.sort(chosen).astype(np.int64)
-
-
-def _settings(asked: AuditRequest, problem: AuditProblem) -> dict[str, Any]:
-    """Plain values that say how an audit was made."""
-    libraries = ("numpy", "scikit-learn", "torch", "pandas")
-    place = problem.coordinates
-    found: dict[str, Any] = {
-        "version": __version__,
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in libraries},
-        "metric": repr(asked.metric if not hasattr(asked.metric, "metric_") else asked.metric.metric_),
-        "loss": place.model.loss.name,
-        "model": place.model.adapter,
-        "sensitive": [str(name) for name in edited_columns(problem.sensitive_edits)],
-        "seed": asked.random_state,
-    }
-    if place.encoding is not None and place.metric.feature_map is None:
-        found["reach"] = reach(place.metric, float(asked.eps), place.encoding.columns)
-    return found | ({} if problem.pool is None else {"pool_rows": len(problem.pool)})
-
-
-# So many steps of one bin come as they are; more of them in bins that are finer by so many bits.
-_FEW_STEPS = 250_000
-_FINER = 16
+    return AuditRunner(engine, job, parts, prepared, some, provers, progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,63 +140,52 @@ class AuditRunner:
     engine: Engine
     job: Job
     parts: Sequence[Part]
-    progress: bool = False
+    prepared: Prepared
+    sample: AuditProblem
+    provers: tuple[Search, ...]
+    progress: bool
 
     @property
     def n(self) -> int:
         """Number of people."""
         return sum(part.rows for part in self.parts)
 
-    def answer(self, questions: Questions, folder: MapFolder | None, clock: Clock) -> Answer:
+    def result(self, questions: Questions, folder: MapFolder | None, clock: Clock) -> AuditResult:
         """Search, find λ*, settle, and put the numbers together."""
-        eps, confidence = float(questions.eps), questions.confidence
+        eps = float(questions.eps)
+        proved = self._proved()
+        clock.lap("proof from a sample")
         found: FoundSums = self._added(search_part, "auditing people", top=self.job.top)
         for name, seconds in found.cpu.items():
             clock.book(name, seconds)
-        steps = self._narrowed(found.steps, eps)
-        curve = steps.curve(n=self.n, base=found.losses.mean, free=found.free.mean)
-        lam = float(curve.lambda_(eps))
+        base = found.losses.mean
+        proved = [
+            replace(bound, value=base + bound.gap)
+            if bound.about == "sample" and bound.measure == "loss" and bound.gap is not None
+            else bound
+            for bound in proved
+        ]
+        found = replace(found, ending=found.ending.with_bounds(proved))
+        curve = self._narrowed(found.steps, eps).curve(n=self.n, base=base, free=found.free.mean)
         target = None if folder is None else str(folder.open())
-        prices = prices_around(curve, eps)
-        settle = partial(settle_part, lam=lam, prices=prices, folder=target)
-        settled: SettledSums = self._added(settle, "writing the map" if target else "", top=self.job.top)
+        settling = partial(
+            settle_part, lam=float(curve.lambda_(eps)), prices=prices_around(curve, eps), folder=target
+        )
+        settled: SettledSums = self._added(settling, "writing the map" if target else "", top=self.job.top)
         if folder is not None:
             folder.finish(self.parts)
         clock.book("settle", settled.cpu)
         maps = self._maps([found.worst] if eps == 0 else [found.worst, settled.worst])
-        decides = self.job.problem.decides
-        # Nothing that was seen bounds the losses of people who were not: only the loss itself may.
-        ceiling = self.job.problem.coordinates.model.loss.upper_bound
-        return Answer(
-            n=self.n,
-            curve=curve,
-            value=float(curve.value(eps)),
-            lambda_=lam,
-            transport=min(eps, float(curve.eps[-1])),
-            pure_gap=found.free.mean,
-            flipped=found.changed / self.n if decides else None,
-            changed_at_eps=self._changed(found, eps) if decides else None,
-            sensitive=_sensitive(found.sensitive, self.job.problem, ceiling, confidence),
-            interval=gap_interval(
-                settled.gains,
-                lambda_=lam if eps > 0 else float("inf"),
-                eps=eps,
-                ceiling=ceiling,
-                confidence=confidence,
-            ),
-            test=gap_test_of_moments(
-                found.losses,
-                found.free,
-                threshold=questions.tau,
-                ceiling=ceiling,
-                confidence=confidence,
-                about="given candidates",
-            ),
-            unfair_map=maps[-1],
-            pure_map=maps[0],
-            ending=found.ending,
-            histogram={"edges": list(HARM_EDGES[:-1]), "people": settled.histogram.tolist()},
-        )
+        return conclude(self.prepared, found, settled, curve, (maps[0], maps[-1]), questions, clock)
+
+    def _proved(self) -> list[Bound]:
+        """Return what a random sample proves about the table, in less than half of the time left."""
+        budget = self.prepared.budget
+        if not self.provers or budget.spent:
+            return []
+        time = Budget(0.4 * budget.left)
+        found = [prover.prove_table(self.sample, self.n, self.prepared.eps, time) for prover in self.provers]
+        return [bound for bounds in found for bound in bounds]
 
     def _narrowed(self, steps: BinnedSteps, eps: float) -> BinnedSteps:
         """Ask for the bin in which the budget ends until it holds steps of one slope: λ*."""
@@ -368,22 +198,17 @@ class AuditRunner:
             at = steps.bin_at(eps, self.n)
         return steps
 
-    def _changed(self, found: FoundSums, eps: float) -> float:
-        """Share of people whose decision changes within the budget, at rows that were seen."""
-        curve = found.changes.curve(n=self.n, base=0.0, free=found.changed / self.n)
-        return min(1.0, float(curve.value(eps)))
-
     def _maps(self, several: Sequence[Worst]) -> list[UnfairMap]:
-        """Show the most harmed people beside their twins, of the budget 0 and of ε."""
+        """Show the most harmed people beside their twins, who are searched again."""
         numbers = np.unique(np.concatenate([worst.person for worst in several]))
-        items = parts_of(numbers, self.parts)
-        picked = list(self.engine.map(pick_part, self.job, items))
+        picked = list(self.engine.map(pick_part, self.job, parts_of(numbers, self.parts)))
         maps = []
         for worst in several:
             order = np.argsort(worst.person)
             person = worst.person[order]
-            support = support_of(self.job, picked, np.searchsorted(numbers, person), person)
-            corner = clipped_corners(support.frontier, worst.corner[order])
+            rows, y = self.job.table.joined(picked, np.searchsorted(numbers, person))
+            support = search_people(self.job.prepared, self.job.prepared.problem.of(rows, y)).support
+            corner = corners(support.frontier, worst.corner[order])
             maps.append(support.unfair_map(corner, person=person, total=self.n))
         return maps
 
@@ -407,32 +232,3 @@ class AuditRunner:
             for part, found in zip(self.parts, answers, strict=True):
                 yield found
                 bar.advance(task, part.rows)
-
-
-def _sensitive(
-    sums: SensitiveSums | None, problem: AuditProblem, ceiling: float, confidence: float
-) -> SensitiveAnswer | None:
-    if sums is None:
-        return None
-    n, free = sums.harm.n, float("inf")
-    gap = gap_interval({free: sums.harm}, lambda_=free, eps=0.0, ceiling=ceiling, confidence=confidence)
-    counted = problem.counts_changes
-    share = share_interval(sums.changed, n, confidence=confidence) if counted else None
-    high = None if share is None else share.high if sums.exact else 1.0
-    # In an order that does not depend on which part was first to hold a value or a decision.
-    groups = tuple(
-        sorted(sums.groups, key=lambda g: (sums.columns.index(g.column), str(g.value), str(g.decision)))
-    )
-    affected = most_affected(groups, most=1)
-    example = sums.examples.get((affected[0].column, affected[0].value)) if affected else None
-    return SensitiveAnswer(
-        columns=sums.columns,
-        gap=sums.harm.mean,
-        gap_interval=(gap.low, gap.high),
-        changed=sums.changed / n if counted else None,
-        changed_interval=None if share is None or high is None else (share.low, high),
-        groups=groups,
-        example=example,
-        exact=sums.exact,
-        tolerance=problem.tolerance,
-    )

@@ -23,7 +23,6 @@ import pyarrow.parquet as pq
 from likewise.auditing.partitions.engine import Engine
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
-from likewise.core.frames import is_frame
 from likewise.data.tabular import TabularDomain
 
 # Parquet files as one table of people, cut into parts that can be read on their own.
@@ -80,11 +79,6 @@ class ParquetTable:
     def schema(self) -> pa.Schema:
         """Columns and types: those of the first file."""
         return _footer(self.paths[0]).schema_arrow
-
-    @property
-    def n_rows(self) -> int:
-        """Number of people."""
-        return sum(part.rows for part in self.parts())
 
     def parts(self, rows: int = PART_ROWS) -> tuple[Part, ...]:
         """Cut the table into parts of about `rows` rows, after a look at the end of every file."""
@@ -213,45 +207,6 @@ def _cuts(sizes: Sequence[int], rows: int) -> Iterator[tuple[tuple[int, ...], in
             waiting.append(k)
     if waiting:
         yield tuple(waiting), 0, sum(sizes[g] for g in waiting)
-
-
-# People in memory as a table of one part, so that one reduction serves tables of any size.
-
-
-@dataclass(frozen=True, eq=False)
-class MemoryTable:
-    """Rows and labels that are at hand."""
-
-    rows: Any
-    y: np.ndarray[Any, Any]
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """No files."""
-        return ()
-
-    def parts(self, rows: int = 0) -> tuple[Part, ...]:
-        """Everybody."""
-        return (Part(0, "", (), 0, len(self.y), 0),)
-
-    def chunks(self, part: Part, rows: int = 0) -> Iterator[tuple[Any, Any]]:
-        """Yield everybody at once: searches may compare people with each other."""
-        yield self.rows, self.y
-
-    def take(self, numbers: IntArray) -> Any:
-        """Return some people by number, without their labels."""
-        return self.rows.iloc[numbers].reset_index(drop=True) if is_frame(self.rows) else self.rows[numbers]
-
-    def pick(self, part: Part, numbers: IntArray) -> tuple[Any, Any]:
-        """Return some people of the part, with their labels."""
-        return self.take(numbers), self.y[numbers]
-
-    def joined(self, picked: Sequence[tuple[Any, Any]], order: Any = None) -> tuple[Any, Any]:
-        """Return people that `pick` gave, in an order."""
-        ((rows, y),) = picked
-        if order is None:
-            return rows, y
-        return (rows.iloc[order].reset_index(drop=True) if is_frame(rows) else rows[order]), y[order]
 
 
 # The first look at Parquet files: a sample of the people, and which values and ranges occur at all.

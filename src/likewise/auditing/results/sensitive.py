@@ -12,20 +12,23 @@ from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from likewise.auditing.bounds.families import family_of
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.trees import TreeFamily
 from likewise.auditing.coordinates import Coordinates, tabular
 from likewise.auditing.dual.frontier import Floats, Frontier
-from likewise.auditing.editable_rows import MAX_VALUES, EditableRows
+from likewise.auditing.editable_rows import MAX_VALUES, EditableFrame, EditableRows
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
 from likewise.counterfactuals.edits import Edit, EditParts, edited_columns
+from likewise.data.missing_values import MISSING_WORD
 
 if TYPE_CHECKING:
     from likewise.auditing.dual.supporting_rows import Support
     from likewise.auditing.problem import AuditProblem
+    from likewise.auditing.search.candidate_rows import Candidates
 
 # Which values the sensitive columns of twins are given: all that can exist if they are few, else a fine
 # choice of them.
@@ -151,6 +154,8 @@ def _thinned(values: list[Any], most: int) -> list[Any]:
 
 
 _BATCH = 16_384
+# Twins asked about first to see whether a column is read, and a change of loss that is not rounding.
+_FIRST_ASKED, _CLEAR = 64, 1e-6
 
 
 @dataclass(frozen=True)
@@ -182,11 +187,12 @@ class SensitiveTwins:
 
     columns: tuple[str, ...]
     harm: Floats
-    largest: float
     changed: np.ndarray[Any, np.dtype[np.bool_]]
     groups: tuple[ChangedGroup, ...] = ()
     examples: dict[tuple[str, Any], ChangedPerson] = field(default_factory=dict)
     exact: bool = True
+    unmoved: frozenset[str] = frozenset()
+    telling: bool = True
     rows: Any = None
     frontier: Frontier | None = None
     free: Any = None
@@ -197,16 +203,22 @@ class SensitiveTwins:
 
 
 def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
-    """Ask the model about every twin of everybody that differs in the columns called sensitive only."""
+    """Ask the model about every twin of everybody that differs in the columns called sensitive only.
+
+    People whose sensitive cell is missing are given every value of the column.
+    """
     from likewise.auditing.search.candidate_rows import plan_candidates
 
     chosen = problem.values or sensitive_values(problem)
     edits, place = chosen.edits, problem.coordinates
     if not edits:
         return None
-    plan = plan_candidates(problem.editable(), edits, proxies=None, fixed=place.fixed_names(), owner="audit")
+    people = problem.editable(fill_missing=True)
+    plan = plan_candidates(people, edits, proxies=None, fixed=place.fixed_names(), owner="audit")
     if len(plan) == problem.n:
         return None
+    lacking = np.any([people.missing(part.name) for part in plan.fields], axis=0)
+    units = _Units(plan, edits)
     harm, changed = np.zeros(problem.n), np.zeros(problem.n, dtype=bool)
     free = np.zeros(problem.n, dtype=bool)
     flips: list[_Flips] = []
@@ -228,19 +240,98 @@ def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
             changed[person[at]] = True
             if problem.decides:
                 flips.append(_Flips(number[at], person[at], np.abs(worse[at]), np.asarray(decided)[at]))
+        clear = possible[
+            np.abs(worse[possible]) > _CLEAR * (1.0 + np.abs(problem.base_loss[person[possible]]))
+        ]
+        units.note_moved(number[np.union1d(clear, at)])
         if chosen.wider:
             worst = _worst(person[possible], worse[possible])
             kept = np.unique(np.concatenate([possible[worst], at]))
+            # The metric and the domain have missing cells stay missing.
+            kept = kept[~lacking[person[kept]]]
             distance = problem.squared_distance(x[kept], person[kept])
             points.append((person[kept], distance, (worse + problem.base_loss[person])[kept], number[kept]))
             free[person[np.intersect1d(at, kept[distance == 0])]] |= problem.decides
     names = tuple(str(name) for name in edited_columns(edits))
-    largest = max(problem.largest_loss, float((problem.base_loss + harm).max()))
-    grouped = _grouped(problem, plan, chosen)
+    grouped = _grouped(plan, chosen)
     groups = _groups(problem, grouped, changed) if problem.decides else ()
     examples = _examples(problem, plan, grouped, flips)
+    unmoved = units.unmoved(problem)
+    telling = chosen.exact and bool(unmoved) and _shows_small_changes(problem)
     frontier = _frontier(problem, points) if points else None
-    return SensitiveTwins(names, harm, largest, changed, groups, examples, chosen.exact, plan, frontier, free)
+    return SensitiveTwins(
+        names, harm, changed, groups, examples, chosen.exact, unmoved, telling, plan, frontier, free
+    )
+
+
+def _shows_small_changes(problem: AuditProblem) -> bool:
+    """Whether the model answers with more than decisions, or probabilities that were rounded to certainty."""
+    place = problem.coordinates
+    if not place.model.gives_probabilities:
+        return True
+    own = place.model.outputs(place.for_model(problem.rows))
+    return bool(((own == 0) | (own == 1)).all(axis=1).mean() <= 0.5)
+
+
+class _Units:
+    """Sensitive columns that change together, and whether any prediction was seen to depend on each."""
+
+    def __init__(self, plan: Candidates, edits: EditParts) -> None:
+        self.plan = plan
+        self.names = [edited_columns((part,)) for part in edits]
+        self.moved = np.zeros(len(edits), dtype=bool)
+        place = {field.name: k for k, field in enumerate(plan.fields)}
+        self._fields = [[place[name] for name in names] for names in self.names]
+
+    def note_moved(self, number: IntArray) -> None:
+        """Note the units by which some twins, whose prediction clearly changes, differ in nothing else."""
+        if self.moved.all() or not len(number):
+            return
+        differs = self._differs(number)
+        self.moved |= differs[differs.sum(axis=1) == 1].any(axis=0)
+
+    def unmoved(self, problem: AuditProblem) -> frozenset[str]:
+        """Return the columns on which no prediction depends, to the bit, for any person and combination that is tried."""
+        rest = [unit for unit in np.flatnonzero(~self.moved) if not self._moves(problem, unit)]
+        return frozenset(str(name) for unit in rest for name in self.names[unit])
+
+    def _moves(self, problem: AuditProblem, unit: Any) -> bool:
+        """Whether any twin is predicted otherwise than the same twin with one unit's own values.
+
+        Both are asked about at the same place of a batch of the same size and layout, so that rounding is the same.
+        """
+        place, plan = problem.coordinates, self.plan
+        start, size = problem.n, _FIRST_ASKED
+        while start < len(plan):
+            number = np.arange(start, min(start + size, len(plan)))
+            start, size = start + size, min(4 * size, _BATCH)
+            number = number[self._differs(number)[:, unit]]
+            rows, target = plan.source[number], plan.combinations[plan.edit[number]]
+            table = plan.people.rewrite(rows, list(zip(plan.fields, target.T, strict=True)))
+            possible = place.possible(place.encoded(table)) if len(number) else np.zeros(0, dtype=bool)
+            if not possible.any():
+                continue
+            rows, target = rows[possible], target[possible]
+            back = target.copy()
+            for k in self._fields[unit]:
+                own = plan.fields[k].codes[rows]
+                back[:, k] = own if isinstance(plan.people, EditableFrame) else -1
+            asked, again = (
+                place.model.outputs(
+                    place.for_model(plan.people.rewrite(rows, list(zip(plan.fields, codes.T, strict=True))))
+                )
+                for codes in (target, back)
+            )
+            if (asked != again).any():
+                return True
+        return False
+
+    def _differs(self, number: IntArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which units of some candidates differ from their person's own, (k, units)."""
+        target, rows = self.plan.combinations[self.plan.edit[number]], self.plan.source[number]
+        own = np.stack([field.codes[rows] for field in self.plan.fields], axis=1)
+        other = (target != own) & (target >= 0)
+        return np.stack([other[:, fields].any(axis=1) for fields in self._fields], axis=1)
 
 
 def _worst(person: IntArray, worse: Floats) -> IntArray:
@@ -274,18 +365,20 @@ class _Grouped(NamedTuple):
     codes: IntArray
 
 
-def _grouped(problem: AuditProblem, plan: Any, chosen: SensitiveValues) -> list[_Grouped]:
+def _grouped(plan: Candidates, chosen: SensitiveValues) -> list[_Grouped]:
     found = []
     for part in plan.fields:
         edges = chosen.bands.get(str(part.name))
         own = plan.people.numbers(part.name) if edges is not None else None
-        if edges is None or own is None:
-            found.append(_Grouped(str(part.name), part.values, part.codes[: problem.n]))
-            continue
-        above, upto = [f"> {edge:.6g}" for edge in edges], [f"≤ {edge:.6g}" for edge in edges]
-        between = [f"{low}, {high}" for low, high in zip(above, upto[1:], strict=False)]
-        labels = (upto[0], *between, above[-1])
-        found.append(_Grouped(str(part.name), labels, np.searchsorted(edges, own[: problem.n])))
+        labels, codes = part.values, part.codes
+        if edges is not None and own is not None:
+            above, upto = [f"> {edge:.6g}" for edge in edges], [f"≤ {edge:.6g}" for edge in edges]
+            between = [f"{low}, {high}" for low, high in zip(above, upto[1:], strict=False)]
+            labels, codes = (upto[0], *between, above[-1]), np.searchsorted(edges, own)
+        missing = plan.people.missing(part.name)
+        if missing.any():
+            labels, codes = (*labels, MISSING_WORD), np.where(missing, len(labels), codes)
+        found.append(_Grouped(str(part.name), labels, codes))
     return found
 
 
@@ -334,6 +427,7 @@ def _examples(
                 ranks[key] = (float(many[at]), float(not moved[at, k]), -float(far[at]), float(who))
     chosen = np.asarray(list(best.values()), dtype=np.int64)
     people = problem.coordinates.original(plan.take(person[chosen]))
+    people = people if problem.missing is None else problem.missing.restored(people)
     return {
         key: ChangedPerson(
             problem.first + int(person[at]),
@@ -354,4 +448,6 @@ def _examples(
 def _cell(value: Any) -> Any:
     """One cell as a plain Python value, so that it can be written to a file."""
     value = value.item() if isinstance(value, np.generic) else value
+    if pd.api.types.is_scalar(value) and pd.isna(value):
+        return None
     return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)

@@ -312,8 +312,10 @@ def make_unfair_map(
     """Put persons and twins side by side and name the columns in which they differ."""
     people, twins = people.reset_index(drop=True), twins.reset_index(drop=True)
     loss, twin_loss = np.asarray(loss, dtype=float), np.asarray(twin_loss, dtype=float)
-    differs = _differences(people, twins)
+    # Many people differ from their twin in the same columns.
+    patterns, which = np.unique(_differences(people, twins), axis=0, return_inverse=True)
     names = np.asarray(people.columns, dtype=object)
+    changed = np.array([", ".join(map(str, names[row])) for row in patterns], dtype=object)
     outcomes = pd.DataFrame(
         {
             "person": np.arange(len(people)) if person is None else np.asarray(person),
@@ -324,7 +326,7 @@ def make_unfair_map(
             "decision": np.asarray(decision),
             "twin_decision": np.asarray(twin_decision),
             "squared_distance": np.asarray(squared_distance, dtype=float),
-            "changed": [", ".join(map(str, names[row])) for row in differs],
+            "changed": changed[which.ravel()],
         }
     )
     return UnfairMap(people, twins, outcomes, len(people) if total is None else total, tolerance)

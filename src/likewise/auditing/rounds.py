@@ -1,20 +1,37 @@
-"""What the parts of an audit answer: small, and the same whatever order or place they were made in."""
+"""The two rounds of an audit over some people, everybody or a part of a table, and sums of what they found.
+
+*Search* lists rows that treat people worse, and their frontiers; *settle* says what λ* of everybody means for each. The
+sums are small, and the same whatever the order or place in which parts were worked on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from likewise.auditing.dual.finite_dual import BinnedSteps
-from likewise.auditing.dual.frontier import Floats
+from likewise.auditing.dual.finite_dual import ALL_BITS, BinnedSteps
+from likewise.auditing.dual.frontier import Floats, Frontier, steps_of
 from likewise.auditing.dual.moments import Moments
+from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.inference.certificate import Bound
-from likewise.auditing.results.sensitive import ChangedGroup, ChangedPerson, SensitiveTwins
-from likewise.auditing.search.contract import Found, Status
+from likewise.auditing.inference.intervals import frontier_gains
+from likewise.auditing.preparation import Prepared
+from likewise.auditing.problem import AuditProblem
+from likewise.auditing.progress import OnProgress, search_bar
+from likewise.auditing.results.sensitive import (
+    ChangedGroup,
+    ChangedPerson,
+    SensitiveTwins,
+    sensitive_twins,
+)
+from likewise.auditing.search.choosing import search_words
+from likewise.auditing.search.contract import Budget, Found, Status
 from likewise.core.checks import IntArray
+from likewise.core.messages import Message
 
 # Bins of harm (increase of loss) that people are counted in.
 HARM_EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, np.inf)
@@ -105,6 +122,8 @@ class SensitiveSums:
     groups: tuple[ChangedGroup, ...] = ()
     examples: dict[tuple[str, Any], ChangedPerson] = field(default_factory=dict)
     exact: bool = True
+    unmoved: frozenset[str] = frozenset()
+    telling: bool = True
 
     @classmethod
     def of(cls, twins: SensitiveTwins) -> SensitiveSums:
@@ -116,6 +135,8 @@ class SensitiveSums:
             twins.groups,
             twins.examples,
             twins.exact,
+            twins.unmoved,
+            twins.telling,
         )
 
     def merge(self, other: SensitiveSums) -> SensitiveSums:
@@ -133,6 +154,8 @@ class SensitiveSums:
                 for key in {**self.examples, **other.examples}
             },
             self.exact and other.exact,
+            self.unmoved & other.unmoved,
+            self.telling and other.telling,
         )
 
 
@@ -186,7 +209,6 @@ class SettledSums:
     gains: dict[float, Moments]
     worst: Worst
     histogram: IntArray
-    written: int
     cpu: float
 
     def merge(self, other: SettledSums, *, top: int) -> SettledSums:
@@ -195,6 +217,110 @@ class SettledSums:
             {price: found.merge(other.gains[price]) for price, found in self.gains.items()},
             self.worst.merge(other.worst, top=top),
             self.histogram + other.histogram,
-            self.written + other.written,
             self.cpu + other.cpu,
         )
+
+
+# ---- search ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """What the searches of some people left: rows, how they ended, CPU seconds, and twins by sensitive columns only."""
+
+    support: Support
+    ending: Ending
+    cpu: dict[str, float]
+    twins: SensitiveTwins | None
+
+    def sums(self, *, top: int = 0, bits: int = ALL_BITS) -> FoundSums:
+        """Add up what was found for each person; keep the `top` most harmed."""
+        frontier = self.support.frontier
+        steps = steps_of(frontier)
+        free = np.isinf(steps.slope)
+        gain: Floats = np.bincount(steps.row[free], steps.gain[free], frontier.n_rows).astype(np.float64)
+        moved = np.bincount(steps.row[free], minlength=frontier.n_rows)
+        person = self.support.problem.first + np.arange(frontier.n_rows)
+        return FoundSums(
+            losses=Moments.of(frontier.base_loss),
+            free=Moments.of(gain),
+            changed=int(self.support.changed.sum()),
+            sensitive=None if self.twins is None else SensitiveSums.of(self.twins),
+            steps=BinnedSteps.of(steps, bits=bits),
+            changes=BinnedSteps.of(steps_of(self.support.change_frontier()), bits=bits),
+            worst=Worst.of(gain, person, moved, top=top),
+            ending=self.ending,
+            cpu=self.cpu,
+        )
+
+
+def search_people(
+    prepared: Prepared,
+    problem: AuditProblem,
+    *,
+    progress: bool | OnProgress = False,
+    breakable: bool = False,
+) -> Searched:
+    """Run the searches on some people, one after the other.
+
+    If `breakable`, Ctrl-C ends the search with what was found and proved so far, if there is anything yet.
+    """
+    support, ending = Support.start(problem), Ending()
+    cpu: dict[str, float] = {}
+    begin = time.process_time()
+    twins = sensitive_twins(problem)
+    if twins is not None and prepared.exchanges:
+        # The candidates give a number only a few values, and should not know of less than these twins do.
+        support = twins.added_to(support)
+    spent = time.process_time() - begin
+    budget, last = prepared.budget, len(prepared.searches) - 1
+    with search_bar(show=progress) as watched:
+        for number, search in enumerate(prepared.searches):
+            start = time.process_time()
+            if budget.spent:
+                reason = Message("reason.no_time", name=search_words(search.name))
+                ending = ending.then(Found(support, "not_converged", (reason,)))
+                continue
+            # Half of the time is left to the searches that come after, which is where bounds are proved.
+            halved = number < last and budget.seconds is not None
+            share = Budget(max(0.5 * budget.left, 1e-3)) if halved else budget
+            try:
+                found = search.extend(problem, support, prepared.eps, watched(search.name, share))
+            except KeyboardInterrupt:
+                if not cpu or not breakable:
+                    raise
+                reason = Message("reason.broken_off", name=search_words(search.name))
+                ending = ending.then(Found(support, "not_converged", (reason,)))
+                break
+            support = found.support
+            ending = ending.then(found)
+            cpu[search.name] = cpu.get(search.name, 0.0) + time.process_time() - start
+    return Searched(support, ending, cpu | {"sensitive twins": spent}, twins)
+
+
+# ---- settle ----------------------------------------------------------------------------------------------
+
+
+def steps_taken(frontier: Frontier, lam: float) -> IntArray:
+    """How many steps of their frontier people take at a price λ."""
+    return np.asarray(steps_of(frontier).taken(lam, frontier.n_rows))
+
+
+def corners(frontier: Frontier, taken: IntArray) -> IntArray:
+    """Return the corner of each row after so many steps; its last one if rounding took a step away."""
+    return np.asarray(np.minimum(frontier.indptr[:-1] + taken, frontier.indptr[1:] - 1))
+
+
+def settle(
+    frontier: Frontier, lam: float, prices: Sequence[float], *, first: int = 0, top: int = 0
+) -> SettledSums:
+    """Say what λ* means for some people: their gains at a few prices, the most harmed, and a histogram."""
+    start = time.process_time()
+    taken = steps_taken(frontier, lam)
+    harm = frontier.loss[frontier.indptr[:-1] + taken] - frontier.base_loss
+    return SettledSums(
+        gains={price: Moments.of(frontier_gains(frontier, price)) for price in prices},
+        worst=Worst.of(harm, first + np.arange(frontier.n_rows), taken, top=top),
+        histogram=np.histogram(harm, HARM_EDGES)[0].astype(np.int64),
+        cpu=time.process_time() - start,
+    )
