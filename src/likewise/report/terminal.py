@@ -123,7 +123,7 @@ def print_comparison(
     ----------
     comparison : Comparison
     console : rich.console.Console, optional
-        Where to print; standard output by default. Measures become rows where it is too narrow for columns.
+        Where to print; standard output by default. Measures become rows if it is too narrow for columns.
     labels : mapping, optional
         Names of the decisions.
 
@@ -206,7 +206,7 @@ def _numbers(result: AuditResult) -> Table:
 
 
 def _brackets(result: AuditResult) -> Table:
-    """What is attained and what is proved, drawn to scale: ├──┤ where both are known, ├╌╌▸ where nothing is proved."""
+    """What is attained and what is proved, drawn to scale: ├──┤ if both are known, ├╌╌▸ if nothing is proved."""
     from rich.text import Text
 
     table = terminal_table("shown ├──┤ proved", ["", "0" + " " * (_SCALE - 1), "the truth is"])

@@ -39,7 +39,7 @@ from likewise.models.tree_ensemble import TreeEnsemble
 
 
 def exact_cell(value: Any) -> Any:
-    """Return a cell as text, number, truth value, or None where it is missing; no digit is lost."""
+    """Return a cell as text, number, truth value, or None if it is missing; no digit is lost."""
     if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return None
     if isinstance(value, np.generic):
@@ -194,7 +194,7 @@ def pipeline_features(columns: Sequence[Column], features: Sequence[TableFeature
                 categories=known[one.column].categories,
                 answers=tuple(float(answer) for answer in one.answers),
                 missing=one.missing,
-                # Codes that no step encodes: what the table never had is no code.
+                # Codes that no step encodes: what the table never had has no code.
                 unseen=REFUSED if one.unseen is None else one.unseen,
             )
         )
@@ -266,7 +266,7 @@ def _of_torch(module: Any) -> PlainLayers:
 
     network = network_of(module)
     if network is None:
-        raise InputError(f"explore: {type(module).__name__} is no plain network of linear layers.")
+        raise InputError(f"explore: {type(module).__name__} is not a plain network of linear layers.")
     names = {Tanh: "tanh", Sigmoid: "logistic", SiLU: "silu", type(None): "identity"}
     weights, biases, activations = [], [], []
     for stage in network.stages:
@@ -464,7 +464,7 @@ def _trees_or_layers(model: Any, features: Sequence[TableFeature] = ()) -> TreeE
         try:
             return read_plain_layers(model)
         except InputError as error:
-            # Each without the name of its reader; where both have the same reason it is said once.
+            # Each without the name of its reader; if both have the same reason it is said once.
             reasons = dict.fromkeys(str(one).partition(": ")[2] or str(one) for one in (no_trees, error))
             raise InputError(" ".join(reasons)) from error
 
