@@ -48,7 +48,8 @@ def run(*words):
     return CliRunner().invoke(cli, ["improve", *map(str, words)], catch_exceptions=False)
 
 
-def test_a_folder_with_everything_comes_out(table, here, tmp_path):
+def test_a_folder_with_everything_comes_out(table, here, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     out = tmp_path / "better"
     words = (table, "--target", "hired", "--sensitive", "sex", "--edit", "kind:x=y", "--within", "0.2")
     done = run(*words, "-o", out)
@@ -77,6 +78,7 @@ def test_a_folder_with_everything_comes_out(table, here, tmp_path):
 
 
 def test_stopped_and_started_again_it_ends_the_same(table, here, tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     words = (table, "--target", "hired", "--sensitive", "sex", "--quiet")
     run(*words, "-o", tmp_path / "whole")
     from likewise.improving import choosing as cross_validation

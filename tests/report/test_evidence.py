@@ -207,7 +207,7 @@ def test_a_folder_is_written_whole_or_not_at_all(results, tmp_path, monkeypatch)
         (lambda d: d.update(kind="other"), "'kind' of the evidence must be one of"),
         (lambda d: d.update(schema_version=2), "'schema_version'"),
         (lambda d: d["figures"].update(gap=[1]), "figure 'gap'"),
-        (lambda d: d["figures"].update(gap=float("nan")), "NaN is no number"),
+        (lambda d: d["figures"].update(gap=float("nan")), "NaN is not a number"),
         (lambda d: d.update(run={"verb": "train", "options": {}, "inputs": {}}), "'verb'"),
         (lambda d: d.update(run={"verb": "audit", "options": {"eps": "0"}, "inputs": {}}), "must be a list"),
         (lambda d: d.update(more=1), "'more', which is not known"),

@@ -175,7 +175,7 @@ def upload(client, name="people.csv", data=None):
 
 def wait(client, states, seconds=60):
     until = time.monotonic() + seconds
-    while (job := client.app.desk.job.document())["state"] not in states:
+    while (job := client.app.jobs.job.document())["state"] not in states:
         assert time.monotonic() < until, job
         time.sleep(0.02)
     return job
@@ -250,7 +250,7 @@ def test_one_audit_at_a_time_and_it_can_be_cancelled(make_client, auditor):
     question = {"table": number, "target": "hired", "sensitive": ["sex"]}
     assert client.post("/api/jobs", question)[0] == 200
     until = time.monotonic() + 30
-    while client.app.desk.job.document()["left"] is None:
+    while client.app.jobs.job.document()["left"] is None:
         assert time.monotonic() < until
         time.sleep(0.01)
     status, said = client.post("/api/jobs", question)
@@ -259,7 +259,7 @@ def test_one_audit_at_a_time_and_it_can_be_cancelled(make_client, auditor):
     assert client.post("/api/jobs/cancel", {})[1]["state"] in ("cancelling", "cancelled")
     job = wait(client, ("cancelled",))
     assert job["page"] is None
-    assert number not in client.app.desk.results
+    assert number not in client.app.jobs.results
 
 
 def test_a_cancelled_search_of_the_library_ends(make_client):
@@ -274,9 +274,9 @@ def test_a_cancelled_search_of_the_library_ends(make_client):
     number = upload(client)
     client.post("/api/jobs", {"table": number, "target": "hired", "sensitive": ["sex"]})
     until = time.monotonic() + 60
-    while client.app.desk.job.stage != "domain":
+    while client.app.jobs.job.stage != "domain":
         assert time.monotonic() < until
-        assert not client.app.desk.job.over
+        assert not client.app.jobs.job.over
         time.sleep(0.001)
     client.post("/api/jobs/cancel", {})
     assert wait(client, ("cancelled", "done", "failed"))["state"] == "cancelled"
@@ -304,7 +304,7 @@ def test_old_results_make_room(make_client, auditor, audited):
         number = upload(client)
         client.post("/api/jobs", {"table": number, "target": "hired", "sensitive": ["sex"]})
         wait(client, ("done",))
-    assert list(client.app.desk.results) == [0, number]
+    assert list(client.app.jobs.results) == [0, number]
     assert client.ask("GET", "/audits/1")[0] == 404
 
 

@@ -199,7 +199,7 @@ class Message(str):
 
     @classmethod
     def of(cls, document: Any, depth: int = 0) -> Message | None:
-        """Return what `document` described, or None where that is no text that is known here."""
+        """Return what `document` described, or None if that is not a text that is known here."""
         if not isinstance(document, Mapping) or depth > _DEEPEST:
             return None
         key, values = document.get("key"), document.get("values")
@@ -218,7 +218,7 @@ def render_said(key: str, values: Mapping[str, Any], language: str) -> str:
 
 
 def form_of(key: str, values: Mapping[str, Any], language: str) -> str:
-    """Return a text with its places still open, in the form for the number `n` where there are two."""
+    """Return a text with its places still open, in the form for the number `n` if there are two."""
     forms = catalogue(language)[key]
     return forms if isinstance(forms, str) else forms["one" if values["n"] == 1 else "other"]
 
@@ -292,7 +292,7 @@ class Texts:
         return written(value, form, self.language)
 
     def said(self, sentence: str, known: Mapping[str, Any] | None = None) -> str:
-        """Return a sentence in this language where its key is known, else as it is."""
+        """Return a sentence in this language if its key is known, else as it is."""
         if self.language == "en":
             return str(sentence)
         if not isinstance(sentence, Message):

@@ -217,7 +217,7 @@ class Comparison:
         return self._searched(Message("compared.end", text=text, level=level))
 
     def _searched(self, text: Message) -> Message:
-        """Say so where the models were searched by different means, whose gaps are not alike."""
+        """Say so if the models were searched by different means, whose gaps are not alike."""
         means = {entry.audit.search: entry.name for entry in self.entries}
         if len(means) < 2:
             return text
@@ -230,7 +230,13 @@ class Comparison:
         return self.frame.to_string(float_format=lambda value: f"{value:.3f}")
 
     def _repr_html_(self) -> str:
-        return comparison_summary_html(self)
+        measures, rows = self.measures, {}
+        for entry in self.entries:
+            found = entry.measures()
+            rows[entry.name] = [*(_shown(found.get(m)) for m in measures), give_verdict(entry.audit).title]
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=[*measures, "verdict"])
+        with pd.option_context("display.max_colwidth", None):
+            return f'<div style="overflow-x:auto"><p>{escape(self.sentence())}</p>{table.to_html(border=0)}</div>'
 
 
 def comparison_document(
@@ -330,32 +336,7 @@ def _against(part: Measure, whole: Measure, name: str | None = None) -> Message:
     return Message("compared.share", text=said, share=round(part.value / whole.value, 2))
 
 
-# What a notebook shows of a comparison: one table that stands on its own, with every string escaped.
-
-
-_CELL = "padding:.2em .8em .2em 0;text-align:left;vertical-align:top"
-
-
-def comparison_summary_html(comparison: Comparison) -> str:
-    """Return a comparison as a small piece of HTML for notebooks."""
-    head = ["", *comparison.measures, "verdict"]
-    rows = []
-    for entry in comparison.entries:
-        measures = entry.measures()
-        cells = [_cell(measures.get(name)) for name in comparison.measures]
-        name = f'<th style="{_CELL}">{escape(entry.name)}</th>'
-        verdict = f'<td style="{_CELL}">{escape(give_verdict(entry.audit).title)}</td>'
-        rows.append("<tr>" + name + "".join(cells) + verdict + "</tr>")
-    top = "".join(f'<th style="{_CELL}">{escape(cell)}</th>' for cell in head)
-    return (
-        f'<div style="line-height:1.45;overflow-x:auto"><p style="max-width:60em">{escape(comparison.sentence())}</p>'
-        f'<table style="border-collapse:collapse"><thead><tr>{top}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
-
-
-def _cell(measure: Measure | None) -> str:
+def _shown(measure: Measure | None) -> str:
     if measure is None:
-        return f'<td style="{_CELL}">not measured</td>'
-    interval = interval_ends(measure.low, measure.high)
-    return f'<td style="{_CELL}"><b>{short_number(measure.value)}</b><br><small>{interval}</small></td>'
+        return "not measured"
+    return f"{short_number(measure.value)} ({interval_ends(measure.low, measure.high)})"

@@ -9,8 +9,9 @@ from typing import Any
 
 from likewise._version import __version__
 from likewise.auditing.inference.verdict import Bracket
-from likewise.core.errors import require
+from likewise.core.errors import bad_parameter, require
 from likewise.core.messages import Texts, check_language
+from likewise.report.document import KINDS
 from likewise.report.page import asset, render_page
 from likewise.report.score_report import render_scores
 
@@ -63,6 +64,9 @@ def render_html(
     kind = document["kind"].rpartition(".")[2]
     if kind == "scores":
         return render_scores(document, title=title, texts=texts)
+    if kind not in KINDS:
+        allowed = "of kind audit, comparison or scores"
+        raise bad_parameter("render_html", "document", allowed=allowed, got=document["kind"])
     # The rows of everybody audited are for AuditResult.load; the page lists a few people.
     document = {name: part for name, part in document.items() if name != "result"}
     name = document.get("name")

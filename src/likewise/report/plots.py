@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,7 +64,7 @@ def plot_curve(
     else:
         right = check_number(max_eps, owner="plot_curve", name="max_eps", low=0.0, open_low=True)
     axes = _axes(ax)
-    for (name, result), colour in zip(several.items(), _cycle(COLOURS, len(several)), strict=True):
+    for (name, result), colour in zip(several.items(), cycle(COLOURS), strict=False):
         curve = result.curve
         tolerances = np.unique(np.concatenate([curve.eps[curve.eps <= right], np.linspace(0.0, right, 200)]))
         axes.plot(tolerances, curve.gap(tolerances), color=colour, label=name or None)
@@ -202,7 +203,7 @@ def plot_box(
     drawn = axes.boxplot(
         list(values.values()), positions=places, widths=0.55, patch_artist=True, showfliers=not points
     )
-    for box, line, colour in zip(drawn["boxes"], drawn["medians"], _cycle(COLOURS, len(values)), strict=True):
+    for box, line, colour in zip(drawn["boxes"], drawn["medians"], cycle(COLOURS), strict=False):
         box.set(facecolor=colour, alpha=0.35, edgecolor=colour)
         line.set(color="black")
     if points:
@@ -255,15 +256,10 @@ def plot_frontier(comparison: Comparison, *, pure: bool = False, ax: Axes | None
     if not points:
         raise InputError("plot_frontier: no entry of the comparison has an evaluation. Pass evaluate(...)'s.")
     axes = _axes(ax)
-    looks = zip(points, _cycle(COLOURS, len(points)), _cycle(MARKERS, len(points)), strict=True)
-    for (name, gap, accuracy), colour, marker in looks:
-        errors: dict[str, Any] = {
-            "xerr": [[max(gap.value - gap.low, 0)], [max(gap.high - gap.value, 0)]],
-            "yerr": [[max(accuracy.value - accuracy.low, 0)], [max(accuracy.high - accuracy.value, 0)]],
-        }
-        axes.errorbar(
-            [gap.value], [accuracy.value], fmt=marker, color=colour, label=name, capsize=2, **errors
-        )
+    for (name, gap, accuracy), colour, marker in zip(points, cycle(COLOURS), cycle(MARKERS), strict=False):
+        across, up = ([[max(m.value - m.low, 0)], [max(m.high - m.value, 0)]] for m in (gap, accuracy))
+        look: dict[str, Any] = {"fmt": marker, "color": colour, "label": name, "capsize": 2}
+        axes.errorbar([gap.value], [accuracy.value], xerr=across, yerr=up, **look)
     best = comparison.frontier(pure=pure)
     line = sorted((gap.value, accuracy.value) for name, gap, accuracy in points if name in best)
     axes.step(*np.asarray(line).T, where="post", color="0.5", linestyle="--", linewidth=1, zorder=0)
@@ -279,10 +275,6 @@ def _axes(ax: Axes | None) -> Axes:
     pyplot = require("matplotlib.pyplot", extra="report", why="Plotting")
     axes: Axes = pyplot.subplots()[1]
     return axes
-
-
-def _cycle(choices: Sequence[str], n: int) -> list[str]:
-    return [choices[i % len(choices)] for i in range(n)]
 
 
 def _two_columns(unfair: UnfairMap) -> tuple[Any, Any]:

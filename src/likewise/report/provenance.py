@@ -53,7 +53,7 @@ class Provenance:
     tables, models : tuple of SourceFile
     seed : int or None
     command : str or None
-        The command line, every choice that is no default.
+        The command line, every choice that is not the default.
     versions : mapping of str to str
         likewise, Python and the libraries that took part.
 
@@ -87,14 +87,14 @@ class Provenance:
         Parameters
         ----------
         tables, models : iterable of path-like
-            Hashed where they are files.
+            Hashed if they are files.
         seed : int, optional
         command : str, optional
 
         Returns
         -------
         Provenance
-            Of the time in ``SOURCE_DATE_EPOCH`` where that is set, as reproducible builds do.
+            Of the time in ``SOURCE_DATE_EPOCH`` if that is set, as reproducible builds do.
         """
         return cls(
             made=_time(),
@@ -112,7 +112,7 @@ class Provenance:
 
 
 def hash_of(source: str | os.PathLike[str]) -> str | None:
-    """Return the SHA-256 of a file, or of all files of a folder or a pattern by name; None where there is none."""
+    """Return the SHA-256 of a file, or of all files of a folder or a pattern by name; None if there is none."""
     path = Path(source)
     if path.is_file():
         return _digest(path)

@@ -6,6 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from likewise.auditing.inference.verdict import Bracket, Kind, give_verdict
 from likewise.auditing.results.audit_result import AuditResult
@@ -20,10 +24,6 @@ from likewise.report.document import number_rows, numbers_document
 from likewise.report.first_words import first_words, reach_words
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.table import Table
-    from rich.text import Text
-
     from likewise.counterfactuals.study import TwinStudy
 
 _STYLES: dict[Kind, str] = {
@@ -80,8 +80,6 @@ def print_audit(
     >>> console = Console(width=100, record=True, quiet=True)
     >>> print_audit(result, console)
     """
-    from rich.text import Text
-
     out = open_console(console)
     verdict = give_verdict(result)
     first, *more = first_words(result, labels)
@@ -123,7 +121,7 @@ def print_comparison(
     ----------
     comparison : Comparison
     console : rich.console.Console, optional
-        Where to print; standard output by default. Measures become rows where it is too narrow for columns.
+        Where to print; standard output by default. Measures become rows if it is too narrow for columns.
     labels : mapping, optional
         Names of the decisions.
 
@@ -143,8 +141,6 @@ def print_comparison(
     >>> "gap at ε = 0" in page.getvalue()
     True
     """
-    from rich.text import Text
-
     out = open_console(console)
     names = comparison.measures
     wide = 16 + 17 * (len(names) + 1) <= out.width
@@ -172,18 +168,12 @@ def print_comparison(
 
 def open_console(console: Console | None) -> Console:
     """Return the console to print on; standard output if none is given."""
-    from rich.console import Console
-
     return console or Console(highlight=False)
 
 
 def terminal_table(title: str | None, head: Sequence[str]) -> Table:
     """Return an empty table: the first column to the left, the others to the right, titles never read as markup."""
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    table = RichTable(
+    table = Table(
         title=None if title is None else Text(title, style="bold"),
         title_justify="left",
         box=box.SIMPLE_HEAD,
@@ -196,8 +186,6 @@ def terminal_table(title: str | None, head: Sequence[str]) -> Table:
 
 
 def _numbers(result: AuditResult) -> Table:
-    from rich.text import Text
-
     head = [f"{result.n:,} people", "value", f"{result.interval.confidence:.0%} interval"]
     table = terminal_table(None, head)
     for row in number_rows(numbers_document(result)):
@@ -206,9 +194,7 @@ def _numbers(result: AuditResult) -> Table:
 
 
 def _brackets(result: AuditResult) -> Table:
-    """What is attained and what is proved, drawn to scale: ├──┤ where both are known, ├╌╌▸ where nothing is proved."""
-    from rich.text import Text
-
+    """What is attained and what is proved, drawn to scale: ├──┤ if both are known, ├╌╌▸ if nothing is proved."""
     table = terminal_table("shown ├──┤ proved", ["", "0" + " " * (_SCALE - 1), "the truth is"])
     table.columns[1].justify = table.columns[2].justify = "left"
     for bracket in result.brackets:
@@ -233,8 +219,6 @@ def _drawn(bracket: Bracket, most: float) -> str:
 
 
 def _rules(unfair: UnfairMap, where: str) -> Table:
-    from rich.text import Text
-
     table = terminal_table(
         f"who is affected, counterparts {where}", ["group", "people", "added loss", "× average"]
     )
@@ -246,8 +230,6 @@ def _rules(unfair: UnfairMap, where: str) -> Table:
 
 
 def _people(unfair: UnfairMap, where: str, k: int, labels: Mapping[Any, str]) -> Table:
-    from rich.text import Text
-
     # Changed decisions first, as on the page.
     harm = unfair.harm
     order = np.lexsort((-harm, ~unfair.flipped))
@@ -277,8 +259,6 @@ def _decision(value: Any, labels: Mapping[Any, str]) -> str:
 
 
 def _evaluation(evaluation: Evaluation) -> Table:
-    from rich.text import Text
-
     head = [f"{evaluation.n_people:,} people", "value", f"{evaluation.confidence:.0%} interval"]
     table = terminal_table(None, head)
     for one in evaluation.measures:
@@ -288,8 +268,6 @@ def _evaluation(evaluation: Evaluation) -> Table:
 
 def _twins_table(study: TwinStudy) -> Table:
     """A study of three kinds of counterparts."""
-    from rich.text import Text
-
     head = [
         "counterparts differ in",
         "people",
@@ -338,8 +316,6 @@ def _twins_words(study: TwinStudy) -> list[str]:
 
 
 def _with_ends(measure: Measure, form: str) -> Text:
-    from rich.text import Text
-
     if np.isnan(measure.value):
         return Text("n/a")
     ends = "" if np.isnan(measure.low) else f" [{measure.low:{form}}, {measure.high:{form}}]"
@@ -347,8 +323,6 @@ def _with_ends(measure: Measure, form: str) -> Text:
 
 
 def _compared(comparison: Comparison, measures: Mapping[str, Measure], between: str) -> list[RenderableType]:
-    from rich.text import Text
-
     cells: list[RenderableType] = []
     values = comparison.frame
     for name in comparison.measures:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from likewise.auditing.verification.verify import Verification
 from likewise.core.frames import to_pandas
@@ -16,9 +19,6 @@ from likewise.report.terminal import open_console, terminal_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.console import Console
-    from rich.table import Table
 
     from likewise.auditing.inference.sanity import Finding
     from likewise.report.provenance import Provenance
@@ -146,8 +146,6 @@ def print_verification(
     >>> "a different one, shown" in page.getvalue()
     True
     """
-    from rich.text import Text
-
     out, texts = open_console(console), Texts(language)
     for finding in document["findings"]:
         out.print(Text(finding["sentence"], style="bold yellow" if finding["blocks"] else "bold"))

@@ -1,8 +1,7 @@
 """The page of an audit with a model behind it, on the loopback address: ask about anybody, audit an uploaded table.
 
-`gate` says who may come in, `limits` how much may be asked, `bodies` and `uploads` read what a browser sends no further
-than that, `row_scores` asks the model, `turns` lets it answer one question at a time, `desk` runs the one audit of an
-upload and keeps results in memory, `pages` draws, `app` puts these behind addresses, and `server` listens.
+`gate` checks requests, `limits` holds the limits, `queue` reads uploads, asks the model one question at a time, runs
+audits and keeps results in memory, `pages` renders, `app` routes requests, and `server` listens.
 
 Examples
 --------

@@ -19,7 +19,7 @@ from likewise.serving.audits import Audited, Question, TableAuditor
 from likewise.serving.gate import Gate, Secrets
 from likewise.serving.limits import Limits
 from likewise.serving.pages import kept_page, policy_of, tables_page
-from likewise.serving.queue import BusyError, JobQueue, Turns
+from likewise.serving.queue import BusyError, JobQueue, SerialWorker
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -57,16 +57,16 @@ async def read_json(request: Request, *, most: int, depth: int, seconds: float) 
     """Read a JSON object that is neither too large nor nested too deeply."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise InputError("The request is no JSON. Send it as application/json.")
+        raise InputError("The request is not JSON. Send it as application/json.")
     body = await read_body(request, most=most, seconds=seconds)
     if nesting(body) > depth:
         raise InputError(f"The request is nested deeper than {depth} levels.")
     try:
         found = json.loads(body.decode("utf-8"), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise InputError("The request is no valid JSON.") from error
+        raise InputError("The request is not valid JSON.") from error
     if not isinstance(found, dict):
-        raise InputError("The request is no JSON object.")
+        raise InputError("The request is not a JSON object.")
     return found
 
 
@@ -78,7 +78,7 @@ def nesting(text: bytes) -> int:
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a number of JSON")
 
 
 def _too_large(most: int) -> TooLargeError:
@@ -109,7 +109,7 @@ class Application:
 
     Attributes
     ----------
-    desk : JobQueue
+    jobs : JobQueue
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Application:
     >>> metric = ExpertSubspace(["sex"]).fit(people).metric_
     >>> auditor = FrameAuditor(lambda table: table["skill"] / 2, "half the skill", metric)
     >>> app = Application(Secrets("token", 8000), name="half the skill", auditor=auditor)
-    >>> len(app.desk.results)  # begins with an upload
+    >>> len(app.jobs.results)  # begins with an upload
     0
     """
 
@@ -147,11 +147,11 @@ class Application:
             tables=auditor is not None,
             language=language,
         )
-        self.desk = JobQueue(auditor, keep, self.limits)
+        self.jobs = JobQueue(auditor, keep, self.limits)
         if audited is not None:
-            self.desk.show(audited)
-        self._model = Turns("likewise model", self.limits.waiting)
-        self._reader = Turns("likewise tables", 1)
+            self.jobs.show(audited)
+        self._model = SerialWorker("likewise model", self.limits.waiting)
+        self._reader = SerialWorker("likewise tables", 1)
         self._app = Gate(self._routes(), secrets, self.limits)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -160,8 +160,8 @@ class Application:
 
     def close(self) -> None:
         """End an audit that runs, as soon as it gives a sign of life."""
-        if self.desk.job is not None:
-            self.desk.job.cancel()
+        if self.jobs.job is not None:
+            self.jobs.job.cancel()
 
     def _routes(self) -> Any:
         starlette = require("starlette.applications", extra="serve", why="Serving a model")
@@ -183,24 +183,24 @@ class Application:
     # ---- pages -----------------------------------------------------------------------------------------
 
     async def _home(self, request: Request) -> Response:
-        if 0 in self.desk.results:
-            return _html(self.desk.results[0].page)
+        if 0 in self.jobs.results:
+            return _html(self.jobs.results[0].page)
         return await self._tables(request)
 
     async def _audit(self, request: Request) -> Response:
-        kept = self.desk.results.get(request.path_params["number"])
+        kept = self.jobs.results.get(request.path_params["number"])
         return _missing("This audit is not here any more.") if kept is None else _html(kept.page)
 
     async def _tables(self, request: Request) -> Response:
-        if self.desk.auditor is None:
+        if self.jobs.auditor is None:
             return _missing("This server takes no tables.")
         page = tables_page(
             token=self._secrets.token,
             limits=self.limits,
             model=self._name,
-            home=0 in self.desk.results,
+            home=0 in self.jobs.results,
             known=self._known,
-            kept=list(self.desk.results.values()),
+            kept=list(self.jobs.results.values()),
             language=self._language,
         )
         return _html(page)
@@ -208,7 +208,7 @@ class Application:
     # ---- questions -------------------------------------------------------------------------------------
 
     async def _score(self, request: Request) -> dict[str, Any]:
-        kept = self.desk.results.get(request.path_params["number"])
+        kept = self.jobs.results.get(request.path_params["number"])
         if kept is None:
             raise InputError("This audit is not here any more. Open its page again.")
         said = await self._json(request)
@@ -216,21 +216,21 @@ class Application:
         return {"probabilities": await self._model.run(lambda: kept.scores.score(rows))}
 
     async def _upload(self, request: Request) -> dict[str, Any]:
-        if self.desk.auditor is None:
+        if self.jobs.auditor is None:
             raise InputError("This server takes no tables.")
         most = self.limits.upload_bytes
         data = await read_body(request, most=most, seconds=self.limits.seconds)
         name = urllib.parse.unquote(request.headers.get("x-file-name", ""), errors="replace")
-        found = await self._reader.run(lambda: self.desk.take(name, data))
+        found = await self._reader.run(lambda: self.jobs.take(name, data))
         return found.document()
 
     async def _start(self, request: Request) -> dict[str, Any]:
         said = await self._json(request)
-        job = self.desk.start(said.get("table"), _question(said))
+        job = self.jobs.start(said.get("table"), _question(said))
         return job.document()
 
     async def _watch(self, request: Request) -> dict[str, Any]:
-        return {"state": "none"} if self.desk.job is None else self.desk.job.document()
+        return {"state": "none"} if self.jobs.job is None else self.jobs.job.document()
 
     async def _cancel(self, request: Request) -> dict[str, Any]:
         self.close()
@@ -265,26 +265,20 @@ def _spoken(
     """Answer in JSON; what goes wrong becomes a sentence, and never a traceback."""
 
     async def answer(request: Request) -> Response:
+        from starlette.responses import JSONResponse
+
         try:
-            return _json_response(await endpoint(request))
-        except TooLargeError as error:
-            return _json_response({"error": str(error)}, 413)
-        except BusyError as error:
-            return _json_response({"error": str(error)}, 409)
-        except LikewiseError as error:
-            return _json_response({"error": str(error)}, 422)
+            return JSONResponse(await endpoint(request))
         except Exception as error:
-            said = f"Something unforeseen happened ({type(error).__name__})."
-            return _json_response({"error": said}, 500)
+            status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+            said = str(error) if status < 500 else f"Something unforeseen happened ({type(error).__name__})."
+            # What was refused may not have been read to its end, and must not be taken for the next request.
+            return JSONResponse({"error": said}, status, headers={"connection": "close"})
 
     return answer
 
 
-def _json_response(document: dict[str, Any], status: int = 200) -> Response:
-    from starlette.responses import JSONResponse
-
-    # What was refused may not have been read to its end, and must not be taken for the next request.
-    return JSONResponse(document, status, headers={} if status == 200 else {"connection": "close"})
+_STATUS = {TooLargeError: 413, BusyError: 409, LikewiseError: 422, Exception: 500}
 
 
 def _html(page: str) -> Response:

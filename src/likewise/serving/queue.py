@@ -37,7 +37,7 @@ class BusyError(LikewiseError):
     """So much is waiting already that nothing more is taken."""
 
 
-class Turns:
+class SerialWorker:
     """A thread that does one piece of work after the other."""
 
     def __init__(self, name: str, waiting: int) -> None:
@@ -251,7 +251,9 @@ def _check_parquet(file: OpenedFile, limits: Limits) -> None:
         raise
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise FormatError(f"{file.name} is no readable Parquet table: {line[:200].rstrip('.')}.") from error
+        raise FormatError(
+            f"{file.name} is not a readable Parquet table: {line[:200].rstrip('.')}."
+        ) from error
 
 
 def _too_large(name: str, limits: Limits) -> InputError:
@@ -297,7 +299,7 @@ class Job:
         return self.state in ("cancelled", "done", "failed")
 
     def on_progress(self, stage: str, share: float | None) -> None:
-        """Take note of how far the audit is; end it where it was cancelled."""
+        """Take note of how far the audit is; end it if it was cancelled."""
         if self._cancelled.is_set():
             raise KeyboardInterrupt
         if stage != self.stage:
@@ -318,7 +320,7 @@ class Job:
 
     @property
     def seconds_left(self) -> float | None:
-        """Of the present step, by what was done so far; None where that is not known yet."""
+        """Of the present step, by what was done so far; None if that is not known yet."""
         if self.over or self.share is None or self.share < 0.02:
             return None
         gone = self.clock() - self._stage_began

@@ -350,14 +350,28 @@ class AuditResult:
             raise NotConvergedError(f"the audit could not be answered. {told}")
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the result as a folder of Parquet tables and JSON, whole or not at all."""
+        """Write the result, whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            ``audit.json`` holds everything, for `load` and for the report; ``audit.html`` is the page; a path without a
+            suffix is a folder of evidence.
+        overwrite : bool, default=False
+            Replace what an earlier call wrote.
+        """
         from likewise.auditing.results.files import save_result
 
         save_result(self, Path(path), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> AuditResult:
-        """Read a result that `save` wrote; nothing is unpickled."""
+        """Read a JSON file that `save` wrote; nothing is unpickled.
+
+        Parameters
+        ----------
+        path : path-like
+        """
         from likewise.auditing.results.files import load_result
 
         return load_result(Path(path))

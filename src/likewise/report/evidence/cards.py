@@ -11,7 +11,7 @@ from likewise.core.text import interval_ends, join_words, short_number
 from likewise.evaluation.impact import CategoryRate, ImpactTable
 from likewise.report.document import number_rows
 
-# A person and their worst counterpart in one sentence, for places where no table fits.
+# A person and their worst counterpart in one sentence, for places that have no room for a table.
 
 
 # Columns of the person that are named; the counterpart's changes are all named.
@@ -60,7 +60,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 TITLE = "Selection rates and impact ratios: evidence for an audit under New York City's Local Law 144"
 _SCOPE = (
     "These numbers follow the definitions of 6 RCNY § 5-300 and § 5-301. They are evidence for a bias audit under Local "
-    "Law 144 of 2021; they are no such audit, which an independent auditor makes of data that the rules allow, and they "
+    "Law 144 of 2021; they are not such an audit, which an independent auditor makes of data that the rules allow, and they "
     "do not say that a tool or its use complies with the law."
 )
 _RATIO = "The impact ratio is a category's rate over that of the highest category; a category with too few people has none."

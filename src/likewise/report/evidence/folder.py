@@ -29,7 +29,7 @@ from likewise.report.provenance import Provenance
 EVIDENCE = "evidence.json"
 KIND = "likewise.evidence"
 SCHEMA_VERSION = 1
-# Larger files are no evidence of one audit.
+# Larger files are not the evidence of one audit.
 _MOST_BYTES = 50_000_000
 
 _OPTION = ListOf(str, most=10_000)
@@ -62,10 +62,10 @@ class Evidence:
         Time, versions, seed, command; plain values.
     options : mapping or None
         The options of the audit, by their names without dashes in front, as the command line would take them; None
-        where the audit was not made by the command, so that it cannot be replayed.
+        if the audit was not made by the command, so that it cannot be replayed.
     inputs : mapping
         ``"model"``, ``"table"`` and other files the audit read, to their path as it was given and its SHA-256; None
-        for a hash where there is no file.
+        for a hash if there is no file.
     impact : sequence of mapping
         The impact tables.
     files : mapping
@@ -113,7 +113,7 @@ def read_evidence(path: str | Path) -> Evidence:
     Raises
     ------
     FormatError
-        The file is no evidence, is damaged, or of a newer version.
+        The file is not evidence, is damaged, or of a newer version.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def read_evidence(path: str | Path) -> Evidence:
             f"There is no file {str(file)!r}. `likewise audit --evidence DIR` writes DIR/{EVIDENCE}."
         )
     if file.stat().st_size > _MOST_BYTES:
-        raise FormatError(f"{file.name}: more than {_MOST_BYTES:,} bytes are no evidence of one audit.")
+        raise FormatError(f"{file.name}: more than {_MOST_BYTES:,} bytes are not the evidence of one audit.")
     try:
         document = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_constant)
         check_form(document, _FORM, "the evidence")
@@ -144,9 +144,9 @@ def read_evidence(path: str | Path) -> Evidence:
             if not is_scalar(value) or (isinstance(value, float) and not math.isfinite(value)):
                 raise FormatError(f"figure {name!r} must be a number, a word or null")
     except FormatError as error:
-        raise FormatError(f"{file.name} is no evidence that this version can read: {error}.") from error
+        raise FormatError(f"{file.name} is not evidence that this version can read: {error}.") from error
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{file.name} is no JSON file, or a damaged one: {error}.") from error
+        raise FormatError(f"{file.name} is not a JSON file, or a damaged one: {error}.") from error
     run = document["run"] or {"options": None, "inputs": {}}
     return Evidence(
         document["figures"],
@@ -231,7 +231,7 @@ def _flatten(start: str, value: Any, found: dict[str, Any]) -> None:
 
 
 def _no_constant(text: str) -> Any:
-    raise FormatError(f"{text} is no number")
+    raise FormatError(f"{text} is not a number")
 
 
 def write_evidence(
@@ -393,7 +393,7 @@ def csv_tables(
 
 
 def numbers_frame(document: Mapping[str, Any]) -> pd.DataFrame:
-    """Return an audit's numbers, one a row, with their intervals where they have one."""
+    """Return an audit's numbers, one a row, with their intervals if they have one."""
     numbers = document["numbers"]
     flat = {name: value for name, value in numbers.items() if name != "sensitive_only"}
     only = numbers["sensitive_only"]

@@ -64,7 +64,7 @@ def column_documents(
 
 
 def _end(value: float) -> float | int | None:
-    """An end of a range: whole where it is, None where it is open."""
+    """An end of a range: whole if it is, None if it is open."""
     if not np.isfinite(value):
         return None
     return int(value) if value == int(value) and abs(value) < 2**53 else float(value)
@@ -176,7 +176,7 @@ def explore_document(
     models : mapping of str to Model, or to anything that `as_model` takes
         By name; in a comparison in the order of its entries.
     metric : FairMetric, optional
-        For distances between rows; left out of the page where it reads the table by a map of its own.
+        For distances between rows; left out of the page if it reads the table by a map of its own.
     sensitive : sequence of str
         Columns that should not decide.
     results : mapping of str to AuditResult, optional
@@ -184,7 +184,7 @@ def explore_document(
     labels : mapping, optional
         Names of the classes, such as ``{0: "refused", 1: "granted"}``.
     endpoint : mapping, optional
-        ``{"url": …, "token": …}`` where the page asks a server about rows instead of carrying the models.
+        ``{"url": …, "token": …}`` if the page asks a server about rows instead of carrying the models.
     max_people : int, default=300
         How many people the page carries; fewer of a wide table.
     seed : int, default=0
