@@ -135,7 +135,7 @@ def test_bad_input(kwargs, message):
         (pd.DataFrame({"sex": [None, *G[1:]]}), ["sex"], "missing values: 'sex'"),
         (pd.DataFrame({"sex": G[:5]}), ["sex"], "lengths differ"),
         (pd.DataFrame({"sex": []}), ["sex"], "empty"),
-        (pd.DataFrame({"sex_a": [0.5] * 8}), ["sex"], "no one-hot"),
+        (pd.DataFrame({"sex_a": [0.5] * 8}), ["sex"], "not a one-hot"),
         (np.zeros((8, 1)), ["sex"], "pandas, polars or arrow table"),
     ],
 )

@@ -209,10 +209,10 @@ def test_kinds():
         ({}, [np.nan] * 30, "missing in every row"),
         ({}, [None] * 30, "missing in every row"),
         ({}, [1.0] * 29, "lengths differ"),
-        ({"kind": "continuous"}, ["a", "b"] * 15, "is no number"),
+        ({"kind": "continuous"}, ["a", "b"] * 15, "is not a number"),
         ({"kind": "continuous"}, [3.0] * 30, "one value only"),
-        ({"kind": "count"}, [-1.0, 1.0] * 15, "is no count"),
-        ({"kind": "count"}, [0.5, 1.0] * 15, "is no count"),
+        ({"kind": "count"}, [-1.0, 1.0] * 15, "is not a count"),
+        ({"kind": "count"}, [0.5, 1.0] * 15, "is not a count"),
         ({"kind": "ordinal"}, [0, 1] * 15, "'kind'"),
         ({"kind": {"other": "count"}}, [0, 1] * 15, "'kind'"),
         ({"regularization": -1}, [0, 1] * 15, "'regularization'"),
@@ -237,7 +237,7 @@ def test_unknown_column_of_a_frame_and_columns_that_are_no_one_hot():
     frame = pd.DataFrame({"age": [1.0, 2.0, 3.0], "q_a": [0.5, 2.0, 1.0], "q_b": [1.0, 2.0, 0.0]})
     with pytest.raises(InputError, match="no column 'sex'"):
         AttributeSubspace("sex").fit(frame)
-    with pytest.raises(InputError, match="are no one-hot columns"):
+    with pytest.raises(InputError, match="are not one-hot columns"):
         AttributeSubspace("q").fit(frame)
 
 

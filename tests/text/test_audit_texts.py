@@ -170,7 +170,7 @@ def test_an_open_cache_that_others_could_read_is_closed_to_them(tmp_path):
         assert stat.S_IMODE(cache.stat().st_mode) == 0o600
     other = tmp_path / "notes.txt"
     other.write_text("no database " * 200)
-    with pytest.raises(FormatError, match="no file of replies"):
+    with pytest.raises(FormatError, match="not a file of replies"):
         ReplyCache(other)
 
 

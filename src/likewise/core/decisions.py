@@ -1,4 +1,4 @@
-"""Ask any model for one decision per row, and take no answer that is none."""
+"""Ask any model for one decision per row; refuse anything else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LabelArray: TypeAlias = np.ndarray[Any, Any]
 
 
 def are_scores(values: LabelArray) -> bool:
-    """Whether numbers are scores rather than labels: some of them is no whole number."""
+    """Whether numbers are scores rather than labels: some of them is not a whole number."""
     return values.dtype.kind == "f" and bool((values != np.floor(values)).any())
 
 

@@ -53,14 +53,17 @@ class AttributeTwins:
         """How many variants everybody has."""
         return len(self.variants_)
 
+    def values_of(self, column: Any) -> tuple[Any, ...]:
+        """Return the values of one edited column, in the order of the variants."""
+        return tuple(dict.fromkeys(variant[column] for variant in self.variants_))
+
     def fit(self, people: Any) -> Self:
         """Look up the values of the edited columns."""
         owner = type(self).__name__
         table = Table(to_pandas(people, owner=owner, name="people"))
         variants, attributes = resolve_edits(self.edits, table, owner=owner)
-        cells = [cells_of(variant, attributes) for variant in variants]
         self.variants_ = tuple(variants)
-        self.cells_ = tuple(cells)
+        self.cells_ = tuple(cells_of(variant, attributes) for variant in variants)
         return self
 
     def make(self, people: Any) -> MadeTwins:

@@ -161,7 +161,7 @@ def find_attribute(table: Table, name: str, *, owner: str) -> AttributeColumn:
     matrix = _zeros_and_ones(table.columns(members))
     if matrix is None or (len(members) > 1 and not bool((matrix.sum(axis=1) == 1).all())):
         raise InputError(
-            f"{owner}: 'frame' has no column {name!r}, and its columns {', '.join(members[:5])} are no one-hot "
+            f"{owner}: 'frame' has no column {name!r}, and its columns {', '.join(members[:5])} are not a one-hot "
             f"encoding of it (0 and 1, one 1 in each row). Pass the original table and encode=domain.encode."
         )
     labels = [column.removeprefix(prefix) for column in members]

@@ -141,7 +141,7 @@ def correspondence_study(
         Gets a table of twins and gives one decision per row.
     frame : pandas, polars or arrow table of n people
         Columns that are edited may not have missing values; the others are the model's business. An encoded
-        table works too: an attribute that is no column of its own is looked for as 0/1 columns
+        table works too: an attribute that is not a column of its own is looked for as 0/1 columns
         (``"relationship"`` in ``relationship_Husband``, ``relationship_Wife``, …; ``"sex"`` in ``sex_Male``).
     edits : mapping, Edit, or sequence
         - ``{"sex": ["Female", "Male"], "race": "all"}``: all combinations of the values listed for each

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 
 from likewise.core.checks import FloatArray, IntArray, check_integer
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
 from likewise.core.messages import Message
+from likewise.counterfactuals.attribute import AttributeTwins
 from likewise.counterfactuals.cells import put_rows
 from likewise.counterfactuals.edited_rows import MadeTwins
 from likewise.counterfactuals.edits import Edit
@@ -93,6 +93,7 @@ class MatchedTwins:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> people = pd.DataFrame({"sex": ["F", "F", "M", "M"], "age": [30, 50, 31, 52]})
     >>> from likewise.fair_metrics import ExpertSubspace
     >>> made = MatchedTwins("sex", metric=ExpertSubspace(["sex"])).fit(people).make(people)
@@ -137,7 +138,8 @@ class MatchedTwins:
         frame = to_pandas(people, owner=owner, name="people")
         check_columns(frame, [self.attribute], owner=owner, name="people")
         check_no_missing(frame, owner=owner, name="people")
-        self.values_ = self._values(frame, owner)
+        plain = AttributeTwins(Edit(self.edit.column, self.edit.values)).fit(frame)
+        self.values_ = plain.values_of(self.edit.column)
         asked = AttributeSubspace([self.attribute]) if self.metric is None else self.metric
         self.metric_ = ready_metric(asked, frame, owner=owner, encoder=TabularDomain.from_frame(frame))
         self.pool_ = frame
@@ -168,7 +170,8 @@ class MatchedTwins:
             if len(asking):
                 found[asking], away[asking] = self._match(places[asking], rows)
             for j in range(self.k):
-                tables.append(self._table(frame, found[:, j]))
+                has = np.flatnonzero(found[:, j] >= 0)
+                tables.append(put_rows(frame, self.pool_.iloc[found[has, j]], has))
                 variants.append({self.attribute: value} | ({"comparator": j + 1} if self.k > 1 else {}))
                 own.append(mine)
                 matched.append(found[:, j])
@@ -199,13 +202,3 @@ class MatchedTwins:
             found[has, j], away[has, j] = rows[left[pairs[has]]], np.sqrt(squared[has])
             left = np.setdiff1d(left, left[pairs[has]])
         return found, away
-
-    def _table(self, frame: pd.DataFrame, found: IntArray) -> pd.DataFrame:
-        has = np.flatnonzero(found >= 0)
-        return put_rows(frame, self.pool_.iloc[found[has]], has)
-
-    def _values(self, frame: pd.DataFrame, owner: str) -> tuple[Any, ...]:
-        from likewise.counterfactuals.attribute import AttributeTwins
-
-        plain = AttributeTwins(Edit(self.edit.column, self.edit.values)).fit(frame)
-        return tuple(dict.fromkeys(variant[self.edit.column] for variant in plain.variants_))

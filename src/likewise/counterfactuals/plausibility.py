@@ -27,7 +27,7 @@ from likewise.fair_metrics.neighbours import NearestPlaces
 # has.
 
 
-# A column with more values is no category that rules speak of.
+# A column with more values is not a category for rules.
 MAX_VALUES = 50
 
 

@@ -415,12 +415,10 @@ def _why(question: str, cluster: Any, bounds: Any) -> Message:
     )
 
 
-def _values(maker: TwinMaker, edit: Edit) -> tuple[Any, ...]:
+def _values(maker: Any, edit: Edit) -> tuple[Any, ...]:
     """Values of the attribute, in the order of the variants."""
     known = getattr(maker, "values_", None)
-    if known is None:
-        known = dict.fromkeys(variant[edit.column] for variant in maker.variants_)  # type: ignore[attr-defined]
-    return tuple(known)
+    return tuple(dict.fromkeys(v[edit.column] for v in maker.variants_) if known is None else known)
 
 
 def _only_under(answers: Sequence[TwinAnswer]) -> dict[str, Any]:

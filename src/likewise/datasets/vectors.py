@@ -223,7 +223,7 @@ def _sniff(head: bytes) -> _Format:
         return _Format("text" if _numeric(numbers[: max(1, len(numbers) - 1)]) else "binary", dim, count)
     if 3 <= len(tokens) <= MAX_DIM and b"\n" in head and _numeric(tokens[1:]):
         return _Format("text", len(tokens) - 1, None)
-    raise _BadFileError(f"it is no file of word vectors. {EXPECTED[:-1]}")
+    raise _BadFileError(f"it is not a file of word vectors. {EXPECTED[:-1]}")
 
 
 def _numeric(tokens: list[bytes]) -> bool:

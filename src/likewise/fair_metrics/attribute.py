@@ -123,7 +123,7 @@ def _one_hot_classes(features: Features, own: list[int]) -> pd.Series[Any]:
     if not np.isin(block, (0.0, 1.0)).all() or (block.sum(1) > 1).any():
         names = ", ".join((features.where.names or ())[i] for i in own[:4])
         raise InputError(
-            f"{features.where.owner}: the columns {names} … belong together but are no one-hot columns. "
+            f"{features.where.owner}: the columns {names} … belong together but are not one-hot columns. "
             "Pass the attribute's values as sensitive_features=."
         )
     classes = np.where(block.any(1), block.argmax(1), -1).astype(float)
@@ -190,7 +190,7 @@ def make_target(owner: str, attribute: Attribute, kind: str) -> Target:
         numbers = values.to_numpy(dtype=float)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{owner}: {shown} is no number, so it cannot be {kind}. Pass kind='categorical'."
+            f"{owner}: {shown} is not a number, so it cannot be {kind}. Pass kind='categorical'."
         ) from error
     if not np.isfinite(numbers).all():
         raise InputError(
@@ -205,7 +205,7 @@ def make_target(owner: str, attribute: Attribute, kind: str) -> Target:
         return Target("gaussian", ((numbers - numbers.mean()) / numbers.std())[:, None], known)
     if (numbers < 0).any() or not np.equal(np.floor(numbers), numbers).all():
         raise InputError(
-            f"{owner}: {shown} is no count: counts are whole numbers >= 0. Pass kind='continuous'."
+            f"{owner}: {shown} is not a count: counts are whole numbers >= 0. Pass kind='continuous'."
         )
     return Target("poisson", numbers[:, None], known)
 
@@ -526,7 +526,7 @@ class AttributeSubspace(SubspaceLearner):
 
 
 def _told(name: Any, features: Features) -> str | None:
-    """The column of X that an attribute is; None where its values are no column of X."""
+    """The column of X that an attribute is; None if its values are not a column of X."""
     if features.where.has(name):
         return features.where.whole_column(name)
     # A feature map without names hides which coordinates a column became.

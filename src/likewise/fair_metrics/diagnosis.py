@@ -533,6 +533,6 @@ def _resampling(
     if fit_params is not None or not get_tags(learner).target_tags.required:
         return rows, fit_params or {}, ""
     if isinstance(learner, AttributeSubspace) and learned_on is None and np.ndim(attribute):
-        # An attribute that is no column of X is what the learner was fitted with.
+        # An attribute that is not a column of X is what the learner was fitted with.
         return rows, {"sensitive_features": attribute}, ""
     return rows, {}, Message("diagnosis.needs_params")

@@ -63,7 +63,7 @@ def _transform(transformer: Any, X: Any) -> Any:
         return _dense(transformer.transform(X))
     if X.requires_grad:
         raise InputError(
-            f"FairMetric: the feature map {type(transformer).__name__} is no torch module, so no gradient can "
+            f"FairMetric: the feature map {type(transformer).__name__} is not a torch module, so no gradient can "
             "flow through it. Pass tensors without requires_grad, or a feature map written in torch."
         )
     return like(_dense(transformer.transform(to_numpy(X))), X)

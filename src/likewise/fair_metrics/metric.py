@@ -505,7 +505,7 @@ class FairMetric:
 
 def _orthonormal(basis: FloatArray) -> FloatArray:
     """A basis that was stored in float32, orthonormal in float64 again (one Newton step to the nearest one)."""
-    Subspace(basis)  # raises where it is no basis at all
+    Subspace(basis)  # raises if it is not a basis
     gram = basis.T @ basis
     rounded = np.abs(gram - np.eye(len(gram))).max(initial=0.0) > 1e-12
     return basis @ (1.5 * np.eye(len(gram)) - 0.5 * gram) if rounded else basis

@@ -29,7 +29,7 @@ def removed_share(x: FloatArray, free: Subspace, sensitive: Sequence[int] = ()) 
         return 0.0
     directions = np.array(to_numpy(free.basis), dtype=float).T
     directions[:, list(sensitive)] = 0.0
-    # What is sensitive up to rounding is no direction of its own.
+    # What is sensitive up to rounding is not a direction of its own.
     rest = Subspace.from_directions(directions[np.linalg.norm(directions, axis=1) > 1e-6])
     return float(np.square(rest.coordinates(centred)).sum()) / everything if rest.dim else 0.0
 

@@ -263,7 +263,7 @@ def _number(value: float) -> float | str:
 
 def _from_number(value: float | str) -> float:
     if isinstance(value, str) and value not in ("nan", "inf", "-inf"):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     return float(value)
 
 

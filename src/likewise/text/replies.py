@@ -269,7 +269,7 @@ class ReplyCache:
         except sqlite3.DatabaseError as error:
             self._base.close()
             raise FormatError(
-                f"{path} is no file of replies ({error}). Name another, or remove it."
+                f"{path} is not a file of replies ({error}). Name another, or remove it."
             ) from error
 
     def get(self, scorer: str, version: str, text: str, repeat: int) -> tuple[Any] | None:

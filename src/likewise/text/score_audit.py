@@ -39,7 +39,7 @@ class PairedScores:
 
     @property
     def floor(self) -> FloatArray:
-        """Mean change by the placebos per unit; zero where there is no placebo at all."""
+        """Mean change by the placebos per unit; zero without placebos."""
         if not self.placebos:
             return np.zeros(len(self.units))
         return mean_of_known(self.changes[:, len(self.edits) :])
@@ -305,7 +305,7 @@ def audit_scores(
     frame : DataFrame
         One row per score.
     unit, variant, score, baseline, placebo, cluster, decision
-        As in `pair_scores`: columns, the variant that is no edit, and those that should change nothing.
+        As in `pair_scores`: columns, the variant that is not an edit, and those that should change nothing.
     by : str, optional
         Column of models or groups to audit one by one; Holm's adjustment is made within each.
     margin : float, optional

@@ -120,13 +120,7 @@ class Consequences:
 
     def maker(self, edit: Edit) -> ConsequenceTwins:
         """Return the maker of twins that an edit with these consequences stands for."""
-        return ConsequenceTwins(
-            Edit(edit.column, edit.values),
-            graph=self.graph,
-            rules=self.rules,
-            boosting=self.boosting,
-            random_state=self.random_state,
-        )
+        return ConsequenceTwins(Edit(edit.column, edit.values), **vars(self))
 
     def metric_learner(self, edit: Edit) -> Any:
         """Return the learner of a fair metric from the twins that an edit with these consequences makes."""
@@ -216,7 +210,7 @@ class ConsequenceTwins:
         frame = to_pandas(people, owner=owner, name="people")
         check_columns(frame, [self.attribute], owner=owner, name="people")
         self.plain_ = AttributeTwins(Edit(self.edit.column, self.edit.values)).fit(frame)
-        self.values_ = tuple(dict.fromkeys(variant[self.edit.column] for variant in self.plain_.variants_))
+        self.values_ = self.plain_.values_of(self.edit.column)
         self.rules_, self.learned_ = self._rules(frame, owner)
         self.graph_ = self._graph(frame, owner)
         self.moved_ = self.graph_.downstream(self.attribute)
@@ -269,13 +263,7 @@ class ConsequenceTwins:
 
         Rules that were checked once are not checked again: people drawn anew may lack a value that a rule speaks of.
         """
-        fresh = ConsequenceTwins(
-            self.edit,
-            graph=self.graph,
-            rules=self.rules,
-            boosting=self.boosting,
-            random_state=self.random_state,
-        )
+        fresh = Consequences(self.graph, self.rules, self.boosting, self.random_state).maker(self.edit)
         if self.fitted and self.learned_ is None:
             fresh.checked_rules_ = self.rules_
         return fresh
@@ -406,7 +394,7 @@ class ConsequenceTwins:
 
 
 def _back(twins: pd.DataFrame, own: pd.DataFrame, wrong: Any) -> pd.DataFrame:
-    """Twins that are no people give way to the person, as a filler that nobody compares."""
+    """Replace twins that cannot be people by the person, as a filler that is not compared."""
     if not wrong.any():
         return twins
     return put_rows(twins, own.iloc[np.flatnonzero(wrong)], np.flatnonzero(wrong))

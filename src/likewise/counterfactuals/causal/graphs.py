@@ -229,7 +229,7 @@ def read_graph(graph: Any, columns: Sequence[str], *, owner: str) -> ColumnGraph
     >>> read_graph("digraph { sex -> jop }", ["sex", "job"], owner="twins")
     Traceback (most recent call last):
     ...
-    likewise.core.errors.InputError: twins: 'graph' names 'jop', which is no column of the table (did you mean 'job'?). Its columns: sex, job.
+    likewise.core.errors.InputError: twins: 'graph' names 'jop', which is not a column of the table (did you mean 'job'?). Its columns: sex, job.
     """
     found = ColumnGraph(tuple(dict.fromkeys(_edges(graph, owner))))
     known = set(columns)
@@ -238,7 +238,7 @@ def read_graph(graph: Any, columns: Sequence[str], *, owner: str) -> ColumnGraph
             close = difflib.get_close_matches(name, [str(c) for c in columns], n=1)
             meant = f" (did you mean {close[0]!r}?)" if close else ""
             raise InputError(
-                f"{owner}: 'graph' names {name!r}, which is no column of the table{meant}. "
+                f"{owner}: 'graph' names {name!r}, which is not a column of the table{meant}. "
                 f"Its columns: {', '.join(map(str, columns[:30]))}."
             )
     found.order()

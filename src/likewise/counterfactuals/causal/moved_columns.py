@@ -153,7 +153,7 @@ def find_heaps(numbers: FloatArray, group: IntArray, n_groups: int) -> Heaps:
     ordered = np.sort(numbers)
     for start in sorted(starts):
         at = int(np.searchsorted(ordered, start, side="left"))
-        # Classes of a handful are no classes.
+        # Merge classes of very few people.
         if at - below >= least and len(ordered) - at >= least:
             edges.append(start)
             below = at
@@ -195,7 +195,7 @@ class CauseCodes:
         return np.asarray(frame[name].to_numpy(dtype=float, na_value=np.nan))
 
     def causes(self, frame: pd.DataFrame, names: Sequence[str], group: IntArray) -> FloatArray:
-        """Return the causes of a column, the group first (0 for all where it is no cause)."""
+        """Return the causes of a column, the group first (0 for all if it is not a cause)."""
         first = group if self.attribute in names else np.zeros(len(frame))
         rest = [self.column(frame, name) for name in names if name != self.attribute]
         return np.column_stack([np.asarray(first, dtype=float), *rest])
