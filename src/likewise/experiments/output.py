@@ -16,7 +16,7 @@ from likewise.core.errors import MissingExtraError
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_number, to_json
 from likewise.core.text import once_each
-from likewise.experiments.study import BETTER, WORSE, Entry, Row, StudyTable, make_table
+from likewise.experiments.study import BETTER, WORSE, Entry, Row, Study, StudyTable, make_table
 from likewise.improving.cells import Cell, Store, plain_settings
 from likewise.report.page import render_page, results_table, section
 from likewise.report.provenance import Provenance
@@ -213,6 +213,7 @@ def check_folder(folder: Path) -> None:
 def write_results(store: Store, seeds: int) -> tuple[StudyTable, tuple[str, ...]]:
     """Write the table of what is finished, its figures and its page."""
     study = store.study
+    assert isinstance(study, Study)
     found = store.find(study.methods, range(seeds))
     table = make_table(study, found.cells, seeds)
     left_out = dict.fromkeys(method for method, _ in found.other)
