@@ -16,6 +16,7 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, declared_encoded, is_frame, to_pandas
 from likewise.counterfactuals.edits import Edit, edited_columns, read_edits
 from likewise.data.case import TableRequest, choose_columns, take_people
+from likewise.data.column import plain
 from likewise.data.opening import TableChoices
 from likewise.models.convert import as_model
 from likewise.models.model import Model
@@ -95,7 +96,7 @@ def audit_table(
         tolerance=tolerance,
     )
     result = audit_case(case, **choices)
-    more = {"labelled": y is not None} | ({} if favourable is None else {"favourable": favourable})
+    more = {"labelled": y is not None} | ({} if favourable is None else {"favourable": plain(favourable)})
     return replace(result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | more)
 
 
