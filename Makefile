@@ -2,6 +2,7 @@
 # make check  ruff, mypy, import layers        make docs   the site, in build/docs
 # make dist   wheel and sdist                  make release-check  the wheel in an empty environment
 # make sbom   what the environment is made of  make clean  forget the environment
+# make house  the size of the code, and what the main calls run through
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -14,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Plugins of pytest that no test here needs, and that do something around each of thousands.
 UNUSED := -p no:logging -p no:anyio -p no:stepwise -p no:setuponly -p no:setupplan -p no:pastebin
 
-.PHONY: setup test demo check docs browser dist release-check release-check-all sbom clean
+.PHONY: setup test demo check docs browser house dist release-check release-check-all sbom clean
 
 setup: $(READY)
 
@@ -44,6 +45,9 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+house: $(READY)
+	$(BIN)/python benchmarks/house.py
 
 # Nothing is fetched; a warning is an error, and so is a link inside the site that leads nowhere.
 docs: $(READY)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-FUZZ = Path(__file__).parents[1] / "benchmarks" / "fuzz"
+FUZZ = Path(__file__).parent / "fuzz"
 
 # LightGBM takes a thread for each core, whatever OMP_NUM_THREADS says, and its threads wait for each other by spinning:
 # seconds of CPU for a fit of milliseconds where another test process has the core. Read when a library is loaded.

@@ -1,6 +1,6 @@
 """Pages whose text is a file of the repository, and links between them that work on the site and in a repository alike.
 
-`contributing.md` and `benchmarks.md` of the site are `CONTRIBUTING.md` and `benchmarks/README.md`. Links to such files
+`contributing.md` and `benchmarks.md` of the site are `CONTRIBUTING.md` and `benchmarks/README.md` with its results. Links to such files
 lead to their pages; links to files that have no page (licences) become plain words.
 """
 
@@ -33,7 +33,9 @@ def on_the_site(text: str) -> str:
         words, target, anchor = link[1], link[2], link[3] or ""
         if target in PAGES:
             return f"[{words}]({PAGES[target]}{anchor})"
-        if target in ("LICENSE", "NOTICE"):
+        if "benchmarks/results/" in target:
+            return f"[{words}](benchmarks.md{anchor})"
+        if target in ("LICENSE", "NOTICE") or target.startswith("results/"):
             return words
         return f"[{words}]({re.sub(r'^(?:[.][.]/)?docs/', '', target)}{anchor})"
 

@@ -100,7 +100,7 @@ class _Watched(GradientSearch):
 
     asked: list[float]
 
-    def extend(self, *args, lam, **kwargs):
+    def run(self, *args, lam, **kwargs):
         type(self).asked.append(float(lam))
         return super().run(*args, lam=lam, **kwargs)
 

@@ -54,7 +54,7 @@ def test_delta_decides_the_exit_code(run, blunt, table, model):
 
 
 def test_undecided_is_exit_code_three(run, table, model, monkeypatch):
-    from likewise.auditing.verify import undecided_regions
+    from likewise.auditing.verification import undecided_regions
 
     # Nothing is cut: what the first look leaves open stays open.
     monkeypatch.setattr(undecided_regions.UndecidedRegions, "advance", lambda self: self.heap.clear())
@@ -64,7 +64,7 @@ def test_undecided_is_exit_code_three(run, table, model, monkeypatch):
 
 
 def test_ctrl_c_prints_what_is_proved(run, table, model, monkeypatch):
-    from likewise.auditing.verify import undecided_regions
+    from likewise.auditing.verification import undecided_regions
 
     def interrupted(self):
         raise KeyboardInterrupt

@@ -202,27 +202,6 @@ def test_what_the_metric_was_told_comes_back_also_what_is_projected_off(people, 
     assert SenSRClassifier.load(tmp_path / "model").metric_.sensitive_features == ("sex",)
 
 
-def test_a_file_of_the_version_before_is_read(tmp_path):
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    y = X.sum(axis=1) > 0
-    model = SenSRClassifier(ExpertSubspace([0]), lambda_init=3.0, **FEW).fit(X, y)
-    path = tmp_path / "model"
-    model.save(path, training=True)
-
-    def as_before(description):
-        description["parameters"]["lam"] = description["parameters"].pop("lambda_init")
-        del description["learned"]["metric_"]["values"]["sensitive_features"]
-        training = description["training"]
-        training["state"] = training["state"].replace('"lambda_"', '"lam"')
-
-    described(path, as_before)
-    loaded = SenSRClassifier.load(path)
-    assert loaded.lambda_init == 3.0
-    assert loaded.metric_.sensitive_features == ()
-    assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
-    assert loaded.partial_fit(X, y).n_iter_ == model.n_iter_ + 2
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

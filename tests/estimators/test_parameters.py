@@ -3,7 +3,6 @@
 import inspect
 import pickle
 import pydoc
-import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 
 from likewise import estimators
-from likewise.core.errors import InputError
 from likewise.estimators.network_classifier import NetworkClassifier
 from likewise.estimators.parameters import parameters_from_fields, with_inherited_sections
 from likewise.fair_metrics import ExpertSubspace
@@ -107,16 +105,6 @@ def test_a_subclass_with_an_init_of_its_own_works_as_ever():
 def test_the_base_class_owns_what_all_share():
     assert set(inspect.signature(NetworkClassifier).parameters) == SHARED
     assert NetworkClassifier.__annotations__.keys() == SHARED
-
-
-def test_old_name_of_lambda_init_works_with_a_warning():
-    with pytest.warns(DeprecationWarning, match=r"SenSRClassifier\(lambda_init=...\)"):
-        assert estimators.SenSRClassifier(lam=3.0).lambda_init == 3.0
-    with pytest.raises(InputError, match="'lam' is 'lambda_init' by its old name"):
-        estimators.SenSRClassifier(lam=3.0, lambda_init=2.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        estimators.SenSRClassifier(lambda_init=3.0)
 
 
 def test_own_words_replace_inherited_ones_and_other_sections_stay():

@@ -87,7 +87,7 @@ class TwinMaker(Protocol):
     ...         own = np.array([[True] * len(people), [False] * len(people)])
     ...         tables = (people, people.assign(age=people["age"] + 1))
     ...         return MadeTwins(tables, ({}, {"age": "one more"}), own, np.ones_like(own))
-    >>> from likewise.evaluation import correspondence_study
+    >>> from likewise.counterfactuals import correspondence_study
     >>> people = pd.DataFrame({"age": [30, 49]})
     >>> correspondence_study(lambda table: table["age"] < 50, people, OneYearOlder()).consistency
     0.5

@@ -251,7 +251,7 @@ class TwinConsensus(BaseEstimator):
     Examples
     --------
     >>> import pandas as pd
-    >>> from likewise.evaluation import correspondence_study
+    >>> from likewise.counterfactuals import correspondence_study
     >>> people = pd.DataFrame({"sex": ["F", "M"] * 3, "pay": [1, 2, 3, 4, 5, 6]})
     >>> biased = lambda t: 1 / (1 + np.exp(-(t["pay"] + 2 * (t["sex"] == "M") - 4)))
     >>> fair = TwinConsensus(biased, sensitive_features="sex").fit(people)

@@ -213,7 +213,7 @@ def test_a_model_with_an_encoding_of_its_own_is_verified_over_any_domain_of_its_
 
 
 def test_ctrl_c_keeps_what_is_proved(monkeypatch):
-    from likewise.auditing.verify import undecided_regions
+    from likewise.auditing.verification import undecided_regions
 
     monkeypatch.setattr(undecided_regions, "_FEW_ROWS", 0)
     family = random_family(1)

@@ -101,7 +101,7 @@ class Consequences:
 
     Examples
     --------
-    >>> from likewise.evaluation import Edit, correspondence_study
+    >>> from likewise.counterfactuals import Edit, correspondence_study
     >>> people = pd.DataFrame({"sex": ["F", "M"] * 2, "role": ["Wife", "Husband", "Child", "Child"]})
     >>> spouse = Consequences(rules={"map": [
     ...     {"when": {"sex": "F"}, "column": "role", "values": {"Husband": "Wife"}},

@@ -1,6 +1,6 @@
 """Broken and hostile model files through the command: no crash, no hang, nothing run, one sentence.
 
-    OMP_NUM_THREADS=1 python benchmarks/fuzz/fuzz_models.py [--files 2000] [--seed 0] [--seconds 20] [--start-processes]
+    OMP_NUM_THREADS=1 python tests/fuzz/fuzz_models.py [--files 2000] [--seed 0] [--seconds 20] [--start-processes]
 
 Every file is audited by `likewise audit` on 60 people. The command runs in a process that goes on to the next file, so
 that a crash of it shows; the process of each model file is forked from one that has its libraries loaded, instead of
@@ -74,7 +74,8 @@ class Forked:
 
 def serve(questions: Any, answers: Any, limits: dict[str, Any]) -> None:
     """Be the process of a model file; pipes arrive as connections."""
-    from likewise.models.sandbox.child import confine, serve as answer
+    from likewise.models.sandbox.child import serve as answer
+    from likewise.models.sandbox.confined import confine
 
     held = confine(limits)
     nowhere = os.open(os.devnull, os.O_RDWR)
