@@ -84,7 +84,7 @@ def test_damage_is_noticed(domain, damage, message):
     damage(values)
     with pytest.raises(FormatError, match=message):
         TabularDomain.from_dict(values)
-    with pytest.raises(FormatError, match="no description"):
+    with pytest.raises(FormatError, match="not a description"):
         TabularDomain.from_dict([values])
 
 

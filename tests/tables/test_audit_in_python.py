@@ -203,7 +203,10 @@ def test_no_search_above_zero_runs_unasked_and_labels_are_not_needed():
     known = lw.audit(model, frame, (y == "yes").astype(int), sensitive_features=["sex"])
     assert plain.search == known.search == "candidates, enumeration"
     assert plain.sensitive.changed == known.sensitive.changed
-    assert plain.settings["labelled"] is False
+    assert not plain.labelled
+    assert "loss" not in str(plain)
+    assert "loss" not in plain._repr_html_().split("<table")[1]
+    assert "mean loss" in str(known)
     assert any("went to the model as they are" in said for said in plain.assumptions)
     with pytest.raises(lw.InputError, match="needs labels"):
         lw.audit(model, frame, sensitive_features=["sex"], delta=0.1)

@@ -36,6 +36,7 @@ from likewise.models.matching import (
     refuse_missing,
     why_not_missing,
 )
+from likewise.models.model import Model
 from likewise.models.model_files import LoadedModel
 
 if TYPE_CHECKING:
@@ -326,8 +327,8 @@ def prepare_case(
     )
 
 
-class _Unused:
-    """Rows of a table with columns that the model does not use, as the model takes them."""
+class _ModelRows:
+    """Rows of a table, which may have more columns than the model uses, as the model takes them."""
 
     def __init__(self, matched: Matched) -> None:
         self._matched = matched
@@ -335,6 +336,11 @@ class _Unused:
     def restored(self, table: pd.DataFrame) -> Any:
         rows = table[list(self._matched.columns)]
         return rows if self._matched.model.takes_frame else self._matched.domain.encode_array(rows)
+
+
+def table_model(matched: Matched) -> Model:
+    """Return a matched model as one that takes the raw table, whatever rows it takes itself."""
+    return MissingCellsModel(matched.model, _ModelRows(matched))  # type: ignore[arg-type]
 
 
 def _with_unused(found: MatchedPeople, sensitive: Sequence[str]) -> MatchedPeople:
@@ -348,12 +354,7 @@ def _with_unused(found: MatchedPeople, sensitive: Sequence[str]) -> MatchedPeopl
     filled = found.people.filled
     frame = found.frame.assign(**{name: filled[name] for name in outside})
     domain = planned_domain(frame, found.people.plans, columns, fixed)
-    wrapped = replace(
-        matched,
-        model=MissingCellsModel(matched.model, _Unused(matched)),  # type: ignore[arg-type]
-        domain=domain,
-        columns=columns,
-    )
+    wrapped = replace(matched, model=table_model(matched), domain=domain, columns=columns)
     return replace(found, matched=wrapped, plain=wrapped, frame=frame)
 
 

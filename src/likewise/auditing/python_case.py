@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.auditing.case import Case, audit_case, prepare_case, table_request
+from likewise.auditing.case import audit_case, prepare_case, table_request
 from likewise.auditing.sources import open_people
 from likewise.core.checks import check_labels, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, declared_encoded, is_frame, to_pandas
 from likewise.counterfactuals.edits import Edit, edited_columns, read_edits
 from likewise.data.case import TableRequest, choose_columns, take_people
+from likewise.data.column import plain
 from likewise.data.opening import TableChoices
 from likewise.models.convert import as_model
 from likewise.models.model import Model
@@ -24,6 +25,8 @@ from likewise.models.model_files import LoadedModel
 if TYPE_CHECKING:
     import pandas as pd
 
+    from likewise.auditing.partitions.engine import Engine
+    from likewise.auditing.progress import OnProgress
     from likewise.auditing.results.audit_result import AuditResult
 
 
@@ -50,21 +53,27 @@ def audit_table(
     favourable: Any = None,
     metric: Any = None,
     domain: Any = None,
-    eps: float | Mapping[str, float] | None = None,
-    delta: float | None = None,
-    search: Any = "auto",
+    eps: float | None = None,
     loss: Any = None,
     edits: Any = None,
     encoded: bool | None = None,
     missing: str = "auto",
-    budget_seconds: float | None = None,
-    confidence: float = 0.95,
-    random_state: int = 0,
-    tolerance: float | None = None,
-    **choices: Any,
+    engine: Engine | None = None,
+    map_folder: str | Path | None = None,
+    progress: bool | OnProgress = False,
+    tau: float = 0.01,
+    **asked: Any,
 ) -> AuditResult:
-    """Audit a table whose sensitive columns are named: what `audit` does if `sensitive_features` is given."""
-    if y is None and delta is not None:
+    """Audit a table whose sensitive columns are named: what `audit` does if `sensitive_features` is given.
+
+    `asked` are further fields of `Case`.
+    """
+    owner = "audit"
+    if isinstance(sensitive_features, str) or not len(sensitive_features):
+        raise bad_parameter(
+            owner, "sensitive_features", allowed="a list of columns, such as ['sex']", got=sensitive_features
+        )
+    if y is None and asked.get("delta") is not None:
         raise InputError(
             "audit: 'delta' limits what is added to the mean loss, which needs labels. Pass 'y'."
         )
@@ -72,67 +81,21 @@ def audit_table(
         raise InputError(
             "audit: 'sensitive_features' names columns of a table in original units, and 'X' is encoded. Pass the table."
         )
+    names = tuple(sensitive_features)
     metric = "columns" if metric is None else metric
     if eps is None:
         eps = 0.0 if isinstance(metric, str) and metric == "columns" else 0.1
-    case = python_case(
-        model,
-        X,
-        y,
-        sensitive_features=sensitive_features,
-        metric=metric,
-        domain=domain,
-        loss=loss,
-        edits=edits,
-        missing=missing,
-        favourable=favourable,
-        eps=eps,
-        delta=delta,
-        search=search,
-        budget=budget_seconds,
-        confidence=confidence,
-        seed=random_state,
-        tolerance=tolerance,
-    )
-    result = audit_case(case, **choices)
-    more = {"labelled": y is not None} | ({} if favourable is None else {"favourable": favourable})
-    return replace(result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | more)
-
-
-def python_case(
-    model: Any,
-    X: Any,
-    y: Any,
-    *,
-    sensitive_features: Sequence[str],
-    owner: str = "audit",
-    metric: Any = "columns",
-    loss: Any = None,
-    edits: Any = None,
-    missing: str = "auto",
-    favourable: Any = None,
-    immutable: Sequence[str] = (),
-    domain: Any = None,
-    **asked: Any,
-) -> Case:
-    """Bring a model, a table and labels of Python together, as the command line does with files."""
-    if isinstance(sensitive_features, str) or not len(sensitive_features):
-        raise bad_parameter(
-            owner, "sensitive_features", allowed="a list of columns, such as ['sex']", got=sensitive_features
-        )
-    names = tuple(sensitive_features)
-    parts = () if edits is None else read_edits(edits, owner=owner)
+    # Sensitive columns are exchanged anyway.
     parts = tuple(
         part
-        for part in parts
+        for part in (() if edits is None else read_edits(edits, owner=owner))
         if not (isinstance(part, Edit) and part == Edit(part.column) and part.column in names)
     )
-    choices = TableChoices(missing=missing)
-    needed = (*names, *immutable, *edited_columns(parts))
+    needed = (*names, *edited_columns(parts))
+    choices: dict[str, Any] = {"choices": TableChoices(missing=missing), "keeps_missing": True}
     if isinstance(X, (str, Path)):
         loaded = loaded_model(model, loss=loss)
-        asking = table_request(loaded, metric, needed, target=y, choices=choices, keeps_missing=True)
-        people = open_people(Path(X), asking)
+        people = open_people(Path(X), table_request(loaded, metric, needed, target=y, **choices), engine)
     else:
         frame = named_table(X, owner)
         check_columns(frame, needed, owner=owner, name="X")
@@ -140,23 +103,25 @@ def python_case(
             y = check_labels(y, owner=owner, min_classes=1)
             check_same_length(owner, X=frame, y=y)
         loaded = loaded_model(model, frame, loss)
-        asking = table_request(loaded, metric, needed, target="y", choices=choices, keeps_missing=True)
-        asking = replace(asking, used=asking.used or _used_by(loaded, frame, asking))
-        people = take_people(frame, y, asking, name="X")
-    return prepare_case(
+        request = table_request(loaded, metric, needed, target="y", **choices)
+        request = replace(request, used=request.used or _used_by(loaded, frame, request))
+        people = take_people(frame, y, request, name="X")
+    case = prepare_case(
         loaded,
         people,
         sensitive=names,
         metric=metric,
         edits=parts,
-        immutable=immutable,
-        owner=owner,
         domain=domain,
         loss="auto" if loss is None else loss,
         positive=favourable,
         missing=missing,
+        eps=eps,
         **asked,
     )
+    result = audit_case(case, engine=engine, map_folder=map_folder, progress=progress, tau=tau)
+    more = {"labelled": y is not None} | ({} if favourable is None else {"favourable": plain(favourable)})
+    return replace(result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | more)
 
 
 def named_table(X: Any, owner: str) -> pd.DataFrame:

@@ -218,7 +218,7 @@ def _without_gaps(
     notes.append(
         f"missing values in {named} were filled with the median or the most frequent value ({option('missing')} chooses)."
     )
-    return find_missing(table, held).of(list(frame)).filled(table), nothing
+    return find_missing(table, held).of([*map(str, frame.columns)]).filled(table), nothing
 
 
 # Columns that take part, and what they are.

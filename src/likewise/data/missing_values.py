@@ -64,12 +64,14 @@ class MissingCells:
 
     def filled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the table with its gaps filled."""
-        new = {
+        new: dict[str, Any] = {
             name: _put(frame[name], frame[name].isna(), fill)
             for name, fill in self.fills.items()
             if name in frame
         }
-        new |= {name: kept.get_indexer(frame[name]) for name, kept in self.held.items() if name in frame}
+        new |= {
+            name: kept.get_indexer(pd.Index(frame[name])) for name, kept in self.held.items() if name in frame
+        }
         return frame.assign(**new) if new else frame
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:

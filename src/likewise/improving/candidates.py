@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from likewise.auditing.case import match_people
+from likewise.auditing.case import match_people, table_model
 from likewise.auditing.python_case import loaded_model
 from likewise.core.errors import InputError, is_installed
 from likewise.core.messages import Message
@@ -18,8 +18,6 @@ from likewise.data.case import People, plans_of
 from likewise.improving.cells import plain_settings
 from likewise.improving.people import SplitData
 from likewise.mitigation.twin_consensus import TwinConsensus
-from likewise.models.convert import as_model
-from likewise.models.matching import Matched
 from likewise.models.model import Model
 
 # The contract of a candidate: a name, how it is trained, and what to say about it.
@@ -334,7 +332,7 @@ def given_candidates(model: Any, ground: SplitData, *, positive: Any = None) -> 
     ).matched
     if matched.model.loss.regression:
         raise InputError("improve: 'model' is a regression. Pass a classifier.")
-    table = _of_table(matched)
+    table = table_model(matched)
     return tuple(GivenModel(table, consensus, loaded.native) for consensus in (False, True))
 
 
@@ -348,17 +346,6 @@ def _of_native(native: Any, wrapped: TwinConsensus, ground: SplitData) -> TwinCo
     except Exception:  # whatever a model does with rows that are not its own
         return None
     return found if same and named else None
-
-
-def _of_table(matched: Matched) -> Model:
-    """The model as a function of the raw table, whatever rows it takes itself."""
-    model = matched.model
-
-    def answer(table: Any) -> Any:
-        rows = table[list(matched.columns)]
-        return model.predict_proba(rows if model.takes_frame else matched.domain.encode_array(rows))
-
-    return as_model(answer, takes_frame=True, classes=model.known_classes)
 
 
 def trained_candidates(ground: SplitData) -> tuple[Candidate, ...]:

@@ -128,6 +128,7 @@ class FrameAuditor:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from likewise.fair_metrics import ExpertSubspace
     >>> people = pd.DataFrame({"skill": np.arange(20) / 10, "sex": ["F", "M"] * 10})
     >>> score = lambda table: 1 / (1 + np.exp(1 - table["skill"] - (table["sex"] == "M")))

@@ -76,7 +76,9 @@ def _numbers(result: AuditResult) -> str:
             if bracket.upper is not None and bracket.quantity != "value"
         ),
     ]
-    if result.eps == 0:
+    if not result.labelled:
+        rows = [rows[2]]
+    elif result.eps == 0:
         del rows[1]
     only = result.sensitive
     if only is not None and only.changed is not None and only.changed_interval is not None:
@@ -275,6 +277,11 @@ class AuditResult:
         )
 
     @property
+    def labelled(self) -> bool:
+        """Whether there were labels; without them losses are those against the model's own decisions, and are not shown."""
+        return bool(self.settings.get("labelled", True))
+
+    @property
     def answered(self) -> bool:
         """Whether the model and the table seem to belong together, so that the audit says something about them."""
         return not any(finding.blocks for finding in self.findings)
@@ -328,6 +335,10 @@ class AuditResult:
             self.delta if delta is None else delta, owner="raise_if_unfair", name="delta", low=0
         )
         self.raise_if_unanswered()
+        if not self.labelled:
+            raise bad_parameter(
+                "raise_if_unfair", "delta", allowed="None without labels", got=level, remedy="Audit with 'y'."
+            )
         if self.gap > level:
             worst = self.unfair_map.top(1)
             raise UnfairError(
@@ -377,25 +388,31 @@ class AuditResult:
         return load_result(Path(path))
 
     def __str__(self) -> str:
-        rows = [["people audited", f"{self.n:,}"], ["mean loss", f"{self.base_loss:.4f}"]]
+        rows = [["people audited", f"{self.n:,}"]]
+        if self.labelled:
+            rows.append(["mean loss", f"{self.base_loss:.4f}"])
         if self.sensitive is not None:
             only = f"only {join_words(list(self.sensitive.columns))} changed"
             rows.append([f"{only}: {self.sensitive.happens}", self.sensitive.share])
-            rows.append([f"{only}: added to the mean loss", f"{self.sensitive.gap:.4f}"])
-        rows += [
-            ["free under the metric: decided differently", _share(self.flipped)],
-            ["gap at ε = 0 (pure unfairness)", f"{self.pure_gap:.4f}"],
-            [f"gap at ε = {self.eps:g}", f"{self.gap:.4f}"],
-            *([f"proved: {one.name}", str(one)] for one in self.brackets if one.upper is not None),
-            ["λ*", f"{self.lambda_:.4g}"],
-            ["searched by", self.search],
-            ["status", self.status],
-        ]
+            if self.labelled:
+                rows.append([f"{only}: added to the mean loss", f"{self.sensitive.gap:.4f}"])
+        rows.append(["free under the metric: decided differently", _share(self.flipped)])
+        if self.labelled:
+            rows += [
+                ["gap at ε = 0 (pure unfairness)", f"{self.pure_gap:.4f}"],
+                [f"gap at ε = {self.eps:g}", f"{self.gap:.4f}"],
+                *([f"proved: {one.name}", str(one)] for one in self.brackets if one.upper is not None),
+                ["λ*", f"{self.lambda_:.4g}"],
+            ]
+        rows += [["searched by", self.search], ["status", self.status]]
         lines = [finding.sentence for finding in self.findings]
-        lines += [text_table(["audit", ""], rows), "", str(self.test)]
+        lines.append(text_table(["audit", ""], rows))
+        if self.labelled:
+            lines += ["", str(self.test)]
         if self.delta is not None:
             lines.append(f"verdict at δ = {self.delta:g}: {self.verdict()}")
-        lines += [f"harmed: {rule}" for rule in self.unfair_map.rules[:3]]
+        if self.labelled:
+            lines += [f"harmed: {rule}" for rule in self.unfair_map.rules[:3]]
         lines += [f"note: {reason}" for reason in (*self.reasons, *self.left_out)]
         return "\n".join(lines)
 
