@@ -403,7 +403,7 @@ def test_half_an_answer_is_none():
 
 FACTS = {
     "number": 0, "adapter": "XGBoostModel", "kind": "scores", "classes": [0, 1], "takes_frame": False,
-    "feature_names": ["a", "b"], "n_features": 2, "missing": True, "batch_rows": 10, "decides": False, "guesses": False,
+    "feature_names": ["a", "b"], "n_features": 2, "missing": True, "batch_rows": 10, "decides": False, "guessed": "",
     "keeps_frames": False, "layers": None,
 }  # fmt: skip
 

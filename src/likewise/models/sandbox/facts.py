@@ -284,7 +284,7 @@ _FORM = Fields(
         "missing": bool,
         "batch_rows": Whole(1, 2**31),
         "decides": bool,
-        "guesses": bool,
+        "guessed": str,
         "keeps_frames": bool,
         "layers": Maybe(dict),
     }
@@ -307,7 +307,7 @@ def describe(model: Model) -> tuple[dict[str, Any], list[Array]]:
         "missing": bool(model._missing),
         "batch_rows": int(model._batch_rows),
         "decides": isinstance(model, EstimatorModel) and model.decides,
-        "guesses": bool(getattr(model, "_guess", False)),
+        "guessed": model._guessed,
         "keeps_frames": type(model)._rows is not Model._rows,
     }
     packed, arrays = (None, []) if layers is None else pack_network(layers)
