@@ -32,13 +32,11 @@ MAX_RATIO = 200
 SMALL = 64 * 2**20
 MAX_MEMBERS = 100_000
 
-_COMPRESSED = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"]\x00\x00": "lzma",
-    b"\x04\x22\x4d\x18": "lz4",
-}
+# gzip, bzip2, xz, lzma, lz4, and zlib at its four levels.
+_COMPRESSED = (
+    b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"]\x00\x00", b"\x04\x22\x4d\x18",
+    b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda",
+)  # fmt: skip
 _OTHER = {
     b"\x89HDF\r\n\x1a\n": "an HDF5 file (Keras?); export the model to ONNX",
     b"PAR1": "a Parquet table, not a model",
@@ -66,13 +64,13 @@ def find_container(data: bytes, name: str) -> Container:
         if data.startswith(mark):
             raise FormatError(f"{name} is {said}. {_READABLE}")
     found = _by_mark(data, name) or _json_model(data, name)
-    if found is None and (_is_pickle(data) or _is_compressed(data)):
-        found = "pickle"
-    if found is None and _is_onnx(data):
-        found = "onnx"
-    if found is None:
-        raise FormatError(f"{name} is no model file that likewise knows. {_READABLE}")
-    return found
+    if found is not None:
+        return found
+    if _is_pickle(data) or data.startswith(_COMPRESSED):
+        return "pickle"
+    if _is_onnx(data):
+        return "onnx"
+    raise FormatError(f"{name} is no model file that likewise knows. {_READABLE}")
 
 
 def check_archive(data: bytes, name: str) -> zipfile.ZipFile:
@@ -179,11 +177,6 @@ def _is_pickle(data: bytes) -> bool:
     except Exception:  # pickletools raises all kinds of errors on bytes that are no pickle
         return False
     return False
-
-
-def _is_compressed(data: bytes) -> bool:
-    zlib = data[:1] == b"\x78" and data[1:2] in (b"\x01", b"\x5e", b"\x9c", b"\xda")
-    return zlib or any(data.startswith(mark) for mark in _COMPRESSED)
 
 
 def _is_onnx(data: bytes) -> bool:
