@@ -221,7 +221,7 @@ def check_header(path: Path) -> dict[str, str]:
         try:
             header = json.loads(file.read(length))
         except (ValueError, RecursionError) as error:
-            raise FormatError(f"its header is no JSON ({type(error).__name__})") from error
+            raise FormatError(f"its header is not JSON ({type(error).__name__})") from error
     check_form(header, dict, "its header")
     metadata: dict[str, str] = check_form(header.pop("__metadata__", {}), MapOf(str), "its metadata")
     room = size - 8 - length
@@ -250,7 +250,7 @@ def read_tensors(
             return metadata, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
         raise FormatError(
-            f"{where.name} is no readable safetensors file: {error}. It is damaged or of another kind."
+            f"{where.name} is not a readable safetensors file: {error}. It is damaged or of another kind."
         ) from error
 
 

@@ -70,7 +70,7 @@ def find_container(data: bytes, name: str) -> Container:
         return "pickle"
     if _is_onnx(data):
         return "onnx"
-    raise FormatError(f"{name} is no model file that likewise knows. {_READABLE}")
+    raise FormatError(f"{name} is not a model file that likewise knows. {_READABLE}")
 
 
 def check_archive(data: bytes, name: str) -> zipfile.ZipFile:
@@ -147,12 +147,14 @@ def _json_model(data: bytes, name: str) -> Container | None:
         # Parsed, JSON can take a hundred times its bytes; the process that loads the model is limited.
         if b'"learner"' in data[:4096]:
             return "xgboost"
-        raise FormatError(f"{name} is no XGBoost model. {_READABLE}")
+        raise FormatError(f"{name} is not an XGBoost model. {_READABLE}")
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
         if name.endswith(".json"):
-            raise FormatError(f"{name} is damaged: it is no JSON ({error}). Save the model again.") from error
+            raise FormatError(
+                f"{name} is damaged: it is not JSON ({error}). Save the model again."
+            ) from error
         return None
     keys = set(document) if isinstance(document, dict) else set()
     if {"learner", "version"} <= keys:
@@ -161,7 +163,7 @@ def _json_model(data: bytes, name: str) -> Container | None:
         raise FormatError(
             f"{name} is a CatBoost model in JSON. Save it as .cbm: model.save_model('model.cbm')."
         )
-    raise FormatError(f"{name} is JSON, but no XGBoost model. {_READABLE}")
+    raise FormatError(f"{name} is JSON, but not an XGBoost model. {_READABLE}")
 
 
 def _is_pickle(data: bytes) -> bool:

@@ -501,7 +501,7 @@ def _checked_probabilities(answer: FloatArray, owner: str, start: int) -> FloatA
     if wrong.any():
         row = int(wrong.argmax())
         raise ModelError(
-            f"{owner}: the model's outputs are no probabilities at row {start + row}: {answer[row].tolist()}. "
+            f"{owner}: the model's outputs are not probabilities at row {start + row}: {answer[row].tolist()}. "
             "If they are logits, pass output='logits' to as_model."
         )
     return np.clip(answer, 0.0, 1.0)

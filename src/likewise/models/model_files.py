@@ -224,7 +224,7 @@ def read_model(
     kind = find_container(data, path.name)
     if kind in _RUNS_CODE:
         if reader is not None:
-            raise FormatError(f"{path.name} is no file that likewise writes. Save the model again.")
+            raise FormatError(f"{path.name} is not a file that likewise writes. Save the model again.")
         check_allowed(kind, path, allow_pickle=allow_pickle)
         return LoadedModel(load_unsafe(kind, data, path), kind)
     if not trust and kind != "likewise":

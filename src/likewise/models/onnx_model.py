@@ -51,7 +51,7 @@ def check_onnx(path: Path) -> None:
             _check_tensor(tensor)
         for node in graph.node:
             if node.domain not in DOMAINS and (node.domain, node.op_type) not in local:
-                raise FormatError(f"it uses {node.domain}.{node.op_type}, which is no operation of ONNX")
+                raise FormatError(f"it uses {node.domain}.{node.op_type}, which is not an operation of ONNX")
             if node.op_type in _NOT_A_MODEL:
                 raise FormatError(f"it answers at random ({node.op_type})")
 
@@ -259,7 +259,7 @@ def open_session(model: Any) -> Any:
     try:
         return runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        raise FormatError(f"as_model: this is no ONNX model that onnxruntime can run: {error}") from error
+        raise FormatError(f"as_model: this is not an ONNX model that onnxruntime can run: {error}") from error
 
 
 def graph_bytes(session: Any) -> bytes:

@@ -65,7 +65,7 @@ def check_loaded(container: str, native: Any) -> None:
             native.run(None, empty_feeds(native))
 
 
-# The first lines of a process that runs somebody else's model file: limits first, libraries after.
+# The first lines of a process that runs a model file of another library: limits first, libraries after.
 
 
 Answer = tuple[dict[str, Any], Sequence[Array]]
