@@ -295,12 +295,12 @@ class MLPOracle(Oracle):
     @property
     def dtype(self) -> torch.dtype:
         """Floating dtype of the weights."""
-        return self.network.stages[0].read()[0].dtype
+        return self.network.first.dtype
 
     @property
     def device(self) -> torch.device:
         """Device of the weights."""
-        return self.network.stages[0].read()[0].device
+        return self.network.first.device
 
     def to(self, dtype: torch.dtype) -> MLPOracle:
         """Return a copy of the network as it is now in another precision; this one when it has it already."""
