@@ -323,7 +323,7 @@ OPTIONS = [
     (["--sample", "1"], "1"),
     (["--search", "luck"], "luck"),
     (["--metric", "nothing.safetensors"], "there is no file"),
-    (["--metric", "people.csv"], "no readable safetensors file"),
+    (["--metric", "people.csv"], "not a readable safetensors file"),
     (["--metric", "other.safetensors"], "no column 'size'"),
     (["--html", "no/page.html"], "does not exist"),
     (["--html", "."], "is a folder"),
@@ -387,7 +387,7 @@ def test_nothing_is_unpickled_as_model_table_or_metric(run, table, model, tmp_pa
     bomb.write_bytes(pickle.dumps(Bomb(mark)))
     check_refused(run("audit", bomb, table, *SEX), "--allow-pickle")
     check_refused(run("audit", model, bomb, *SEX), "pickle")
-    check_refused(run("audit", model, table, *SEX, "--metric", bomb), "no readable safetensors file")
+    check_refused(run("audit", model, table, *SEX, "--metric", bomb), "not a readable safetensors file")
     check_refused(
         run("train", bomb, "--target", "paid", "--sensitive", "sex", "-o", "m.safetensors"), "pickle"
     )

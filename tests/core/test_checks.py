@@ -89,7 +89,7 @@ def test_columns():
     check_no_missing(frame, owner="audit")
     with pytest.raises(InputError, match="same name"):
         to_pandas(pd.DataFrame([[1, 2]], columns=["a", "a"]), owner="audit")
-    with pytest.raises(InputError, match="no strings"):
+    with pytest.raises(InputError, match="not strings"):
         to_pandas(pd.DataFrame([[1, 2]]), owner="audit")
     with pytest.raises(InputError, match="pandas, polars or arrow"):
         to_pandas([[1]], owner="audit")

@@ -76,7 +76,7 @@ def test_a_header_longer_than_the_file_is_not_read(claimed, file):
 def test_a_deep_header_is_a_sentence(tmp_path):
     deep = b"[" * 100_000
     (tmp_path / "a").write_bytes(struct.pack("<Q", len(deep)) + deep)
-    with pytest.raises(FormatError, match="no JSON"):
+    with pytest.raises(FormatError, match="not JSON"):
         check_header(tmp_path / "a")
 
 

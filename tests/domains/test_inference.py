@@ -232,7 +232,7 @@ def test_empty_frames():
 def test_column_names_must_be_unique_strings():
     with pytest.raises(InputError, match="same name"):
         TabularDomain.from_frame(pd.DataFrame([[1, 2]], columns=["a", "a"]))
-    with pytest.raises(InputError, match="no strings"):
+    with pytest.raises(InputError, match="not strings"):
         TabularDomain.from_frame(pd.DataFrame([[1, 2]]))
 
 

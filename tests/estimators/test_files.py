@@ -155,7 +155,7 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no file"):
         estimators.load(path)
     path.write_bytes(b"no model")
-    with pytest.raises(FormatError, match="no readable safetensors file"):
+    with pytest.raises(FormatError, match="not a readable safetensors file"):
         estimators.load(path)
     ExpertSubspace([0]).fit(np.ones((2, 3))).metric_.save(path)
     with pytest.raises(FormatError, match="is not an estimator"):

@@ -66,8 +66,8 @@ class Forked:
     def kill(self) -> None:
         self.process.kill()
 
-    def code(self, within: float) -> int | None:
-        self.process.join(within)
+    def wait(self, timeout: float) -> int | None:
+        self.process.join(timeout)
         code: int | None = self.process.exitcode
         return code
 

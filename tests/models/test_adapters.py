@@ -334,7 +334,7 @@ def test_onnx_from_a_path_a_session_and_a_proto(tmp_path):
         assert as_model(source).loss_table(X[:, :3]).tobytes() == expected.tobytes()
     with pytest.raises(InputError, match="no file"):
         as_model(tmp_path / "other.onnx")
-    with pytest.raises(FormatError, match="no ONNX model"):
+    with pytest.raises(FormatError, match="not an ONNX model"):
         as_model(b"not a graph")
     with pytest.raises(InputError, match=r"\.onnx"):
         as_model("model.pkl")
@@ -479,7 +479,7 @@ def test_nothing_heavy_is_imported_before_it_is_used():
 def test_what_is_no_probability_is_an_error(row):
     answers = np.tile([0.5, 0.5], (120, 1))
     answers[7] = row
-    with pytest.raises(ModelError, match="no probabilities at row 7"):
+    with pytest.raises(ModelError, match="not probabilities at row 7"):
         as_model(lambda rows: answers).outputs(X)
 
 

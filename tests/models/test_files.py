@@ -250,14 +250,14 @@ HEADER = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
     [
         (b"", "is empty"),
         (b"<!DOCTYPE html><html><body>Sign in</body></html>", "web page"),
-        (b"age,sex,target\n20,F,no\n", "no model file that likewise knows"),
-        (b'{"a": 1}', "no XGBoost model"),
+        (b"age,sex,target\n20,F,no\n", "not a model file that likewise knows"),
+        (b'{"a": 1}', "not an XGBoost model"),
         (b'{"learner": {', "damaged"),
         (b"PK\x03\x04 nothing else", "damaged zip archive"),
         (b"PAR1....PAR1", "Parquet table"),
         (b"\x89HDF\r\n\x1a\n....", "HDF5"),
         (struct.pack("<Q", len(HEADER)) + HEADER + b"\0\0\0\0", "not the model they belong to"),
-        (np.random.default_rng(1).bytes(5000), "no model file that likewise knows"),
+        (np.random.default_rng(1).bytes(5000), "not a model file that likewise knows"),
     ],
 )
 def test_what_is_no_model_is_said(data, message, tmp_path):

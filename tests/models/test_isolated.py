@@ -382,9 +382,9 @@ def message(text, arrays=()):
 @pytest.mark.parametrize(
     ("data", "wrong"),
     [
-        (b"pickle! and more", "no message"),
-        (struct.pack("<4sI", b"LWM1", 2**31), "no message"),
-        (struct.pack("<4sI", b"LWM1", 100_000) + b"[" * 100_000, "no JSON"),
+        (b"pickle! and more", "not a message"),
+        (struct.pack("<4sI", b"LWM1", 2**31), "not a message"),
+        (struct.pack("<4sI", b"LWM1", 100_000) + b"[" * 100_000, "not JSON"),
         (message({}, [{"type": "<f8", "shape": [2**40]}]), "at most 1,000"),
         (message({}, [{"type": "|O", "shape": [1]}]), "'type' of part 0"),
         (message({}, [{"type": "<f8", "shape": [-1]}]), "from 0"),
@@ -403,7 +403,7 @@ def test_half_an_answer_is_none():
 
 FACTS = {
     "number": 0, "adapter": "XGBoostModel", "kind": "scores", "classes": [0, 1], "takes_frame": False,
-    "feature_names": ["a", "b"], "n_features": 2, "missing": True, "batch_rows": 10, "decides": False, "guesses": False,
+    "feature_names": ["a", "b"], "n_features": 2, "missing": True, "batch_rows": 10, "decides": False, "guessed": "",
     "keeps_frames": False, "layers": None,
 }  # fmt: skip
 

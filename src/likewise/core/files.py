@@ -11,9 +11,8 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -78,49 +77,43 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(NamedTuple):
     """A whole number from `low` to `high`."""
 
     low: int = 0
     high: int = 2**53
 
 
-@dataclass(frozen=True)
-class OneOf:
+class OneOf(NamedTuple):
     """One of a few values."""
 
     values: tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class Maybe:
+class Maybe(NamedTuple):
     """Something, or null."""
 
     form: Any
 
 
-@dataclass(frozen=True)
-class ListOf:
+class ListOf(NamedTuple):
     """A list of things of one form, at most `most` of them."""
 
     form: Any
     most: int = 10_000_000
 
 
-@dataclass(frozen=True)
-class MapOf:
+class MapOf(NamedTuple):
     """Text to things of one form."""
 
     form: Any
 
 
-@dataclass(frozen=True)
-class Fields:
+class Fields(NamedTuple):
     """Named things, each of its own form; those in `optional` may be absent, others come only where `more` lets them."""
 
     required: Mapping[str, Any]
-    optional: Mapping[str, Any] = field(default_factory=dict)
+    optional: Mapping[str, Any] = {}
     more: bool = False
 
 
@@ -152,7 +145,16 @@ def check_form(value: Any, form: Any, where: str) -> Any:
         for name, part in value.items():
             check_form(part, form.form, f"{name!r} of {where}")
     else:
-        _check_fields(value, form, where)
+        _check_type(value, dict, where)
+        absent = [name for name in form.required if name not in value]
+        if absent:
+            raise FormatError(f"{where} has no {absent[0]!r}")
+        known = {**form.optional, **form.required}
+        for name, part in value.items():
+            if name in known:
+                check_form(part, known[name], f"{name!r} of {where}")
+            elif not form.more:
+                raise FormatError(f"{where} has {name!r}, which is not known")
     return value
 
 
@@ -163,28 +165,12 @@ def is_scalar(value: Any) -> bool:
 
 def plain_dtype(text: Any) -> np.dtype[Any]:
     """Return the numpy dtype of numbers, text or objects that a file names; no other, and none of a senseless width."""
-    if not isinstance(text, str) or _DTYPE.fullmatch(text) is None:
-        raise FormatError(f"a type of values must be one of numpy's for numbers or text, got {_shown(text)}")
     try:
-        return np.dtype(text)
-    except TypeError as error:
-        raise FormatError(
-            f"a type of values must be one of numpy's for numbers or text, got {_shown(text)}"
-        ) from error
-
-
-def _check_fields(value: Any, form: Fields, where: str) -> None:
-    _check_type(value, dict, where)
-    for name in form.required:
-        if name not in value:
-            raise FormatError(f"{where} has no {name!r}")
-    for name, part in value.items():
-        known = form.required.get(name, form.optional.get(name))
-        if known is None and form.more:
-            continue
-        if known is None:
-            raise FormatError(f"{where} has {name!r}, which is not known")
-        check_form(part, known, f"{name!r} of {where}")
+        if isinstance(text, str) and _DTYPE.fullmatch(text):
+            return np.dtype(text)
+    except TypeError:
+        pass
+    raise FormatError(f"a type of values must be one of numpy's for numbers or text, got {_shown(text)}")
 
 
 def _check_type(value: Any, kind: type[Any], where: str) -> None:
@@ -235,7 +221,7 @@ def check_header(path: Path) -> dict[str, str]:
         try:
             header = json.loads(file.read(length))
         except (ValueError, RecursionError) as error:
-            raise FormatError(f"its header is no JSON ({type(error).__name__})") from error
+            raise FormatError(f"its header is not JSON ({type(error).__name__})") from error
     check_form(header, dict, "its header")
     metadata: dict[str, str] = check_form(header.pop("__metadata__", {}), MapOf(str), "its metadata")
     room = size - 8 - length
@@ -264,7 +250,7 @@ def read_tensors(
             return metadata, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
         raise FormatError(
-            f"{where.name} is no readable safetensors file: {error}. It is damaged or of another kind."
+            f"{where.name} is not a readable safetensors file: {error}. It is damaged or of another kind."
         ) from error
 
 

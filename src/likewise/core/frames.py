@@ -45,7 +45,7 @@ def to_pandas(table: Any, *, owner: str, name: str = "frame") -> pd.DataFrame:
         raise InputError(f"{owner}: {name!r} has columns of the same name: {twice}. Rename them.")
     if not all(isinstance(column, str) for column in frame.columns):
         raise InputError(
-            f"{owner}: {name!r} has column names that are no strings. "
+            f"{owner}: {name!r} has column names that are not strings. "
             "Convert them first: frame.columns = frame.columns.astype(str)."
         )
     return frame

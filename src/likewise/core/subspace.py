@@ -142,8 +142,7 @@ class Subspace:
         """Orthogonal complement, of dimension d − K."""
         xp = namespace(self.basis)
         if self.dim == 0:
-            identity = np.eye(self.n_features)
-            return Subspace(like(identity, self.basis))
+            return Subspace(like(np.eye(self.n_features), self.basis))
         full = xp.linalg.svd(self.basis, full_matrices=True)[0]
         return Subspace(full[:, self.dim :])
 
@@ -174,7 +173,7 @@ class Subspace:
         self._same_space(other)
         big, small = (self, other) if self.dim >= other.dim else (other, self)
         xp = namespace(self.basis)
-        P, R = self._like_self(big.basis), self._like_self(small.basis)
+        P, R = like(big.basis, self.basis), like(small.basis, self.basis)
         if small.dim == 0:
             return P[0, :0]
         cosines = xp.clip(xp.linalg.svd(P.T @ R, full_matrices=False)[1], 0.0, 1.0)
@@ -182,9 +181,6 @@ class Subspace:
         from_cosines = xp.arccos(xp.flip(cosines, (0,)))
         from_sines = xp.arcsin(sines[: small.dim])
         return xp.where(from_sines**2 < 0.5, from_sines, from_cosines)
-
-    def _like_self(self, values: Array) -> Any:
-        return like(values, self.basis)
 
     def _same_space(self, other: Subspace) -> None:
         if other.n_features != self.n_features:

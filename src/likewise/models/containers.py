@@ -32,13 +32,11 @@ MAX_RATIO = 200
 SMALL = 64 * 2**20
 MAX_MEMBERS = 100_000
 
-_COMPRESSED = {
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"]\x00\x00": "lzma",
-    b"\x04\x22\x4d\x18": "lz4",
-}
+# gzip, bzip2, xz, lzma, lz4, and zlib at its four levels.
+_COMPRESSED = (
+    b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"]\x00\x00", b"\x04\x22\x4d\x18",
+    b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda",
+)  # fmt: skip
 _OTHER = {
     b"\x89HDF\r\n\x1a\n": "an HDF5 file (Keras?); export the model to ONNX",
     b"PAR1": "a Parquet table, not a model",
@@ -66,13 +64,13 @@ def find_container(data: bytes, name: str) -> Container:
         if data.startswith(mark):
             raise FormatError(f"{name} is {said}. {_READABLE}")
     found = _by_mark(data, name) or _json_model(data, name)
-    if found is None and (_is_pickle(data) or _is_compressed(data)):
-        found = "pickle"
-    if found is None and _is_onnx(data):
-        found = "onnx"
-    if found is None:
-        raise FormatError(f"{name} is no model file that likewise knows. {_READABLE}")
-    return found
+    if found is not None:
+        return found
+    if _is_pickle(data) or data.startswith(_COMPRESSED):
+        return "pickle"
+    if _is_onnx(data):
+        return "onnx"
+    raise FormatError(f"{name} is not a model file that likewise knows. {_READABLE}")
 
 
 def check_archive(data: bytes, name: str) -> zipfile.ZipFile:
@@ -149,12 +147,14 @@ def _json_model(data: bytes, name: str) -> Container | None:
         # Parsed, JSON can take a hundred times its bytes; the process that loads the model is limited.
         if b'"learner"' in data[:4096]:
             return "xgboost"
-        raise FormatError(f"{name} is no XGBoost model. {_READABLE}")
+        raise FormatError(f"{name} is not an XGBoost model. {_READABLE}")
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
         if name.endswith(".json"):
-            raise FormatError(f"{name} is damaged: it is no JSON ({error}). Save the model again.") from error
+            raise FormatError(
+                f"{name} is damaged: it is not JSON ({error}). Save the model again."
+            ) from error
         return None
     keys = set(document) if isinstance(document, dict) else set()
     if {"learner", "version"} <= keys:
@@ -163,7 +163,7 @@ def _json_model(data: bytes, name: str) -> Container | None:
         raise FormatError(
             f"{name} is a CatBoost model in JSON. Save it as .cbm: model.save_model('model.cbm')."
         )
-    raise FormatError(f"{name} is JSON, but no XGBoost model. {_READABLE}")
+    raise FormatError(f"{name} is JSON, but not an XGBoost model. {_READABLE}")
 
 
 def _is_pickle(data: bytes) -> bool:
@@ -179,11 +179,6 @@ def _is_pickle(data: bytes) -> bool:
     except Exception:  # pickletools raises all kinds of errors on bytes that are no pickle
         return False
     return False
-
-
-def _is_compressed(data: bytes) -> bool:
-    zlib = data[:1] == b"\x78" and data[1:2] in (b"\x01", b"\x5e", b"\x9c", b"\xda")
-    return zlib or any(data.startswith(mark) for mark in _COMPRESSED)
 
 
 def _is_onnx(data: bytes) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -141,18 +141,11 @@ def _check_lightgbm_tree(where: str, lines: Mapping[str, str], n_features: int) 
     everything = np.full((n_nodes, 2), -1, dtype=np.int64)
     everything[: n_leaves - 1] = numbered
     check_tree(where, everything, np.arange(n_nodes) < n_leaves - 1)
-    _check_lightgbm_categories(where, lines, integers(arrays[2]), arrays[1])
-
-
-def _check_lightgbm_categories(
-    where: str, lines: Mapping[str, str], decisions: np.ndarray[Any, Any], thresholds: Sequence[str]
-) -> None:
-    by_category = (decisions & 1).astype(bool)
-    if not by_category.any():
-        return
-    bounds = integers(lines.get("cat_boundaries", "").split())
-    total = len(lines.get("cat_threshold", "").split())
-    if not len(bounds) or (np.diff(bounds) < 0).any() or bounds[0] < 0 or bounds[-1] > total:
-        raise FormatError(f"{where} has categories beyond the end of their list")
-    index = np.array([float(value) for value in thresholds])[by_category]
-    check_among(where, "splits on category set", index.astype(np.int64), len(bounds) - 1)
+    by_category = (integers(arrays[2]) & 1).astype(bool)
+    if by_category.any():
+        bounds = integers(lines.get("cat_boundaries", "").split())
+        total = len(lines.get("cat_threshold", "").split())
+        if not len(bounds) or (np.diff(bounds) < 0).any() or bounds[0] < 0 or bounds[-1] > total:
+            raise FormatError(f"{where} has categories beyond the end of their list")
+        index = np.array([float(value) for value in arrays[1]])[by_category]
+        check_among(where, "splits on category set", index.astype(np.int64), len(bounds) - 1)

@@ -306,13 +306,6 @@ class Squared(Loss):
         """Return the squared error of each row, (n,)."""
         return (scores[:, 0] - target).square()
 
-    def value_and_slope(
-        self, scores: torch.Tensor, target: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the squared error (n,) and twice the error (n, 1)."""
-        error = scores - target[:, None]
-        return error[:, 0].square(), error.mul_(2.0)
-
 
 @dataclass(frozen=True)
 class CustomLoss(Loss):

@@ -87,9 +87,11 @@ def match_model(
     loss: str = "cross_entropy",
 ) -> Matched:
     """Find out how a model takes the rows of a table."""
-    function = loaded.container == "import path" and _is_function(loaded.native)
+    native = loaded.native
+    function = loaded.container == "import path" and callable(native)
+    function = function and not hasattr(native, "predict") and not hasattr(native, "forward")
     wanted = {"table": True, "encoded": False}.get(takes, True if function else None)
-    model = _adapter(loaded.native, loss, None if takes != "auto" and not function else wanted)
+    model = _adapter(native, loss, None if takes != "auto" and not function else wanted)
     own = getattr(model, "encoder", None)
     if own is not None:
         return _with_own_encoder(model, own, frame, immutable, widen)
@@ -212,10 +214,6 @@ def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> M
 def _left_out(frame: pd.DataFrame, columns: Sequence[str]) -> str:
     rest = [name for name in frame.columns if name not in set(columns)]
     return f"the model does not use {folded(rest)}; left out." if rest else ""
-
-
-def _is_function(native: Any) -> bool:
-    return callable(native) and not hasattr(native, "predict") and not hasattr(native, "forward")
 
 
 def _written(value: Any) -> str:

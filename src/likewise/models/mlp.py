@@ -218,7 +218,12 @@ class MLPOracle(Oracle):
                 f"MLPOracle: {len(weights)} weights, {len(biases)} biases and {len(names)} activations do not fit. "
                 "Pass one weight and one bias per layer and one activation between layers."
             )
-        _check_widths(weights)
+        for before, after in itertools.pairwise(weights):
+            if after.shape[1] != before.shape[0]:
+                raise InputError(
+                    f"MLPOracle: a layer of {before.shape[0]} outputs is followed by one of {after.shape[1]} inputs. "
+                    "Weights have shape (out, in)."
+                )
         units = [*map(as_activation, names), IDENTITY]
         stages = [
             Stage(((weight, bias),), None if unit == IDENTITY else unit)
@@ -290,22 +295,21 @@ class MLPOracle(Oracle):
     @property
     def dtype(self) -> torch.dtype:
         """Floating dtype of the weights."""
-        return self.network.stages[0].read()[0].dtype
+        return self.network.first.dtype
 
     @property
     def device(self) -> torch.device:
         """Device of the weights."""
-        return self.network.stages[0].read()[0].device
+        return self.network.first.device
 
     def to(self, dtype: torch.dtype) -> MLPOracle:
         """Return a copy of the network as it is now in another precision; this one when it has it already."""
         if dtype == self.dtype:
             return self
-        with torch.no_grad():
-            stages = [
-                Stage((tuple(t.detach().to(dtype) for t in stage.read()),), stage.activation)
-                for stage in self.network.stages
-            ]
+        stages = []
+        for stage in self.network.stages:
+            weight, bias = stage.read()
+            stages.append(Stage(((weight.detach().to(dtype), bias.detach().to(dtype)),), stage.activation))
         return MLPOracle.from_network(Network(tuple(stages)), self.objective)
 
     def after(self, matrix: Any, offset: Any) -> MLPOracle:
@@ -412,12 +416,3 @@ class _FoldedMLP(FoldedOracle):
     def take(self, rows: torch.Tensor) -> FoldedOracle:
         addends = self._pass.addends
         return _FoldedMLP(replace(self._pass, addends=(addends[0][rows], *addends[1:])))
-
-
-def _check_widths(weights: Sequence[torch.Tensor]) -> None:
-    for before, after in itertools.pairwise(weights):
-        if after.shape[1] != before.shape[0]:
-            raise InputError(
-                f"MLPOracle: a layer of {before.shape[0]} outputs is followed by one of {after.shape[1]} inputs. "
-                "Weights have shape (out, in)."
-            )

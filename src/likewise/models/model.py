@@ -172,6 +172,8 @@ class Model(ABC):
     encoder: Any = None
     # Unit roundoff of the arithmetic that answers.
     roundoff: float = 2.0**-53
+    # What was taken for logits because nobody said what it is, in words; empty if that is known.
+    _guessed: str = ""
 
     def __init__(
         self,
@@ -279,7 +281,8 @@ class Model(ABC):
         outputs: FloatArray = self._batched(
             self._rows(X), lambda batch, start: self._canonical(self._ask(batch, start), len(batch), start)
         )
-        self._check_whole(outputs)
+        if self._guessed and self.output_kind == "scores":
+            self._check_guess(outputs)
         return outputs
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
@@ -352,7 +355,7 @@ class Model(ABC):
     def _rows(self, X: Any) -> Any:
         return table_or_matrix(
             X,
-            owner=type(self).__name__,
+            owner=self.adapter,
             takes_frame=self.takes_frame,
             feature_names=self.feature_names,
             n_features=self.n_features,
@@ -421,9 +424,15 @@ class Model(ABC):
             )
         return outputs
 
-    def _check_whole(self, outputs: FloatArray) -> None:
-        """Look at all outputs of one call at once; an adapter that had to guess what they are does."""
-        return
+    def _check_guess(self, outputs: FloatArray) -> None:
+        """Raise if outputs that were taken for logits because nobody said what they are look like probabilities."""
+        inside = bool(((outputs >= 0) & (outputs <= 1)).all())
+        # To float precision; logits do that by no chance.
+        if inside and bool((np.abs(outputs.sum(axis=1) - 1) < 1e-5).all()):
+            raise ModelError(
+                f"{self.adapter}: {self._guessed} look like probabilities (they sum to 1 in every row), and logits were "
+                "expected. Pass output='probabilities' to as_model, or output='logits' if they are logits."
+            )
 
     def _finite(self, values: FloatArray, what: str) -> FloatArray:
         if not np.isfinite(values).all():
@@ -463,27 +472,12 @@ def check_output(output: object) -> None:
         raise bad_parameter("as_model", "output", allowed="'auto', 'probabilities' or 'logits'", got=output)
 
 
-def look_like_probabilities(outputs: FloatArray) -> bool:
-    """Whether every row lies in [0, 1] and sums to 1 to float precision, which logits do by no chance."""
-    inside = bool(((outputs >= 0) & (outputs <= 1)).all())
-    return inside and bool((np.abs(outputs.sum(axis=1) - 1) < 1e-5).all())
-
-
 def _loss_does_not_fit(loss: Loss, kind: OutputKind) -> InputError:
-    if kind == "values":
-        return bad_parameter(
-            "as_model",
-            "loss",
-            allowed="a regression loss for a regressor",
-            got=loss.name,
-            remedy="Pass loss='squared', or CustomLoss(function, regression=True).",
-        )
+    words = ("regression loss for a regressor", "'squared', or CustomLoss(function, regression=True)")
+    if kind != "values":
+        words = ("classification loss for a classifier", "'cross_entropy', 'hinge' or 'zero_one'")
     return bad_parameter(
-        "as_model",
-        "loss",
-        allowed="a classification loss for a classifier",
-        got=loss.name,
-        remedy="Pass loss='cross_entropy', 'hinge' or 'zero_one'.",
+        "as_model", "loss", allowed=f"a {words[0]}", got=loss.name, remedy=f"Pass loss={words[1]}."
     )
 
 
@@ -507,7 +501,7 @@ def _checked_probabilities(answer: FloatArray, owner: str, start: int) -> FloatA
     if wrong.any():
         row = int(wrong.argmax())
         raise ModelError(
-            f"{owner}: the model's outputs are no probabilities at row {start + row}: {answer[row].tolist()}. "
+            f"{owner}: the model's outputs are not probabilities at row {start + row}: {answer[row].tolist()}. "
             "If they are logits, pass output='logits' to as_model."
         )
     return np.clip(answer, 0.0, 1.0)

@@ -38,34 +38,22 @@ _WRAPPERS = {"classifier": "XGBClassifier", "regressor": "XGBRegressor", "ranker
 _LABEL = {"xgboost": "XGBoost", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 
 
-def load_boosted(kind: str, data: bytes, name: str) -> Any:
+def _boosted(kind: str, library: Any, data: bytes) -> Any:
     """Load a boosted model with the library that wrote it."""
-    library = require(kind, extra="boosting", why=f"Reading a {_LABEL[kind]} model")
-    try:
-        return _load(kind, library, data)
-    except Exception as error:
-        lines = str(error).strip().splitlines() or ["no reason given"]
-        raise FormatError(
-            f"{name} is a damaged {_LABEL[kind]} model: {lines[0].rstrip('.')[:300]}. Save the model again."
-        ) from error
-
-
-def _load(kind: str, library: Any, data: bytes) -> Any:
-    if kind == "xgboost":
-        booster = library.Booster()
-        booster.load_model(bytearray(data))
-        saved_by = booster.attr("scikit_learn")
-        if saved_by is None:
-            return booster
-        kind_of_estimator = json.loads(saved_by).get("_estimator_type")
-        wrapper = getattr(library, _WRAPPERS.get(kind_of_estimator, "XGBModel"))()
-        wrapper.load_model(bytearray(data))
-        return wrapper
     if kind == "lightgbm":
         return library.Booster(model_str=data.decode("utf-8"))
-    model = library.CatBoost()
-    model.load_model(blob=data)
-    return model
+    if kind == "catboost":
+        model = library.CatBoost()
+        model.load_model(blob=data)
+        return model
+    booster = library.Booster()
+    booster.load_model(bytearray(data))
+    saved_by = booster.attr("scikit_learn")
+    if saved_by is None:
+        return booster
+    wrapper = getattr(library, _WRAPPERS.get(json.loads(saved_by).get("_estimator_type"), "XGBModel"))()
+    wrapper.load_model(bytearray(data))
+    return wrapper
 
 
 # Files that can run code when they are loaded: only opened when the user says so, and told what that means.
@@ -102,8 +90,19 @@ def check_allowed(kind: Container, path: Path, *, allow_pickle: bool) -> None:
 
 def load_unsafe(kind: Container, data: bytes, path: Path) -> Any:
     """Load a file that `check_allowed` let through."""
+    stream = io.BytesIO(data)
     try:
-        loaded = _load_pickles(kind, data)
+        # torch's magic number of files before 1.6.
+        if kind == "pickle" and not data[2:15].startswith(b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"):
+            loaded = importlib.import_module("joblib").load(stream)
+        else:
+            torch: Any = importlib.import_module("torch")
+            if kind == "pt2":
+                loaded = torch.export.load(stream).module()
+            elif kind == "torchscript":
+                loaded = torch.jit.load(stream, map_location="cpu")
+            else:
+                loaded = torch.load(stream, map_location="cpu", weights_only=False)
     except Exception as error:
         raise FormatError(f"{path.name} cannot be loaded: {type(error).__name__}: {error}") from error
     if isinstance(loaded, dict):
@@ -112,24 +111,6 @@ def load_unsafe(kind: Container, data: bytes, path: Path) -> Any:
             "Weights need the module they belong to: save the module, export it to ONNX, or pass an import path."
         )
     return loaded
-
-
-def _load_pickles(kind: Container, data: bytes) -> Any:
-    stream = io.BytesIO(data)
-    if kind == "pickle" and not _is_old_torch(data):
-        return importlib.import_module("joblib").load(stream)
-    import torch
-
-    if kind == "pt2":
-        return torch.export.load(stream).module()
-    if kind == "torchscript":
-        return torch.jit.load(stream, map_location="cpu")  # type: ignore[no-untyped-call]
-    return torch.load(stream, map_location="cpu", weights_only=False)
-
-
-def _is_old_torch(data: bytes) -> bool:
-    """Whether a pickle begins with torch's magic number of files before 1.6."""
-    return data[2:15].startswith(b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19")
 
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -231,13 +212,19 @@ def read_model(
         raise bad_parameter(
             "load_model", "source", allowed="one file", got=f"the folder or device {str(source)!r}"
         )
-    data = _read_whole(path)
+    size = path.stat().st_size
+    if size > MAX_FILE:
+        raise FormatError(
+            f"{path.name} has {size:,} bytes, and models of more than {MAX_FILE:,} are not read from a file. "
+            "Load it yourself, and pass it as package.module:attribute."
+        )
+    data = path.read_bytes()
     about = read_sidecar(path, data) if sidecar else None
     reader = None if about is None else _reader(about["likewise"], path)
     kind = find_container(data, path.name)
     if kind in _RUNS_CODE:
         if reader is not None:
-            raise FormatError(f"{path.name} is no file that likewise writes. Save the model again.")
+            raise FormatError(f"{path.name} is not a file that likewise writes. Save the model again.")
         check_allowed(kind, path, allow_pickle=allow_pickle)
         return LoadedModel(load_unsafe(kind, data, path), kind)
     if not trust and kind != "likewise":
@@ -247,7 +234,7 @@ def read_model(
         return LoadedModel(found, kind if reader is None else "likewise")
     if reader is not None:
         return LoadedModel(reader(path, trusted=trusted, trust=True), "likewise")
-    return LoadedModel(_LOADERS[kind](data, path, trusted), kind)
+    return LoadedModel(_loaded(kind, data, path, trusted), kind)
 
 
 def read_tried(source: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> LoadedModel:
@@ -266,16 +253,6 @@ def read_described(path: Path, about: Any, *, trusted: Sequence[str] = (), trust
     """Return the model of a file whose description is at hand, and not beside it."""
     kind = about.get("likewise") if isinstance(about, dict) else None
     return _reader(kind, path)(path, trusted=trusted, trust=trust, about=about)
-
-
-def _read_whole(path: Path) -> bytes:
-    size = path.stat().st_size
-    if size > MAX_FILE:
-        raise FormatError(
-            f"{path.name} has {size:,} bytes, and models of more than {MAX_FILE:,} are not read from a file. "
-            "Load it yourself, and pass it as package.module:attribute."
-        )
-    return path.read_bytes()
 
 
 def _imported(source: str) -> Any:
@@ -323,15 +300,6 @@ def _import_here(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def _own(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
-    try:
-        about = read_description(check_header(path), path.name)
-    except FormatError as error:
-        reason = str(error).removeprefix(f"{path.name} is damaged: ").rstrip(".")
-        raise FormatError(f"{path.name} is damaged: {reason}. Save the model again.") from error
-    return _reader(about.get("kind"), path)(path)
-
-
 def _reader(kind: Any, path: Path) -> Callable[..., Any]:
     if not isinstance(kind, str) or kind not in _READERS:
         raise FormatError(f"{path.name} was written by likewise, but holds no model (kind {kind!r}).")
@@ -340,19 +308,29 @@ def _reader(kind: Any, path: Path) -> Callable[..., Any]:
     return found
 
 
-def _onnx(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
-    from likewise.models.onnx_model import open_session
+def _loaded(kind: Container, data: bytes, path: Path, trusted: Sequence[str]) -> Any:
+    """Load a file that runs no code into this process."""
+    if kind == "skops":
+        return _skops(data, path, trusted)
+    if kind == "onnx":
+        from likewise.models.onnx_model import open_session
 
-    require("onnxruntime", extra="onnx", why="Reading an ONNX model")
-    return open_session(path)
-
-
-def _boosted(kind: str) -> Callable[[bytes, Path, Sequence[str]], Any]:
-    def load(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
-
-        return load_boosted(kind, data, path.name)
-
-    return load
+        require("onnxruntime", extra="onnx", why="Reading an ONNX model")
+        return open_session(path)
+    if kind == "likewise":
+        try:
+            metadata = check_header(path)
+        except FormatError as error:
+            raise FormatError(f"{path.name} is damaged: {error}. Save the model again.") from error
+        return _reader(read_description(metadata, path.name).get("kind"), path)(path)
+    library = require(kind, extra="boosting", why=f"Reading a {_LABEL[kind]} model")
+    try:
+        return _boosted(kind, library, data)
+    except Exception as error:
+        lines = str(error).strip().splitlines() or ["no reason given"]
+        raise FormatError(
+            f"{path.name} is a damaged {_LABEL[kind]} model: {lines[0].rstrip('.')[:300]}. Save the model again."
+        ) from error
 
 
 def _skops(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
@@ -377,13 +355,3 @@ def _skops(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
             f"{path.name} cannot be loaded: {type(error).__name__}: {error}. Save the model again with the "
             "installed versions."
         ) from error
-
-
-_LOADERS: dict[Container, Callable[[bytes, Path, Sequence[str]], Any]] = {
-    "likewise": _own,
-    "onnx": _onnx,
-    "xgboost": _boosted("xgboost"),
-    "lightgbm": _boosted("lightgbm"),
-    "catboost": _boosted("catboost"),
-    "skops": _skops,
-}

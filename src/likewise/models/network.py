@@ -148,10 +148,22 @@ class Network:
     stages: tuple[Stage, ...]
     ending: str | None = None
 
+    @property
+    def first(self) -> torch.Tensor:
+        """Weight of the first layer, or scale of a batch norm before it; its dtype and device are the network's."""
+        part = self.stages[0].parts[0]
+        return (
+            part[0]
+            if isinstance(part, tuple)
+            else part.weight
+            if part.weight is not None
+            else _affine(part)[0]
+        )
+
     @cached_property
     def n_inputs(self) -> int:
         """Number of input columns."""
-        return int(_affine(self.stages[0].parts[0])[0].shape[-1])
+        return int(self.first.shape[-1])
 
     @cached_property
     def n_outputs(self) -> int:

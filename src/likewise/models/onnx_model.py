@@ -15,7 +15,7 @@ import numpy as np
 from likewise.core.checks import FloatArray
 from likewise.core.errors import FormatError, InputError, ModelError, bad_parameter, require
 from likewise.models.losses import Loss, LossLike, as_loss
-from likewise.models.model import Model, OutputKind, check_output, look_like_probabilities
+from likewise.models.model import Model, OutputKind, check_output
 
 # Whether an ONNX graph is what a model of a table can be: sizes that its bytes bear out, operations that
 # are known.
@@ -25,13 +25,8 @@ from likewise.models.model import Model, OutputKind, check_output, look_like_pro
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 # Operations that answer differently each time, or keep state between questions.
 _NOT_A_MODEL = (
-    "Bernoulli",
-    "Multinomial",
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
-    "RandomUniformLike",
-)
+    "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+)  # fmt: skip
 _MAX_DEPTH = 50
 # Bits per number in `raw_data`, by the number of the type in the standard.
 _BITS = {
@@ -50,18 +45,15 @@ def check_onnx(path: Path) -> None:
         model = onnx.load(path, load_external_data=False)
     except Exception as error:
         raise FormatError(f"it cannot be read ({type(error).__name__})") from error
+    local = {(function.domain, function.name) for function in model.functions}
     for graph in _graphs(model.graph, 0):
         for tensor in _tensors(graph):
             _check_tensor(tensor)
         for node in graph.node:
-            if node.domain not in DOMAINS and not _is_local(model, node):
-                raise FormatError(f"it uses {node.domain}.{node.op_type}, which is no operation of ONNX")
+            if node.domain not in DOMAINS and (node.domain, node.op_type) not in local:
+                raise FormatError(f"it uses {node.domain}.{node.op_type}, which is not an operation of ONNX")
             if node.op_type in _NOT_A_MODEL:
                 raise FormatError(f"it answers at random ({node.op_type})")
-
-
-def _is_local(model: Any, node: Any) -> bool:
-    return any(f.domain == node.domain and f.name == node.op_type for f in model.functions)
 
 
 def _graphs(graph: Any, depth: int) -> Iterator[Any]:
@@ -93,7 +85,10 @@ def _check_tensor(tensor: Any) -> None:
         raise FormatError(f"{where} has the shape {shape}")
     count = math.prod(shape)
     if tensor.data_location == 1:
-        _check_outside(tensor, where)
+        # Weights in another file must be in one beside this.
+        place = {part.key: part.value for part in tensor.external_data}.get("location", "")
+        if not place or Path(place).is_absolute() or ".." in Path(place).parts:
+            raise FormatError(f"{where} is kept in {place!r}, which is not beside the file")
         return
     if tensor.raw_data:
         bits = _BITS.get(tensor.data_type)
@@ -105,13 +100,6 @@ def _check_tensor(tensor: Any) -> None:
     # Two numbers make a complex one; small types are packed several to an entry.
     if count > 16 * stored:
         raise FormatError(f"{where} has the shape {shape}, and {stored} numbers of data")
-
-
-def _check_outside(tensor: Any, where: str) -> None:
-    """Weights in another file must be in one beside this."""
-    place = {part.key: part.value for part in tensor.external_data}.get("location", "")
-    if not place or Path(place).is_absolute() or ".." in Path(place).parts:
-        raise FormatError(f"{where} is kept in {place!r}, which is not beside the file")
 
 
 _NUMPY: dict[str, np.dtype[Any]] = {
@@ -179,7 +167,8 @@ class OnnxModel(Model):
         chosen = _choose(list(self.session.get_outputs()), objective, output_name)
         self.output_name: str = chosen.name
         kind = _kind(chosen, objective, output, self.session)
-        self._guess = output == "auto" and kind == "scores"
+        if output == "auto":
+            self._guessed = f"the values of the output {chosen.name!r}"
         several = len(self._inputs) > 1
         self._fixed = _whole(self._inputs[0].shape, 0)
         self._label = _label_output(self.session) if classes is None and kind != "values" else None
@@ -249,13 +238,6 @@ class OnnxModel(Model):
                 "class. Pass classes=[...] to as_model, in the order of the outputs."
             )
 
-    def _check_whole(self, outputs: FloatArray) -> None:
-        if self._guess and look_like_probabilities(outputs):
-            raise ModelError(
-                f"OnnxModel: the output {self.output_name!r} looks like probabilities (every row sums to 1), and logits "
-                "were expected. Pass output='probabilities' to as_model, or output='logits' if they are logits."
-            )
-
 
 def open_session(model: Any) -> Any:
     """Return an onnxruntime session on the CPU for whatever holds the graph."""
@@ -277,7 +259,7 @@ def open_session(model: Any) -> Any:
     try:
         return runtime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        raise FormatError(f"as_model: this is no ONNX model that onnxruntime can run: {error}") from error
+        raise FormatError(f"as_model: this is not an ONNX model that onnxruntime can run: {error}") from error
 
 
 def graph_bytes(session: Any) -> bytes:
@@ -295,9 +277,11 @@ def empty_feeds(session: Any) -> dict[str, np.ndarray[Any, Any]]:
     inputs = list(session.get_inputs())
     _check_inputs(inputs)
     return {
-        part.name: np.zeros((_whole(part.shape, 0) or 1, _whole(part.shape, 1) or 1), dtype=_NUMPY[part.type])
-        if part.type != "tensor(string)"
-        else np.full((_whole(part.shape, 0) or 1, _whole(part.shape, 1) or 1), "", dtype=object)
+        part.name: np.full(
+            (_whole(part.shape, 0) or 1, _whole(part.shape, 1) or 1),
+            "" if part.type == "tensor(string)" else 0,
+            dtype=_NUMPY[part.type],
+        )
         for part in inputs
     }
 
@@ -341,7 +325,9 @@ def _kind(chosen: Any, loss: Loss, output: str, session: Any) -> OutputKind:
     if output != "auto":
         return "scores" if output == "logits" else "probabilities"
     named = chosen.type.startswith("seq(map(") or "prob" in chosen.name.lower()
-    probabilities = named or _made_by(session, chosen.name) in _probability_makers(chosen)
+    single = len(chosen.shape) < 2 or _whole(chosen.shape, 1) == 1
+    makers = ("Softmax", "Sigmoid") if single else ("Softmax",)
+    probabilities = named or _made_by(session, chosen.name) in makers
     if probabilities and loss.wants == "scores":
         raise InputError(
             f"as_model: loss={loss.name!r} needs class scores, and the ONNX output {chosen.name!r} holds probabilities. "
@@ -350,21 +336,12 @@ def _kind(chosen: Any, loss: Loss, output: str, session: Any) -> OutputKind:
     return "probabilities" if probabilities else "scores"
 
 
-def _probability_makers(chosen: Any) -> tuple[str, ...]:
-    single = len(chosen.shape) < 2 or _whole(chosen.shape, 1) == 1
-    return ("Softmax", "Sigmoid") if single else ("Softmax",)
-
-
 def _made_by(session: Any, name: str) -> str | None:
     """Return the operation that makes an output, where the graph can be read (package onnx at hand)."""
     try:
         onnx = importlib.import_module("onnx")
-        raw = getattr(session, "_model_bytes", None)
-        path = getattr(session, "_model_path", None)
-        if raw is None and path is None:
-            return None
-        graph = (onnx.load_from_string(raw) if raw else onnx.load(path, load_external_data=False)).graph
-    except (ImportError, OSError, ValueError):
+        graph = onnx.load_from_string(graph_bytes(session)).graph
+    except (ImportError, OSError, TypeError, ValueError):
         return None
     makers = {result: node for node in graph.node for result in node.output}
     node = makers.get(name)

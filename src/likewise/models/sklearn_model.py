@@ -136,7 +136,7 @@ class SklearnModel(EstimatorModel):
             kind=kind,
             takes_frame=wants_table(estimator) if takes_frame is None else takes_frame,
             feature_names=getattr(estimator, "feature_names_in_", None),
-            n_features=_optional(estimator, "n_features_in_"),
+            n_features=getattr(estimator, "n_features_in_", None),
             missing=True,
             batch_rows=batch_rows,
         )
@@ -195,24 +195,21 @@ def _question(estimator: Any, loss: Loss) -> tuple[OutputKind, str]:
         return "probabilities", "predict"
     if loss.wants == "decisions":
         return "probabilities", "decisions"
-    if loss.wants == "scores" or not _has(estimator, "predict_proba"):
-        if _has(estimator, "decision_function") and loss.wants != "probabilities":
-            return "scores", "decision_function"
-        raise _cannot_answer(estimator, loss)
-    return "probabilities", "predict_proba"
-
-
-def _cannot_answer(estimator: Any, loss: Loss) -> InputError:
     kind = type(estimator).__name__
-    if loss.wants == "scores":
-        return InputError(
+    has_proba, has_scores = (hasattr(estimator, name) for name in ("predict_proba", "decision_function"))
+    if loss.wants == "scores" and not has_scores:
+        raise InputError(
             f"as_model: loss={loss.name!r} needs class scores, and {kind} has no decision_function. "
             "Use loss='cross_entropy' or 'zero_one'."
         )
-    return InputError(
-        f"as_model: loss={loss.name!r} needs probabilities, and {kind} has no predict_proba. "
-        "Wrap it in CalibratedClassifierCV, or use loss='hinge' or 'zero_one'."
-    )
+    if loss.wants == "scores" or (loss.wants != "probabilities" and has_scores and not has_proba):
+        return "scores", "decision_function"
+    if not has_proba:
+        raise InputError(
+            f"as_model: loss={loss.name!r} needs probabilities, and {kind} has no predict_proba. "
+            "Wrap it in CalibratedClassifierCV, or use loss='hinge' or 'zero_one'."
+        )
+    return "probabilities", "predict_proba"
 
 
 def _is_regressor(estimator: Any) -> bool:
@@ -222,15 +219,6 @@ def _is_regressor(estimator: Any) -> bool:
         return bool(is_regressor(estimator))
     except (AttributeError, TypeError):
         return getattr(estimator, "_estimator_type", None) == "regressor"
-
-
-def _has(estimator: Any, method: str) -> bool:
-    return callable(_optional(estimator, method))
-
-
-def _optional(estimator: Any, name: str) -> Any:
-    """Return an attribute or None; scikit-learn raises from properties that are not available."""
-    return getattr(estimator, name, None)
 
 
 def _check_fitted(estimator: Any) -> None:
@@ -249,7 +237,7 @@ def _check_fitted(estimator: Any) -> None:
 
 
 def _single_output_classes(estimator: Any) -> np.ndarray[Any, Any]:
-    classes = _optional(estimator, "classes_")
+    classes = getattr(estimator, "classes_", None)
     if classes is None:
         raise InputError(
             f"as_model: {type(estimator).__name__} has no classes_. "

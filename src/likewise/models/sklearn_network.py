@@ -91,7 +91,7 @@ def from_sklearn(estimator: Any, **choices: Any) -> SklearnModel:
 
 
 def read_layers(estimator: Any) -> Layers | None:
-    """Return the layers of a linear model or an MLP, scalers in front absorbed; None where it is no such model.
+    """Return the layers of a linear model or an MLP, scalers in front absorbed; None if it is not such a model.
 
     Nothing says yet that they give the estimator's own answers: compare before use.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,7 +48,9 @@ def read_table_features(
 ) -> tuple[Any, tuple[TableFeature, ...]]:
     """Return the model at the end of a pipeline, and its features in terms of the table's columns."""
     names = [str(name) for name in pipeline.feature_names_in_]
-    features = [TableFeature(name, answers=_given(categories.get(name))) for name in names]
+    features = [
+        TableFeature(name, answers=tuple(categories[name]) if name in categories else None) for name in names
+    ]
     steps = [step for _, step in pipeline.steps]
     for step in steps[:-1]:
         features = _through(step, features)
@@ -66,10 +68,6 @@ def read_trees_behind(model: Any, features: Sequence[TableFeature]) -> TreeEnsem
     if sparse and type(model).__module__.split(".")[0] == "xgboost":
         return trees.with_missing(0.0, single=False)
     return trees
-
-
-def _given(categories: Sequence[Any] | None) -> tuple[Any, ...] | None:
-    return None if categories is None else tuple(categories)
 
 
 def _is_number(value: Any) -> bool:
@@ -121,52 +119,71 @@ def _positions(chosen: Any, names: list[str]) -> list[int]:
     return [names.index(one) if isinstance(one, str) else int(one) % len(names) for one in single]
 
 
-def _one_hot(step: Any, features: list[TableFeature]) -> list[TableFeature]:
-    _refuse_infrequent(step)
-    found = []
+def _encoded(
+    step: Any, features: list[TableFeature], unknown: float
+) -> Iterator[tuple[int, TableFeature, list[Any], Any, int | None]]:
+    """Each feature of an encoder with its categories there, what an unknown one becomes, and where a gap stands."""
+    if any(group is not None for group in getattr(step, "infrequent_categories_", None) or []):
+        raise InputError("bounds: an encoder that joins infrequent categories is not read.")
     for i, feature in enumerate(features):
-        answers = _categories(feature, "OneHotEncoder")
+        if feature.answers is None:
+            raise InputError(
+                f"bounds: the pipeline's {type(step).__name__} reads {feature.column!r}, which is a number in the "
+                "domain. Call it categorical there."
+            )
         known = list(step.categories_[i])
+        strange: Any = unknown
         if step.handle_unknown == "error":
-            _refuse_unknown(feature.column, answers, known)
+            strange = REFUSED
+            new = [answer for answer in feature.answers if answer not in known]
+            if new:
+                raise InputError(
+                    f"bounds: the pipeline does not know the category {new[0]!r} of {feature.column!r} that the domain "
+                    "has. Make the domain of the table the pipeline was fitted on."
+                )
+        # Where the value of a missing cell stands among the categories, NaN among them.
+        gap = (
+            k
+            for k, one in enumerate(known)
+            if one == feature.missing or (_is_nan(one) and _is_nan(feature.missing))
+        )
+        yield i, feature, known, strange, next(gap, None)
+
+
+def _one_hot(step: Any, features: list[TableFeature]) -> list[TableFeature]:
+    found = []
+    for i, feature, known, strange, gap in _encoded(step, features, 0.0):
         dropped = None if step.drop_idx_ is None else step.drop_idx_[i]
-        strange = REFUSED if step.handle_unknown == "error" else 0.0
-        gap = _place(feature.missing, known)
         for k, category in enumerate(known):
             if k != dropped:
-                told = replace(feature, answers=tuple(float(a == category) for a in answers))
-                told = replace(told, sparse=bool(step.sparse_output))
                 missing = strange if gap is None else float(gap == k)
-                found.append(replace(told, missing=_kept(feature.missing, missing), unseen=strange))
+                found.append(
+                    replace(
+                        feature,
+                        answers=tuple(float(a == category) for a in feature.answers or ()),
+                        missing=_kept(feature.missing, missing),
+                        unseen=strange,
+                        sparse=bool(step.sparse_output),
+                    )
+                )
     return found
 
 
 def _ordinal(step: Any, features: list[TableFeature]) -> list[TableFeature]:
-    _refuse_infrequent(step)
     found = []
-    for i, feature in enumerate(features):
-        answers = _categories(feature, "OrdinalEncoder")
-        known = list(step.categories_[i])
-        if step.handle_unknown == "error":
-            _refuse_unknown(feature.column, answers, known)
-        codes = [float(known.index(a)) if a in known else float(step.unknown_value) for a in answers]
-        strange = REFUSED if step.handle_unknown == "error" else float(step.unknown_value)
-        gap = _place(feature.missing, known)
+    unknown = float("nan") if step.unknown_value is None else float(step.unknown_value)
+    for _, feature, known, strange, gap in _encoded(step, features, unknown):
+        codes = tuple(float(known.index(a)) if a in known else unknown for a in feature.answers or ())
         missing = strange if gap is None else float(gap)
         if gap is not None and _is_nan(feature.missing):
             missing = float(step.encoded_missing_value)
-        told = replace(feature, missing=_kept(feature.missing, missing), unseen=strange, sparse=False)
-        found.append(replace(told, answers=tuple(codes)))
+        missing = _kept(feature.missing, missing)
+        found.append(replace(feature, answers=codes, missing=missing, unseen=strange, sparse=False))
     return found
 
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and value != value
-
-
-def _place(value: Any, known: list[Any]) -> int | None:
-    """Where a value stands among an encoder's categories, NaN among them; None where it does not."""
-    return next((k for k, one in enumerate(known) if one == value or (_is_nan(one) and _is_nan(value))), None)
 
 
 def _kept(before: Any, after: Any) -> Any:
@@ -214,29 +231,6 @@ def _imputed(step: Any, features: list[TableFeature]) -> list[TableFeature]:
         replace(feature, missing=python_scalar(value)) if _is_nan(feature.missing) else feature
         for feature, value in zip(features, statistics, strict=True)
     ]
-
-
-def _categories(feature: TableFeature, kind: str) -> Sequence[Any]:
-    if feature.answers is None:
-        raise InputError(
-            f"bounds: the pipeline's {kind} reads {feature.column!r}, which is a number in the domain. "
-            "Call it categorical there."
-        )
-    return feature.answers
-
-
-def _refuse_infrequent(step: Any) -> None:
-    if any(group is not None for group in getattr(step, "infrequent_categories_", None) or []):
-        raise InputError("bounds: an encoder that joins infrequent categories is not read.")
-
-
-def _refuse_unknown(column: str, answers: Sequence[Any], known: list[Any]) -> None:
-    unknown = [answer for answer in answers if answer not in known]
-    if unknown:
-        raise InputError(
-            f"bounds: the pipeline does not know the category {unknown[0]!r} of {column!r} that the domain has. "
-            "Make the domain of the table the pipeline was fitted on."
-        )
 
 
 def _unread(kind: str) -> InputError:

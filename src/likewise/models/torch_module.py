@@ -12,7 +12,7 @@ from torch import nn
 from likewise.core.checks import FloatArray
 from likewise.core.errors import ModelError
 from likewise.models.losses import LossLike, as_loss
-from likewise.models.model import DifferentiableModel, OutputKind, check_output, look_like_probabilities
+from likewise.models.model import DifferentiableModel, OutputKind, check_output
 from likewise.models.network import network_of, torch_output
 from likewise.models.oracle import (
     Oracle,
@@ -68,8 +68,9 @@ class TorchModel(DifferentiableModel):
         objective = as_loss(loss)
         check_rows_independent(module, owner="as_model")
         self._torch_output: TorchOutput = torch_output(module, objective) if output == "auto" else output
-        self._guess = output == "auto" and self._torch_output == "logits" and not _logits_for_sure(module)
         network = network_of(module)
+        if output == "auto" and self._torch_output == "logits" and network is None:
+            self._guessed = "the module's outputs"
         if classes is None and network is not None and not objective.regression:
             classes = np.arange(max(network.n_outputs, 2))
         kind: OutputKind = "scores" if self._torch_output == "logits" else "probabilities"
@@ -130,15 +131,3 @@ class TorchModel(DifferentiableModel):
             if self._torch_output == "logits" or self.loss.regression:
                 return class_scores(raw, n=len(x), loss=self.loss, output="logits").double()
         return raw
-
-    def _check_whole(self, outputs: FloatArray) -> None:
-        if self._guess and self.output_kind == "scores" and look_like_probabilities(outputs):
-            raise ModelError(
-                "TorchModel: the module's outputs look like probabilities (they sum to 1 in every row), and logits "
-                "were expected. Pass output='probabilities' to as_model, or output='logits' if they are logits."
-            )
-
-
-def _logits_for_sure(module: nn.Module) -> bool:
-    network = network_of(module)
-    return network is not None and network.ending in (None, "log_softmax")

@@ -52,11 +52,11 @@ class TreeEnsemble:
     listed_left: BoolArray
     values: FloatArray
     base: FloatArray
-    kind: TreeOutput
-    strict: bool
     single: BoolArray
-    roundoff: float
+    kind: TreeOutput
     n_features: int
+    strict: bool = False
+    roundoff: float = 2.0**-53
     feature_names: tuple[str, ...] | None = None
     categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
 
@@ -71,18 +71,17 @@ class TreeEnsemble:
         threshold: Any,
         values: Any,
         base: Any,
-        kind: TreeOutput,
-        n_features: int,
         missing_left: Any = None,
         sets: Mapping[int, Any] | None = None,
         listed_left: bool = True,
-        strict: bool = False,
         single: bool = False,
-        roundoff: float = 2.0**-53,
         feature_names: Any = None,
-        categories: Mapping[int, tuple[Any, ...]] | None = None,
+        **about: Any,
     ) -> TreeEnsemble:
-        """Make one from lists; `sets` maps a node that splits on a category to its codes."""
+        """Make one from lists; `sets` maps a node that splits on a category to its codes.
+
+        `about` are the other fields: at least `kind` and `n_features`.
+        """
         n = len(left)
         first, last = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
         codes: list[int] = []
@@ -107,13 +106,9 @@ class TreeEnsemble:
             listed_left=np.full(n, listed_left),
             values=np.where(leaves[:, None], table, 0.0),
             base=np.asarray(base, dtype=np.float64).reshape(-1),
-            kind=kind,
-            strict=strict,
             single=np.full(n, single),
-            roundoff=roundoff,
-            n_features=n_features,
             feature_names=None if feature_names is None else tuple(map(str, feature_names)),
-            categories=dict(categories or {}),
+            **about,
         )
 
     @classmethod
@@ -122,7 +117,7 @@ class TreeEnsemble:
         sizes = [len(tree.left) for tree in trees]
         roots = np.cumsum([0, *sizes[:-1]]) if trees else np.zeros(0)
         shift = np.repeat(roots, sizes).astype(np.int64)
-        joined = {
+        joined: dict[str, Any] = {
             name: np.concatenate([np.asarray(getattr(tree, name)) for tree in trees])
             for name in ("left", "right", "feature", "threshold", "missing_left", "values")
         }

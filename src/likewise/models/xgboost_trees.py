@@ -41,17 +41,14 @@ def check_xgboost(document: Mapping[str, Any]) -> None:
         if (inner != (right >= 0)).any():
             raise FormatError(f"{where} has a node with one child only")
         check_tree(where, np.stack([left, right], axis=1), inner)
-        _check_categories(where, tree, len(left))
-
-
-def _check_categories(where: str, tree: Mapping[str, Any], n_nodes: int) -> None:
-    nodes = integers(tree.get("categories_nodes", []))
-    starts, sizes = (integers(tree.get(f"categories_{part}", [])) for part in ("segments", "sizes"))
-    check_equal_lengths(where, nodes, starts, sizes)
-    check_among(where, "has categories for node", nodes, n_nodes)
-    ends, total = starts + sizes, len(tree.get("categories", []))
-    if len(nodes) and ((starts < 0) | (sizes < 0) | (ends > total)).any():
-        raise FormatError(f"{where} has categories beyond the end of their list")
+        nodes, starts, sizes = (
+            integers(tree.get(f"categories_{part}", [])) for part in ("nodes", "segments", "sizes")
+        )
+        check_equal_lengths(where, nodes, starts, sizes)
+        check_among(where, "has categories for node", nodes, len(left))
+        total = len(tree.get("categories", []))
+        if ((starts < 0) | (sizes < 0) | (starts + sizes > total)).any():
+            raise FormatError(f"{where} has categories beyond the end of their list")
 
 
 def read_xgboost(model: Any) -> TreeEnsemble:
@@ -71,7 +68,8 @@ def read_xgboost(model: Any) -> TreeEnsemble:
             "read_trees: XGBClassifier compares the margin of binary:logitraw with 0.5, and only models that decide at 0 "
             "are read. Train with objective='binary:logistic'."
         )
-    kind: TreeOutput = "values" if _is_regression(objective) else "scores"
+    regression = objective.startswith(("reg:", "count:")) and objective != "reg:logistic"
+    kind: TreeOutput = "values" if regression else "scores"
     if kind == "values" and objective not in (
         "reg:squarederror",
         "reg:absoluteerror",
@@ -101,10 +99,6 @@ def read_xgboost(model: Any) -> TreeEnsemble:
     )
     missing = getattr(model, "missing", np.nan)
     return read if missing is None or np.isnan(missing) else read.with_missing(float(missing), single=True)
-
-
-def _is_regression(objective: str) -> bool:
-    return objective.startswith(("reg:", "count:")) and objective != "reg:logistic"
 
 
 def kept_rounds(model: Any) -> int | None:

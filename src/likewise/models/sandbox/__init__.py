@@ -1,8 +1,8 @@
 """Model files of others run in a process of their own: a crash, a hang or a flood of memory stays there.
 
-`limits` says how much that process may use, `confined` is its first lines, `child` what it answers, `messages` and
-`table_rows` how questions and answers travel (plain arrays and JSON, never pickle), `process` is its handle,
-`model_file` one file behind it, and `isolated_model` the file's model behind the contract of every other model.
+`confined` is the first program of that process and imports nothing of the package, `child` answers, `messages` says
+how much it may use and how questions and answers travel (plain arrays and JSON, never pickle), `facts` packs rows,
+trees and layers for the way, `process` is its handle, and `model_file` the file and its model on this side.
 """
 
 from __future__ import annotations

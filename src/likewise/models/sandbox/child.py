@@ -7,17 +7,20 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
+from likewise.models.layers import read_network
 from likewise.models.lightgbm_trees import check_lightgbm
 from likewise.models.sandbox.confined import allow_seconds
-from likewise.models.sandbox.facts import describe, loss_like, unpack_rows
+from likewise.models.sandbox.facts import describe, loss_like, pack_network, pack_trees, unpack_rows
 from likewise.models.sandbox.messages import Array, receive, send
+from likewise.models.table_features import is_table_pipeline
+from likewise.models.tree_ensemble import read_trees
 from likewise.models.xgboost_trees import check_xgboost
 
 if TYPE_CHECKING:
@@ -31,12 +34,9 @@ def check_before(container: str, path: Path) -> None:
     """Check what can be read without the library that made the file."""
     if container == "lightgbm":
         check_lightgbm(path.read_bytes().decode("utf-8"))
-    if container == "xgboost":
-        with path.open("rb") as file:
-            start = file.read(2)
-        # {" is JSON, {L is UBJSON, which is checked once it is loaded.
-        if start != b"{L":
-            check_xgboost(json.loads(path.read_bytes()))
+    # {" is JSON, {L is UBJSON, which is checked once it is loaded.
+    if container == "xgboost" and not path.read_bytes().startswith(b"{L"):
+        check_xgboost(json.loads(path.read_bytes()))
     if container == "onnx":
         from likewise.models.onnx_model import check_onnx
 
@@ -65,7 +65,7 @@ def check_loaded(container: str, native: Any) -> None:
             native.run(None, empty_feeds(native))
 
 
-# The first lines of a process that runs somebody else's model file: limits first, libraries after.
+# The first lines of a process that runs a model file of another library: limits first, libraries after.
 
 
 Answer = tuple[dict[str, Any], Sequence[Array]]
@@ -96,26 +96,21 @@ def serve(questions: int, answers: int, held: Sequence[str]) -> None:
             with warnings.catch_warnings(record=True) as heard:
                 warnings.simplefilter("default")
                 said, found = _answered(desk, text, arrays)
-            said["warnings"] = list(
-                dict.fromkeys(
-                    str(w.message)[:500]
-                    for w in heard
-                    if issubclass(w.category, (UserWarning, RuntimeWarning))
-                )
-            )[:20]
+            told = [
+                str(w.message)[:500] for w in heard if issubclass(w.category, (UserWarning, RuntimeWarning))
+            ]
+            said["warnings"] = list(dict.fromkeys(told))[:20]
             try:
                 send(tell, said, found)
             except (TypeError, ValueError) as error:
                 # Nothing was written yet: JSON does not hold this.
-                send(
-                    tell,
-                    {"error": "other", "message": f"the answer cannot be written: {error}", "warnings": []},
-                )
+                why = f"the answer cannot be written: {error}"
+                send(tell, {"error": "other", "message": why, "warnings": []})
 
 
 def _answered(desk: _Desk, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
     try:
-        said, found = desk.questions[text["ask"]](text, arrays)
+        said, found = getattr(desk, text["ask"])(text, arrays)
     except MemoryError:
         return {"error": "MemoryError", "message": ""}, ()
     except _KNOWN as error:
@@ -130,19 +125,13 @@ def _answered(desk: _Desk, text: dict[str, Any], arrays: Sequence[Array]) -> Ans
 
 
 class _Desk:
-    """The file that was loaded, its models, and what can be asked about them."""
+    """The file that was loaded, its models, and a method for each question about them.
+
+    Whoever asks is the process that started this one, so the name of a question is taken as it comes.
+    """
 
     def __init__(self, held: Sequence[str]) -> None:
         self.held, self.native, self.models = list(held), None, list[Any]()
-        self.questions: dict[str, Callable[[dict[str, Any], Sequence[Array]], Answer]] = {
-            "load": self.load,
-            "model": self.model,
-            "outputs": self.outputs,
-            "decisions": self.decisions,
-            "whole": self.whole,
-            "trees": self.trees,
-            "network": self.network,
-        }
 
     def load(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
         """Check the file as far as that can be done without its library, load it, and try it on noise."""
@@ -185,33 +174,20 @@ class _Desk:
         hot = model._ask(rows, text["start"], model._decisions)
         return {}, [hot.argmax(axis=1).astype(np.int64)]
 
-    def whole(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
-        """Let a model that had to guess look at outputs that do not fit its guess."""
-        self.models[text["number"]]._check_whole(arrays[0])
-        return {}, ()
-
     def trees(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
         """The trees of a model."""
-        from likewise.models.sandbox.facts import pack_trees
-        from likewise.models.tree_ensemble import read_trees
-
         model = self.models[text["number"]]
         _check_no_pipeline(model, "read_trees")
         return pack_trees(read_trees(model))
 
     def network(self, text: dict[str, Any], arrays: Sequence[Array]) -> Answer:
         """The layers of a model that is a plain network."""
-        from likewise.models.layers import read_network
-        from likewise.models.sandbox.facts import pack_network
-
         model = self.models[text["number"]]
         _check_no_pipeline(model, "read_relu_network")
         return pack_network(read_network(model))
 
 
 def _check_no_pipeline(model: Any, owner: str) -> None:
-    from likewise.models.table_features import is_table_pipeline
-
     if is_table_pipeline(getattr(model, "estimator", None)):
         raise InputError(
             f"{owner}: the steps of a pipeline in a file are only read in this process: trust=True (--trust)."

@@ -1,4 +1,4 @@
-"""The first lines of a process that runs somebody else's model file: limits first, libraries after.
+"""The first lines of a process that runs a model file of another library: limits first, libraries after.
 
 Run as a program (``python -P confined.py LIMITS``) with nothing imported but what Python brings: a network of its own
 can only be had before any library has started threads.
@@ -78,7 +78,7 @@ def _leave_network() -> bool:
 
 
 def _be_killed_first() -> None:
-    """Where memory runs out all the same, the system shall end this process and no other."""
+    """If memory runs out all the same, let the system end this process before any other."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:  # noqa: PTH123
         file.write("1000")
 

@@ -129,9 +129,9 @@ def _check(parts: dict[str, Array], n_features: int) -> None:
     if not len(roots) or roots[0] != 0 or (np.diff(roots) <= 0).any() or roots[-1] >= n:
         raise FormatError("the trees do not follow each other")
     if parts["values"].shape[1] != len(parts["base"]) or not np.isfinite(parts["values"]).all():
-        raise FormatError("the trees have leaves that are no numbers, or too many of them")
+        raise FormatError("the trees have leaves that are not numbers, or too many of them")
     if not np.isfinite(parts["base"]).all() or np.isnan(parts["threshold"]).any():
-        raise FormatError("the trees have splits that are no numbers")
+        raise FormatError("the trees have splits that are not numbers")
     inner = parts["left"] >= 0
     if (inner != (parts["right"] >= 0)).any():
         raise FormatError("the trees have a node with one child only")
@@ -284,7 +284,7 @@ _FORM = Fields(
         "missing": bool,
         "batch_rows": Whole(1, 2**31),
         "decides": bool,
-        "guesses": bool,
+        "guessed": str,
         "keeps_frames": bool,
         "layers": Maybe(dict),
     }
@@ -307,7 +307,7 @@ def describe(model: Model) -> tuple[dict[str, Any], list[Array]]:
         "missing": bool(model._missing),
         "batch_rows": int(model._batch_rows),
         "decides": isinstance(model, EstimatorModel) and model.decides,
-        "guesses": bool(getattr(model, "_guess", False)),
+        "guessed": model._guessed,
         "keeps_frames": type(model)._rows is not Model._rows,
     }
     packed, arrays = (None, []) if layers is None else pack_network(layers)
@@ -336,7 +336,7 @@ def class_labels(values: Any) -> Array | None:
     if values is None:
         return None
     if not isinstance(values, list) or not 2 <= len(values) <= MAX_CLASSES or not all(map(is_scalar, values)):
-        raise FormatError("the model's classes are no list of two or more labels")
+        raise FormatError("the model's classes are not a list of two or more labels")
     return label_array(values)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from likewise.core.errors import FormatError, bad_parameter
 from likewise.core.files import Fields, ListOf, OneOf, Whole, check_form
 
-# How much a process that runs somebody else's model file may use.
+# How much a process that runs a model file of another library may use.
 
 
 # Environment variables for models that need more than the defaults.
@@ -108,11 +108,11 @@ def receive(stream: BinaryIO, *, most: int) -> tuple[dict[str, Any], list[Array]
     """Read a message."""
     mark, length = _START.unpack(_exactly(stream, _START.size))
     if mark != _MARK or length > MAX_TEXT:
-        raise FormatError("the answer is no message")
+        raise FormatError("the answer is not a message")
     try:
         document = json.loads(_exactly(stream, length))
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"the answer is no JSON ({type(error).__name__})") from error
+        raise FormatError(f"the answer is not JSON ({type(error).__name__})") from error
     check_form(document, Fields({"text": dict, "arrays": _ARRAYS}), "the answer")
     sizes = [np.dtype(a["type"]).itemsize * math.prod(a["shape"]) for a in document["arrays"]]
     if sum(sizes) > most:

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from likewise.core.checks import FloatArray
 from likewise.core.errors import FormatError, InputError, MissingExtraError, ModelError
 from likewise.core.frames import is_frame, to_pandas
 from likewise.models.containers import sidecar_path
 from likewise.models.layers import LayeredModel, Layers
 from likewise.models.losses import Loss, LossLike, as_loss
-from likewise.models.model import Model, look_like_probabilities, table_or_matrix
+from likewise.models.model import Model
 from likewise.models.sandbox.facts import (
     class_labels,
     pack_rows,
@@ -38,10 +37,6 @@ if TYPE_CHECKING:
     from likewise.models.tree_ensemble import TreeEnsemble
 
 # The model of a file in a process of its own, behind the contract of every other model.
-
-
-# Of outputs that do not look like what they should, so many are shown to the model.
-_SHOWN = 64
 
 
 class SandboxedModel(Model):
@@ -81,8 +76,9 @@ class SandboxedModel(Model):
         )
         self.file, self._choices = file, dict(choices)
         self._named = facts.classes is not None
-        self._adapter, self._decides = facts.adapter, facts.decides
-        self._guesses, self._keeps_frames = facts.guesses, facts.keeps_frames
+        self._adapter: str = facts.adapter
+        self._decides = facts.decides
+        self._guessed, self._keeps_frames = facts.guessed, facts.keeps_frames
 
     @property
     def adapter(self) -> str:
@@ -119,14 +115,7 @@ class SandboxedModel(Model):
     def _rows(self, X: Any) -> Any:
         if self._keeps_frames and is_frame(X):
             return to_pandas(X, owner=self._adapter, name="X")
-        return table_or_matrix(
-            X,
-            owner=self._adapter,
-            takes_frame=self.takes_frame,
-            feature_names=self.feature_names,
-            n_features=self.n_features,
-            missing=self._missing,
-        )
+        return super()._rows(X)
 
     def _ask(self, batch: Any, start: int, question: Any = None) -> np.ndarray[Any, Any]:
         outputs, classes = self.file.outputs(self._choices, batch, start)
@@ -136,10 +125,6 @@ class SandboxedModel(Model):
 
     def _answer(self, rows: Any) -> Any:
         return self._ask(rows, 0)
-
-    def _check_whole(self, outputs: FloatArray) -> None:
-        if self._guesses and look_like_probabilities(outputs):
-            self.file.check_whole(self._choices, outputs[:_SHOWN])
 
 
 class SandboxedNetwork(SandboxedModel, LayeredModel):
@@ -265,11 +250,6 @@ class SandboxedFile:
         """Return the number of the class that the model itself decides for, (n,)."""
         _, arrays = self._about_rows("decisions", choices, rows, start, most=8 * len(rows))
         return self._one(arrays, len(rows), dimensions=1, kind="i")
-
-    def check_whole(self, choices: Mapping[str, Any], outputs: Array) -> None:
-        """Raise what the model says where outputs do not fit what it took them for."""
-        facts = self.facts(choices)
-        self._ask(self._alive(), {"ask": "whole", "number": facts.number}, [outputs])
 
     def trees(self, choices: Mapping[str, Any]) -> TreeEnsemble:
         """Return the model's trees; see `read_trees`."""

@@ -14,19 +14,19 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, MissingExtraError, ModelError
 from likewise.models.sandbox.messages import MEMORY, SECONDS, Array, Limits, receive, send
 
-# Ctrl-C that waits for the end of something short, and is heard at once when it is pressed again.
+# Defer SIGINT in a critical section; a second one is not deferred.
 
 
 @contextmanager
 def held_interrupts() -> Iterator[None]:
-    """Run a block to its end before Ctrl-C is heard; a second Ctrl-C is heard inside it.
+    """Run a block to its end before SIGINT is handled; a second SIGINT is handled inside it.
 
-    Only the main thread hears Ctrl-C, and only where somebody listens; elsewhere the block is run as it is.
+    Python handles signals in the main thread only; in other threads the block is run as it is.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -58,36 +58,11 @@ _MAX_SENTENCE = 2_000
 _TRUST = "If you made the file yourself, run it in this process: trust=True (--trust)"
 
 
-class Handle(Protocol):
-    """What is needed of a running process, besides the two pipes."""
-
-    def kill(self) -> None:
-        """End it at once."""
-
-    def code(self, within: float) -> int | None:
-        """Wait for its end; the exit code, negative for a signal, or None where it goes on."""
+# Starts a process: what has its `kill` and `wait`, and the pipes to write questions to and to read answers from.
+Starter = Callable[[Limits, Sequence[str]], tuple[Any, BinaryIO, BinaryIO]]
 
 
-Starter = Callable[[Limits, Sequence[str]], tuple[Handle, BinaryIO, BinaryIO]]
-
-
-class _Started:
-    """A process that `subprocess` started."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self.process = process
-
-    def kill(self) -> None:
-        self.process.kill()
-
-    def code(self, within: float) -> int | None:
-        try:
-            return self.process.wait(within)
-        except subprocess.TimeoutExpired:
-            return None
-
-
-def start_process(limits: Limits, paths: Sequence[str] = ()) -> tuple[Handle, BinaryIO, BinaryIO]:
+def start_process(limits: Limits, paths: Sequence[str] = ()) -> tuple[Any, BinaryIO, BinaryIO]:
     """Start a confined process and return it with the pipes to write questions to and to read answers from."""
     # -P: nothing in the current folder may pose as a library.
     program = str(Path(__file__).with_name("confined.py"))
@@ -101,7 +76,7 @@ def start_process(limits: Limits, paths: Sequence[str] = ()) -> tuple[Handle, Bi
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    return _Started(process), process.stdin, process.stdout  # type: ignore[return-value]
+    return process, process.stdin, process.stdout  # type: ignore[return-value]
 
 
 # Replaced where many files are tried and a process is forked instead of started.
@@ -176,7 +151,7 @@ class Child:
         """End the process and return the sentence that says why; it is said again whenever it is asked."""
         answered = isinstance(error, FormatError)
         # A process that crashed is given the time to end by itself, so that it can be told how.
-        code = None if answered else self.handle.code(within=5.0)
+        code = None if answered else _code(self.handle)
         self._end()
         if late.is_set():
             self.over = f"{self.name} did not answer within {self.limits.seconds:g} s and was stopped. {_TRUST}, or set {SECONDS}."
@@ -201,14 +176,23 @@ class Child:
         )
 
 
-def _end(handle: Handle, questions: BinaryIO, answers: BinaryIO, owner: int) -> None:
+def _end(handle: Any, questions: BinaryIO, answers: BinaryIO, owner: int) -> None:
     if os.getpid() != owner:
         return
     handle.kill()
     for pipe in (questions, answers):
         with contextlib.suppress(OSError):
             pipe.close()
-    handle.code(within=5.0)
+    _code(handle)
+
+
+def _code(handle: Any) -> int | None:
+    """Wait for the end of a process; its exit code, negative for a signal, or None if it goes on."""
+    try:
+        code: int | None = handle.wait(5.0)
+    except subprocess.TimeoutExpired:
+        return None
+    return code
 
 
 def _signal(code: int) -> str:

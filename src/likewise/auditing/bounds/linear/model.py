@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.bounds.linear.box_response import BoxResponse, CostForm
-from likewise.core.checks import FloatArray, IntArray, check_matrix, check_same_length, is_tensor, to_numpy
+from likewise.core.checks import FloatArray, IntArray, check_matrix, check_same_length, to_numpy
 from likewise.core.errors import InputError, ModelError, bad_parameter
 from likewise.data.domain import BoxDomain, DataRangeDomain, Unbounded
+from likewise.models.convert import as_model
+from likewise.models.layers import is_torch_module
 
 # Linear models as the exact audit sees them: one row of weights per class.
 
@@ -104,14 +106,9 @@ class LinearModel:
             linear = cls(model.coef_, model.intercept_, model.classes_, loss)
             _check_softmax(model, linear)
             return linear
-        layers = list(model.children()) if hasattr(model, "children") else []
-        layer = layers[0] if len(layers) == 1 else model
-        weight: Any = getattr(layer, "weight", None)
-        bias: Any = getattr(layer, "bias", None)
-        if is_tensor(weight) and to_numpy(weight).ndim == 2 and not list(layer.children()):
-            return cls(
-                to_numpy(weight), np.zeros(len(weight)) if bias is None else to_numpy(bias), None, loss
-            )
+        form = as_model(model).linear_form() if is_torch_module(model) else None
+        if form is not None:
+            return cls(*form, None, loss)
         raise InputError(
             f"LinearModel.from_model: {type(model).__name__} is not a linear classifier that can be read. "
             "Pass a fitted scikit-learn linear classifier, a torch.nn.Linear, or LinearModel(coef, intercept)."
