@@ -285,8 +285,8 @@ def within():
     """What is found for 150 people alone and among all of the test split; what all of them cost."""
     from bounds import tree_model
 
-    from likewise.auditing.partitions.part import search_people
-    from likewise.auditing.partitions.runner import AuditRequest, prepare_memory
+    from likewise.auditing.preparation import AuditRequest, prepare_people
+    from likewise.auditing.rounds import search_people
     from likewise.auditing.search.choosing import read_searches
 
     data, frame, metrics, chosen = adult_trees()
@@ -297,8 +297,8 @@ def within():
         began = time.process_time()
         searches, required = read_searches(search)
         asked = AuditRequest(model, metric, searches, data.domain, eps=eps, required=required)
-        job = prepare_memory(asked, frame.iloc[people], data.y[people]).job
-        found = search_people(job, job.problem)[0].frontier
+        prepared = prepare_people(asked, frame.iloc[people], data.y[people])
+        found = search_people(prepared, prepared.problem).support.frontier
         return found, solve_dual(found, eps).gap, time.process_time() - began
 
     print(

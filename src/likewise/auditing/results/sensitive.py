@@ -427,7 +427,10 @@ def _examples(
                 ranks[key] = (float(many[at]), float(not moved[at, k]), -float(far[at]), float(who))
     chosen = np.asarray(list(best.values()), dtype=np.int64)
     people = problem.coordinates.original(plan.take(person[chosen]))
-    people = people if problem.missing is None else problem.missing.restored(people)
+    if problem.missing is not None:
+        people = problem.missing.restored(people)
+        lacking = {str(k.name): people[str(k.name)].astype(object).fillna(MISSING_WORD) for k in plan.fields}
+        people = people.assign(**lacking)
     return {
         key: ChangedPerson(
             problem.first + int(person[at]),
