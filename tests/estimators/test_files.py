@@ -158,7 +158,7 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(FormatError, match="no readable safetensors file"):
         estimators.load(path)
     ExpertSubspace([0]).fit(np.ones((2, 3))).metric_.save(path)
-    with pytest.raises(FormatError, match="is no estimator"):
+    with pytest.raises(FormatError, match="is not an estimator"):
         estimators.load(path)
 
 

@@ -110,7 +110,7 @@ def test_a_damaged_file_is_refused(keep, tmp_path):
     path = tmp_path / "run.safetensors"
     train(mlp(2), data(), steps=3, checkpoint=path)
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(FormatError, match="damaged or no checkpoint"):
+    with pytest.raises(FormatError, match="damaged or not a checkpoint"):
         train(mlp(2), data(), steps=5, checkpoint=path, resume=True)
 
 
