@@ -268,8 +268,10 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         """Train the network on all but the people held out."""
         part = people if held_out is None else people.take(held_out.rows)
         net = behind_projection(self.network_, self.removed_)
-        files = {"checkpoint": self.checkpoint, "resume": self.resume}
-        return self._finish(self._run(net, self.objective_, part, held_out, **files))
+        result = self._run(
+            net, self.objective_, part, held_out, checkpoint=self.checkpoint, resume=self.resume
+        )
+        return self._finish(result)
 
     def _check(self, people: Batch, held_out: HeldOut | None, result: TrainingResult) -> None:
         """Add what the trained network shows to the findings, and warn of all of them."""

@@ -202,14 +202,13 @@ class RobustClassifier(NetworkClassifier):
         self._swallowed = removed_share(rows.x, metric.null_space, sensitive)
         # Where a network that sees everything may be moved: for the comparison with a plain one.
         self._everywhere = search_region(self.search_domain, self.metric_, rows, owner=owner)
-        auto = self.eps == "auto"
-        self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if auto else self.eps
+        self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if self.eps == "auto" else self.eps
         self._ladder: BudgetLadder | None = None
         if self.baseline and self.validation_ is not None:
             self._ladder = BudgetLadder.of(
                 self.eps_,
                 len(rows.x),
-                auto=auto,
+                auto=self.eps == "auto",
                 n_steps=int(self.n_steps_),
                 cross_fit=self.validation == "auto" and self.checkpoint is None,
             )
