@@ -117,7 +117,7 @@ def test_a_damaged_file_is_refused(keep, tmp_path):
 def test_other_files_and_newer_versions_are_refused(tmp_path):
     path = tmp_path / "x.safetensors"
     save_file({"a": torch.zeros(1)}, path)
-    with pytest.raises(FormatError, match="no checkpoint"):
+    with pytest.raises(FormatError, match="not a checkpoint"):
         read_checkpoint(path)
     save_file({"a": torch.zeros(1)}, path, metadata={"format": "likewise-training", "version": "99"})
     with pytest.raises(FormatError, match="format version 99"):
