@@ -18,6 +18,7 @@ def test_scikit_learn_contract(estimator, check):
 
 
 def test_every_transformer_is_tried():
-    from likewise import mitigation as preprocessing
+    from likewise import mitigation
 
-    assert {type(t).__name__ for t in TRANSFORMERS} == set(preprocessing.__all__)
+    public = {name for name in mitigation.__all__ if hasattr(getattr(mitigation, name), "transform")}
+    assert {type(t).__name__ for t in TRANSFORMERS} == public
