@@ -88,7 +88,7 @@ def test_sensr_and_project_train_a_users_module(data):
         if model.removed_ is not None:
             moved = X + np.array([[0.0, 0.0, 9.0]])
             np.testing.assert_allclose(model.predict_proba(moved), model.predict_proba(X), atol=1e-5)
-            with pytest.raises(AttributeError, match="no plain MLP"):
+            with pytest.raises(AttributeError, match="not a plain MLP"):
                 _ = model.coefs_
 
 

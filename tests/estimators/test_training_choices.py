@@ -31,9 +31,7 @@ def test_validation_keeps_the_best_weights_and_patience_stops(data):
     assert model.n_iter_ < 3000
     held = model.history_["validation"]
     assert np.isfinite(held).sum() >= 3
-    with pytest.raises(
-        InputError, match=r"'patience' must be None where no rows are held out.*validation=0.2"
-    ):
+    with pytest.raises(InputError, match=r"'patience' must be None if no rows are held out.*validation=0.2"):
         MLPBaselineClassifier(patience=2, **FEW).fit(X, y)
     with pytest.raises(InputError, match="'validation' must be a finite number > 0 and < 1"):
         MLPBaselineClassifier(validation=1.5, **FEW).fit(X, y)
@@ -50,7 +48,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bytes(data, tmp_path, monkeypatc
     resumed = make(checkpoint=path, resume=True).fit(X, y)
     assert weights(resumed) == weights(whole)
     assert resumed.n_iter_ == 40
-    with pytest.raises(InputError, match="'random_state' must be an int where resume=True"):
+    with pytest.raises(InputError, match="'random_state' must be an int if resume=True"):
         make(checkpoint=path, resume=True, random_state=None).fit(X, y)
     with pytest.raises(InputError, match="of a run with another"):
         make(checkpoint=path, resume=True, lr=0.01).fit(X, y)

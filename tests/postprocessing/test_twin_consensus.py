@@ -436,7 +436,7 @@ def test_an_onnx_export_is_the_mean_of_the_probabilities_in_one_graph(tmp_path):
 @pytest.mark.parametrize(
     ("name", "how", "file", "message"),
     [
-        ("callable", "mean", "m.onnx", "is no ONNX graph"),
+        ("callable", "mean", "m.onnx", "is not an ONNX graph"),
         ("hist", "margin", "m.json", "no trees of XGBoost"),
         ("xgboost", "mean", "m.json", "how='margin' only"),
         ("xgboost", "mean", "m.txt", "ends in .onnx"),

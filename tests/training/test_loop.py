@@ -230,7 +230,7 @@ def test_the_progress_bar_goes_to_standard_error(capsys):
         ({"optimizer": "lion"}, "'optimizer' must be one of"),
         ({"sampling": "odd"}, "'sampling' must be one of"),
         ({"threads": 0}, "'threads' must be"),
-        ({"resume": True}, "'resume' must be False where there is no checkpoint"),
+        ({"resume": True}, "'resume' must be False if there is no checkpoint"),
         ({"data": (np.zeros((3, 3)), [1, 1, 1])}, "one class only"),
         ({"data": (np.full((2, 3), np.nan), [0, 1])}, "not finite"),
         ({"data": (np.zeros((2, 3)), [0, 1, 1])}, "lengths differ"),

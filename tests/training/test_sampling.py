@@ -150,7 +150,7 @@ def test_errors_say_what_to_do(make, message, parquet):
 def test_a_file_that_is_no_parquet_is_refused(tmp_path):
     path = tmp_path / "x.parquet"
     path.write_text("hello, no parquet here")
-    with pytest.raises(FormatError, match=r"x\.parquet is no Parquet file"):
+    with pytest.raises(FormatError, match=r"x\.parquet is not a Parquet file"):
         ParquetBatches(path, "y", generator=gen())
 
 

@@ -75,12 +75,12 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
     - With ``eps > 0`` each round is grown on the worst case of the trees so far: people moved to comparable people,
       within a mean squared fair distance of eps, solved exactly on the support of everybody's nearest neighbours.
     - With ``group_penalty > 0`` the groups' rates of decisions are drawn together, class by class.
-    - Rounds end where people held out fare best by the same goal.
+    - Rounds end when people held out fare best by the same goal.
 
     Parameters
     ----------
     sensitive_features : str, int or sequence of them, optional
-        Columns that shall not decide; positions for arrays. An attribute that is no column is looked for as 0/1
+        Columns that shall not decide; positions for arrays. An attribute that is not a column is looked for as 0/1
         columns (``sex_Male``). In `predict` they may be absent.
     edits : mapping, Edit or sequence, optional
         Further values that shall make no difference, as in `correspondence_study`, such as
@@ -174,7 +174,7 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : frame or array of shape (n, p)
-            Raw: numbers, text and categories, with missing values where there are some.
+            Raw: numbers, text and categories, with missing values if there are some.
         y : array-like of shape (n,)
             Class labels, two or more.
         sample_weight : array-like of shape (n,), optional
@@ -251,7 +251,7 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(compute_class_weight(named, classes=self.classes_, y=self.classes_[codes]))
 
     def _learn_metric(self, rows: _Rows, sensitive: list[str], owner: str) -> Any:
-        """Fit `metric_` where one is needed, and return the rows it takes: those given, without holes; else None."""
+        """Fit `metric_` if one is needed, and return the rows it takes: those given, without holes; else None."""
         self.__dict__.pop("metric_", None)
         if self.eps == 0 and self.metric is None:
             return None
@@ -401,7 +401,7 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
 
         Notes
         -----
-        Twins with consequences are written where they follow rules alone; what is learned along a graph is not.
+        Twins with consequences are written if they follow rules alone; what is learned along a graph is not.
         """
         from likewise.estimators.boosting_files import save_boosting
 

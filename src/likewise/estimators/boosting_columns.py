@@ -174,7 +174,7 @@ _MANY_GROUPS = 20
 def group_codes(
     sensitive: dict[str, tuple[str, ...]], frame: pd.DataFrame, beside: Any, *, owner: str
 ) -> list[IntArray]:
-    """Return the group of each person, one array per attribute; -1 where it is not known."""
+    """Return the group of each person, one array per attribute; -1 if it is not known."""
     named: dict[str, Any] = {}
     for name, columns in sensitive.items():
         if columns == (name,):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from likewise.core.errors import FormatError
 from likewise.core.files import Fields, ListOf, MapOf, Maybe, Whole, check_form, plain_dtype
 from likewise.estimators.boosting_columns import TreeColumns
-from likewise.estimators.values import Arrays, CannotStoreError, decode, encode
+from likewise.estimators.values import Arrays, decode, encode_parameters, warn_left_out
 from likewise.mitigation.consensus_files import (
     FACTORS,
     TWINS,
@@ -34,9 +33,8 @@ from likewise.models.model_files import read_model, read_tried
 _KIND = "boosting"
 _FORM = Fields(
     {
-        "parameters": MapOf(
-            Fields({"value": object, "arrays": MapOf(Fields({"type": str, "values": list}))})
-        ),
+        "parameters": MapOf(object),
+        "arrays": MapOf(Fields({"type": str, "values": list})),
         "left_out": ListOf(str),
         "classes": ListOf(object),
         "class_type": str,
@@ -57,10 +55,14 @@ def save_boosting(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator; see `FairBoostingClassifier.save`."""
     owner = f"{type(estimator).__name__}.save"
     booster, columns = estimator.booster_, estimator.columns_
-    parameters, left_out = _parameters(estimator)
+    arrays: Arrays = {}
+    # A maker of twins is written with the columns.
+    skip = () if columns.maker is None else ("edits",)
+    parameters, left_out = encode_parameters(estimator, arrays, skip=skip)
     names = getattr(estimator, "feature_names_in_", None)
     about = {
         "parameters": parameters,
+        "arrays": {name: {"type": a.dtype.str, "values": a.tolist()} for name, a in arrays.items()},
         "left_out": left_out,
         "classes": [
             plain_value(label, owner=owner, what="a class label") for label in estimator.classes_.tolist()
@@ -102,7 +104,13 @@ def load_boosting(
         raise FormatError(f"{where.name} holds no trees of XGBoost or LightGBM. Save the model again.")
     with damage_named(sidecar_path(where)):
         check_form(about, _FORM, "it")
-        estimator = FairBoostingClassifier(**_read_parameters(about["parameters"]))
+        arrays = {
+            name: np.array(part["values"], dtype=plain_dtype(part["type"]))
+            for name, part in about["arrays"].items()
+        }
+        estimator = FairBoostingClassifier(
+            **{name: decode(item, arrays) for name, item in about["parameters"].items()}
+        )
         columns = about["columns"]
         twins = columns.get("twins")
         maker = None if twins is None else read_maker(twins)
@@ -123,13 +131,7 @@ def load_boosting(
         left_out = list(about["left_out"])
     estimator.booster_ = found.native
     _check_width(estimator, where)
-    if left_out:
-        warnings.warn(
-            f"FairBoostingClassifier.load: {', '.join(left_out)} could not be written to the file and have their "
-            "defaults now. Set them with set_params before fitting again.",
-            UserWarning,
-            stacklevel=3,
-        )
+    warn_left_out("FairBoostingClassifier", left_out, stacklevel=3)
     return estimator
 
 
@@ -146,30 +148,3 @@ def _check_width(estimator: Any, path: Path) -> None:
         raise FormatError(
             f"{path.name} has trees of {width} columns, its description names {len(estimator.columns_.names)}."
         )
-
-
-def _parameters(estimator: Any) -> tuple[dict[str, Any], list[str]]:
-    """Parameters as JSON holds them, and the names of those that it cannot hold."""
-    stored, left_out = {}, []
-    for name, value in estimator.get_params(deep=False).items():
-        if name == "edits" and estimator.columns_.maker is not None:
-            continue  # they are what makes the twins, which stands with the columns
-        arrays: Arrays = {}
-        try:
-            item = encode(value, arrays)
-        except CannotStoreError:
-            left_out.append(name)
-            continue
-        stored[name] = {
-            "value": item,
-            "arrays": {key: {"type": a.dtype.str, "values": a.tolist()} for key, a in arrays.items()},
-        }
-    return stored, left_out
-
-
-def _read_parameters(stored: dict[str, Any]) -> dict[str, Any]:
-    found = {}
-    for name, part in stored.items():
-        arrays = {k: np.array(a["values"], dtype=plain_dtype(a["type"])) for k, a in part["arrays"].items()}
-        found[name] = decode(part["value"], arrays)
-    return found

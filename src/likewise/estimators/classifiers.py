@@ -277,7 +277,7 @@ class CoCLClassifier(NetworkClassifier):
     """Covariance-constrained loss (Romanov et al. 2019): answers shall not covary with a proxy, class by class.
 
     The proxy is a vector about each person, needed in training only: the embedding of their name, passed as
-    numeric `sensitive_features`; or, where there are no names (Adult), the vector of protected attributes.
+    numeric `sensitive_features`; or, if there are no names (Adult), the vector of protected attributes.
 
     Parameters
     ----------

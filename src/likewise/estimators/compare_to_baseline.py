@@ -65,7 +65,7 @@ class BesideBaseline:
 
     @property
     def chance_error(self) -> float:
-        """Standard error of what a check on the usual number of people will show; 0 where that is not known."""
+        """Standard error of what a check on the usual number of people will show; 0 if that is not known."""
         return self.lost_error * float(np.sqrt(self.n / self.n_put_aside)) if self.n_put_aside else 0.0
 
 
@@ -199,7 +199,7 @@ def twin_flips(net: nn.Module, x: FloatArray, sensitive: list[int]) -> float:
 
 
 def sayings(seen: BesideBaseline, *, owner: str, eps: float = 0.0) -> tuple[Finding, ...]:
-    """Return what a user should be told about the comparison; nothing where the method did what it is for."""
+    """Return what a user should be told about the comparison; nothing if the method did what it is for."""
     said = (_about_accuracy(seen, owner), _about_flips(seen, owner), _about_robustness(seen, owner, eps))
     return tuple(one for one in said if one is not None)
 

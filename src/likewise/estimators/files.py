@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,15 @@ from torch import nn
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, MapOf, Whole, check_form, load_described, save_described
-from likewise.estimators.values import Arrays, CannotStoreError, check_learned, decode, encode
+from likewise.estimators.values import (
+    Arrays,
+    CannotStoreError,
+    check_learned,
+    decode,
+    encode,
+    encode_parameters,
+    warn_left_out,
+)
 from likewise.training.checkpoint import flat_optimizer, load_optimizer, tensors_of
 from likewise.training.history import History
 from likewise.training.objective import State
@@ -44,12 +51,7 @@ _FORM = Fields(
 def save_estimator(estimator: Any, path: str | os.PathLike[str], *, training: bool) -> None:
     """Write a fitted estimator; see `NetworkClassifier.save`."""
     arrays: Arrays = {}
-    parameters, left_out = {}, []
-    for name, value in estimator.get_params(deep=False).items():
-        try:
-            parameters[name] = encode(value, arrays)
-        except CannotStoreError:
-            left_out.append(name)
+    parameters, left_out = encode_parameters(estimator, arrays)
     learned = {
         name: getattr(estimator, name) for name in estimator._learned_names() if name not in _MADE_AGAIN
     }
@@ -159,13 +161,7 @@ def _build(
         parameters["module"] = module
     elif module is not None:
         raise InputError(f"{path.name} was not trained with a module of your own; leave 'module' out.")
-    if left_out:
-        warnings.warn(
-            f"{cls.__name__}.load: {', '.join(left_out)} could not be written to the file and have their defaults "
-            "now. Set them with set_params before fitting again.",
-            UserWarning,
-            stacklevel=4,
-        )
+    warn_left_out(cls.__name__, left_out, stacklevel=4)
     estimator = cls(**parameters)
     learned = {name: decode(item, arrays) for name, item in description["learned"].items()}
     check_learned(learned, description["width"])

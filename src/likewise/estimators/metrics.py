@@ -30,7 +30,7 @@ def metric_encoder(metric: Any) -> TabularDomain | None:
 
 
 def trained_metric(metric: Any, rows: TrainingRows, *, owner: str) -> FairMetric:
-    """Return the metric on the encoded rows, fitted on them where it is a learner."""
+    """Return the metric on the encoded rows, fitted on them if it is a learner."""
     if metric is None:
         if rows.sensitive_features is None:
             raise InputError(
@@ -95,7 +95,7 @@ def searched_metric(metric: FairMetric, removed: Subspace | None) -> FairMetric:
         return metric
     free = metric.null_space
     rest = removed.remove(np.asarray(to_numpy(free.basis), dtype=float).T)
-    # What lies inside the projection up to rounding is no direction of its own.
+    # What lies inside the projection up to rounding is not a direction of its own.
     rest = rest[np.linalg.norm(rest, axis=1) > 1e-6]
     if metric.weight != 0.0:
         # Not all cheap directions are free: leave their prices as they are.
@@ -107,7 +107,7 @@ def searched_metric(metric: FairMetric, removed: Subspace | None) -> FairMetric:
 
 
 def search_region(search_domain: Any, metric: FairMetric, rows: TrainingRows, *, owner: str) -> Domain | None:
-    """Return where the search may go: nowhere bounded, a domain, or as far as the data goes where nothing costs."""
+    """Return where the search may go: nowhere bounded, a domain, or as far as the data goes if nothing costs."""
     if search_domain is None or isinstance(search_domain, Domain):
         return search_domain
     if not isinstance(search_domain, str) or search_domain != "data":

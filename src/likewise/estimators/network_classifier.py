@@ -52,7 +52,7 @@ from likewise.training.loop import train
 from likewise.training.objective import ERM, Objective, State
 from likewise.training.setup import OptimizerLike
 
-# A network that learned nothing says so, also where it is compared with nothing.
+# A network that learned nothing says so, also if it is compared with nothing.
 
 
 # After fewer nobody expects a network to have learned anything.
@@ -64,7 +64,7 @@ _MOST = 2000
 
 
 def at_chance(net: nn.Module, people: Batch, *, seen: bool, owner: str, other: str) -> tuple[Finding, ...]:
-    """Return a finding where a network decides no better than a guess."""
+    """Return a finding if a network decides no better than a guess."""
     some = np.unique(np.linspace(0, len(people) - 1, min(len(people), _MOST)).astype(np.int64))
     rows = people.take(torch.as_tensor(some, device=people.x.device))
     y = to_numpy(rows.y)
@@ -125,7 +125,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         Your own network instead: a module (copied, with its weights), or a function that makes one, called
         with the numbers of columns and classes. It gives logits (n, C), or one logit for two classes.
     domain : TabularDomain, optional
-        Encoder of raw frames, fitted or not. Without it one is made from the frame where it has columns of
+        Encoder of raw frames, fitted or not. Without it one is made from the frame if it has columns of
         text.
     n_steps : int or "auto", default=2000
         Updates of the weights, at most.
@@ -140,7 +140,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         Share of the rows to hold out: the weights with the lowest robust loss on them are kept, where classes
         count as `sampling` says. "auto" is a fifth, at most 2,000 people, and none of fewer than 100.
     patience : int or "auto", optional
-        Stop after so many validations (one every 100 steps; 25 where it is "auto") without a better one.
+        Stop after so many validations (one every 100 steps; 25 if it is "auto") without a better one.
     checkpoint : path, optional
         File that the run is written to now and then.
     resume : bool, default=False
@@ -160,11 +160,11 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (C,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Only where X was a frame.
+        Only if X was a frame.
     module_ : torch.nn.Module
         The trained network of encoded rows.
     encoder_ : TabularDomain
-        Only where a raw frame was encoded.
+        Only if a raw frame was encoded.
     history_ : History
         Loss and more, step by step.
     status_ : {"finished", "stopped_early", "interrupted", "diverged"}
@@ -240,7 +240,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         sensitive_features : array, Series, frame or dict, optional
             Sensitive attributes of each row that are not columns of X.
         sample_weight : array-like of shape (n,), optional
-            What each row counts for, at least 0: batches are drawn by it, within each class where `sampling` is
+            What each row counts for, at least 0: batches are drawn by it, within each class if `sampling` is
             "balanced". Two of a row and a weight of 2 are the same. Metrics and encoders are learned without it.
 
         Returns
@@ -268,8 +268,10 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         """Train the network on all but the people held out."""
         part = people if held_out is None else people.take(held_out.rows)
         net = behind_projection(self.network_, self.removed_)
-        files = {"checkpoint": self.checkpoint, "resume": self.resume}
-        return self._finish(self._run(net, self.objective_, part, held_out, **files))
+        result = self._run(
+            net, self.objective_, part, held_out, checkpoint=self.checkpoint, resume=self.resume
+        )
+        return self._finish(result)
 
     def _check(self, people: Batch, held_out: HeldOut | None, result: TrainingResult) -> None:
         """Add what the trained network shows to the findings, and warn of all of them."""
@@ -369,7 +371,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             raise bad_parameter(
                 owner,
                 "patience",
-                allowed="None where no rows are held out",
+                allowed="None if no rows are held out",
                 got=self.patience,
                 remedy="Pass validation=0.2.",
             )
@@ -377,7 +379,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             raise bad_parameter(
                 owner,
                 "random_state",
-                allowed="an int where resume=True, so that the run is the same one",
+                allowed="an int if resume=True, so that the run is the same one",
                 got=self.random_state,
             )
 
@@ -439,7 +441,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         self.patience_ = patience if self.patience == "auto" else self.patience
 
     def _drawing(self, batch: Batch) -> Sampling:
-        """How batches are drawn: by their weights where rows have any."""
+        """How batches are drawn: by their weights if rows have any."""
         return self.sampling if batch.weight is None else "weighted"
 
     def _learned_names(self) -> list[str]:
@@ -481,7 +483,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         return Batch.from_arrays(rows.x, rows.codes, dtype=dtype, weight=weights, **self._beside(rows))
 
     def _split(self, batch: Batch, owner: str) -> HeldOut | None:
-        """The people to train on and those held out, class by class; None where nobody is."""
+        """The people to train on and those held out, class by class; None if nobody is."""
         if self.validation_ is None:
             return None
         share = check_number(
@@ -517,7 +519,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array, tensor or frame of shape (n, p)
-            As in `fit`; where `fit` encoded a frame, encoded rows are taken too.
+            As in `fit`; if `fit` encoded a frame, encoded rows are taken too.
 
         Returns
         -------
@@ -538,12 +540,12 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def coefs_(self) -> list[FloatArray]:
-        """Weights (in, out) of each layer where the network is a plain MLP, as scikit-learn's `MLPClassifier`."""
+        """Weights (in, out) of each layer if the network is a plain MLP, as scikit-learn's `MLPClassifier`."""
         return [layer.T for layer in plain_layers(self.module_)[0]]
 
     @property
     def intercepts_(self) -> list[FloatArray]:
-        """Biases (out,) of each layer where the network is a plain MLP."""
+        """Biases (out,) of each layer if the network is a plain MLP."""
         return plain_layers(self.module_)[1]
 
     # ---- as a model, as a file --------------------------------------------------------------------------

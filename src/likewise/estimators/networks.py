@@ -1,4 +1,4 @@
-"""The network of an estimator: a plain MLP or the user's own module, seeded, behind a projection where asked."""
+"""The network of an estimator: a plain MLP or the user's own module, seeded, behind a projection if asked."""
 
 from __future__ import annotations
 
@@ -146,6 +146,6 @@ def plain_layers(net: nn.Module) -> tuple[list[FloatArray], list[FloatArray]]:
     """Return weights (out, in) and biases (out,) of a plain MLP in float64; an AttributeError for other modules."""
     network = network_of(net)
     if network is None or network.ending is not None:
-        raise AttributeError("the network is no plain MLP, so it has no coefs_ and intercepts_")
+        raise AttributeError("the network is not a plain MLP, so it has no coefs_ and intercepts_")
     layers = network.layers()
     return list(layers.weights), list(layers.biases)

@@ -111,14 +111,14 @@ class RobustClassifier(NetworkClassifier):
         less accurate model; 0 allows only moves that cost nothing. "auto" goes up from 0
         over 1/100,000, 1/10,000 and 1/1,000 of the mean squared fair distance between two people of the table (for
         fewer than 2,000 people 1/10,000 alone), and stops before what brings balanced accuracy on people held out
-        more than .01 below a plain network's, and further below than 0 did, and before 1/1,000 where these people are
-        too few to be sure of that; where nobody is held out or there is
-        no `baseline`, it is 1/10,000. It counts only where the search has a full phase.
+        more than .01 below a plain network's, and further below than 0 did, and before 1/1,000 if these people are
+        too few to be sure of that; if nobody is held out or there is
+        no `baseline`, it is 1/10,000. It counts only if the search has a full phase.
     blind_to : {"auto", "subspace", "columns"} or None, default="auto"
         What the network does not see at all, exactly and by construction, also in every file it is written to.
         "columns": the sensitive columns, so that they never change a decision. "subspace": everything that costs
         nothing under the metric, which solves the search along it. None: nothing, as in the paper. "auto" is
-        "subspace", or "columns" where that would take more than half of the other columns' variance.
+        "subspace", or "columns" if that would take more than half of the other columns' variance.
     search : {"auto", "two_phase", "fast", "paper"} or GradientSearch, default="auto"
         How the worst case is looked for. "auto": three steps of the damped fixed point, which have no length to
         choose, and before them five along free directions that the network sees, the first of half the data's
@@ -134,7 +134,7 @@ class RobustClassifier(NetworkClassifier):
         Further directions that the network shall not see at all: they are projected off the rows first, and the
         search is left with the rest of the metric's subspace.
     baseline : bool, default=True
-        Where people are held out, train a plain network beside and warn where the method did not help, or where
+        If people are held out, train a plain network beside and warn if the method did not help, or if
         they are too few to tell.
     n_steps : int or "auto", default="auto"
         Updates of the weights, at most; "auto" is 400.
@@ -162,7 +162,7 @@ class RobustClassifier(NetworkClassifier):
         What the parameters of these names were, or what the table made of "auto".
     beside_baseline_ : BesideBaseline
         Balanced accuracy, flips of twins, robust loss and gap of this network and of a plain one, on people that
-        networks trained in this way did not see; only where people were held out.
+        networks trained in this way did not see; only if people were held out.
     """
 
     metric: Any = field(default=None, kw_only=False)
@@ -202,14 +202,13 @@ class RobustClassifier(NetworkClassifier):
         self._swallowed = removed_share(rows.x, metric.null_space, sensitive)
         # Where a network that sees everything may be moved: for the comparison with a plain one.
         self._everywhere = search_region(self.search_domain, self.metric_, rows, owner=owner)
-        auto = self.eps == "auto"
-        self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if auto else self.eps
+        self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if self.eps == "auto" else self.eps
         self._ladder: BudgetLadder | None = None
         if self.baseline and self.validation_ is not None:
             self._ladder = BudgetLadder.of(
                 self.eps_,
                 len(rows.x),
-                auto=auto,
+                auto=self.eps == "auto",
                 n_steps=int(self.n_steps_),
                 cross_fit=self.validation == "auto" and self.checkpoint is None,
             )

@@ -24,7 +24,7 @@ from likewise.training.findings import TrainingWarning
 
 
 def read_sample_weight(sample_weight: Any, x: FloatArray, *, owner: str) -> FloatArray | None:
-    """Return the weights of the rows; None where there are none or all are the same."""
+    """Return the weights of the rows; None if there are none or all are the same."""
     if sample_weight is None:
         return None
     values = to_numpy(sample_weight) if is_tensor(sample_weight) else sample_weight
@@ -172,7 +172,7 @@ def read_labels(y: Any, x: FloatArray, *, owner: str, classes: Any = None) -> tu
     return known, np.asarray(codes, dtype=np.int64)
 
 
-# A number with more values than this is no class of its own.
+# A number with more values than this is not a class of its own.
 _FEW = 10
 
 Codes = IntArray
@@ -263,14 +263,13 @@ class AttributeCodes:
             if cut is not None:
                 columns.append((table[name].to_numpy(dtype=float) > cut).astype(np.int64))
                 continue
-            index = {value: i for i, value in enumerate(values)}
-            found = [index.get(value, -1) for value in table[name].tolist()]
-            if -1 in found:
-                new = table[name].tolist()[found.index(-1)]
+            found = pd.Index(values, dtype=object).get_indexer(pd.Index(table[name], dtype=object))
+            if (found < 0).any():
+                new = table[name].tolist()[int(found.argmin())]
                 raise InputError(
                     f"{owner}: the attribute {name!r} has the value {new!r}, which the first rows did not have."
                 )
-            columns.append(np.asarray(found, dtype=np.int64))
+            columns.append(found.astype(np.int64))
         return np.stack(columns, axis=1)
 
 

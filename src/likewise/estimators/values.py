@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -116,8 +117,33 @@ def decode(stored: Any, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Any:
     raise FormatError(f"the file names something unknown: {sorted(stored)[:3]}")
 
 
-# What an estimator can have learned, by name: a file that says otherwise is refused before anything uses
-# it.
+def encode_parameters(
+    estimator: Any, arrays: Arrays, *, skip: Sequence[str] = ()
+) -> tuple[dict[str, Any], list[str]]:
+    """Return an estimator's parameters as JSON can hold them, and the names of those that it cannot hold."""
+    stored, left_out = {}, []
+    for name, value in estimator.get_params(deep=False).items():
+        if name in skip:
+            continue
+        try:
+            stored[name] = encode(value, arrays)
+        except CannotStoreError:
+            left_out.append(name)
+    return stored, left_out
+
+
+def warn_left_out(owner: str, left_out: Sequence[str], *, stacklevel: int) -> None:
+    """Warn about parameters that a file does not hold."""
+    if left_out:
+        warnings.warn(
+            f"{owner}.load: {', '.join(left_out)} could not be written to the file and have their defaults now. Set "
+            "them with set_params before fitting again.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+# What an estimator can have learned, by name: a file that says otherwise is refused before anything uses it.
 
 
 def check_learned(learned: dict[str, Any], width: int) -> None:
@@ -129,10 +155,10 @@ def check_learned(learned: dict[str, Any], width: int) -> None:
             raise FormatError(f"what was learned has {name} as {type(value).__name__}")
     classes = learned.get("classes_")
     if classes is None or classes.ndim != 1 or len(classes) < 2 or len(set(classes.tolist())) < len(classes):
-        raise FormatError("its classes are no list of two or more different labels")
+        raise FormatError("its classes are not a list of two or more different labels")
     names = learned.get("feature_names_in_")
     if names is not None and (names.ndim != 1 or not all(isinstance(name, str) for name in names.tolist())):
-        raise FormatError("its columns have names that are no text")
+        raise FormatError("its columns have names that are not text")
     for name in ("encoder_", "metric_", "removed_"):
         own = getattr(learned.get(name), "n_features", None)
         if own not in (None, width):

@@ -45,7 +45,7 @@ def consensus_graph(
     dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
     if dtype.kind != "f":
         raise InputError(
-            f"{_OWNER}: the graph's input is no floating-point number, so it cannot be exported."
+            f"{_OWNER}: the graph's input is not a floating-point number, so it cannot be exported."
         )
     width = model.n_features or len(names or ())
     parts = _Parts(onnx, dtype, int(width), list(names or (str(i) for i in range(width))))
@@ -113,7 +113,7 @@ class _Parts:
         return found
 
     def replaced(self, rows: str, setting: Any, member: str | None) -> str:
-        """Name of the rows with the setting's values in its columns, of the members only where there are some."""
+        """Name of the rows with the setting's values in its columns, of the members only if there are some."""
         here = np.zeros((1, self.width), dtype=bool)
         values = np.zeros((1, self.width), dtype=self.dtype)
         for column, value in setting.items():
@@ -279,7 +279,7 @@ def export_consensus(consensus: TwinConsensus, path: str | os.PathLike[str]) -> 
     if where.suffix == ".onnx":
         if not isinstance(inner, OnnxModel):
             raise InputError(
-                f"{_OWNER}: a {type(inner).__name__} is no ONNX graph. Convert the model to ONNX first, and wrap that."
+                f"{_OWNER}: a {type(inner).__name__} is not an ONNX graph. Convert the model to ONNX first, and wrap that."
             )
         _check_how(consensus, "mean", "ONNX")
 

@@ -47,7 +47,7 @@ TWINS = Fields(
 
 
 def described_maker(maker: Any, *, owner: str) -> dict[str, Any]:
-    """Return a fitted maker of twins by rules as JSON holds it; an error where its twins follow a graph."""
+    """Return a fitted maker of twins by rules as JSON holds it; an error if its twins follow a graph."""
     if not isinstance(maker, ConsequenceTwins) or maker.moved_:
         why = (
             "what follows along the graph is learned"
@@ -127,7 +127,7 @@ def read_wrapped(path: Path, inner: Any, *, trusted: Sequence[str], trust: bool)
 
 
 def model_bytes(model: Any, path: Path, *, owner: str) -> tuple[bytes, dict[str, Any] | None]:
-    """Return a model in its library's own format, and its own description where it is two files."""
+    """Return a model in its library's own format, and its own description if it is two files."""
     if isinstance(model, SandboxedFile):
         return model.path.read_bytes(), read_sidecar(model.path) if model.sidecar else None
     if "likewise" in _roots(model) and hasattr(model, "save"):

@@ -403,7 +403,7 @@ def _read_arrays(path: Path, expected: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = load(raw)
     except SafetensorError as error:  # pragma: no cover - the digest says that we wrote it
-        raise FormatError(f"{path.name} is no readable safetensors file: {error}.") from error
+        raise FormatError(f"{path.name} is not a readable safetensors file: {error}.") from error
     return found
 
 

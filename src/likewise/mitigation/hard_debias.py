@@ -220,7 +220,7 @@ def bias_subspace(sets: Sequence[FloatArray], n_components: int = 1) -> tuple[Su
 
 
 def neutralize(rows: FloatArray, subspace: Subspace, *, unit: bool = True) -> FloatArray:
-    """Return rows without their part in the bias subspace, of unit length again where asked."""
+    """Return rows without their part in the bias subspace, of unit length again if asked."""
     rest = np.asarray(subspace.remove(rows))
     return _unit(rest) if unit else rest
 

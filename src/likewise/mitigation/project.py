@@ -101,7 +101,7 @@ class Project(TransformerMixin, BaseEstimator):
         cloned and fitted inside `fit`; several mean the union. Default: ``AttributeSubspace()`` on the
         `sensitive_features` given to `fit`.
     domain : TabularDomain, optional
-        Encoder of raw frames, fitted or not. Without it one is made where a frame has columns of text.
+        Encoder of raw frames, fitted or not. Without it one is made if a frame has columns of text.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Project(TransformerMixin, BaseEstimator):
     subspace_ : Subspace
         What is removed.
     encoder_ : TabularDomain
-        Only where raw frames are encoded.
+        Only if raw frames are encoded.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 

@@ -347,7 +347,7 @@ class TwinConsensus(BaseEstimator):
         Notes
         -----
         For models of XGBoost, LightGBM, CatBoost and ONNX, the package's own, and scikit-learn's (as skops). Twins with
-        consequences are written where they follow rules alone; what is learned along a graph is not.
+        consequences are written if they follow rules alone; what is learned along a graph is not.
         """
         from likewise.mitigation.consensus_files import save_consensus
 
@@ -395,7 +395,7 @@ class TwinConsensus(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.estimator_type = "regressor" if self._regression() else "classifier"
+        tags.estimator_type = "regressor" if is_regression(self.model) else "classifier"
         tags.input_tags.allow_nan = True
         return tags
 
@@ -407,7 +407,9 @@ class TwinConsensus(BaseEstimator):
         return ConsensusModel(inner, factors, self.how, favourable=self.favourable, maker=maker)
 
     def _inner(self, *, loss: LossLike | None = None, classes: Any = None) -> Model:
-        chosen: LossLike = ("squared" if self._regression() else "cross_entropy") if loss is None else loss
+        chosen: LossLike = (
+            ("squared" if is_regression(self.model) else "cross_entropy") if loss is None else loss
+        )
         frame = self.takes_frame
         if frame is None and callable(self.model) and self.__dict__.get("_raw", False):
             frame = True
@@ -422,9 +424,6 @@ class TwinConsensus(BaseEstimator):
                 as_model(self.model, loss=chosen, classes=labels, takes_frame=frame),
             )
         return known[1]
-
-    def _regression(self) -> bool:
-        return is_regression(self.model)
 
     def _maker(self) -> TwinMaker | None:
         found: TwinMaker | None = self.__dict__.get("maker_")
@@ -459,4 +458,4 @@ class TwinConsensus(BaseEstimator):
                 "TwinConsensus: twins with consequences stand alone. Leave sensitive_features out; the edit names the "
                 "attribute."
             )
-        check_how(self.how, owner="TwinConsensus", regression=self._regression())
+        check_how(self.how, owner="TwinConsensus", regression=is_regression(self.model))

@@ -78,30 +78,21 @@ class AdversarialDebiasing(Objective):
 
     def check(self, batch: Batch) -> None:
         """Raise when the protected attributes are absent or are not what `n_values` says."""
-        k = len(self.n_values)
-        if batch.sensitive_features is None or batch.sensitive_features.shape != (len(batch), k):
-            got = (
-                "none"
-                if batch.sensitive_features is None
-                else f"shape {tuple(batch.sensitive_features.shape)}"
-            )
+        given, k, owner = batch.sensitive_features, len(self.n_values), "AdversarialDebiasing"
+        if given is None or given.shape != (len(batch), k):
             raise bad_parameter(
-                "AdversarialDebiasing",
+                owner,
                 "sensitive_features",
                 allowed=f"an (n, {k}) matrix of value indices",
-                got=got,
+                got="none" if given is None else f"shape {tuple(given.shape)}",
                 remedy="Pass Batch.from_arrays(X, y, sensitive_features=S).",
             )
         if self.row_loss.regression:
-            raise InputError(
-                "AdversarialDebiasing: the adversary reads class probabilities; use a classification loss."
-            )
-        top = batch.sensitive_features.amax(dim=0).tolist()
-        if int(batch.sensitive_features.min()) < 0 or any(
-            t >= v for t, v in zip(top, self.n_values, strict=True)
-        ):
+            raise InputError(f"{owner}: the adversary reads class probabilities; use a classification loss.")
+        top = given.amax(dim=0).tolist()
+        if int(given.min()) < 0 or any(t >= v for t, v in zip(top, self.n_values, strict=True)):
             raise bad_parameter(
-                "AdversarialDebiasing",
+                owner,
                 "sensitive_features",
                 allowed=f"indices below {self.n_values}, one bound per attribute",
                 got=f"indices up to {top}",
@@ -153,7 +144,7 @@ class AdversarialDebiasing(Objective):
         return weighted_mean(loss.torch_losses(scores, rows.y), rows.weight), scores
 
     def _complete(self, tensors: Mapping[str, torch.Tensor], scores: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Add the adversary's first weights where it has none yet."""
+        """Add the adversary's first weights if it has none yet."""
         found = dict(tensors)
         if "w.0.weight" in found:
             return found

@@ -163,7 +163,7 @@ def as_batch(item: BatchLike) -> Batch:
 
 
 def _tensor(values: Any) -> torch.Tensor:
-    """A tensor of array-like values; it shares their memory only where writing to it is allowed."""
+    """A tensor of array-like values; it shares their memory only if writing to it is allowed."""
     if isinstance(values, torch.Tensor):
         return values
     array = to_numpy(values)
@@ -237,10 +237,10 @@ class ArrayBatches(BatchSource):
     data : Batch
         All rows.
     batch_size : int, default=1000
-        Rows of a batch; less where the data has fewer, so that no row comes twice in a batch (except to fill
+        Rows of a batch; less if the data has fewer, so that no row comes twice in a batch (except to fill
         up a rare class of a balanced batch).
     sampling : {"balanced", "uniform", "weighted"}, default="balanced"
-        "balanced": as many rows of each class (Appendix C), up to one where the size does not divide;
+        "balanced": as many rows of each class (Appendix C), up to one if the size does not divide;
         "uniform": all rows in a shuffled order; "weighted": rows drawn with replacement, by ``data.weight``,
         which then no longer weighs the loss.
     generator : torch.Generator
@@ -370,7 +370,7 @@ class LoaderBatches(BatchSource):
         self._own_start = None if self._own is None else self._own.get_state()
 
     def next(self) -> Batch:
-        """Return the next batch, from the next pass where this one is over."""
+        """Return the next batch, from the next pass if this one is over."""
         item = self._pull()
         if item is None:
             if self._at == 0:

@@ -33,7 +33,7 @@ class TrainingResult:
     Attributes
     ----------
     net : torch.nn.Module
-        The network that was passed, with its final weights: those of the best validation where there was one.
+        The network that was passed, with its final weights: those of the best validation if there was one.
     status : {"finished", "stopped_early", "interrupted", "diverged"}
     reason : str
         The status in a sentence.
@@ -144,7 +144,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     Raises
     ------
     FormatError
-        When the file is damaged, no checkpoint, or of a newer version.
+        When the file is damaged, not a checkpoint, or of a newer version.
 
     Examples
     --------
@@ -160,11 +160,11 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         metadata, tensors = read_tensors(path, "pt")
     except (FormatError, OSError) as error:
         raise FormatError(
-            f"read_checkpoint: {Path(path).name} cannot be read ({error}). It is damaged or no checkpoint; delete "
+            f"read_checkpoint: {Path(path).name} cannot be read ({error}). It is damaged or not a checkpoint; delete "
             "it to start anew."
         ) from error
     if metadata.get("format") != _FORMAT:
-        raise FormatError(f"read_checkpoint: {Path(path).name} is a safetensors file but no checkpoint.")
+        raise FormatError(f"read_checkpoint: {Path(path).name} is a safetensors file but not a checkpoint.")
     if int(metadata["version"]) > _VERSION:
         raise FormatError(
             f"read_checkpoint: {Path(path).name} has format version {metadata['version']}, this package reads up "

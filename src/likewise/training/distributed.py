@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -73,14 +73,7 @@ class Ranks:
 
     def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the sum over all ranks of a tensor of one shape; the same bits on every rank."""
-        if self.world == 1:
-            return tensor
-        import torch.distributed as dist
-
-        moved = _travelling(tensor).clone()
-        with _in_touch():
-            dist.all_reduce(moved)
-        return moved.to(tensor.device)
+        return self._exchanged(tensor, lambda dist, moved: dist.all_reduce(moved))
 
     def gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
         """Return every rank's tensor, of one shape, in the order of the ranks."""
@@ -96,17 +89,22 @@ class Ranks:
 
     def from_first(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the first rank's tensor; the others pass one of its shape and dtype."""
+        return self._exchanged(tensor, lambda dist, moved: dist.broadcast(moved, src=0))
+
+    def _exchanged(
+        self, tensor: torch.Tensor, exchange: Callable[[Any, torch.Tensor], object]
+    ) -> torch.Tensor:
         if self.world == 1:
             return tensor
         import torch.distributed as dist
 
         moved = _travelling(tensor).clone()
         with _in_touch():
-            dist.broadcast(moved, src=0)
+            exchange(dist, moved)
         return moved.to(tensor.device)
 
     def bytes_from_first(self, data: bytes | None) -> bytes | None:
-        """Return the bytes that the first rank has, or None where it has none."""
+        """Return the bytes that the first rank has, or None if it has none."""
         if self.world == 1:
             return data
         size = int(self.from_first(torch.tensor(-1 if data is None else len(data))))
@@ -150,7 +148,7 @@ class Ranks:
         raise _error_of(kind, told) from error
 
     def _reports(self, error: Exception | None) -> list[bytes]:
-        """What went wrong on each rank, as JSON; empty where nothing did."""
+        """What went wrong on each rank, as JSON; empty if nothing did."""
         mine = b"" if error is None else json.dumps([type(error).__name__, str(error)]).encode()
         lengths = [int(length) for length in self.gather(torch.tensor(len(mine)))]
         if not any(lengths):
@@ -165,14 +163,14 @@ ONE = Ranks()
 
 
 def current_ranks() -> Ranks:
-    """Return the ranks of the process group there is; one rank where there is none.
+    """Return the ranks of the process group there is; one rank if there is none.
 
     Examples
     --------
     >>> current_ranks()
     Ranks(rank=0, world=1)
     """
-    # Who never imported it has no group.
+    # Without the import there is no group.
     dist = sys.modules.get("torch.distributed")
     if is_alone() or dist is None or not (dist.is_available() and dist.is_initialized()):
         return ONE
@@ -239,7 +237,7 @@ def _in_touch() -> Iterator[None]:
     except RuntimeError as error:
         raise RankLostError(
             "another process of this training ended, or cannot be reached: see its message. "
-            f"Resume from the checkpoint where there is one. ({str(error).splitlines()[0]})"
+            f"Resume from the checkpoint if there is one. ({str(error).splitlines()[0]})"
         ) from error
 
 
@@ -296,7 +294,7 @@ _share: ContextVar[Share | None] = ContextVar("share", default=None)
 
 
 def current_share() -> Share | None:
-    """Return the share that the current step works on; None where the batch is whole."""
+    """Return the share that the current step works on; None if the batch is whole."""
     return _share.get()
 
 
@@ -311,7 +309,7 @@ def sharing(share: Share | None) -> Iterator[None]:
 
 
 def total(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the sum over all ranks of what each computed from its rows; the tensor itself where there is no share.
+    """Return the sum over all ranks of what each computed from its rows; the tensor itself if there is no share.
 
     Differentiable: the slope of the sum by a rank's own part is 1, so whatever is computed from it has, on each
     rank, the gradient of that rank's rows.

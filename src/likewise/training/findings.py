@@ -116,7 +116,7 @@ def _flat(name: str, history: History, state: State) -> Finding | None:
         return None
     loss = history["loss"]
     begin, end = float(loss[:5].mean()), float(loss[-len(loss) // 10 :].mean())
-    # Differences of neighbours: a trend is no noise.
+    # Differences of neighbours: a trend is not noise.
     noise = float(np.diff(loss).std()) / np.sqrt(2 * 5)
     if begin - end > max(2 * noise, 1e-3 * abs(begin)):
         return None

@@ -436,7 +436,7 @@ class Run:
         self._good = _weights(self.net)
 
     def _read(self) -> Checkpoint | None:
-        """The checkpoint, if there is one; where there are several ranks only the first needs to have the file."""
+        """The checkpoint, if there is one; if there are several ranks only the first needs to have the file."""
         assert self.checkpoint is not None
         kept: Checkpoint | None = None
         with self.ranks.agree():
@@ -508,7 +508,7 @@ def train(
     state: State | None = None,
     warn: bool = True,
 ) -> TrainingResult:
-    """Train a network in place; together with other processes where torchrun started several.
+    """Train a network in place; together with other processes if torchrun started several.
 
     Parameters
     ----------
@@ -579,7 +579,7 @@ def train(
         raise bad_parameter(
             "train",
             "resume",
-            allowed="False where there is no checkpoint",
+            allowed="False if there is no checkpoint",
             got=resume,
             remedy="Pass checkpoint=.",
         )

@@ -204,7 +204,7 @@ def network_scores(net: nn.Module, x: torch.Tensor, loss: Loss) -> torch.Tensor:
 
 
 def weighted_mean(values: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
-    """Return the mean of one value per row, weighted where there are weights; over all ranks where they share."""
+    """Return the mean of one value per row, weighted if there are weights; over all ranks if they share."""
     if current_share() is None:
         return values.mean() if weight is None else (values * weight).sum() / weight.sum()
     counts = torch.ones_like(values) if weight is None else weight

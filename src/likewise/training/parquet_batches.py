@@ -53,7 +53,7 @@ class ParquetBatches(BatchSource):
         As in `ArrayBatches`.
     window_rows : int, default=100_000
         Rows held in memory, rounded up to whole row groups. A window grows further until it has every class
-        where batches are balanced.
+        if batches are balanced.
     generator : torch.Generator
     device : str or torch.device, default="cpu"
     dtype : torch.dtype, default=torch.float32
@@ -108,7 +108,7 @@ class ParquetBatches(BatchSource):
         self._open(0)
 
     def next(self) -> Batch:
-        """Return the next batch, reading the next window where this one is used up."""
+        """Return the next batch, reading the next window if this one is used up."""
         if self._drawn == self._n_batches:
             if self._end >= len(self._groups):
                 self._order = torch.randperm(len(self._groups), generator=self._generator)
@@ -209,7 +209,7 @@ def _row_groups(paths: Any, needed: Iterable[str]) -> list[_Group]:
         except FileNotFoundError as error:
             raise bad_parameter("ParquetBatches", "paths", allowed="files that exist", got=path) from error
         except pa.ArrowInvalid as error:
-            raise FormatError(f"ParquetBatches: {Path(path).name} is no Parquet file: {error}") from error
+            raise FormatError(f"ParquetBatches: {Path(path).name} is not a Parquet file: {error}") from error
         check_columns(metadata.schema_arrow.empty_table().to_pandas(), needed, owner="ParquetBatches")
         for number in range(metadata.num_row_groups):
             rows = metadata.metadata.row_group(number).num_rows

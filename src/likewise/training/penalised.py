@@ -24,7 +24,7 @@ class CoCL(Objective):
     """Mean loss plus, class by class, the norm of the covariance of predictions and a proxy vector.
 
     The proxy is the embedding of the person's name, or any vector that leans on protected attributes (the
-    attributes themselves where there are no names). It is needed in training only.
+    attributes themselves if there are no names). It is needed in training only.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def authors_rule(
     """Return the next λ of the authors' code: λ + max(m, ε)/min(m, ε) · (m − ε), at least 1e-5.
 
     The step grows with the ratio of what was spent to what was allowed, so λ falls to its floor in a few steps
-    where the worst case costs much less than ε.
+    if the worst case costs much less than ε.
     """
     least, most = sorted((mean_squared_distance, eps))
     if most == 0.0:
@@ -155,7 +155,7 @@ class RobustObjective(Objective):
         if self.eps > 0 and not self.inner.full_steps:
             warnings.warn(
                 f"{type(self).__name__}: eps={self.eps:g} has no effect, because the search has no full phase: people "
-                "are moved only where it costs nothing, and λ stays where it is. Pass a search with full_steps > 0, "
+                "are moved only if it costs nothing, and λ stays where it is. Pass a search with full_steps > 0, "
                 "such as search='two_phase', or eps=0 to say that only free moves are meant.",
                 TrainingWarning,
                 stacklevel=2,
@@ -173,7 +173,7 @@ class RobustObjective(Objective):
             return _unmoved(oracle, rows.x, y)
         own, other = self._starts(rows, state)
         # Every other time a row begins where somebody else of its class ended: its own last place is often a local
-        # maximum, and is kept all the same where it turns out better.
+        # maximum, and is kept all the same if it turns out better.
         explore = other is not None and state.step % 2 == 1
         search = self.inner
         if own is not None and not explore:

@@ -46,7 +46,7 @@ class SenSR(RobustObjective):
         subspace that bring group gaps down.
     warm_start : bool, default=False
         Begin the search of each row where it ended last time or, every other time, where another row of its
-        class did (for data with row numbers); what it knew is kept where that was better. Meant for bounded
+        class did (for data with row numbers); what it knew is kept if that was better. Meant for bounded
         problems: without a bound the moves would grow from pass to pass.
     fast : bool, default=True
         Whether plain MLPs use hand-written input gradients; False uses autograd, with the same result to

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from inspect import unwrap
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -20,36 +20,34 @@ from likewise.training.objective import Objective, network_scores
 # The optimisers that have a name, without torch's compiler: torch loads it for the first one that is made.
 
 
-def _inside(method: Callable[..., Any]) -> Any:
-    """Return a method of torch's as it was written: what stands around it keeps the compiler out by importing it."""
-    return inspect.unwrap(method)
+# Methods as torch wrote them (`unwrap`): what is around them keeps the compiler out by importing it.
 
 
 class _Eager(torch.optim.Optimizer):
     """What the three share."""
 
-    add_param_group = _inside(torch.optim.Optimizer.add_param_group)
-    load_state_dict = _inside(torch.optim.Optimizer.load_state_dict)
-    state_dict = _inside(torch.optim.Optimizer.state_dict)
-    zero_grad = _inside(torch.optim.Optimizer.zero_grad)
+    add_param_group = unwrap(torch.optim.Optimizer.add_param_group)
+    load_state_dict = unwrap(torch.optim.Optimizer.load_state_dict)
+    state_dict = unwrap(torch.optim.Optimizer.state_dict)
+    zero_grad = unwrap(torch.optim.Optimizer.zero_grad)
 
 
 class Adam(_Eager, torch.optim.Adam):
     """`torch.optim.Adam`, the same numbers."""
 
-    step = torch.no_grad()(_inside(torch.optim.Adam.step))
+    step = torch.no_grad()(unwrap(torch.optim.Adam.step))
 
 
 class AdamW(_Eager, torch.optim.AdamW):
     """`torch.optim.AdamW`, the same numbers."""
 
-    step = torch.no_grad()(_inside(torch.optim.AdamW.step))
+    step = torch.no_grad()(unwrap(torch.optim.AdamW.step))
 
 
 class SGD(_Eager, torch.optim.SGD):
     """`torch.optim.SGD`, the same numbers."""
 
-    step = torch.no_grad()(_inside(torch.optim.SGD.step))
+    step = torch.no_grad()(unwrap(torch.optim.SGD.step))
 
 
 # Number of torch threads: set for a block, and put back.
