@@ -79,7 +79,7 @@ def prove_by_sample(
     upper, lower = first.upper, np.maximum(first.lower, problem.base_loss)
     upper = np.maximum(upper, lower)
     width = np.where(upper - lower > _CLOSED * (1.0 + np.abs(upper)), upper - lower, 0.0)
-    everyone = [(np.arange(problem.n), first)]
+    everyone: list[tuple[IntArray, Brackets]] = [(np.arange(problem.n), first)]
     if not width.any():
         # The first look was enough.
         return _claims(
@@ -183,7 +183,7 @@ def _claims(
     eps: float,
     lam: float,
     mean: float,
-    found: list[tuple[Any, Brackets]],
+    found: list[tuple[IntArray, Brackets]],
     closely: int,
     confidence: float,
     table: int | None,
