@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 import likewise as lw
-from likewise.auditing.bounds.linear import LinearModel, attaining_rows, exact_dual
+from likewise.auditing.bounds.linear import LinearModel, exact_dual
 from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.frontier import Frontier
 from likewise.core.subspace import Subspace
@@ -133,7 +133,7 @@ def grid_frontier(net, X, y, metric, box):
 
 def support_value(model, X, y, dual):
     """V(ε) of the rows that the exact solver lists."""
-    parts = attaining_rows(dual)
+    parts = dual.mixture
     row, x, loss, squared = (np.concatenate(part) for part in zip(*parts, strict=True))
     frontier = Frontier.from_points(
         base_loss=model.losses(X, y),

@@ -7,6 +7,7 @@ import torch
 import likewise as lw
 from likewise.auditing.bounds.linear import exact_dual
 from likewise.auditing.search.column_generation import ColumnReport, generate_columns
+from likewise.auditing.search.contract import Budget
 from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain
@@ -148,13 +149,9 @@ def test_rounds_and_time_end_a_search_that_has_not_settled(boxed_model, monkeypa
     model, X, y, metric, box = boxed_model(1)
     reports = []
 
-    def watched(support, **kwargs):
-        for limits in (
-            {"max_rounds": 1},
-            {"budget_seconds": 0.0},
-            {"budget_seconds": 600.0, "max_rounds": 1},
-        ):
-            found = generate_columns(support, **{**kwargs, **limits})
+    def watched(search, problem, support, eps, budget):
+        for time, rounds in ((budget, 1), (Budget(1e-9), 20), (Budget(600.0), 1)):
+            found = generate_columns(search, problem, support, eps, time, max_rounds=rounds)
             reports.append(found[1])
         return found
 

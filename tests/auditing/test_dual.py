@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from likewise.auditing.dual.finite_dual import dual_curve, dual_objective, solve_dual
+from likewise.auditing.dual.finite_dual import dual_curve, solve_dual
 from likewise.auditing.dual.frontier import Frontier
 from likewise.auditing.dual.stochastic_dual import algorithm1
 from likewise.core.errors import InputError, NotConvergedError
+
+
+def dual_objective(frontier, lam, eps):
+    """λε + mean_i max_j (loss_ij − λ d²_ij), which is at least V(ε) for every λ ≥ 0."""
+    return (lam * eps if lam > 0 else 0.0) + frontier.conjugate(lam).mean()
 
 
 def random_frontier(seed, n=30, m=25, *, zero=True):

@@ -9,7 +9,6 @@ from likewise.auditing.bounds.linear import (
     ExactStatus,
     LinearModel,
     exact_bound,
-    exact_certificate,
     exact_dual,
     exact_supremum,
     logistic_supremum,
@@ -77,7 +76,6 @@ class TestUnbounded:
             dual = exact_dual(model, X, y, metric=free_first(3), eps=0.1)
             assert dual.status == "unbounded"
             assert np.isposinf(dual.value)
-            assert exact_certificate(dual).verdict(1e6) == "unfair (shown)"
 
     def test_zero_one_flips_for_nothing_along_a_free_direction(self):
         model = LinearModel([1.0, 1.0], 0.0, loss="zero_one")
@@ -220,13 +218,10 @@ class TestGuarantees:
         assert dual.status == "over-estimated"
         assert dual.lower <= dual.value
 
-    def test_certificate_brackets(self, rng):
+    def test_value_is_bracketed(self, rng):
         X, y = rng.normal(size=(20, 3)), rng.integers(0, 2, size=20)
         dual = exact_dual(LinearModel(rng.normal(size=3), 0.0), X, y, metric=euclidean(), eps=0.1)
-        certificate = exact_certificate(dual)
-        assert certificate.estimate.value <= certificate.bound.value
-        assert certificate.verdict(dual.value + 1e-6, of="value") == "fair (proved)"
-        assert certificate.verdict(dual.value - 1e-6, of="value") == "unfair (shown)"
+        assert dual.value - 1e-6 <= dual.lower <= dual.value
 
 
 class TestPopulationBound:

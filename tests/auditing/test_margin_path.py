@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import linprog
 
-from likewise.auditing.bounds.linear import LinearModel, attaining_rows, exact_dual, exact_supremum
+from likewise.auditing.bounds.linear import LinearModel, exact_dual, exact_supremum
 from likewise.auditing.bounds.linear.box_response import CostForm
 from likewise.auditing.bounds.linear.margin import MarginSupremum, follow_margins
 from likewise.auditing.bounds.linear.model import Problem
@@ -138,7 +138,7 @@ def test_the_attaining_rows_are_a_support_with_the_exact_value(boxed_model, seed
     for eps in ALL_EPS:
         dual = exact_dual(model, X, y, metric=metric, domain=box, eps=eps, tol=1e-6)
         assert dual.status == "solved"
-        parts = attaining_rows(dual)
+        parts = dual.mixture
         row = np.concatenate([part.row for part in parts])
         x = np.concatenate([part.x for part in parts])
         squared = np.concatenate([part.squared_distance for part in parts])
@@ -164,5 +164,5 @@ def test_only_rows_of_the_domain_itself_attain():
     X = np.asarray(domain.encode_array(frame), dtype=float)
     model = LinearModel(rng.normal(size=X.shape[1]), 0.0)
     dual = exact_dual(model, X, rng.integers(0, 2, 60), metric=euclidean(X.shape[1]), domain=domain, eps=0.5)
-    for part in attaining_rows(dual):
+    for part in dual.mixture:
         assert np.asarray(domain.contains(part.x, origin=X[part.row])).all()

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -177,15 +178,26 @@ def test_a_sample_bounds_the_table(monkeypatch):
 
     model, domain, metric, X, y = setting("forest", n=400)
     problem = AuditProblem.build(model, X, y, metric=metric, domain=domain)
-    budget = Budget(60.0)
-    assert (
-        prove_by_sample(problem, Support.start(problem), 0.1, budget, nodes=500) is None
-    )  # enough for everybody
-    ticks = iter(np.cumsum(np.full(1000, 5.0)))
-    monkeypatch.setattr(module.time, "perf_counter", lambda: float(next(ticks)))
+    # A person takes a second.
+    clock, solve_people = [0.0], module._People.solve
+
+    def slowly(self, at, lam, nodes, seconds):
+        clock[0] += len(at) if nodes else 0.0
+        return solve_people(self, at, lam, nodes, None)
+
+    class Time(Budget):
+        left = property(lambda self: self.seconds - clock[0])
+
+    monkeypatch.setattr(module._People, "solve", slowly)
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    budget = Time(10_000.0)  # enough for everybody
+    assert prove_by_sample(problem, Support.start(problem), 0.1, budget, nodes=500) is None
     for asked in (problem, about_decisions(problem)):
         for eps in (0.0, 0.1):
+            clock[0], budget = 0.0, Time(200.0)
             proof = prove_by_sample(asked, Support.start(asked), eps, budget, nodes=500, confidence=0.9)
+            # Most of the time is used, and hardly more.
+            assert 150 < clock[0] < 230
             everybody = ExactSearch().extend(asked, Support.start(asked), eps, Budget())
             assert proof.people < 400
             assert (proof.bound.confidence, proof.bound.about, proof.bound.n) == (0.9, "sample", 400)

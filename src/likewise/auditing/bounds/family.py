@@ -66,6 +66,18 @@ class Family(Protocol):
     def sure_losses(self, values: FloatArray, targets: Any) -> FloatArray:
         """At most the loss that the model itself gives rows of values, whatever its rounding."""
 
+    def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
+        """The one decision of each region or −1, how much each column matters, the state."""
+
+    def decisions(self, values: FloatArray) -> Any:
+        """The decision of rows, −1 where rounding leaves it open."""
+
+    def cuts(self, regions: Regions, column: IntArray, values: FloatArray) -> Split:
+        """Where to cut a column of each region."""
+
+    def reads(self, column: int) -> bool:
+        """Whether the model's answers depend on a column at all."""
+
 
 # The worst loss that scores can have when only upper bounds of them are known.
 

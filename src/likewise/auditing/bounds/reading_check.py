@@ -164,18 +164,26 @@ def _words(outputs: FloatArray) -> str:
     return "(" + ", ".join(f"{value:.6g}" for value in outputs[:4]) + ")"
 
 
+def uniform_rows(layout: TableLayout, rng: np.random.Generator, count: int) -> FloatArray:
+    """Rows of a domain drawn uniformly, (count, P): every value of a column as likely as every other."""
+    rows = np.empty((count, layout.n_columns))
+    for i, column in enumerate(layout.columns):
+        if column.categories:
+            rows[:, i] = rng.integers(len(column.categories), size=count)
+            continue
+        low, high = _range(column)
+        if column.kind == "integer":
+            rows[:, i] = low + np.minimum(np.floor(rng.random(count) * (high - low + 1.0)), high - low)
+        else:
+            rows[:, i] = rng.uniform(low, high, size=count)
+    return rows
+
+
 def random_rows(layout: TableLayout, people: FloatArray, rng: np.random.Generator, count: int) -> FloatArray:
     """Rows of a domain: values of people and values of the domain mixed column by column, and every category."""
     special = [list(_special(layout, i)) for i in range(layout.n_columns)]
     total = count + sum(map(len, special))
-    rows = np.empty((total, layout.n_columns))
-    for i, column in enumerate(layout.columns):
-        if column.categories:
-            rows[:, i] = rng.integers(len(column.categories), size=total)
-        else:
-            low, high = _range(column)
-            drawn = rng.uniform(low, high, size=total)
-            rows[:, i] = np.clip(np.rint(drawn), low, high) if column.kind == "integer" else drawn
+    rows = uniform_rows(layout, rng, total)
     if len(people):
         # Half of the cells are somebody's own.
         whose, own = rng.integers(len(people), size=rows.shape), rng.random(rows.shape) < 0.5

@@ -79,15 +79,14 @@ def prove_by_sample(
     upper, lower = first.upper, np.maximum(first.lower, problem.base_loss)
     upper = np.maximum(upper, lower)
     width = np.where(upper - lower > _CLOSED * (1.0 + np.abs(upper)), upper - lower, 0.0)
+    everyone: list[tuple[IntArray, Brackets]] = [(np.arange(problem.n), first)]
     if not width.any():
         # The first look was enough.
-        everyone = ((np.arange(problem.n), first),)
         return _claims(
             people, eps, lam, float(upper.mean()), everyone, 0, confidence, table, first.interrupted
         )
     drawn = rng.choice(problem.n, size=_PILOT + _DRAWS * problem.n, p=width / width.sum())
     tighter, seen, interrupted = upper.copy(), np.zeros(problem.n, dtype=bool), first.interrupted
-    everyone = [(np.arange(problem.n), first)]
 
     def look_closely(at: IntArray, seconds: float) -> float:
         """Cut some people into regions; return the seconds that one of them took."""
@@ -121,18 +120,8 @@ def prove_by_sample(
     level = confidence if table is None else (1.0 + confidence) / 2.0
     rest = betting_upper_limit(kept[draws], 1.0, pilot=kept[drawn[:_PILOT]], level=level, planned=planned)
     remains = float((upper - (1.0 - rest) * width).mean())
-    found = tuple(everyone)
-    return _claims(
-        people,
-        eps,
-        lam,
-        min(remains, float(tighter.mean())),
-        found,
-        int(seen.sum()),
-        confidence,
-        table,
-        interrupted,
-    )
+    mean = min(remains, float(tighter.mean()))
+    return _claims(people, eps, lam, mean, everyone, int(seen.sum()), confidence, table, interrupted)
 
 
 class _People:
@@ -194,7 +183,7 @@ def _claims(
     eps: float,
     lam: float,
     mean: float,
-    found: tuple[tuple[IntArray, Brackets], ...],
+    found: list[tuple[IntArray, Brackets]],
     closely: int,
     confidence: float,
     table: int | None,

@@ -269,16 +269,6 @@ def solve_dual(
     )
 
 
-def dual_objective(frontier: Frontier, lam: float, eps: float, *, sample_weight: Any = None) -> float:
-    """Return λε + mean_i max_j (loss_ij − λ d²_ij), which is at least V(ε) for every λ ≥ 0."""
-    if not (np.isfinite(lam) and lam >= 0):
-        raise bad_parameter("dual_objective", "lam", allowed="a finite number >= 0", got=lam)
-    weight = _check_weight(sample_weight, frontier.n_rows)
-    budget = float(check_eps(eps, "dual_objective"))
-    price = lam * budget if lam > 0 else 0.0
-    return price + float(weight @ frontier.conjugate(lam))
-
-
 def _check_weight(sample_weight: Any, n: int) -> Floats:
     if sample_weight is None:
         return np.full(n, 1.0 / n)

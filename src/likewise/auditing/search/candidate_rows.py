@@ -128,7 +128,7 @@ class Counterpart:
 class Candidates:
     """Candidate rows by number: whose row, and which edit.
 
-    The first `n_sources` candidates are the rows as they are, in their order.
+    The first candidates are the rows as they are, in their order.
     """
 
     people: EditableRows
@@ -142,11 +142,6 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self.source)
-
-    @property
-    def n_sources(self) -> int:
-        """Number of rows that candidates are made of."""
-        return self.people.n_rows
 
     def settled_edits(self, edits: EditParts) -> EditParts:
         """Return the edits with the values that these rows gave them, so that other rows cannot change them."""

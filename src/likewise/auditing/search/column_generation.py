@@ -10,7 +10,6 @@ only a round at λ* can say that nothing more is to be found.
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -89,11 +88,11 @@ class _Goal:
     lam: float
 
     def __call__(self, rows: Floats, origin: Floats, labels: Any) -> Floats:
-        loss = np.asarray(self.losses(rows, labels), dtype=np.float64)
+        return self._value(np.asarray(self.losses(rows, labels), dtype=np.float64), rows, origin)
+
+    def _value(self, loss: Floats, rows: Floats, origin: Floats) -> Floats:
         distance = priced_distance(self.metric, origin, rows, alone=False)
-        if np.isinf(self.lam):
-            return np.where(distance == 0, loss, -np.inf)
-        return np.asarray(loss - self.lam * distance)
+        return np.where(distance == 0, loss, -np.inf) if np.isinf(self.lam) else loss - self.lam * distance
 
     def above(self, rows: Floats, origin: Floats, labels: Any, floor: Floats) -> Floats:
         """Objective of several moves of n people, one below the other; −inf where it cannot exceed the floor.
@@ -104,11 +103,7 @@ class _Goal:
         loss = np.asarray(self.losses(rows, labels[person]), dtype=np.float64)
         worth = np.flatnonzero(loss > floor[person])
         value = np.full(len(rows), -np.inf)
-        distance = priced_distance(self.metric, origin[person[worth]], rows[worth], alone=False)
-        if np.isinf(self.lam):
-            value[worth] = np.where(distance == 0, loss[worth], -np.inf)
-        else:
-            value[worth] = loss[worth] - self.lam * distance
+        value[worth] = self._value(loss[worth], rows[worth], origin[person[worth]])
         return value
 
 
@@ -183,21 +178,20 @@ def _values(column: Any) -> list[Floats] | None:
         if count > _MAX_LISTED:
             return None
         return [column.place([column.lower + k]) for k in range(count)]
-    if column.kind == "continuous":
-        return None
-    if column.width == 1:
-        return [np.array([0.0]), np.array([1.0])] if column.is_binary else [np.array([1.0])]
-    return list(np.eye(column.width))
+    return None if column.kind == "continuous" else _categories(column) or [np.array([1.0])]
+
+
+def _categories(column: Any) -> list[Floats]:
+    """The encoded categories of a column that has several."""
+    if column.width > 1:
+        return list(np.eye(column.width))
+    return [np.array([0.0]), np.array([1.0])] if column.is_binary else []
 
 
 def _changes(column: Any) -> list[_Change]:
     start, stop = column.start, column.stop
     if column.kind == "categorical":
-        if column.width == 1:
-            values = [np.array([0.0]), np.array([1.0])] if column.is_binary else []
-        else:
-            values = list(np.eye(column.width))
-        return [_Change(start, stop, put=value) for value in values]
+        return [_Change(start, stop, put=value) for value in _categories(column)]
     linear = column.kind == "integer" and column.curve is None
     sizes = [n * column.unit for n in _UNITS] if linear else list(_DEVIATIONS)
     room = float(np.diff(column.place([column.lower, column.upper]))[0])
@@ -265,77 +259,40 @@ def improve_by_columns(
     search: GradientSearch, problem: AuditProblem, support: Support, eps: float, budget: Budget
 ) -> Found:
     """Run the gradient search as a `Search`: rows of a table are made valid before they join the support."""
-    place = problem.coordinates
-
-    def valid(x: Floats, rows: IntArray, lam: float) -> Floats:
-
-        return refine(
-            x,
-            problem.X[rows],
-            problem.labels[rows],
-            losses=place.losses_encoded,
-            metric=place.metric,
-            domain=place.domain,
-            lam=lam,
-        )
-
-    support, report = generate_columns(
-        support,
-        search=search,
-        origin=problem.X,
-        target=problem.target,
-        eps=eps,
-        refine=valid if tabular(place.domain) is not None else None,
-        random_state=problem.random_state,
-        budget_seconds=None if budget.seconds is None else budget.left,
-        tell=budget.tell,
-    )
+    support, report = generate_columns(search, problem, support, eps, budget)
     if report.reason is None:
         return Found(support)
     return Found(support, "failed" if report.non_finite else "not_converged", (report.reason,))
 
 
 def generate_columns(
-    support: Support,
-    *,
     search: GradientSearch,
-    origin: Floats,
-    target: Any,
+    problem: AuditProblem,
+    support: Support,
     eps: float,
-    refine: Callable[[Floats, IntArray, float], Floats] | None = None,
+    budget: Budget,
+    *,
     max_rounds: int = 20,
     tol: float = 1e-3,
-    random_state: int = 0,
-    budget_seconds: float | None = None,
-    tell: Callable[[float], None] | None = None,
 ) -> tuple[Support, ColumnReport]:
     """Add rows found by gradient searches until the dual at ε settles."""
-    begun, rounds, settled, unfinished = time.monotonic(), 0, False, 0
-    non_finite = np.zeros(len(origin), dtype=bool)
-    known = _Starts()
+    rounds, settled, unfinished, wide = 0, False, 0, False
+    non_finite, known = np.zeros(problem.n, dtype=bool), _Starts()
     solution = solve_dual(support.frontier, eps)
     pending = _first_lambdas(support, solution.lambda_, solution.base_loss, eps)
-    wide = False
     while not settled:
-        if rounds and (
-            rounds >= max_rounds if budget_seconds is None else time.monotonic() - begun >= budget_seconds
-        ):
+        if rounds and (rounds >= max_rounds if budget.seconds is None else budget.spent):
             break
-        if tell is not None:
-            spent = (time.monotonic() - begun) / budget_seconds if budget_seconds else 0.0
-            tell(rounds / max_rounds if budget_seconds is None else min(spent, 1.0))
+        if budget.seconds is None:
+            budget.tell(rounds / max_rounds)
+        else:
+            budget.tell_time()
         judged = not pending
         lam = pending.pop(0) if pending else solution.lambda_ if eps > 0 else np.inf
         before = support.frontier
+        chosen = replace(search, restarts=max(search.restarts, _RESTARTS)) if wide else search
         support, failed, unfinished = _one_round(
-            support,
-            _widened(search) if wide else search,
-            origin,
-            target,
-            lam,
-            refine,
-            known,
-            random_state + rounds,
+            chosen, problem, support, lam, known, problem.random_state + rounds
         )
         non_finite |= failed
         rounds += 1
@@ -345,11 +302,6 @@ def generate_columns(
         # What a start at each row itself cannot raise any more is tried from elsewhere before it counts.
         settled, wide = little and wide, wide or little
     return support, ColumnReport(rounds, settled, int(non_finite.sum()), unfinished)
-
-
-def _widened(search: GradientSearch) -> GradientSearch:
-    """Return the search with more starts, for a last look."""
-    return replace(search, restarts=max(search.restarts, _RESTARTS))
 
 
 def _first_lambdas(support: Support, lam: float, base_loss: float, eps: float) -> list[float]:
@@ -390,12 +342,10 @@ class _Starts:
 
 
 def _one_round(
-    support: Support,
     search: GradientSearch,
-    origin: Floats,
-    target: Any,
+    problem: AuditProblem,
+    support: Support,
     lam: float,
-    refine: Callable[[Floats, IntArray, float], Floats] | None,
     known: _Starts,
     random_state: int,
 ) -> tuple[Support, Any, int]:
@@ -404,13 +354,12 @@ def _one_round(
     from likewise.auditing.search.gradient.ascent import RowStatus
     from likewise.core.randomness import torch_generator
 
-    place = support.problem.coordinates
+    place, start = problem.coordinates, known.best(lam)
     oracle = place.gradient_oracle()
-    x, start = torch.tensor(origin, dtype=oracle.dtype), known.best(lam)
     found = search.run(
         oracle,
-        x,
-        torch.as_tensor(target),
+        torch.tensor(problem.X, dtype=oracle.dtype),
+        torch.as_tensor(problem.target),
         metric=place.metric,
         domain=place.domain,
         lam=lam,
@@ -424,14 +373,22 @@ def _one_round(
     rows = np.flatnonzero(~failed & np.isfinite(relaxed).all(axis=1))
     if not len(rows):
         return support, failed, 0
+    origin, resolution = problem.X[rows], None
     # Single precision leaves a crumb outside the domain.
-    inside = to_numpy(place.domain.project(relaxed[rows], origin[rows]))
-    candidates = inside if refine is None else refine(inside, rows, lam)
-    moved = np.flatnonzero((candidates != origin[rows]).any(axis=1))
-    # Relaxed rows carry the rounding of the oracle, valid rows that of the encoding.
-    support = support.with_rows(
-        candidates[moved],
-        rows[moved],
-        resolution=float(torch.finfo(oracle.dtype).eps) if refine is None else None,
-    )
+    x = to_numpy(place.domain.project(relaxed[rows], origin))
+    if tabular(place.domain) is None:
+        # Relaxed rows carry the rounding of the oracle, valid rows that of the encoding.
+        resolution = float(torch.finfo(oracle.dtype).eps)
+    else:
+        x = refine(
+            x,
+            origin,
+            problem.labels[rows],
+            losses=place.losses_encoded,
+            metric=place.metric,
+            domain=place.domain,
+            lam=lam,
+        )
+    moved = np.flatnonzero((x != origin).any(axis=1))
+    support = support.with_rows(x[moved], rows[moved], resolution=resolution)
     return support, failed, int((status == RowStatus.MAX_STEPS.value).sum())

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from likewise.auditing.bounds.reading_check import uniform_rows
 from likewise.auditing.bounds.regions import Regions, TableLayout
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.results.sensitive import sensitive_twins
@@ -318,20 +319,6 @@ class Sampled(NamedTuple):
     low: float
     high: float
     rows: int
-
-
-def uniform_rows(layout: TableLayout, rng: np.random.Generator, count: int) -> FloatArray:
-    """Rows of a domain drawn uniformly, (count, P): every value of a column as likely as every other."""
-    rows = np.empty((count, layout.n_columns))
-    for i, column in enumerate(layout.columns):
-        if column.categories:
-            rows[:, i] = rng.integers(len(column.categories), size=count)
-        elif column.kind == "integer":
-            low, high = np.ceil(column.lower), np.floor(column.upper)
-            rows[:, i] = low + np.minimum(np.floor(rng.random(count) * (high - low + 1.0)), high - low)
-        else:
-            rows[:, i] = rng.uniform(column.lower, column.upper, size=count)
-    return rows
 
 
 def sample_rows(

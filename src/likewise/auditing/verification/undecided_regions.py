@@ -5,11 +5,11 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from likewise.auditing.bounds.family import LineDecider
+from likewise.auditing.bounds.family import Family, LineDecider
 from likewise.auditing.bounds.regions import (
     BOX,
     Regions,
@@ -26,37 +26,44 @@ from likewise.core.checks import FloatArray, IntArray
 # How large a region is, which rows it holds, and how a person reads it.
 
 
+def _sizes(layout: TableLayout, regions: Regions, apart: Any) -> FloatArray:
+    """How many values each region has of each column, or how long its interval is, (n, P); 1 of columns left aside."""
+    sizes = regions.high - regions.low + layout.is_integer
+    for i in np.flatnonzero(layout.is_category):
+        first, count = int(layout.offset[i]), int(layout.count[i])
+        sizes[:, i] = regions.allowed[:, first : first + count].sum(axis=1)
+    sizes[:, list(apart)] = 1.0
+    return sizes
+
+
 def volumes(layout: TableLayout, regions: Regions, apart: Any = ()) -> FloatArray:
     """Share of the domain that each region is, some columns aside; a whole number counts its values."""
-    share = np.ones(len(regions))
-    for i, column in enumerate(layout.columns):
-        if i in set(apart):
-            continue
-        low, high = regions.low[:, i], regions.high[:, i]
-        if column.categories:
-            first, count = int(layout.offset[i]), int(layout.count[i])
-            share *= regions.allowed[:, first : first + count].sum(axis=1) / count
-        elif column.kind == "integer":
-            share *= (high - low + 1.0) / (np.floor(column.upper) - np.ceil(column.lower) + 1.0)
-        elif column.upper > column.lower:
-            share *= (high - low) / (column.upper - column.lower)
-    return share
+    whole = _sizes(layout, everything(layout), apart)
+    # A number with one value leaves nothing to share.
+    shares = np.divide(_sizes(layout, regions, apart), whole, out=np.ones(regions.low.shape), where=whole > 0)
+    return np.asarray(shares.prod(axis=1))
 
 
 def count_points(layout: TableLayout, regions: Regions, apart: Any = ()) -> FloatArray:
     """Number of rows of each region, some columns aside; inf where a number is continuous."""
-    count = np.ones(len(regions))
-    for i, column in enumerate(layout.columns):
-        if i in set(apart):
-            continue
-        if column.categories:
-            first, size = int(layout.offset[i]), int(layout.count[i])
-            count *= regions.allowed[:, first : first + size].sum(axis=1)
-        elif column.kind == "integer":
-            count *= regions.high[:, i] - regions.low[:, i] + 1.0
-        else:
-            count *= np.where(regions.high[:, i] > regions.low[:, i], np.inf, 1.0)
-    return count
+    sizes = _sizes(layout, regions, apart)
+    numbers = ~(layout.is_category | layout.is_integer)
+    numbers[list(apart)] = False
+    sizes[:, numbers] = np.where(sizes[:, numbers] > 0, np.inf, 1.0)
+    return np.asarray(sizes.prod(axis=1))
+
+
+def everything(layout: TableLayout) -> Regions:
+    """The whole domain as one region, whatever is immutable."""
+    free = TableLayout(tuple(replace(column, immutable=False) for column in layout.columns))
+    return whole_domain(free, middle_row(layout))
+
+
+def middle_row(layout: TableLayout) -> FloatArray:
+    """A row in the middle of the domain, (1, P)."""
+    ends = [(0.0, 0.0) if c.categories else (c.lower, c.upper) for c in layout.columns]
+    low, high = np.nan_to_num(np.array(ends).T, neginf=-1e6, posinf=1e6)
+    return np.asarray(np.clip(np.floor((low + high) / 2.0), low, high)[None, :])
 
 
 def points_of(layout: TableLayout, region: Regions, apart: Any = ()) -> FloatArray:
@@ -170,27 +177,6 @@ _AT_ONCE = 256
 _FEW_ROWS = 8
 
 
-class Decider(Protocol):
-    """A family that decides regions; `TreeFamily` and `NetworkFamily` are."""
-
-    layout: TableLayout
-
-    def state(self, n: int) -> Any:
-        """State of n whole domains."""
-
-    def decide(self, regions: Regions, state: Any) -> tuple[Any, FloatArray, Any]:
-        """The one decision of each region or −1, how much each column matters, the state."""
-
-    def decisions(self, values: FloatArray) -> Any:
-        """The decision of rows, −1 where rounding leaves it open."""
-
-    def cuts(self, regions: Regions, column: IntArray, values: FloatArray) -> Split:
-        """Where to cut a column of each region."""
-
-    def reads(self, column: int) -> bool:
-        """Whether a column has any say in what the model answers."""
-
-
 class _Node(NamedTuple):
     """An open region: where it will be cut, and what was settled of it."""
 
@@ -210,7 +196,7 @@ class _Node(NamedTuple):
 class UndecidedRegions:
     """What is proved, flips and is open of a whole domain."""
 
-    def __init__(self, family: Decider, values: SensitiveValues, examples: FlipExamples) -> None:
+    def __init__(self, family: Family, values: SensitiveValues, examples: FlipExamples) -> None:
         self.family, self.layout, self.values = family, family.layout, values
         self.heap: list[tuple[float, int, _Node]] = []
         self.proved = self.flips = self.unknown = 0.0
@@ -222,16 +208,7 @@ class UndecidedRegions:
         self._units = family.n_units if isinstance(family, LineDecider) else 0
         labels = np.full((1, len(values.low)), -1, dtype=np.int64)
         nothing = np.packbits(np.zeros((1, len(values.low), self._units), dtype=bool), axis=2)
-        self._look(self._whole(), labels, nothing, np.ones(1), [()])
-
-    def _whole(self) -> Regions:
-        """All rows; nothing is immutable here."""
-        middle = [
-            0.0 if c.categories else float(np.clip(np.floor((c.lower + c.upper) / 2), c.lower, c.upper))
-            for c in self.layout.columns
-        ]
-        free = TableLayout(tuple(replace(column, immutable=False) for column in self.layout.columns))
-        return whole_domain(free, np.array([middle]))
+        self._look(everything(self.layout), labels, nothing, np.ones(1), [()])
 
     @property
     def undecided(self) -> float:

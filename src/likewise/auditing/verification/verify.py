@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from likewise.auditing.bounds.families import family_at
+from likewise.auditing.bounds.family import Family
 from likewise.auditing.bounds.networks import NetworkFamily
 from likewise.auditing.bounds.reading_check import Asker, check_rows, random_rows
 from likewise.auditing.bounds.regions import TableLayout
@@ -29,7 +30,7 @@ from likewise.auditing.verification.asked_shares import (
     proved_same,
     sample_rows,
 )
-from likewise.auditing.verification.undecided_regions import Decider, UndecidedRegions, describe
+from likewise.auditing.verification.undecided_regions import UndecidedRegions, describe, middle_row
 from likewise.core.checks import FloatArray, to_numpy
 from likewise.core.errors import InputError, LikewiseError, bad_parameter
 from likewise.core.frames import declared_encoded, is_frame, to_pandas
@@ -57,7 +58,7 @@ class Prepared:
         """The combinations of the sensitive columns."""
         return SensitiveValues.of(self.layout, self.names, self.groups)
 
-    def read_values(self, family: Decider) -> SensitiveValues | None:
+    def read_values(self, family: Family) -> SensitiveValues | None:
         """Values of the columns that the model reads, None if it reads none: the others cannot change its answer."""
         return _read_values(family, self.names, self.groups)
 
@@ -189,7 +190,7 @@ def _without_immutable(domain: Any) -> Any:
 def _rows(people: Any, domain: Any, layout: TableLayout, *, raw: bool) -> Any:
     """The people as a raw table or as encoded rows; without people one row from the middle of the domain."""
     if people is None:
-        people = layout.encode(_middle(layout))
+        people = layout.encode(middle_row(layout))
     is_table = is_frame(people) and not declared_encoded(people)
     if not raw:
         return domain.encode_array(people) if is_table else _encoded(people, domain)
@@ -205,14 +206,6 @@ def _encoded(people: Any, domain: Any) -> FloatArray:
     if known is not None and is_frame(people):
         return np.asarray(known.encoding_.read_encoded(people, owner="verify"), dtype=np.float64)
     return np.asarray(to_numpy(people), dtype=np.float64)
-
-
-def _middle(layout: TableLayout) -> FloatArray:
-    row = []
-    for column in layout.columns:
-        low, high = np.nan_to_num([column.lower, column.upper], neginf=-1e6, posinf=1e6)
-        row.append(0.0 if column.categories else float(np.clip(np.floor((low + high) / 2), low, high)))
-    return np.array([row])
 
 
 def _check_kind(place: Coordinates, layout: TableLayout, encoded: bool | None) -> None:
@@ -371,8 +364,8 @@ def verify(
         return Verification(0.0, 0.0, 1.0, shares, examples.found, (), 0, 0.0, sampled=sampled, reason=reason)
     if values is None:
         return Verification(1.0, 0.0, 0.0, shares, (), (), 0, 0.0, sampled=sampled, trivial=True)
-    beside = _Beside(shares, sampled)
-    return _prove(family, values, examples, beside, seconds, max_regions, progress)
+    known = partial(_known, people=shares, sampled=sampled)
+    return _prove(family, values, examples, known, seconds, max_regions, progress)
 
 
 def shares_of_people(
@@ -388,7 +381,7 @@ def _three(kept: Any, changed: Any) -> tuple[float, float, float]:
 
 
 def verify_family(
-    family: Decider,
+    family: Family,
     sensitive_features: Sequence[str],
     *,
     decide: Decide | None = None,
@@ -403,14 +396,7 @@ def verify_family(
     if values is None:
         return Verification(1.0, 0.0, 0.0, None, (), (), 0, 0.0, trivial=True)
     examples = FlipExamples(family.layout, values, decide or family.decisions)
-    return _prove(family, values, examples, _Beside(None, None), seconds, max_regions, progress)
-
-
-class _Beside(NamedTuple):
-    """What stands beside a proof."""
-
-    people: tuple[float, float, float] | None
-    sampled: Sampled | None
+    return _prove(family, values, examples, _known, seconds, max_regions, progress)
 
 
 def _check_seconds(seconds: float) -> None:
@@ -419,7 +405,7 @@ def _check_seconds(seconds: float) -> None:
 
 
 def _read_values(
-    family: Decider, names: Sequence[str], groups: Sequence[OneHot] = ()
+    family: Family, names: Sequence[str], groups: Sequence[OneHot] = ()
 ) -> SensitiveValues | None:
     """Values of the columns that the model reads, None if it reads none: what it does not read cannot change it."""
     known = {column.name: i for i, column in enumerate(family.layout.columns)}
@@ -428,10 +414,10 @@ def _read_values(
 
 
 def _prove(
-    family: Decider,
+    family: Family,
     values: SensitiveValues,
     examples: FlipExamples,
-    beside: _Beside,
+    known: Callable[[UndecidedRegions, float, bool], Verification],
     seconds: float,
     max_regions: int,
     progress: Callable[[Verification], None] | None,
@@ -444,13 +430,20 @@ def _prove(
             work.advance()
             if progress is not None and time.process_time() - told > 1.0:
                 told = time.process_time()
-                progress(_known(work, beside, told - clock, False))
+                progress(known(work, told - clock, False))
     except KeyboardInterrupt:
         stopped = True
-    return _known(work, beside, time.process_time() - clock, stopped)
+    return known(work, time.process_time() - clock, stopped)
 
 
-def _known(work: UndecidedRegions, beside: _Beside, seconds: float, stopped: bool) -> Verification:
+def _known(
+    work: UndecidedRegions,
+    seconds: float,
+    stopped: bool,
+    *,
+    people: Any = None,
+    sampled: Sampled | None = None,
+) -> Verification:
     """What is known by now. The three shares add up to 1; what is not settled is never claimed."""
     rules = tuple(
         FlipRule(
@@ -465,11 +458,11 @@ def _known(work: UndecidedRegions, beside: _Beside, seconds: float, stopped: boo
         proved,
         flips,
         work.undecided,
-        beside.people,
+        people,
         work.examples.found,
         rules,
         work.looked,
         seconds,
         stopped,
-        beside.sampled,
+        sampled,
     )

@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from likewise.auditing.bounds.linear.search import (
         AttainedRows as AttainedRows,
         ExactDual as ExactDual,
-        attaining_rows as attaining_rows,
         exact_bound as exact_bound,
-        exact_certificate as exact_certificate,
         exact_dual as exact_dual,
         loss_ceiling as loss_ceiling,
     )

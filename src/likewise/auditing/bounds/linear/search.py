@@ -15,7 +15,7 @@ from likewise.auditing.bounds.linear.supremum import ExactResult, Solver, exact_
 from likewise.auditing.bounds.reading_check import Asker, check_reading, check_rows
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.coordinates import tabular
-from likewise.auditing.inference.certificate import Bound, Certificate, Estimate
+from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.inference.intervals import split_bound
 from likewise.auditing.search.contract import Budget, Found, Search
 from likewise.core.checks import FloatArray, IntArray, check_number, to_numpy
@@ -279,63 +279,7 @@ def _finish(
     )
 
 
-def attaining_rows(dual: ExactDual) -> tuple[AttainedRows, ...]:
-    """Rows whose mixture attains `ExactDual.lower`: on them as a support, V(ε) is the exact value where `dual.exact`.
-
-    Parameters
-    ----------
-    dual : ExactDual
-        Of `exact_dual`.
-
-    Returns
-    -------
-    tuple of AttainedRows
-        Of one unfair map, or of the two around λ*; people whose worst case lies in the box around the domain but not
-        in the domain itself are left out. Empty where V(ε) is infinite.
-
-    Examples
-    --------
-    >>> from likewise.auditing.bounds.linear import LinearModel
-    >>> from likewise.data import BoxDomain
-    >>> from likewise.fair_metrics import euclidean
-    >>> model, box = LinearModel([2.0], 0.0), BoxDomain([-3.0], [3.0])
-    >>> dual = exact_dual(model, [[1.0], [-1.0]], [1, 0], metric=euclidean(), domain=box, eps=0.25)
-    >>> [len(part.x) for part in attaining_rows(dual)]
-    [2, 2]
-    """
-    return dual.mixture
-
-
 # From the exact audit of a linear model to what may be claimed about it.
-
-
-def exact_certificate(dual: ExactDual) -> Certificate:
-    """What an exact audit says about the rows at hand, from below and from above.
-
-    Parameters
-    ----------
-    dual : ExactDual
-        Of `exact_dual`.
-
-    Returns
-    -------
-    Certificate
-        With an `Estimate` (the mean loss of a mixture of two maps) and a `Bound` (the dual value).
-
-    Examples
-    --------
-    >>> from likewise.fair_metrics import euclidean
-    >>> model = LinearModel([2.0], 0.0)
-    >>> dual = exact_dual(model, [[1.0], [-1.0]], [1, 0], metric=euclidean(), eps=0.25)
-    >>> exact_certificate(dual).verdict(0.32, of="value"), exact_certificate(dual).verdict(0.31, of="value")
-    ('fair (proved)', 'unfair (shown)')
-    """
-    n = len(dual.result.value)
-    below = Estimate(
-        dual.lower, dual.lower - dual.base_loss, dual.eps, n, "mixture of exact unfair maps", lambda_=dual.lam
-    )
-    kind = "exact dual" if dual.exact else "dual with an over-estimated inner supremum"
-    return Certificate(below, Bound(dual.value, dual.gap, dual.eps, n, kind, lambda_=dual.lam))
 
 
 def loss_ceiling(model: Any, domain: Any) -> float:
@@ -591,7 +535,7 @@ def _with_attained(problem: AuditProblem, support: Support, solved: Any) -> Supp
     """Add the rows of the mixture that attains V(ε), and of a table the people next to where the box is worst."""
     domain = problem.coordinates.domain
     finite = np.flatnonzero(np.isfinite(solved.result.x).all(axis=1))
-    found = [(part.row, part.x) for part in attaining_rows(solved)]
+    found = [(part.row, part.x) for part in solved.mixture]
     for rows, x in (*found, (finite, solved.result.x[finite])):
         if not len(rows):
             continue
