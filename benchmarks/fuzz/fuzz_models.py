@@ -74,7 +74,8 @@ class Forked:
 
 def serve(questions: Any, answers: Any, limits: dict[str, Any]) -> None:
     """Be the process of a model file; pipes arrive as connections."""
-    from likewise.models.sandbox.child import confine, serve as answer
+    from likewise.models.sandbox.child import serve as answer
+    from likewise.models.sandbox.confined import confine
 
     held = confine(limits)
     nowhere = os.open(os.devnull, os.O_RDWR)

@@ -130,13 +130,13 @@ def check(programs: Path, place: Path) -> None:
     python, likewise = programs / "python", programs / "likewise"
     where = run([python, "-c", "import likewise; print(likewise.__file__)"], place)
     assert "site-packages" in where, f"not the installed package: {where}"
-    run([likewise, "version"], place)
-    run([likewise, "demo", "--quick", "--out", "demo.html"], place)
+    run([likewise, "--version", "--verbose"], place)
+    run([likewise, "demo", "--quick", "-o", "demo.html"], place)
     assert (place / "demo.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     (place / "hiring.py").write_text(SKLEARN_MODEL, encoding="utf-8")
     run([python, "hiring.py"], place)
     audit = [likewise, "audit", "hiring:model", "people.csv", "--target", "hired", "--sensitive", "sex"]
-    said = run([*audit, "--eps", "0", "--delta", "0.01", "--evidence", "evidence"], place, code=1)
+    said = run([*audit, "--eps", "0", "--delta", "0.01", "-o", "evidence/"], place, code=1)
     assert "Unfair (shown)" in said, said
     again = run([likewise, "replay", "evidence", "--model", "hiring:model"], place)
     assert "figures are the same" in again, again
@@ -162,7 +162,7 @@ def check_extras(programs: Path, place: Path) -> None:
     run([programs / "python", "-c", saved], place)
     likewise, about = programs / "likewise", ["--target", "hired", "--sensitive", "sex"]
     audit = [likewise, "audit", "hiring:model"]
-    run([*audit, "people.xlsx", *about, "--eps", "0", "--html", "page.html"], place)
+    run([*audit, "people.xlsx", *about, "--eps", "0", "-o", "page.html"], place)
     assert (place / "page.html").stat().st_size > 10_000
     run([*audit, "people.parquet", *about, "--eps", "0", "--engine", "dask", "--workers", "1"], place)
     run([likewise, "improve", "people.csv", *about, "-o", "better"], place)

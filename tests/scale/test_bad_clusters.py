@@ -46,11 +46,11 @@ def test_the_command_leaves_with_2_and_writes_nothing(closed, tmp_path, monkeypa
         (["--engine", "dask", "--scheduler", closed], "No Dask scheduler answers"),
         (["--scheduler", closed], "Add --engine dask"),
         (["--engine", "dask", "--scheduler", closed, "--workers", "2"], "Choose one"),
-        (["--map", "people.parquet"], "exists"),
-        (["--map", "none/map"], "does not exist"),
+        (["-o", "people.parquet"], "exists"),
+        (["-o", "none/map.parquet"], "does not exist"),
     ):
         with pytest.raises(SystemExit) as ended:
-            main([*words, "--html", "page.html", *more])
+            main([*words, "-o", "page.html", *more])
         err = capsys.readouterr().err
         assert ended.value.code == 2
         assert said in err

@@ -11,7 +11,13 @@ import pytest
 
 from likewise.core.errors import InputError
 
-ENCODING = {"latin": ("--encoding", "latin-1"), "without_header": ("--no-header",)}
+ENCODING = {
+    "latin": ("--read", "encoding=latin-1"),
+    "without_header": (
+        "--read",
+        "header=no",
+    ),
+}
 # What cannot be trained on, and what is said then.
 REFUSED = {"one_row": "one value only", "no_rows": "no rows", "without_header": "no column 'paid'"}
 TRAIN = ("--target", "paid", "--sensitive", "SEX", "--method", "baseline", "--steps", "3", "--hidden", "4")
@@ -48,8 +54,8 @@ def test_inspect_train_and_audit_run_or_say_what_to_do(trouble, run, name):
         table,
         *TRAIN[:4],
         *more,
-        "--search",
-        "candidates",
+        "--set",
+        "search=candidates",
         "--eps",
         "0",
         "--sample",
@@ -189,7 +195,9 @@ def test_options_and_the_file_say_what_columns_are(trouble):
 
 
 def test_thousands_of_categories_that_somebody_keeps_do_not_fill_the_memory(trouble, run):
-    code, _, err = run("train", trouble("many_categories"), *TRAIN, "--keep", "street", "-o", "m.safetensors")
+    code, _, err = run(
+        "train", trouble("many_categories"), *TRAIN, "--read", "keep=street", "-o", "m.safetensors"
+    )
     assert code == 2
     assert "50,000 categories" in err
     assert "--ignore street" in err
@@ -214,8 +222,8 @@ def test_targets_that_are_numbers_are_asked_about(trouble, run, target, more, sa
         target,
         *more,
         *TRAIN[2:],
-        "--only",
-        "job",
+        "--read",
+        "only=job",
         "-o",
         "m.safetensors",
     )
@@ -248,10 +256,10 @@ def test_a_regression_is_audited_with_a_tolerance(people, run, tmp_path):
         "--metric",
         "columns",
     )
-    code, _, err = run(*asked, "--eps", "0", "--json", "a.json")
+    code, _, err = run(*asked, "--eps", "0", "-o", "a.json")
     assert code == 0, err
     assert "n/a: the model predicts numbers" in err
-    code, _, err = run(*asked, "--eps", "0", "--json", "b.json", "--tolerance", "1000")
+    code, _, err = run(*asked, "--eps", "0", "-o", "b.json", "--set", "tolerance=1000")
     assert code == 0, err
     strict, loose = (json.loads(Path(name).read_text()) for name in ("a.json", "b.json"))
     changed = [[part["changed_decisions"] for part in document["maps"]] for document in (strict, loose)]
@@ -384,8 +392,8 @@ def test_infinite_numbers_say_what_to_do(run, people, tmp_path):
     assert code == 2
     assert "'ratio' has 1 infinite values, the first in row 3" in err
     assert "--ignore ratio" in err
-    few = ("--only", "age", "--only", "SEX")
+    few = ("--read", "only=age", "--read", "only=SEX")
     assert run("train", "infinite.csv", *TRAIN, *few, "-o", "model.safetensors")[0] == 0
-    plain = ("--metric", "columns", "--eps", "0", "--search", "candidates")
+    plain = ("--metric", "columns", "--eps", "0", "--set", "search=candidates")
     code, out, err = run("audit", "model.safetensors", "infinite.csv", *TRAIN[:4], *plain)
     assert (code, "when only SEX changes" in out) == (0, True), err  # the model does not see that column

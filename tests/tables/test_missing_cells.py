@@ -121,15 +121,15 @@ def solved(frame, model, folder, **other):
     from likewise.cli.audit import AuditChoices, make_case
     from likewise.cli.case import solve_case
     from likewise.cli.options import TableChoices
-    from likewise.cli.output import Progress
     from likewise.cli.sources import with_gaps
+    from likewise.core.progress import Progress
     from likewise.models.model_files import LoadedModel
 
     frame.to_csv(folder / "people.csv", index=False)
     given = {
         "target": "paid", "positive": None, "sensitive": ("SEX",), "immutable": (), "reading": TableChoices(),
         "edit": (), "eps": "0", "delta": None, "confidence": 0.95, "metric": None, "search": "candidates",
-        "budget": None, "loss": "auto", "seed": 0, "sample": None, "model_takes": "auto", "tolerance": 0.0,
+        "budget_seconds": None, "loss": "auto", "seed": 0, "sample": None, "model_takes": "auto", "tolerance": 0.0,
     }  # fmt: skip
     choices = AuditChoices(**given | other)
     case, _, _ = make_case(
@@ -165,7 +165,7 @@ def test_a_model_that_takes_gaps_gets_them_and_the_gap_is_the_one_by_hand(people
 
 def test_a_model_without_says_what_to_do_and_is_filled_by_default(audited, run):
     audited(takes_missing=False)
-    code, _, err = run("audit", *ASKED, "--missing", "keep")
+    code, _, err = run("audit", *ASKED, "--read", "missing=keep")
     assert code == 2
     assert "'age' and 'height'" in err
     assert "--missing impute" in err
@@ -177,7 +177,7 @@ def test_a_model_without_says_what_to_do_and_is_filled_by_default(audited, run):
 @pytest.mark.parametrize("policy", ["drop", "impute", "category"])
 def test_every_other_choice_runs(audited, run, policy):
     audited(takes_missing=False)
-    code, _, err = run("audit", *ASKED, "--missing", policy, "-q")
+    code, _, err = run("audit", *ASKED, "--read", f"missing={policy}", "-q")
     assert code == 0, err
 
 

@@ -116,7 +116,7 @@ def choose_columns(
         else:
             out.append(f"{look.name!r}" + (f" ({look.why})" if look.why else ""))
     if out:
-        notes.append(f"left out {folded(out)}. `--keep COLUMN` takes one all the same.")
+        notes.append(f"left out {folded(out)}. `--read keep=COLUMN` takes one all the same.")
     if not kinds:
         raise InputError(
             f"{owner} has no columns besides the target that could be used. `likewise inspect` shows why."
@@ -146,9 +146,9 @@ def _check_size(
         return
     most = max(width, key=lambda name: width[name])
     if width[most] > 1000:
-        what = f"column {most!r} alone has {width[most]:,} categories. Leave it out (--ignore {most})"
+        what = f"column {most!r} alone has {width[most]:,} categories. Leave it out (--read ignore={most})"
     else:
-        what = "take fewer columns (--only)"
+        what = "take fewer columns (--read only)"
     if widest is not None and total > widest:
         raise InputError(
             f"{owner} has {total:,} encoded columns (one for each number and category), and an audit measures distances "
@@ -257,7 +257,7 @@ def told_by_columns(frame: Any, labels: np.ndarray[Any, Any], target: str) -> tu
     names = sorted(told, key=lambda name: -told[name])
     shown = folded([repr(name) for name in names])
     alone = f"{shown} alone tells" if len(names) == 1 else f"each of {shown} alone tells"
-    ignored = " ".join(f"--ignore {shlex.quote(name)}" for name in names)
+    ignored = " ".join(f"--read ignore={shlex.quote(name)}" for name in names)
     return (
         f"{alone} {target!r} of nearly everybody (balanced accuracy {told[names[0]]:.2f}). If it is known only "
         f"afterwards, leave it out: {ignored}",
@@ -309,8 +309,8 @@ def check_finite(frame: pd.DataFrame) -> None:
         if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and np.isinf(column).any():
             count, row = int(np.isinf(column).sum()), int(np.argmax(np.isinf(column)))
             raise InputError(
-                f"Column {name!r} has {count:,} infinite values, the first in row {row}. Leave the column out (--ignore "
-                f"{name}), or empty these cells, so that --missing applies to them."
+                f"Column {name!r} has {count:,} infinite values, the first in row {row}. Leave the column out (--read "
+                f"ignore={name}), or empty these cells, so that --read missing=HOW applies to them."
             )
 
 
@@ -356,17 +356,17 @@ def _check_names(
     ignored = set(choices.ignore)
     for name in needed:
         if name == target or name in ignored:
-            what = "the target" if name == target else "left out (--ignore)"
+            what = "the target" if name == target else "left out (--read ignore)"
             raise InputError(
                 f"Column {name!r} is {what}, so it cannot be a sensitive, immutable or edited one too."
             )
     if target in ignored:
-        raise InputError(f"Column {target!r} is the target, so it cannot be left out (--ignore) too.")
+        raise InputError(f"Column {target!r} is the target, so it cannot be left out (--read ignore) too.")
     if target is not None:
         check_columns(frame, [target], owner=owner, name="table")
     check_columns(frame, needed, owner=owner, name="table")
     for option, names in choices.named.items():
-        if option != "--ignore":
+        if option != "--read ignore":
             check_columns(frame, names, owner=option, name="table")
 
 
@@ -392,10 +392,10 @@ def _without_gaps(
     if policy == "keep":
         raise InputError(
             f"{owner} has missing values in {named}, and what is learned here cannot keep them. Choose what stands in "
-            "for them: --missing impute, --missing category or --missing drop."
+            "for them: --read missing=impute, --read missing=category or --read missing=drop."
         )
     notes.append(
-        f"missing values in {named} were filled with the median or the most frequent value (--missing chooses)."
+        f"missing values in {named} were filled with the median or the most frequent value (--read missing=HOW chooses)."
     )
     return find_missing(frame).filled(frame), None
 

@@ -105,7 +105,9 @@ def open_people(path: Path | MemoryFile, asked: AuditRequest, engine: Engine | N
         pattern = path if several else Path(glob.escape(str(path)))
         return _stream(pattern, asked, engine)
     if engine is not None:
-        raise InputError(f"--engine and --map are for Parquet files. Save {path.name} as Parquet first.")
+        raise InputError(
+            f"--engine and -o FOLDER.parquet are for Parquet files. Save {path.name} as Parquet first."
+        )
     return _in_memory(path, asked)
 
 
@@ -127,7 +129,7 @@ def _spilled(people: People, labels: np.ndarray[Any, Any], asked: AuditRequest) 
     if people.missing is not None:
         said = f"more than {STREAM_ROWS:,} people are read part by part, where missing values cannot be kept"
         if asked.choices.policy == "keep":
-            raise InputError(f"{said}. Pass --missing impute, --missing drop or --sample.")
+            raise InputError(f"{said}. Pass --read missing=impute, --read missing=drop or --sample.")
         people = replace(people, frame=people.missing.filled(people.frame))
         notes.append(f"{said}; they were filled with the median or the most frequent value.")
     codes = {
@@ -136,9 +138,7 @@ def _spilled(people: People, labels: np.ndarray[Any, Any], asked: AuditRequest) 
         if plan.kind == "category"
     }
     file = _spill(people.frame.assign(**{str(asked.target): labels}))
-    plain = replace(
-        asked.choices, columns=None, only=(), ignore=(), keep=(), missing="auto", drop_missing=False
-    )
+    plain = replace(asked.choices, columns=None, only=(), ignore=(), keep=(), missing="auto")
     again = replace(asked, choices=plain, plans={**people.plans, **codes})
     source = _stream(file, again, None)
     return replace(source, notes=(*notes, *source.notes))
@@ -161,7 +161,7 @@ def _stream(pattern: Path, asked: AuditRequest, engine: Engine | None) -> Source
     choices, target = asked.choices, str(asked.target)
     if choices.policy not in ("auto", "keep"):
         raise InputError(
-            f"{pattern.name} is read part by part, where --missing {choices.policy} cannot be used. Drop or fill missing "
+            f"{pattern.name} is read part by part, where --read missing={choices.policy} cannot be used. Drop or fill missing "
             "values first, or pass --sample."
         )
     found = parquet_files(str(pattern))
@@ -237,7 +237,7 @@ def settle_gaps(matched: Matched, source: Source, policy: str, immutable: Sequen
             raise refuse_missing(own, why)
         note = (
             f"missing values in {named} were filled with the median or the most frequent value, since the model does "
-            "not take them (--missing chooses)."
+            "not take them (--read missing=HOW chooses)."
         )
         return Settled(matched, source.filled, source.filled, note=note)
     marked = gaps.marked(source.frame)

@@ -40,7 +40,7 @@ class Reading:
     >>> Reading(encoding="latin-99")
     Traceback (most recent call last):
     ...
-    likewise.core.errors.InputError: --encoding: 'latin-99' is no text encoding that Python knows. Common ones: utf-8, latin-1, cp1252, utf-16.
+    likewise.core.errors.InputError: --read encoding: 'latin-99' is no text encoding that Python knows. Common ones: utf-8, latin-1, cp1252, utf-16.
     """
 
     encoding: str | None = None
@@ -55,12 +55,12 @@ class Reading:
             known = codecs.lookup(self.encoding)
         except LookupError as error:
             raise InputError(
-                f"--encoding: {self.encoding!r} is no text encoding that Python knows. "
+                f"--read encoding: {self.encoding!r} is no text encoding that Python knows. "
                 "Common ones: utf-8, latin-1, cp1252, utf-16."
             ) from error
         # Some codecs of Python turn bytes into bytes, such as base64.
         if not getattr(known, "_is_text_encoding", True):
-            raise InputError(f"--encoding: {self.encoding!r} is no encoding of text.")
+            raise InputError(f"--read encoding: {self.encoding!r} is no encoding of text.")
 
 
 Kind = Literal["Parquet", "Arrow", "CSV", "JSON lines", "JSON", "Excel"]

@@ -287,7 +287,7 @@ def check_folder(folder: Path) -> None:
     """Raise where results cannot be written, or would replace files that no run of a study wrote."""
     for parent in (folder, *folder.parents):
         if parent.exists() and not parent.is_dir():
-            raise InputError(f"{parent} is a file, not a folder. Choose another --out.")
+            raise InputError(f"{parent} is a file, not a folder. Choose another -o.")
     results = folder / "results.json"
     if results.exists():
         try:
@@ -295,11 +295,11 @@ def check_folder(folder: Path) -> None:
         except (ValueError, AttributeError):
             ours = False
         if not ours:
-            raise InputError(f"{results} was not written by a study. Choose another --out.")
+            raise InputError(f"{results} was not written by a study. Choose another -o.")
         return
     taken = [name for name in _FILES if (folder / name).exists()]
     if taken:
-        raise InputError(f"{folder / taken[0]} was not written by a study. Choose another --out.")
+        raise InputError(f"{folder / taken[0]} was not written by a study. Choose another -o.")
 
 
 def write_results(store: Store, seeds: int) -> tuple[StudyTable, tuple[str, ...]]:

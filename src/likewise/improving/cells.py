@@ -317,12 +317,12 @@ class Store:
         except ValueError as error:
             raise FormatError(f"{path} is damaged ({error})") from None
         if not isinstance(content, dict) or content.get("kind") != KIND:
-            raise InputError(f"{path} is not a cell of a study. Move it away, or choose another --out.")
+            raise InputError(f"{path} is not a cell of a study. Move it away, or choose another -o.")
         name = (content.get("study"), content.get("method"), content.get("seed"))
         if name != (self.study.name, method, seed):
             raise InputError(
                 f"{path} belongs to {name[0]}, {name[1]}, seed {name[2]}, not to {self.study.name}, {method}, "
-                f"seed {seed}. Move it away, or choose another --out."
+                f"seed {seed}. Move it away, or choose another -o."
             )
         difference = _difference(with_todays_names(content.get("settings")), wanted)
         keys = [measure.key for measure in self.study.measures]

@@ -62,6 +62,7 @@ from likewise.auditing.search.contract import Budget, Search
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
 from likewise.core.messages import Message, Texts
+from likewise.core.progress import progress_bar
 from likewise.core.randomness import numpy_generator
 from likewise.counterfactuals.edits import edited_columns
 from likewise.fair_metrics.neighbours import reach
@@ -395,18 +396,13 @@ class AuditRunner:
         return total
 
     def _tracked(self, answers: Iterator[Any], title: str) -> Iterator[Any]:
-        if not (self.progress and title):
-            yield from answers
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task(title, total=self.n)
+        with progress_bar(show=bool(self.progress and title), counted=True, transient=False) as bar:
+            bar.start(title, total=self.n)
+            done = 0
             for part, found in zip(self.parts, answers, strict=True):
                 yield found
-                bar.advance(task, part.rows)
+                done += part.rows
+                bar.update(done)
 
 
 def _sensitive(

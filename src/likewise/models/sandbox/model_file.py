@@ -275,7 +275,7 @@ class SandboxedFile:
         if self.container == "catboost":
             # CatBoost writes its trees to a file, and the process may write none.
             raise InputError(
-                "read_trees: the trees of a CatBoost file are only read in this process: trust=True (--trust)."
+                "read_trees: the trees of a CatBoost file are only read in this process: trust=True (--trust process)."
             )
         facts = self.facts(choices)
         said, arrays = self._ask(self._alive(), {"ask": "trees", "number": facts.number}, most=self._room())

@@ -11,42 +11,13 @@ import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, MissingExtraError, ModelError
+from likewise.core.progress import deferred_interrupts
 from likewise.models.sandbox.messages import MEMORY, SECONDS, Array, Limits, receive, send
-
-# Ctrl-C that waits for the end of something short, and is heard at once when it is pressed again.
-
-
-@contextmanager
-def held_interrupts() -> Iterator[None]:
-    """Run a block to its end before Ctrl-C is heard; a second Ctrl-C is heard inside it.
-
-    Only the main thread hears Ctrl-C, and only where somebody listens; elsewhere the block is run as it is.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-    heard: list[Any] = []
-
-    def hold(number: int, frame: Any) -> None:
-        heard.append(number)
-        if len(heard) > 1:
-            before(number, frame)
-
-    signal.signal(signal.SIGINT, hold)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if heard:
-            before(heard[0], None)
-
 
 _ERRORS: dict[str, type[LikewiseError]] = {
     "InputError": InputError,
@@ -55,7 +26,7 @@ _ERRORS: dict[str, type[LikewiseError]] = {
     "MissingExtraError": MissingExtraError,
 }
 _MAX_SENTENCE = 2_000
-_TRUST = "If you made the file yourself, run it in this process: trust=True (--trust)"
+_TRUST = "If you made the file yourself, run it in this process: trust=True (--trust process)"
 
 
 class Handle(Protocol):
@@ -127,7 +98,7 @@ class Child:
     ) -> tuple[dict[str, Any], list[Array]]:
         """Ask a question and return the answer."""
         # Ctrl-C is heard between two questions: who keeps what was found before it goes on asking.
-        with self._lock, held_interrupts():
+        with self._lock, deferred_interrupts():
             if self.over is not None:
                 raise ModelError(self.over)
             late = threading.Event()
