@@ -27,7 +27,7 @@ from likewise.improving.people import prepare_ground, tally_model
 def search(name, seed, folder):
     """One search with the defaults, and how each candidate would have done on the people put aside."""
     X, y, sensitive = TABLES[name](folder)
-    ground = prepare_ground(X, y, sensitive=sensitive, seed=seed)
+    ground = prepare_ground(X, y, sensitive_features=sensitive, seed=seed)
     found = {}
     for candidate in trained_candidates(ground):
         folds = [

@@ -437,7 +437,7 @@ def test_existing_files_stay_without_force(run, table, model, tmp_path):
 
 
 def test_large_tables_are_read_part_by_part(run, model, people, tmp_path, monkeypatch):
-    monkeypatch.setattr("likewise.cli.sources.STREAM_ROWS", 200)
+    monkeypatch.setattr("likewise.auditing.sources.STREAM_ROWS", 200)
     people.to_parquet("people.parquet")
     people.to_csv("people.csv", index=False)
     found = []

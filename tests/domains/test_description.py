@@ -66,8 +66,8 @@ def test_nothing_of_the_rows_is_kept(domain):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda d: d.update(format="x"), "no description of a TabularDomain"),
-        (lambda d: d.update(version=99), "version 99, this package reads up to 2"),
+        (lambda d: d.update(format="x"), "not a description of a TabularDomain"),
+        (lambda d: d.update(version=99), "version 99, this package reads 1"),
         (lambda d: d.pop("columns"), "damaged"),
         (lambda d: d["columns"].pop(), "names and columns"),
         (lambda d: d["columns"][0].update(scale=0.0), "scale 0.0"),

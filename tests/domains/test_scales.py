@@ -181,19 +181,9 @@ def test_a_file_reads_back(gains, scale):
     domain = TabularDomain.from_frame(gains, scales={"gain": scale})
     written = json.loads(json.dumps(domain.to_dict(), allow_nan=False))
     again = TabularDomain.from_dict(written)
-    assert written["version"] == 2
     assert again.columns_ == domain.columns_
     assert again.scales == {"gain": scale}
     np.testing.assert_array_equal(again.encode_array(gains), domain.encode_array(gains))
-
-
-def test_a_file_of_the_version_before_still_reads(gains):
-    written = TabularDomain.from_frame(gains).to_dict()
-    # Without scales it is what that version wrote, so that older packages read it too.
-    assert written["version"] == 1
-    assert set(written["parameters"]) == {"immutable", "ranges", "integers", "categories"}
-    assert "curve" not in written["columns"][0]
-    assert TabularDomain.from_dict(written).column("gain").curve is None
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,9 @@ ALL = (PLAIN, TWINS, BLIND, LINEAR)
 
 @pytest.fixture(scope="module")
 def found(hiring):
-    return improve(*hiring, sensitive=["sex", "race"], candidates=ALL, rule=Rule(within=0.3), folds=3)
+    return improve(
+        *hiring, sensitive_features=["sex", "race"], candidates=ALL, rule=Rule(within=0.3), folds=3
+    )
 
 
 def test_the_choice_follows_the_rule_and_is_trained_on_all_training_people(found, hiring):
@@ -49,7 +51,7 @@ RULE_FIGURES = ("balanced accuracy", "changed decisions", "pure gap", "gap at ε
 
 def test_figures_on_unseen_people_are_of_unseen_people(found, hiring):
     frame, y = hiring
-    ground = prepare_ground(frame, y, sensitive=["sex", "race"], folds=3)
+    ground = prepare_ground(frame, y, sensitive_features=["sex", "race"], folds=3)
     assert set(ground.test).isdisjoint(ground.train)
     assert sorted(np.concatenate(ground.folds)) == ground.train.tolist()
     test = frame.iloc[ground.test]
@@ -68,7 +70,7 @@ def test_a_small_group_has_no_rates(found):
 
 def test_gaps_are_those_of_an_audit_of_the_same_people(found, hiring):
     frame, y = hiring
-    ground = prepare_ground(frame, y, sensitive=["sex", "race"], folds=3)
+    ground = prepare_ground(frame, y, sensitive_features=["sex", "race"], folds=3)
     ground = replace(ground, n_audited=len(ground.test))
     model = PLAIN.fit(ground, ground.train, seed=0)
     tally = tally_model(model, ground, ground.test, seed=0)
@@ -104,7 +106,7 @@ def test_stopped_and_resumed_it_ends_the_same(found, hiring, tmp_path):
             raise Stop
 
     choices = {
-        "sensitive": ["sex", "race"],
+        "sensitive_features": ["sex", "race"],
         "candidates": ALL,
         "rule": Rule(within=0.3),
         "folds": 3,
@@ -123,7 +125,7 @@ def test_stopped_and_resumed_it_ends_the_same(found, hiring, tmp_path):
 
 
 def test_in_a_worker_process_it_ends_the_same(hiring):
-    two = {"sensitive": ["sex"], "candidates": (PLAIN, BLIND), "folds": 2}
+    two = {"sensitive_features": ["sex"], "candidates": (PLAIN, BLIND), "folds": 2}
     assert str(improve(*hiring, **two, n_jobs=1)) == str(improve(*hiring, **two))
 
 
@@ -159,7 +161,7 @@ def test_names_from_data_are_escaped(hiring, tmp_path):
     frame, y = hiring
     frame = frame.rename(columns={"sex": "<b>sex</b>"})
     name = BoostingCandidate("<script>alert(1)</script>", "", choices=SMALL)
-    result = improve(frame, y, sensitive=["<b>sex</b>"], candidates=[name], folds=2)
+    result = improve(frame, y, sensitive_features=["<b>sex</b>"], candidates=[name], folds=2)
     write_improvement(result, tmp_path)
     page = (tmp_path / "index.html").read_text()
     assert "<script" not in page
@@ -183,7 +185,7 @@ def test_a_given_model_is_shown_as_it_is_and_mended(hiring, tmp_path):
     result = improve(
         frame,
         y,
-        sensitive=["sex"],
+        sensitive_features=["sex"],
         model=biased,
         positive="yes",
         candidates=[BLIND],
@@ -211,7 +213,7 @@ def test_a_given_model_of_a_library_is_written_in_its_format(hiring, tmp_path):
         "poor", "", "ProjectClassifier", 1.0, {"hidden_layer_sizes": (), "n_steps": 1, "lr": 1e-6}
     )
     result = improve(
-        numbers, labels, sensitive=["sex"], model=model, candidates=[poor], folds=2, rule=Rule(0.1)
+        numbers, labels, sensitive_features=["sex"], model=model, candidates=[poor], folds=2, rule=Rule(0.1)
     )
     assert result.chosen == "Your model, twin consensus"
     # Nobody knows whether it has seen these people: what it keeps out is told.
@@ -224,7 +226,7 @@ def test_a_given_model_of_a_library_is_written_in_its_format(hiring, tmp_path):
 
 def test_a_candidate_that_fails_is_told_and_the_others_go_on(hiring):
     bad = BoostingCandidate("bad", "", choices={"max_depth": 0})
-    result = improve(*hiring, sensitive=["sex"], candidates=[BLIND, bad], folds=2)
+    result = improve(*hiring, sensitive_features=["sex"], candidates=[BLIND, bad], folds=2)
     assert result.chosen == "blind"
     assert "max_depth" in result.failed["bad"]
 
@@ -232,8 +234,8 @@ def test_a_candidate_that_fails_is_told_and_the_others_go_on(hiring):
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"sensitive": []}, "'sensitive' names no column"),
-        ({"sensitive": ["sexx"]}, "sexx"),
+        ({"sensitive_features": []}, "'sensitive_features' names no column"),
+        ({"sensitive_features": ["sexx"]}, "sexx"),
         ({"candidates": []}, "'candidates'"),
         ({"candidates": [BLIND, BLIND]}, "two of the name 'blind'"),
         ({"rule": "fair"}, "'rule' must be a Rule"),
@@ -248,6 +250,6 @@ def test_a_candidate_that_fails_is_told_and_the_others_go_on(hiring):
 )
 def test_bad_input_is_refused(hiring, choices, message):
     frame, y = hiring
-    given = {"y": y, "sensitive": ["sex"], "candidates": [BLIND]} | choices
+    given = {"y": y, "sensitive_features": ["sex"], "candidates": [BLIND]} | choices
     with pytest.raises(InputError, match=message):
         improve(frame, given.pop("y"), **given)

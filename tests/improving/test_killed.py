@@ -21,7 +21,7 @@ CANDIDATES = (
     BoostingCandidate("twins", "", blind=False, consensus=True, choices=FEW),
     NetworkCandidate("linear", "", "ProjectClassifier", 1.0, QUICK),
 )
-CHOICES = {"sensitive": ["sex"], "candidates": CANDIDATES, "rule": Rule(within=0.3), "folds": 2}
+CHOICES = {"sensitive_features": ["sex"], "candidates": CANDIDATES, "rule": Rule(within=0.3), "folds": 2}
 # Two workers, who start as processes of their own and import what they need.
 SCRIPT = """
 import sys

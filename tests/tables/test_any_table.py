@@ -68,15 +68,15 @@ def test_inspect_train_and_audit_run_or_say_what_to_do(trouble, run, name):
 
 def test_ten_thousand_columns_are_read_and_too_many_to_audit(trouble, run):
     """Training takes them too, in twenty seconds; here they are read as `train` reads them."""
-    from likewise.cli.case import WIDEST_AUDIT, AuditRequest, read_people
+    from likewise.data.case import WIDEST_AUDIT, TableRequest, read_people
 
     code, out, err = run("inspect", trouble("many_columns"))
     assert code == 0, err
     assert "and 9,908 more" in out
-    people = read_people(trouble("many_columns"), AuditRequest("paid", needed=("SEX",)))
+    people = read_people(trouble("many_columns"), TableRequest("paid", needed=("SEX",)))
     assert people.frame.shape == (60, 10_007)
     with pytest.raises(InputError, match=r"take fewer columns \(--only\)"):
-        read_people(trouble("many_columns"), AuditRequest("paid", widest=WIDEST_AUDIT))
+        read_people(trouble("many_columns"), TableRequest("paid", widest=WIDEST_AUDIT))
     assert peak_gigabytes() < 2.0
 
 
@@ -132,11 +132,11 @@ def compas_model(tmp_path):
 def test_every_value_of_a_twin_is_one_of_its_column(published, tmp_path, file, target, sensitive):
     """Found in a random linear model, for which every column matters."""
     from likewise.auditing import audit
-    from likewise.cli.case import AuditRequest, read_people
+    from likewise.data.case import TableRequest, read_people
     from likewise.fair_metrics import AttributeSubspace
     from likewise.models import as_model
 
-    people = read_people(published(file), AuditRequest(target, needed=sensitive, sample=200))
+    people = read_people(published(file), TableRequest(target, needed=sensitive, sample=200))
     domain = people.domain()
     slope = np.random.default_rng(0).normal(size=domain.n_features)
     score = as_model(lambda frame: 1 / (1 + np.exp(-domain.encode_array(frame) @ slope)), takes_frame=True)
@@ -173,11 +173,11 @@ def test_a_columns_file_is_never_overwritten_unless_told(trouble, run):
 
 
 def test_options_and_the_file_say_what_columns_are(trouble):
-    from likewise.cli.case import AuditRequest, read_people
     from likewise.cli.options import TableChoices
+    from likewise.data.case import TableRequest, read_people
 
     def read(**choices):
-        return read_people(trouble("ids_and_dates"), AuditRequest("paid", choices=TableChoices(**choices)))
+        return read_people(trouble("ids_and_dates"), TableRequest("paid", choices=TableChoices(**choices)))
 
     plain = read()
     assert "'id' (looks like an id" in plain.notes[-1]
@@ -211,7 +211,7 @@ def test_thousands_of_categories_that_somebody_keeps_do_not_fill_the_memory(trou
         ("age", (), "pass --classes if each of them is a class"),
         ("age", ("--positive", ">=45"), None),
         ("MARRIAGE", (), None),
-        ("key", (), "so it is no class"),
+        ("key", (), "so they are not classes"),
     ],
 )
 def test_targets_that_are_numbers_are_asked_about(trouble, run, target, more, said):

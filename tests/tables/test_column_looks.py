@@ -12,8 +12,7 @@ from likewise import TabularDomain
 from likewise.core.errors import InputError
 from likewise.data import infer_types, read_table, write_columns
 from likewise.data.column import read_plans
-from likewise.data.columns_file import columns_text
-from likewise.data.type_inference import look_at_column
+from likewise.data.type_inference import columns_text, look_at_column
 
 
 def kinds(frame: pd.DataFrame) -> dict[str, str]:

@@ -118,11 +118,9 @@ ASKED = (
 
 def solved(frame, model, folder, **other):
     """The audit of the command line, up to its result."""
+    from likewise.auditing.case import audit_case
     from likewise.cli.audit import AuditChoices, make_case
-    from likewise.cli.case import solve_case
     from likewise.cli.options import TableChoices
-    from likewise.cli.sources import with_gaps
-    from likewise.core.progress import Progress
     from likewise.models.model_files import LoadedModel
 
     frame.to_csv(folder / "people.csv", index=False)
@@ -132,10 +130,7 @@ def solved(frame, model, folder, **other):
         "budget_seconds": None, "loss": "auto", "seed": 0, "sample": None, "model_takes": "auto", "tolerance": 0.0,
     }  # fmt: skip
     choices = AuditChoices(**given | other)
-    case, _, _ = make_case(
-        LoadedModel(model, "skops"), folder / "people.csv", choices, Progress(quiet=True), None
-    )
-    return with_gaps(solve_case(case), case.gaps, choices.tolerance)
+    return audit_case(make_case(LoadedModel(model, "skops"), folder / "people.csv", choices))
 
 
 def test_a_model_that_takes_gaps_gets_them_and_the_gap_is_the_one_by_hand(people, tmp_path):

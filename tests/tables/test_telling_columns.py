@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from likewise.cli.case import told_by_columns
-from likewise.data.leakage import leaking_columns
+from likewise.data.target import leakage_notes, leaking_columns
 
 
 def people(n=600):
@@ -25,7 +24,7 @@ def people(n=600):
 def test_a_column_known_only_afterwards_is_found_whatever_it_is_made_of():
     frame, y = people()
     assert set(leaking_columns(frame, y)) == {"days to default", "closed"}
-    note = told_by_columns(frame, y, "default")[0]
+    note = leakage_notes(frame, y, "default")[0]
     assert note.startswith("each of 'days to default' and 'closed' alone tells 'default' of nearly everybody")
     assert note.endswith("--ignore 'days to default' --ignore closed")
 
@@ -35,4 +34,4 @@ def test_the_rarer_class_counts_as_much_and_chance_is_not_told():
     # Nine of ten are told right by saying no to everybody.
     assert leaking_columns(frame[["age", "name", "constant"]], y) == {}
     assert leaking_columns(frame.head(50), y[:50]) == {}
-    assert told_by_columns(frame[["age"]], y, "default") == ()
+    assert leakage_notes(frame[["age"]], y, "default") == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,16 +27,19 @@ from likewise.core.errors import InputError
 def audit(
     model: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
-    metric: Any,
+    sensitive_features: Sequence[str] | None = None,
+    favourable: Any = None,
+    metric: Any = None,
     domain: Any = None,
-    eps: float = 0.1,
+    eps: float | None = None,
     delta: float | None = None,
     search: Any = "auto",
     loss: Any = None,
     edits: Any = None,
     encoded: bool | None = None,
+    missing: str = "auto",
     budget_seconds: float | None = None,
     tau: float = 0.01,
     confidence: float = 0.95,
@@ -45,7 +49,11 @@ def audit(
     map_folder: str | Path | None = None,
     progress: bool | OnProgress = False,
 ) -> AuditResult:
-    """Solve the auditor's problem (paper, equations 2–6) for any model.
+    """Ask whether decisions change when only the sensitive columns change, and among people a little apart.
+
+    With `sensitive_features` alone the first question is answered exactly, for any model and any table: missing cells,
+    words, codes, ids and dates are prepared as on the command line. A `metric` or an `eps` adds the auditor's problem of
+    the paper (equations 2–6).
 
     Parameters
     ----------
@@ -55,16 +63,24 @@ def audit(
     X : table or array of shape (n, p)
         The people: a table in original units, or encoded rows (see `encoded`). Or a path, folder or glob pattern of
         Parquet files, which are read part by part and may be larger than memory.
-    y : array of shape (n,)
-        Their labels. For Parquet files the name of the target column, or (name, value that counts as 1).
-    metric : FairMetric or learner
+    y : array of shape (n,), optional
+        Their labels. For Parquet files the name of the target column, or (name, value that counts as 1). With
+        `sensitive_features` they may be left out: which decisions change does not depend on them, and losses are then
+        those against the model's own decisions.
+    sensitive_features : sequence of str, optional
+        Columns of `X` that should not decide.
+    favourable : object, optional
+        The label of the favourable outcome; class 1 of a model that only numbers its classes.
+    metric : FairMetric, learner, "columns" or "learned"
         Who is comparable with whom. A learner that is not fitted yet is fitted on `X`. A metric that was learned in
-        another encoding of the same columns is re-expressed exactly.
+        another encoding of the same columns is re-expressed exactly. The words are for `sensitive_features`: people who
+        differ in these columns alone (the default), or also in what predicts them.
     domain : Domain, optional
         Which rows can exist; a person who cannot is an error. Default: a `TabularDomain` that holds the table, or the
         box of the data for plain numbers. Pass ``Unbounded()`` to allow anything; then a worst case may be without end.
-    eps : float, default=0.1
-        Budget ε: mean squared fair distance. ``metric.budget(age=2)`` gives one in the table's own units.
+    eps : float, optional
+        Budget ε: mean squared fair distance. ``metric.budget(age=2)`` gives one in the table's own units. By default 0.1
+        with a metric, and 0 with `sensitive_features` alone.
     delta : float, optional
         The gap V(ε) − mean loss that is still called fair.
     search : {"auto", "candidates", "gradient", "domain", "exact"}, Search, or list of them, default="auto"
@@ -86,6 +102,9 @@ def audit(
     encoded : bool, optional
         Whether the rows of `X` are encoded. By default arrays are, and frames are not unless they declare it, as what
         ``domain.encode`` returns does; the names of columns say nothing.
+    missing : {"auto", "keep", "drop", "category", "impute"}, default="auto"
+        Missing cells of a table with `sensitive_features`: kept for a model that takes them and else imputed; or keep
+        them, drop these people, make them a category, impute the median or the most frequent value.
     budget_seconds : float, optional
         How long to search. Where it is too short to bracket everybody, a random sample is, and bounds have a confidence.
     tau : float, default=0.01
@@ -114,17 +133,55 @@ def audit(
 
     Examples
     --------
-    A score that adds one for sex, audited with a metric that ignores sex:
+    A score that adds one for sex:
 
     >>> import numpy as np, pandas as pd
     >>> import likewise as lw
     >>> people = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
     >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
+    >>> audit(score, people, sensitive_features=["sex"]).sensitive.changed
+    0.25
+
+    The paper's audit, with a metric that ignores sex:
+
     >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
     >>> result = audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
     >>> round(result.pure_gap, 3), result.pure_map.top(1)["changed"].item()
     (0.243, 'sex')
     """
+    if sensitive_features is not None:
+        from likewise.auditing.python_case import audit_table
+
+        return audit_table(
+            model,
+            X,
+            y,
+            sensitive_features=sensitive_features,
+            favourable=favourable,
+            metric=metric,
+            domain=domain,
+            eps=eps,
+            delta=delta,
+            search=search,
+            loss=loss,
+            edits=edits,
+            encoded=encoded,
+            missing=missing,
+            budget_seconds=budget_seconds,
+            tau=tau,
+            confidence=confidence,
+            random_state=random_state,
+            tolerance=tolerance,
+            engine=engine,
+            map_folder=map_folder,
+            progress=progress,
+        )
+    if metric is None or y is None:
+        absent = "metric" if metric is None else "y"
+        raise InputError(
+            f"audit: pass {absent!r}, or say which columns should not decide: sensitive_features=['sex']."
+        )
+    eps = 0.1 if eps is None else eps
     questions = Questions(eps, delta, tau, confidence)
     timed = budget_seconds is not None
     searches, required = read_searches(search, timed=timed, confidence=questions.confidence)

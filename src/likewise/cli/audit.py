@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from likewise.cli.case import MAX_GROUPS, Case
 from likewise.cli.options import (
     SETTINGS,
     Outputs,
@@ -35,12 +34,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from likewise.auditing import AuditResult
+    from likewise.auditing.case import Case
     from likewise.auditing.partitions.engine import Engine
-    from likewise.cli.case import AuditRequest
     from likewise.counterfactuals.study import TwinStudy
     from likewise.data.opening import MemoryFile
     from likewise.evaluation.impact import ImpactTable
-    from likewise.fair_metrics import FairMetric
     from likewise.models.matching import Matched
     from likewise.models.model_files import LoadedModel
     from likewise.report.provenance import Provenance
@@ -123,6 +121,7 @@ def explore_case(case: Case, people: pd.DataFrame, result: AuditResult, *, name:
 
 def impact_of_case(case: Case, people: pd.DataFrame) -> tuple[tuple[ImpactTable, ...], tuple[str, ...]]:
     """Return rates and impact ratios by each sensitive column and each two of them, and what a reader must know."""
+    from likewise.auditing.case_evaluation import MAX_GROUPS
     from likewise.evaluation.impact import above_median, impact_tables
 
     told = people if case.told is None else case.told
@@ -383,31 +382,25 @@ def run_audit(
     explore: bool = False,
 ) -> Audited:
     """Read a table, audit a model and evaluate it: what `likewise audit` and `likewise replay` do."""
-    from likewise.cli.case import diagnose_metric, evaluate_case, solve_case
-    from likewise.cli.sources import with_gaps
+    from likewise.auditing.case import audit_case
+    from likewise.auditing.case_evaluation import diagnose_metric, evaluate_case
 
     with progress.stage(f"Reading {table.name}"):
-        case, people, labels = make_case(loaded, table, choices, progress, engine)
+        case = make_case(loaded, table, choices, engine)
+        people = case.people
+        for note in case.notes:
+            progress.note(note)
         if explore:
             check_explorable(case, people)
         without = {} if choices.twins is None else check_twins(case, people, choices)
     with progress.stage("Auditing", spinner=False):
-        result = solve_case(case, progress=progress.searches, engine=engine, map_folder=map_folder)
+        result = audit_case(case, progress=progress.searches, engine=engine, map_folder=map_folder)
     with progress.stage("Evaluating"):
-        evaluation, unknown = evaluate_case(
-            case.matched,
-            people,
-            labels,
-            sensitive=case.sensitive,
-            edits=case.edits,
-            confidence=choices.confidence,
-            seed=choices.seed,
-        )
+        evaluation, unknown = evaluate_case(case)
         asked = case.sensitive if diagnose else ()
         found, hidden = diagnose_metric(case.metric, people, asked, choices.seed)
         for why in (*unknown, *hidden):
             progress.note(why)
-    result = with_gaps(result, case.gaps, choices.tolerance)
     if choices.tolerance and result.flipped is None:
         progress.note(_apart_words(result, choices.tolerance))
     extras: dict[str, Any] = {"evaluation": evaluation, "diagnoses": found}
@@ -451,92 +444,45 @@ def _leave_evidence(
 
 
 def make_case(
-    loaded: LoadedModel,
-    table: Path | MemoryFile,
-    choices: AuditChoices,
-    progress: Progress,
-    engine: Engine | None,
-) -> tuple[Case, Any, Any]:
+    loaded: LoadedModel, table: Path | MemoryFile, choices: AuditChoices, engine: Engine | None = None
+) -> Case:
     """Bring a model and a table together."""
-    from likewise.cli.case import (
-        Case,
-        as_column_values,
-        call_classes,
-        fit_metric,
-        is_plain,
-        metric_columns,
-        read_metric,
-    )
-    from likewise.cli.sources import open_people, settle_gaps
-    from likewise.models.matching import match_model
+    from likewise.auditing.case import prepare_case, read_metric, table_request
+    from likewise.auditing.case_evaluation import as_edits
+    from likewise.auditing.sources import open_people
 
-    edits = parse_edits(choices.edit)
+    words = parse_edits(choices.edit)
     metric = read_metric(choices.metric)
-    named = (*choices.sensitive, *choices.immutable, *edits)
-    columns = metric_columns(metric)
-    asked = _asked(loaded, choices, metric, (*named, *columns))
-    source = open_people(table, asked, engine)
-    matched = match_model(
+    asked = table_request(
         loaded,
-        source.filled,
-        make_domain=lambda used: source.domain(used, [name for name in choices.immutable if name in used]),
-        widen=source.widened,
-        immutable=choices.immutable,
-        needed=(*named, *columns),
-        encoder=None if metric is None else metric.feature_map,
-        takes=choices.model_takes,
-        loss=choices.loss,
-    )
-    if not matched.model.loss.regression:
-        matched = call_classes(matched, source.values, choices.positive)
-    if metric is None:
-        plain = is_plain(choices.metric)
-        metric = fit_metric(
-            source.filled, choices.sensitive, matched.domain, plain=plain, told=source.frame
-        ).metric_
-    settled = settle_gaps(matched, source, choices.reading.policy, choices.immutable)
-    for note in (*source.notes, matched.note, settled.note):
-        if note:
-            progress.note(note)
-    case = Case(
-        settled.matched,
-        settled.people,
-        source.y,
         metric,
-        choices.sensitive,
-        as_column_values(source.frame, edits),
-        choices.eps,
-        choices.delta,
-        choices.confidence,
-        choices.search,
-        choices.seed,
-        choices.budget_seconds,
-        settled.gaps,
-        source.frame[list(choices.sensitive)],
-        choices.tolerance or None,
-    )
-    return case, settled.frame, source.labels
-
-
-def _asked(
-    loaded: LoadedModel, choices: AuditChoices, metric: FairMetric | None, needed: tuple[str, ...]
-) -> AuditRequest:
-    """What is asked of the table: the user's choices, and what the model and the metric know of its columns."""
-    from likewise.cli.case import WIDEST_AUDIT, AuditRequest, plans_of
-    from likewise.models.matching import model_columns
-
-    used, width, encoder = model_columns(loaded)
-    return AuditRequest(
-        choices.target,
-        choices.positive,
-        choices.reading,
-        needed=needed,
-        used=used,
-        width=width,
-        plans=plans_of(encoder) | plans_of(None if metric is None else metric.feature_map),
+        (*choices.sensitive, *choices.immutable, *words),
+        target=choices.target,
+        positive=choices.positive,
+        choices=choices.reading,
         sample=choices.sample,
         seed=choices.seed,
-        widest=WIDEST_AUDIT,
+        keeps_missing=True,
+    )
+    people = open_people(table, asked, engine)
+    return prepare_case(
+        loaded,
+        people,
+        sensitive=choices.sensitive,
+        metric=metric,
+        edits=as_edits(people.frame, words),
+        immutable=choices.immutable,
+        takes=choices.model_takes,
+        loss=choices.loss,
+        positive=choices.positive,
+        missing=choices.reading.policy,
+        eps=parse_budget(choices.eps),
+        delta=choices.delta,
+        confidence=choices.confidence,
+        search=choices.search,
+        seed=choices.seed,
+        budget=choices.budget_seconds,
+        tolerance=choices.tolerance or None,
     )
 
 

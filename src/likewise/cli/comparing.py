@@ -12,14 +12,15 @@ import numpy as np
 
 from likewise.cli.audit import load
 from likewise.cli.improve import read_training_table
-from likewise.cli.options import Outputs, repeated_command
+from likewise.cli.options import Outputs, parse_budget, repeated_command
 from likewise.cli.output import deliver, json_text
 from likewise.cli.train import METHODS
 from likewise.core.errors import InputError
 from likewise.core.progress import Progress
 
 if TYPE_CHECKING:
-    from likewise.cli.case import People
+    from likewise.counterfactuals.edits import EditParts
+    from likewise.data.case import People
     from likewise.data.tabular import TabularDomain
     from likewise.fair_metrics import FairMetric
     from likewise.models.matching import Matched
@@ -36,7 +37,7 @@ class Setting:
     test: People
     domain: TabularDomain
     metric: FairMetric
-    edits: Mapping[str, Sequence[Any]]
+    edits: EditParts
     search: str
     given: Mapping[str, Any]
 
@@ -80,23 +81,19 @@ def _named(text: str) -> tuple[str, str]:
 
 
 def _setting(table: Path, given: dict[str, Any], progress: Progress) -> Setting:
-    from likewise.cli.case import fit_metric, is_plain
+    from likewise.auditing.case import build_metric
 
     read = read_training_table(table, given, progress)
-    people = replace(read.people, labels=read.labels)
-    train, test = _split(people, given["seed"])
+    train, test = _split(read.people, given["seed"])
     # Of all people, so that nobody in the test part has a category never seen; no label is used.
-    domain: Any = people.domain(immutable=given["immutable"])
-    metric = read.metric
-    if metric is None:
-        plain = is_plain(given["metric"])
-        metric = fit_metric(train.frame, given["sensitive"], domain, plain=plain).metric_
+    domain: Any = read.people.domain(immutable=given["immutable"])
+    metric = build_metric(read.metric, train.frame, given["sensitive"], domain)
     return Setting(train, test, domain, metric, read.edits, given["search"], given)
 
 
 def _split(people: People, seed: int) -> tuple[People, People]:
     """Cut the people in two, class by class."""
-    from likewise.cli.case import chosen_by_class
+    from likewise.data.target import chosen_by_class
 
     assert people.labels is not None
     counts = {label: int((people.labels == label).sum()) for label in dict.fromkeys(people.labels.tolist())}
@@ -133,24 +130,20 @@ def _train(name: str, setting: Setting, progress: Progress) -> Matched:
 
 
 def _match(loaded: Any, setting: Setting) -> Matched:
-    from likewise.cli.case import call_classes, metric_columns, planned_domain
-    from likewise.models.matching import match_model
+    from likewise.auditing.case import match_people
+    from likewise.counterfactuals.edits import edited_columns
 
-    frame, immutable = setting.test.frame, setting.given["immutable"]
-    matched = match_model(
+    given = setting.given
+    return match_people(
         loaded,
-        frame,
-        make_domain=lambda used: (
-            setting.domain
-            if list(used) == list(frame.columns)
-            else planned_domain(frame, setting.test.plans, used, [name for name in immutable if name in used])
-        ),
-        widen=lambda domain: domain.widened(frame[[column.name for column in domain.columns_]]),
-        immutable=immutable,
-        needed=(*setting.given["sensitive"], *setting.edits, *immutable, *metric_columns(setting.metric)),
-        encoder=setting.metric.feature_map,
-    )
-    return call_classes(matched, setting.train.labels, setting.given["positive"])
+        setting.test,
+        immutable=given["immutable"],
+        needed=(*given["sensitive"], *edited_columns(setting.edits), *given["immutable"]),
+        metric=setting.metric,
+        domain=setting.domain,
+        loss="cross_entropy",
+        positive=given["positive"],
+    ).matched
 
 
 def _searched_alike(setting: Setting, compared: Mapping[str, Matched], progress: Progress) -> Setting:
@@ -167,7 +160,8 @@ def _searched_alike(setting: Setting, compared: Mapping[str, Matched], progress:
 
 
 def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) -> tuple[Any, Any]:
-    from likewise.cli.case import Case, evaluate_case, solve_case, unbroken
+    from likewise.auditing.case import Case, audit_case, unbroken
+    from likewise.auditing.case_evaluation import evaluate_case
 
     people, given = setting.test, setting.given
     with progress.stage(f"Auditing {name}"):
@@ -178,21 +172,15 @@ def _measure(name: str, matched: Matched, setting: Setting, progress: Progress) 
             setting.metric,
             given["sensitive"],
             setting.edits,
-            given["eps"],
+            parse_budget(given["eps"]),
             confidence=given["confidence"],
             search=setting.search,
             seed=given["seed"],
+            people=people.frame,
+            labels=people.labels,
         )
-        result = unbroken(solve_case(case))
-        evaluation, unknown = evaluate_case(
-            matched,
-            people.frame,
-            people.labels,
-            sensitive=given["sensitive"],
-            edits=setting.edits,
-            confidence=given["confidence"],
-            seed=given["seed"],
-        )
+        result = unbroken(audit_case(case))
+        evaluation, unknown = evaluate_case(case)
     for why in unknown:
         progress.note(f"{name}: {why}")
     if evaluation is None:

@@ -30,8 +30,9 @@ from likewise.core.errors import InputError
 from likewise.core.progress import Progress
 
 if TYPE_CHECKING:
-    from likewise.cli.case import People
     from likewise.cli.output import Reporter
+    from likewise.counterfactuals.edits import Edit
+    from likewise.data.case import People
     from likewise.fair_metrics import FairMetric
     from likewise.improving import Improvement
     from likewise.improving.cells import Cell
@@ -141,43 +142,36 @@ class TrainingTable:
 
     people: People
     labels: Any
-    metric: FairMetric | None
-    edits: Mapping[str, Sequence[Any]]
+    metric: FairMetric | str | None
+    edits: tuple[Edit, ...]
 
 
 def read_training_table(table: Path, given: Mapping[str, Any], progress: Progress) -> TrainingTable:
-    """Read a table with its target as classes, and the metric if a file is named."""
-    from likewise.cli.case import (
-        WIDEST_AUDIT,
-        AuditRequest,
-        as_column_values,
-        binary_labels,
-        check_classes,
-        metric_columns,
-        plans_of,
-        read_metric,
-        read_people,
-        told_by_columns,
-    )
+    """Read a table with its target as classes, and the metric if one is named."""
+    from likewise.auditing.case import read_metric, table_request
+    from likewise.auditing.case_evaluation import as_edits
+    from likewise.data.case import read_people
+    from likewise.data.target import check_classes, leakage_notes
 
     words = parse_edits(given["edit"])
     metric = read_metric(given["metric"])
     with progress.stage(f"Reading {table.name}"):
-        asked = AuditRequest(
-            given["target"],
+        asked = table_request(
+            None,
+            metric,
+            (*given["sensitive"], *given["immutable"], *words),
+            target=given["target"],
+            positive=given["positive"],
             choices=given["reading"],
-            needed=(*given["sensitive"], *given["immutable"], *words, *metric_columns(metric)),
-            plans={} if metric is None else plans_of(metric.feature_map),
             sample=given["sample"],
             seed=given["seed"],
-            widest=WIDEST_AUDIT,
         )
         people = read_people(table, asked)
-        assert people.labels is not None  # a target was named
-        labels = binary_labels(people.labels, given["positive"])
+        labels = people.labels
+        assert labels is not None  # a target was named
         check_classes(labels, given["target"], accepted=given["classes"])
-        edits = as_column_values(people.frame, words)
-    for note in (*people.notes, *told_by_columns(people.frame, labels, given["target"])):
+        edits = as_edits(people.frame, words)
+    for note in (*people.notes, *leakage_notes(people.frame, labels, given["target"])):
         progress.note(note)
     return TrainingTable(people, labels, metric, edits)
 
@@ -185,8 +179,8 @@ def read_training_table(table: Path, given: Mapping[str, Any], progress: Progres
 def _improved(
     table: Path, folder: Path, force: bool, given: dict[str, Any], progress: Progress, quiet: bool
 ) -> Improvement:
-    from likewise.cli.case import check_finite, check_varied, find_value, unique_values
-    from likewise.counterfactuals.edits import Edit
+    from likewise.data.case import check_finite, check_varied
+    from likewise.data.target import find_value, unique_values
     from likewise.improving import improve
     from likewise.improving.improvement import SHORT, UNFAIRNESS, Rule
 
@@ -217,11 +211,11 @@ def _improved(
                 reporter[0](done, task, outcome)
 
         return improve(
-            people.frame,
+            people,
             read.labels,
-            sensitive=given["sensitive"],
+            sensitive_features=given["sensitive"],
             model=loaded,
-            edits=[Edit(column, tuple(values)) for column, values in read.edits.items()] or None,
+            edits=read.edits or None,
             metric=read.metric,
             eps=eps,
             rule=Rule(given["within"], least or UNFAIRNESS),

@@ -48,10 +48,10 @@ def command(
     kept = named is None and not outputs.force and DEFAULT.exists()
     file = None if no_file or kept else named or DEFAULT
     check_outputs([None if file is named else file], force=outputs.force)
-    from likewise.cli.case import planned_looks
     from likewise.core.frames import check_columns
-    from likewise.data.columns_file import write_columns
+    from likewise.data.case import planned_looks
     from likewise.data.table_files import read_table
+    from likewise.data.type_inference import write_columns
 
     progress = Progress(quiet)
     found = read_table(table, reading.reading, ignore=reading.ignore)

@@ -48,11 +48,13 @@ def command(
     """
     if not sensitive:
         raise InputError("Name the columns that should not decide: --sensitive COLUMN.")
-    from likewise.cli.case import AuditRequest, diagnose_metric, fit_metric, read_people
+    from likewise.auditing.case import fit_metric
+    from likewise.auditing.case_evaluation import diagnose_metric
+    from likewise.data.case import TableRequest, read_people
 
     progress = Progress(quiet)
     with progress.stage(f"Reading {table.name}"):
-        asked = AuditRequest(target, choices=reading, needed=sensitive, sample=sample, seed=seed)
+        asked = TableRequest(target, choices=reading, needed=sensitive, sample=sample, seed=seed)
         people = read_people(table, asked)
     for note in people.notes:
         progress.note(note)

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -17,9 +17,7 @@ from likewise.core.errors import InputError
 from likewise.core.launch import launched
 from likewise.core.messages import LANGUAGES
 from likewise.core.text import join_words
-
-if TYPE_CHECKING:
-    from likewise.data.opening import Reading
+from likewise.data.opening import TableChoices as TableChoices
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -232,40 +230,6 @@ def settings(*names: str, **own: Key) -> Callable[[F], F]:
         return _keyed("--set", keys, "What is rarely needed; see below. Repeatable.")(verb)  # type: ignore[no-any-return]
 
     return add
-
-
-@dataclass(frozen=True)
-class TableChoices:
-    """What the user says about a table."""
-
-    ignore: tuple[str, ...] = ()
-    only: tuple[str, ...] = ()
-    keep: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    integer: tuple[str, ...] = ()
-    columns: Path | None = None
-    missing: str = "auto"
-    encoding: str | None = None
-    decimal: str | None = None
-    header: bool | None = None
-    doubled: str = "drop"
-
-    @property
-    def policy(self) -> str:
-        """What to do with missing cells."""
-        return self.missing
-
-    @property
-    def reading(self) -> Reading:
-        """How the file is read."""
-        from likewise.data.opening import Reading
-
-        return Reading(self.encoding, self.decimal, self.header, self.doubled)  # type: ignore[arg-type]
-
-    @property
-    def named(self) -> dict[str, tuple[str, ...]]:
-        """Keys of ``--read`` that name columns, and the columns."""
-        return {f"--read {name}": getattr(self, name) for name, key in READ.items() if key.many}
 
 
 def table_options(function: Callable[..., Any]) -> Callable[..., Any]:

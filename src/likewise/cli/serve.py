@@ -72,7 +72,7 @@ def command(
         require(module, extra="serve", why="Serving a model")
     choices = AuditChoices(target=target or "", tolerance=0.0, **given)
     _check(choices, table, uploads)
-    from likewise.cli.case import unbroken
+    from likewise.auditing.case import unbroken
     from likewise.serving import Application, Limits
     from likewise.serving.audits import one_caller
     from likewise.serving.server import run_server

@@ -18,7 +18,7 @@ from likewise.core.progress import Progress
 if TYPE_CHECKING:
     import pandas as pd
 
-    from likewise.cli.case import People
+    from likewise.data.case import People
     from likewise.data.tabular import TabularDomain
     from likewise.fair_metrics import FairMetric
 
@@ -127,22 +127,23 @@ def command(
                 outputs.check()
             layers = parse_layers(hidden)
             _check(method, sensitive, metric, eps)
-            from likewise.cli.case import binary_labels, check_classes, check_varied, told_by_columns
+            from likewise.data.case import check_varied
+            from likewise.data.target import check_classes, leakage_notes
 
             progress = Progress(quiet)
             with progress.stage(f"Reading {table.name}"):
-                people, given = _read(
-                    table, metric, sensitive, target=target, choices=reading, sample=sample, seed=seed
-                )
-                y = binary_labels(people.labels, positive)
+                asked = {"target": target, "positive": positive, "choices": reading}
+                people, given = _read(table, metric, sensitive, sample=sample, seed=seed, **asked)
+                y = people.labels
+                assert y is not None  # a target was named
                 check_classes(y, target, accepted=classes)
                 reported = _reported(y, held_out, seed)
                 trained = people.take((~reported).nonzero()[0])
-            for note in (*people.notes, *told_by_columns(people.frame, y, target)):
+            for note in (*people.notes, *leakage_notes(people.frame, y, target)):
                 progress.note(note)
             check_varied(trained.frame, sensitive)
             with progress.stage("Learning who is comparable"):
-                domain, found = _comparable(people, trained, given, metric, sensitive, METHODS[method].needs)
+                domain, found = _comparable(people, trained, given, sensitive, METHODS[method].needs)
         with progress.stage(f"Training {METHODS[method].title}", spinner=False):
             estimator = train_method(
                 method,
@@ -168,7 +169,7 @@ def _reported(y: Any, share: float, seed: int) -> Any:
     """Who is held out of training, class by class; nobody where a class would be left with fewer than two."""
     import numpy as np
 
-    from likewise.cli.case import chosen_by_class
+    from likewise.data.target import chosen_by_class
 
     held = chosen_by_class(y, share, seed) if share else np.zeros(len(y), dtype=bool)
     left = [int((y[~held] == label).sum()) for label in dict.fromkeys(y.tolist())]
@@ -177,7 +178,7 @@ def _reported(y: Any, share: float, seed: int) -> Any:
 
 def _report(estimator: Any, people: pd.DataFrame, y: Any, sensitive: Sequence[str]) -> str:
     """What the model does on people that it was not trained on, in a line."""
-    from likewise.cli.case import MAX_GROUPS
+    from likewise.auditing.case_evaluation import MAX_GROUPS
     from likewise.counterfactuals.correspondence import correspondence_study
     from likewise.evaluation.classification import accuracy, balanced_accuracy
 
@@ -197,14 +198,13 @@ def _report(estimator: Any, people: pd.DataFrame, y: Any, sensitive: Sequence[st
 
 def _read(
     table: Path, metric: Path | None, sensitive: Sequence[str], **choices: Any
-) -> tuple[Any, FairMetric | None]:
+) -> tuple[People, FairMetric | str | None]:
     """Return the people, with every column that is needed, and the metric if one is given."""
-    from likewise.cli.case import AuditRequest, metric_columns, plans_of, read_metric, read_people
+    from likewise.auditing.case import read_metric, table_request
+    from likewise.data.case import read_people
 
     given = read_metric(metric)
-    plans = {} if given is None else plans_of(given.feature_map)
-    needed = (*sensitive, *metric_columns(given))
-    return read_people(table, AuditRequest(needed=needed, plans=plans, **choices)), given
+    return read_people(table, table_request(None, given, sensitive, widest=None, **choices)), given
 
 
 def _keep(estimator: Any, out: Path) -> None:
@@ -232,8 +232,7 @@ def _check(method: str, sensitive: Sequence[str], metric: Path | None, eps: floa
 def _comparable(
     people: People,
     trained: People,
-    given: FairMetric | None,
-    metric: Path | None,
+    given: FairMetric | str | None,
     sensitive: Sequence[str],
     needs: str,
 ) -> tuple[Any, FairMetric | None]:
@@ -241,14 +240,14 @@ def _comparable(
 
     The encoding knows the categories of everybody, the metric is learned from those who are trained on.
     """
-    from likewise.cli.case import fit_metric, is_plain
+    from likewise.auditing.case import build_metric
 
-    if given is not None:
+    if given is not None and not isinstance(given, str):
         return given.feature_map, given
     domain = people.domain()
     if needs != "metric":
         return domain, None
-    return domain, fit_metric(trained.frame, sensitive, domain, plain=is_plain(metric)).metric_
+    return domain, build_metric(given, trained.frame, sensitive, domain)
 
 
 def parse_layers(text: str) -> tuple[int, ...]:

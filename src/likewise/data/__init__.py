@@ -15,7 +15,6 @@ from likewise.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from likewise.data.column import Column as Column
-    from likewise.data.columns_file import write_columns as write_columns
     from likewise.data.domain import (
         BoxDomain as BoxDomain,
         DataRangeDomain as DataRangeDomain,
@@ -27,6 +26,10 @@ if TYPE_CHECKING:
     from likewise.data.rows import Violation as Violation
     from likewise.data.table_files import ReadTable as ReadTable, read_table as read_table
     from likewise.data.tabular import TabularDomain as TabularDomain
-    from likewise.data.type_inference import InferredColumn as InferredColumn, infer_types as infer_types
+    from likewise.data.type_inference import (
+        InferredColumn as InferredColumn,
+        infer_types as infer_types,
+        write_columns as write_columns,
+    )
 
 __getattr__, __dir__, __all__ = lazy_names(__name__)

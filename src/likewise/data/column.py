@@ -86,7 +86,7 @@ def describe_schema(table: Any) -> dict[str, Dtype]:
 
 def _describe_pandas(dtype: Any) -> Dtype:
     if isinstance(dtype, pd.CategoricalDtype):
-        levels = tuple(_plain(value) for value in dtype.categories)
+        levels = tuple(plain(value) for value in dtype.categories)
         inner = _describe_pandas(dtype.categories.dtype)
         return Dtype("category", levels=levels, ordered=bool(dtype.ordered), inner=inner)
     if isinstance(dtype, pd.StringDtype):
@@ -112,7 +112,8 @@ def _describe_arrow(dtype: Any, nullable: bool = True) -> Dtype:
     return Dtype(str(dtype), nullable=nullable)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a numpy scalar as the Python value it holds; anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -8,7 +8,7 @@ bounds) stays as it is, and an interval of values stays an interval.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -61,15 +61,7 @@ class Curve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the curve as plain JSON."""
-        return {
-            "name": self.name,
-            "middle": self.middle,
-            "unit": self.unit,
-            "at": list(self.at),
-            "to": list(self.to),
-            "below": self.below,
-            "above": self.above,
-        }
+        return {**asdict(self), "at": list(self.at), "to": list(self.to)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Curve:

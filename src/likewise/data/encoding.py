@@ -23,7 +23,15 @@ import pyarrow as pa
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError, MissingExtraError
 from likewise.core.frames import check_columns, check_no_missing, is_frame, to_pandas
-from likewise.data.column import Column, Dtype, arrow_type, encoded_names, pandas_dtype, polars_dtype
+from likewise.data.column import (
+    Column,
+    Dtype,
+    arrow_type,
+    encoded_names,
+    pandas_dtype,
+    plain,
+    polars_dtype,
+)
 
 # From encoded rows back to values that can exist, column by column.
 
@@ -165,11 +173,6 @@ def _import_polars() -> Any:
 
 
 Codes = IntArray
-
-
-def plain(value: Any) -> Any:
-    """Return a numpy scalar as the Python value it holds; anything else as it is."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def is_numeric(series: pd.Series[Any]) -> bool:

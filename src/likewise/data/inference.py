@@ -12,9 +12,9 @@ import pandas as pd
 
 from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError
-from likewise.data.column import Choices, Column, Dtype, Kind
+from likewise.data.column import Choices, Column, Dtype, Kind, plain
 from likewise.data.curve import learn_curve
-from likewise.data.encoding import build_table, category_codes, check_numbers, plain
+from likewise.data.encoding import build_table, category_codes, check_numbers
 
 # A standardised float64 leads back to the exact whole number (or short decimal) up to here: encoding and
 # decoding round four times, each by at most 2⁻⁵³ of twice the largest value.

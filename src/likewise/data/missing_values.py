@@ -1,15 +1,16 @@
 """Missing cells: left as they are for a model that takes them, or filled, or a category of their own.
 
-Where they are kept, a table gets two things for every column with gaps: the gaps filled with an ordinary value, so
-that distances can be measured, and a mark beside it that no twin may change. What goes to the model, and to people who
-read the result, has the gaps again: a twin lacks what its person lacks.
+If they are kept, a table gets two things for every column with gaps: the gaps filled with an ordinary value, so that
+distances can be measured, and a mark beside it that no twin may change. What goes to the model, and to people who read
+the result, has the gaps again: a twin lacks what its person lacks. Ids, dates and texts that a model takes are held in
+the same way: the table has their number instead, and the model gets the value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,6 @@ import pandas as pd
 from likewise.core.errors import InputError
 from likewise.core.text import folded
 
-Policy = Literal["auto", "keep", "drop", "category", "impute"]
 MISSING_WORD = "(missing)"
 _MARK = " is missing"
 
@@ -30,6 +30,8 @@ class MissingCells:
     ----------
     fills : mapping of str to value
         For each column with gaps the median of a number, or the most frequent category.
+    held : mapping of str to Index
+        Columns of ids, dates or texts, which no twin may change, and their different values.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class MissingCells:
     """
 
     fills: Mapping[str, Any]
+    held: Mapping[str, pd.Index[Any]] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -56,7 +59,8 @@ class MissingCells:
 
     def of(self, columns: Sequence[str]) -> MissingCells:
         """Return the same for some of the columns."""
-        return MissingCells({name: fill for name, fill in self.fills.items() if name in set(columns)})
+        fills = {name: fill for name, fill in self.fills.items() if name in set(columns)}
+        return MissingCells(fills, {name: kept for name, kept in self.held.items() if name in set(columns)})
 
     def filled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the table with its gaps filled."""
@@ -65,6 +69,7 @@ class MissingCells:
             for name, fill in self.fills.items()
             if name in frame
         }
+        new |= {name: kept.get_indexer(frame[name]) for name, kept in self.held.items() if name in frame}
         return frame.assign(**new) if new else frame
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -76,7 +81,11 @@ class MissingCells:
     def restored(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return a marked table with the gaps again, and without the marks."""
         plain = frame.drop(columns=[mark for mark in self.marks if mark in frame])
-        new = {}
+        new: dict[str, Any] = {
+            name: pd.Series(kept.take(frame[name].to_numpy(dtype=np.intp)), index=frame.index)
+            for name, kept in self.held.items()
+            if name in frame
+        }
         for name in self.fills:
             if name + _MARK in frame and name in frame:
                 column = frame[name]
@@ -89,13 +98,15 @@ class MissingCells:
         return plain.assign(**new) if new else plain
 
 
-def find_missing(frame: pd.DataFrame) -> MissingCells:
+def find_missing(frame: pd.DataFrame, held: Sequence[str] = ()) -> MissingCells:
     """Find the columns with gaps, and a value to fill each with.
 
     Parameters
     ----------
     frame : DataFrame
         A column without any value gets 0, or the word for a missing category.
+    held : sequence of str
+        Columns to hold as they are, gaps included.
 
     Examples
     --------
@@ -106,14 +117,14 @@ def find_missing(frame: pd.DataFrame) -> MissingCells:
     fills = {}
     for name in frame.columns:
         column = frame[name]
-        if not column.isna().any():
+        if name in held or not column.isna().any():
             continue
         if name + _MARK in taken:
             raise InputError(
                 f"the table has a column {name + _MARK!r} already. Rename it, or pass --read missing=impute."
             )
         fills[str(name)] = _fill(column)
-    return MissingCells(fills)
+    return MissingCells(fills, {name: pd.Index(frame[name].unique()) for name in held})
 
 
 def own_category(frame: pd.DataFrame) -> pd.DataFrame:

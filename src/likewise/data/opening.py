@@ -63,6 +63,44 @@ class Reading:
             raise InputError(f"--read encoding: {self.encoding!r} is no encoding of text.")
 
 
+def option(name: str, value: str = "") -> str:
+    """Return how the command line says a choice about a table, for messages."""
+    return f"--read {name}={value}" if value else f"--read {name}"
+
+
+@dataclass(frozen=True)
+class TableChoices:
+    """What the user says about a table."""
+
+    ignore: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    integer: tuple[str, ...] = ()
+    columns: Path | None = None
+    missing: str = "auto"
+    encoding: str | None = None
+    decimal: str | None = None
+    header: bool | None = None
+    doubled: Doubled = "drop"
+
+    @property
+    def policy(self) -> str:
+        """What to do with missing cells."""
+        return self.missing
+
+    @property
+    def reading(self) -> Reading:
+        """How the file is read."""
+        return Reading(self.encoding, self.decimal, self.header, self.doubled)
+
+    @property
+    def named(self) -> dict[str, tuple[str, ...]]:
+        """Options that name columns, and the columns."""
+        keys = ("ignore", "only", "keep", "categorical", "integer")
+        return {option(key): getattr(self, key) for key in keys}
+
+
 Kind = Literal["Parquet", "Arrow", "CSV", "JSON lines", "JSON", "Excel"]
 
 HEAD = 65_536

@@ -14,8 +14,8 @@ from sklearn.utils.validation import validate_data
 from likewise.core.checks import FloatArray, is_tensor, to_numpy
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, is_frame, to_pandas
-from likewise.data.column import Column, Dtype, describe_schema, library_of
-from likewise.data.encoding import category_codes, is_numeric, plain, read_numbers
+from likewise.data.column import Column, Dtype, describe_schema, library_of, plain
+from likewise.data.encoding import category_codes, is_numeric, read_numbers
 
 # Whatever the user passes, frame or array, as a pandas frame with the columns of a domain.
 

@@ -13,7 +13,7 @@ from likewise.core.errors import FormatError, InputError, LikewiseError, require
 from likewise.core.frames import check_columns
 from likewise.core.text import folded
 from likewise.data.opening import MemoryFile, OpenedFile, Reading, open_file
-from likewise.data.text_tables import read_text
+from likewise.data.text_tables import first_line_of, read_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +82,7 @@ def read_table(
         raise
     except (Exception, RecursionError) as error:
         # Parsers of other libraries raise whatever they like on a damaged file.
-        raise FormatError(f"{path.name} is no readable {file.kind} table: {_first_line(error)}.") from error
+        raise FormatError(f"{path.name} is no readable {file.kind} table: {first_line_of(error)}.") from error
     frame.columns = [str(name) for name in frame.columns]
     if ignore:
         known = frame.loc[:, ~frame.columns.duplicated()]
@@ -107,7 +107,7 @@ def table_rows(path: Path | MemoryFile) -> int | None:
     try:
         return int(pq.ParquetFile(file.stream()).metadata.num_rows)
     except (OSError, ValueError) as error:
-        raise FormatError(f"{path.name} is no readable Parquet table: {_first_line(error)}.") from error
+        raise FormatError(f"{path.name} is no readable Parquet table: {first_line_of(error)}.") from error
 
 
 def _unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[str]) -> pd.DataFrame:
@@ -228,11 +228,6 @@ def _from_arrow(table: Any, name: str) -> pd.DataFrame:
     frame: pd.DataFrame = plain.to_pandas()
     frame.columns = names
     return frame.loc[:, [not str(word).startswith("__index_level_") for word in names]]
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].rstrip(".")[:300]
 
 
 _READERS = {

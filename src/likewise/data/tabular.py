@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,11 @@ from likewise.core.checks import FloatArray, check_matrix, to_numpy
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, Maybe, OneOf, Whole, check_form, is_scalar
 from likewise.core.frames import check_columns, check_no_missing, is_frame, mark_encoded, to_same_library
-from likewise.data.column import Column, apply_plans, check_choices, encoded_names
+from likewise.data.column import Column, apply_plans, check_choices, encoded_names, plain
 from likewise.data.curve import Curve
 from likewise.data.domain import Domain, as_rows
 from likewise.data.encoded_set import EncodedSet
-from likewise.data.encoding import Encoding, plain
+from likewise.data.encoding import Encoding
 from likewise.data.inference import describe_columns
 from likewise.data.rows import Violation, find_violations, find_violations_encoded, own_columns, read_table
 
@@ -80,70 +80,38 @@ DESCRIPTION = Fields(
 
 
 FORMAT = "likewise.TabularDomain"
-# Version 2 has columns on scales that are not linear; without such columns a description is of version 1, which
-# older packages read.
-VERSIONS = (1, 2)
-PARAMETERS = {"immutable", "ranges", "integers", "categories", "scales"}
+VERSION = 1
+PARAMETERS = ("immutable", "ranges", "integers", "categories", "scales")
 
 
-@dataclass(frozen=True)
-class Description:
-    """What a fitted `TabularDomain` consists of."""
-
-    parameters: dict[str, Any]
-    library: str
-    names: tuple[str, ...]
-    columns: tuple[Column, ...]
-
-
-def write_description(description: Description) -> dict[str, Any]:
-    """Return the description as dicts, lists, strings, numbers, booleans and None only."""
-    parameters = {name: _plain(value) for name, value in description.parameters.items()}
-    if not parameters.get("scales"):
-        parameters.pop("scales", None)
-    new = "scales" in parameters or any(column.curve is not None for column in description.columns)
-    return {
-        "format": FORMAT,
-        "version": 2 if new else 1,
-        "parameters": parameters,
-        "library": description.library,
-        "names": list(description.names),
-        "columns": [column.to_dict() for column in description.columns],
-    }
-
-
-def read_description(values: Mapping[str, Any]) -> Description:
-    """Read what `write_description` wrote."""
+def read_description(values: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Column, ...]]:
+    """Return parameters and columns of the fitted domain that `TabularDomain.to_dict` described."""
     owner = "TabularDomain.from_dict"
     if not isinstance(values, Mapping) or values.get("format") != FORMAT:
         raise FormatError(
-            f"{owner}: this is no description of a TabularDomain. Pass what to_dict() returned."
+            f"{owner}: this is not a description of a TabularDomain. Pass what to_dict() returned."
         )
-    if values.get("version") not in VERSIONS:
+    if values.get("version") != VERSION:
         raise FormatError(
-            f"{owner}: the description has version {values.get('version')!r}, this package reads up to {VERSIONS[-1]}. "
+            f"{owner}: the description has version {values.get('version')!r}, this package reads {VERSION}. "
             "Update the package, or fit the domain again."
         )
     try:
         check_form(values, DESCRIPTION, "it")
         columns = tuple(Column.from_dict(column) for column in values["columns"])
-        description = Description(
-            {"scales": None, **values["parameters"]}, str(values["library"]), tuple(values["names"]), columns
-        )
-        _check_consistent(description)
+        if set(values["parameters"]) != set(PARAMETERS):
+            raise ValueError(f"parameters are {sorted(values['parameters'])}")
+        _check_consistent(columns, values["names"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FormatError(
             f"{owner}: the description is damaged ({type(error).__name__}: {error}). Fit the domain again."
         ) from error
-    return description
+    return values["parameters"], columns
 
 
-def _check_consistent(description: Description) -> None:
-    columns = description.columns
-    if set(description.parameters) != PARAMETERS:
-        raise ValueError(f"parameters are {sorted(description.parameters)}")
+def _check_consistent(columns: Sequence[Column], names: Sequence[str]) -> None:
     starts = [0, *(column.stop for column in columns)]
-    if not columns or sorted(column.name for column in columns) != sorted(description.names):
+    if not columns or sorted(column.name for column in columns) != sorted(names):
         raise ValueError("names and columns do not fit together")
     if [column.start for column in columns] != starts[:-1]:
         raise ValueError("columns do not follow each other")
@@ -153,8 +121,6 @@ def _check_consistent(description: Description) -> None:
             raise ValueError(f"column {column.name!r} has categories that are no text or numbers")
         if column.width != width:
             raise ValueError(f"column {column.name!r} has the wrong width")
-        if column.kind not in ("continuous", "integer", "categorical"):
-            raise ValueError(f"column {column.name!r} has the kind {column.kind!r}")
         if not (column.scale > 0 and np.isfinite([column.mean, column.scale]).all()):
             raise ValueError(f"column {column.name!r} has the scale {column.scale!r}")
         if not column.lower <= column.upper:
@@ -616,18 +582,21 @@ class TabularDomain(TransformerMixin, BaseEstimator, Domain):
         1  1.0
         """
         check_is_fitted(self)
-        return write_description(
-            Description(
-                self.get_params(deep=False), self.encoding_.library, self.encoding_.names, self.columns_
-            )
-        )
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "parameters": {name: _plain(value) for name, value in self.get_params(deep=False).items()},
+            "library": self.encoding_.library,
+            "names": list(self.encoding_.names),
+            "columns": [column.to_dict() for column in self.columns_],
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TabularDomain:
         """Build the fitted domain that `to_dict` described."""
-        description = read_description(values)
-        domain = cls(**description.parameters)
-        domain._remember(description.columns, description.names, description.library)
+        parameters, columns = read_description(values)
+        domain = cls(**parameters)
+        domain._remember(columns, tuple(values["names"]), str(values["library"]))
         return domain
 
     # ------------------------------------------------------------------------------------- insides

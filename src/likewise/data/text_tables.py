@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from likewise.core.errors import FormatError
+from likewise.core.text import folded
 from likewise.data.opening import HEAD, OpenedFile, Reading
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def read_text(file: OpenedFile, reading: Reading) -> tuple[pd.DataFrame, list[st
         raise _not_text(file.name, encoding, error) from error
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise FormatError(
-            f"{file.name} is no rectangular CSV: {_first_line(error)}. Every row must have {len(names)} cells; "
+            f"{file.name} is no rectangular CSV: {first_line_of(error)}. Every row must have {len(names)} cells; "
             "quote cells that contain the separator."
         ) from error
     if not isinstance(frame.index, pd.RangeIndex):
@@ -208,7 +209,7 @@ def _numbers(frame: pd.DataFrame, decimal: str | None, separator: str, notes: li
         (marked, "read words such as '?' as missing numbers in"),
     ):
         if found:
-            notes.append(f"{said} {_listed([repr(str(frame.columns[at])) for at in found])}.")
+            notes.append(f"{said} {folded([repr(str(frame.columns[at])) for at in found])}.")
     changed = commas | marked | units
     if not changed:
         return frame
@@ -269,19 +270,13 @@ def numbers_with_unit(column: pd.Series[Any], *, decimals: bool | None) -> pd.Se
 
 
 def _some(names: Sequence[str]) -> str:
-    return _listed([repr(name) for name in names if name][:3])
+    return folded([repr(name) for name in names if name][:3])
 
 
 def _columns(positions: Sequence[int]) -> str:
     return f"column {positions[0] + 1}" + (f" (and {len(positions) - 1} more)" if len(positions) > 1 else "")
 
 
-def _listed(words: Sequence[str]) -> str:
-    from likewise.core.text import folded
-
-    return folded(words)
-
-
-def _first_line(error: BaseException) -> str:
+def first_line_of(error: BaseException) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].rstrip(".")[:300]

@@ -6,13 +6,16 @@ A guess from the values and, where these do not decide, from words in the name. 
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from likewise.core.files import atomic_path
 from likewise.core.text import short_number
 from likewise.data.column import ColumnPlan
 from likewise.data.curve import ScaleName
@@ -32,74 +35,11 @@ _MISSING_CODES = frozenset(-(10.0**digits - 1) for digits in range(2, 7))
 _CONSTANT = "the same for everybody"
 _FEW = 30
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
-_ID_WORDS = frozenset(
-    [
-        "id",
-        "ids",
-        "uuid",
-        "guid",
-        "key",
-        "ssn",
-        "email",
-        "mail",
-        "phone",
-        "name",
-        "surname",
-        "firstname",
-        "lastname",
-        "dob",
-        "address",
-    ]
-)
-_ORDERED_WORDS = frozenset(
-    [
-        "age",
-        "count",
-        "counts",
-        "number",
-        "num",
-        "n",
-        "nr",
-        "year",
-        "years",
-        "yr",
-        "month",
-        "months",
-        "week",
-        "weeks",
-        "day",
-        "days",
-        "hour",
-        "hours",
-        "score",
-        "scores",
-        "rating",
-        "rank",
-        "level",
-        "grade",
-        "decile",
-        "quantile",
-        "quartile",
-        "tier",
-        "size",
-        "income",
-        "inc",
-        "amount",
-        "total",
-        "stars",
-        "dependents",
-        "children",
-        "kids",
-        "rooms",
-        "priors",
-        "visits",
-        "times",
-        "degree",
-        "stage",
-        "step",
-        "since",
-        "duration",
-    ]
+_ID_WORDS = "id ids uuid guid key ssn email mail phone name surname firstname lastname dob address"
+_ORDERED_WORDS = (
+    "age count counts number num n nr year years yr month months week weeks day days hour hours score "
+    "scores rating rank level grade decile quantile quartile tier size income inc amount total stars "
+    "dependents children kids rooms priors visits times degree stage step since duration"
 )
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{1,2}:.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})([T ]\d{1,2}:.*)?"
@@ -286,8 +226,9 @@ def _tail(values: np.ndarray[Any, Any]) -> tuple[str, ScaleName | None]:
     return "", None
 
 
-def _has(name: str, words: Iterable[str]) -> bool:
-    return any(word.lower() in words for word in _WORD.findall(name))
+def _has(name: str, words: str) -> bool:
+    known = words.split()
+    return any(word.lower() in known for word in _WORD.findall(name))
 
 
 # ------------------------------------------------------------------------------------------------ words
@@ -333,3 +274,75 @@ def shown_range(look: InferredColumn) -> str:
         for end in (look.low, look.high)
     )
     return f"{low} to {high}"
+
+
+# How the columns will be read, as a TOML file that a person edits and `--columns` takes.
+
+
+_HEADER = """# How likewise reads the columns of {table}. Edit it, and pass it to any verb: --columns {file}
+# kind: "number", "integer", "category", "left out" or "target"
+# range = [low, high] for numbers and integers, -inf or inf for an open end; default: that of the table at hand
+# immutable = true: no twin differs in it
+# values = ["a", "b"] for categories that can exist besides those of the table
+# scale = "signed log", "rank" or "value or not" for numbers and integers that few people have much of
+"""
+
+
+def columns_text(looks: Sequence[InferredColumn], *, table: str, file: str = "columns.toml") -> str:
+    """Return the text of a columns file."""
+    parts = [_HEADER.format(table=_comment(table), file=_comment(file))]
+    for look in looks:
+        lines = [
+            f"[{_key(look.name)}]",
+            f'kind = "{look.plan.kind}"' + (f"  # {_comment(look.why)}" if look.why else ""),
+        ]
+        if look.plan.kind in ("number", "integer") and look.low is not None and look.high is not None:
+            lines.append(f"# range = [{_written(look.low)}, {_written(look.high)}]")
+        lines += _scale(look)
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _scale(look: InferredColumn) -> list[str]:
+    """The scale that the user chose, or one that is advised, to be taken by removing the sign of a comment."""
+    if look.plan.kind not in ("number", "integer"):
+        return []
+    if look.plan.scale is not None:
+        name = look.plan.scale if isinstance(look.plan.scale, str) else look.plan.scale.name
+        return [f'scale = "{name}"']
+    return [] if look.scale is None else [f'# scale = "{look.scale}"']
+
+
+def write_columns(looks: Sequence[InferredColumn], path: Path, *, table: str) -> None:
+    """Write a columns file, whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> path = Path(tempfile.mkdtemp()) / "columns.toml"
+    >>> write_columns(infer_types(pd.DataFrame({"age": [20, 31, 45]})), path, table="people.csv")
+    >>> path.read_text(encoding="utf-8").splitlines()[-1]
+    '# range = [20, 45]'
+    """
+    with atomic_path(path) as temporary:
+        temporary.write_text(columns_text(looks, table=table, file=path.name), encoding="utf-8")
+
+
+def _key(name: str) -> str:
+    plain = name.isascii() and all(char.isalnum() or char in "-_" for char in name) and name != ""
+    return name if plain else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """A TOML string: JSON's is one, but for the character DEL, and for halves of a pair, which no file can hold."""
+    whole = text.encode("utf-8", "replace").decode("utf-8")
+    return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _comment(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def _written(value: float) -> str:
+    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 2**53 else repr(value)

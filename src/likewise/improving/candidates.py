@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from likewise.auditing.case import match_people
+from likewise.auditing.python_case import loaded_model
 from likewise.core.errors import InputError
 from likewise.core.messages import Message
-from likewise.data.tabular import TabularDomain
+from likewise.data.case import People, plans_of
 from likewise.improving.cells import plain_settings
 from likewise.improving.people import SplitData
 from likewise.mitigation.twin_consensus import TwinConsensus
 from likewise.models.convert import as_model
-from likewise.models.matching import Matched, match_model, name_classes
+from likewise.models.matching import Matched
 from likewise.models.model import Model
-from likewise.models.model_files import LoadedModel
 
 # The contract of a candidate: a name, how it is trained, and what to say about it.
 
@@ -51,7 +52,7 @@ class Candidate(ABC):
     ...     def fit(self, ground, rows, *, seed):
     ...         one = make_column_transformer(("passthrough", ["skill"]))
     ...         return make_pipeline(one, LogisticRegression()).fit(ground.frame.iloc[rows], ground.labels[rows])
-    >>> result = improve(people, hired, sensitive=["sex"], candidates=[SkillOnly()], folds=2)
+    >>> result = improve(people, hired, sensitive_features=["sex"], candidates=[SkillOnly()], folds=2)
     >>> result.chosen, result.frame["changed decisions"].item()
     ('skill only', 0.0)
     """
@@ -320,28 +321,21 @@ class GivenModel(Candidate):
 
 def given_candidates(model: Any, ground: SplitData, *, positive: Any = None) -> tuple[Candidate, ...]:
     """Return the user's model as it is and with the consensus of twins."""
-    loaded = model if isinstance(model, LoadedModel) else LoadedModel(model, "import path")
-    matched = match_model(
+    loaded = loaded_model(model, ground.frame)
+    people = People(ground.frame, ground.labels, plans_of(ground.domain))
+    matched = match_people(
         loaded,
-        ground.frame,
-        make_domain=lambda used: (
-            ground.domain if list(used) == list(ground.frame.columns) else _part_of(ground, used)
-        ),
-        widen=lambda domain: domain.widened(ground.frame[[column.name for column in domain.columns_]]),
+        people,
         needed=ground.sensitive,
-        encoder=ground.metric.feature_map,
-    )
-    named = name_classes(matched.model, ground.classes.tolist(), positive)
-    if named.loss.regression:
+        metric=ground.metric,
+        domain=ground.domain,
+        loss="cross_entropy",
+        positive=positive,
+    ).matched
+    if matched.model.loss.regression:
         raise InputError("improve: 'model' is a regression. Pass a classifier.")
-    table = _of_table(named, matched)
+    table = _of_table(matched)
     return tuple(GivenModel(table, consensus, loaded.native) for consensus in (False, True))
-
-
-def _part_of(ground: SplitData, used: Sequence[str]) -> TabularDomain:
-    """The domain of some columns, with the ground's scales."""
-    scales = {c.name: c.curve for c in ground.domain.columns_ if c.name in used and c.curve is not None}
-    return TabularDomain.from_frame(ground.frame[list(used)], scales=scales or None)
 
 
 def _of_native(native: Any, wrapped: TwinConsensus, ground: SplitData) -> TwinConsensus | None:
@@ -356,8 +350,9 @@ def _of_native(native: Any, wrapped: TwinConsensus, ground: SplitData) -> TwinCo
     return found if same and named else None
 
 
-def _of_table(model: Model, matched: Matched) -> Model:
+def _of_table(matched: Matched) -> Model:
     """The model as a function of the raw table, whatever rows it takes itself."""
+    model = matched.model
 
     def answer(table: Any) -> Any:
         rows = table[list(matched.columns)]

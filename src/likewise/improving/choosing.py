@@ -135,10 +135,10 @@ def improve(
     X: Any,
     y: Any,
     *,
-    sensitive: Sequence[str],
+    sensitive_features: Sequence[str],
     model: Any = None,
     edits: Edits | None = None,
-    metric: FairMetric | None = None,
+    metric: FairMetric | str | None = None,
     eps: float = 0.1,
     rule: Rule | None = None,
     candidates: Sequence[Candidate] | None = None,
@@ -150,6 +150,7 @@ def improve(
     replace_other: bool = False,
     positive: Any = None,
     scales: Mapping[str, Any] | None = None,
+    missing: str = "auto",
     random_state: int = 0,
     announce: Callable[[Plan], None] | None = None,
     report: Reporter | None = None,
@@ -163,16 +164,16 @@ def improve(
     Parameters
     ----------
     X : pandas, polars or arrow table of n people
-        Raw, without missing values.
+        Raw. Columns that look like ids, dates or text are left out, unless they are named here or `model` takes them.
     y : array-like of shape (n,)
         Class labels.
-    sensitive : sequence of str
+    sensitive_features : sequence of str
         Columns that shall not decide.
     model : object, optional
         A fitted model that takes the table, to be improved on: anything `likewise.models.as_model` takes.
     edits : mapping, Edit or sequence, optional
         Further values that shall make no difference, such as ``Edit("relationship", ("Husband", "Wife"))``.
-    metric : FairMetric, optional
+    metric : FairMetric, "learned" or "columns", optional
         Who is comparable; by default `AttributeSubspace` of the sensitive columns, learned on training people.
     eps : float, default=0.1
         Budget of the gap that is measured, and of robust boosting.
@@ -196,6 +197,9 @@ def improve(
         The label that stands for class 1, where `model` only numbers its classes.
     scales : dict of str to str, optional
         Scales of numbers in the distances, as in `TabularDomain`; by default those of `metric`, or linear.
+    missing : {"auto", "impute", "category", "drop"}, default="auto"
+        Missing cells: impute the median or the most frequent value (auto does too), make them a category, or drop these
+        people.
     random_state : int, default=0
         Same seed, same folds, same choice.
     announce, report : callable, optional
@@ -216,7 +220,7 @@ def improve(
     >>> hired = (people["skill"] + (people["sex"] == "M") + 0.3 * random.normal(size=400) > 0.5).astype(int)
     >>> few = {"n_estimators": 20, "max_depth": 2}
     >>> two = [BoostingCandidate("plain", "", blind=False, choices=few), BoostingCandidate("blind", "", choices=few)]
-    >>> result = improve(people, hired, sensitive=["sex"], candidates=two, rule=Rule(within=0.1), folds=2)
+    >>> result = improve(people, hired, sensitive_features=["sex"], candidates=two, rule=Rule(within=0.1), folds=2)
     >>> result.chosen, result.unseen.surprises
     ('blind', ())
     """
@@ -229,13 +233,15 @@ def improve(
     ground = prepare_ground(
         X,
         y,
-        sensitive=sensitive,
+        sensitive_features=sensitive_features,
+        model=model,
         edits=edits,
         metric=metric,
         eps=eps,
         test_share=test_share,
         folds=folds,
         scales=scales,
+        missing=missing,
         seed=random_state,
     )
     given = () if model is None else given_candidates(model, ground, positive=positive)

@@ -257,7 +257,7 @@ class Improvement:
     >>> few = {"n_estimators": 10, "max_depth": 2}
     >>> plain = BoostingCandidate("plain", "", blind=False, choices=few)
     >>> blind = BoostingCandidate("blind", "", choices=few)
-    >>> result = improve(people, hired, sensitive=["sex"], candidates=[plain, blind], folds=2)
+    >>> result = improve(people, hired, sensitive_features=["sex"], candidates=[plain, blind], folds=2)
     >>> result.measures[:2], result.frame.shape
     (('balanced accuracy', 'changed decisions'), (2, 4))
     >>> result.frontier("changed decisions")[0]

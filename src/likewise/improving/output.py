@@ -515,7 +515,7 @@ def write_improvement(
     >>> plain = BoostingCandidate("plain", "", blind=False, choices=few)
     >>> blind = BoostingCandidate("blind", "", choices=few)
     >>> import tempfile
-    >>> result = improve(people, hired, sensitive=["sex"], candidates=[plain, blind], folds=2)
+    >>> result = improve(people, hired, sensitive_features=["sex"], candidates=[plain, blind], folds=2)
     >>> [path.name for path in write_improvement(result, tempfile.mkdtemp())]
     ['improvement.json', 'index.html', 'alternatives.csv', 'model.ubj']
     """

@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from likewise.auditing.case import build_metric, table_request
 from likewise.auditing.dual.finite_dual import dual_curve
 from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.python_case import loaded_model
 from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.checks import FloatArray, check_integer, check_labels, check_number, check_same_length
 from likewise.core.decisions import decide
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns, check_no_missing, to_pandas
+from likewise.core.frames import check_columns, to_pandas
 from likewise.core.messages import Message
 from likewise.counterfactuals.correspondence import correspondence_study
-from likewise.counterfactuals.edits import Edit, Edits, read_edits
+from likewise.counterfactuals.edits import Edit, Edits, edited_columns, read_edits
+from likewise.data.case import People, take_people
+from likewise.data.opening import TableChoices
 from likewise.data.tabular import TabularDomain
-from likewise.fair_metrics import AttributeSubspace
 from likewise.improving.figures import Spread, Tally
 from likewise.models.convert import as_model
+from likewise.models.matching import model_columns
 
 if TYPE_CHECKING:
     from likewise.fair_metrics import FairMetric
@@ -88,25 +92,28 @@ def prepare_ground(
     X: Any,
     y: Any,
     *,
-    sensitive: Sequence[str],
+    sensitive_features: Sequence[str],
+    model: Any = None,
     edits: Edits | None = None,
-    metric: FairMetric | None = None,
+    metric: FairMetric | str | None = None,
     eps: float = 0.1,
     test_share: float = 0.2,
     folds: int | None = None,
     scales: Mapping[str, Any] | None = None,
+    missing: str = "auto",
     seed: int = 0,
 ) -> SplitData:
     """Cut a table and learn who is comparable; the parameters are those of `improve`."""
     owner = "improve"
-    frame = to_pandas(X, owner=owner, name="X").reset_index(drop=True)
-    labels = check_labels(y, owner=owner)
-    check_same_length(owner, X=frame, y=labels)
-    names = (sensitive,) if isinstance(sensitive, str) else tuple(sensitive)
+    names = (sensitive_features,) if isinstance(sensitive_features, str) else tuple(sensitive_features)
     if not names:
-        raise InputError("improve: 'sensitive' names no column. Say which columns shall not decide: ['sex'].")
-    check_columns(frame, names, owner=owner, name="X")
-    check_no_missing(frame, owner=owner, name="X")
+        raise InputError(
+            "improve: 'sensitive_features' names no column. Say which columns shall not decide: ['sex']."
+        )
+    edited = () if edits is None else read_edits(edits, owner=owner)
+    needed = (*names, *edited_columns(edited))
+    people = X if isinstance(X, People) else _people(X, y, needed, metric, model, missing)
+    frame, labels = people.frame, check_labels(people.labels, owner=owner)
     budget = check_number(eps, owner=owner, name="eps", low=0)
     share = check_number(
         test_share, owner=owner, name="test_share", low=0, high=1, open_low=True, open_high=True
@@ -120,21 +127,16 @@ def prepare_ground(
     known = getattr(getattr(metric, "feature_map", None), "columns_", ())
     learned_scales = {c.name: c.curve for c in known if c.curve is not None and c.name in frame}
     domain = TabularDomain.from_frame(frame, scales={**learned_scales, **(scales or {})} or None)
-    learned = (
-        AttributeSubspace(list(names), domain=domain).fit(frame.iloc[train]).metric_
-        if metric is None
-        else metric
-    )
     return SplitData(
         frame,
         labels,
         np.unique(labels),
         names,
         {name: _twin_values(frame[name].iloc[train]) for name in names},
-        () if edits is None else tuple(read_edits(edits, owner=owner)),
+        edited,
         groups,
         domain,
-        learned,
+        build_metric(metric, frame.iloc[train], names, domain, owner=owner),
         float(budget),
         train,
         test,
@@ -142,8 +144,25 @@ def prepare_ground(
         min(MAX_AUDITED, len(test), *map(len, parts)),
         int(seed),
         metric is not None,
-        notes,
+        (*(() if isinstance(X, People) else people.notes), *notes),
     )
+
+
+def _people(X: Any, y: Any, needed: Sequence[str], metric: Any, model: Any, missing: str) -> People:
+    """Prepare a table of Python as the command line prepares a file; missing cells are filled."""
+    frame = to_pandas(X, owner="improve", name="X")
+    check_same_length("improve", X=frame, y=check_labels(y, owner="improve"))
+    check_columns(frame, needed, owner="improve", name="X")
+    used = () if model is None else model_columns(loaded_model(model, frame))[0] or ()
+    asked = table_request(
+        None,
+        metric,
+        (*needed, *(name for name in used if name in frame)),
+        target="y",
+        choices=TableChoices(missing=missing),
+        widest=None,
+    )
+    return take_people(frame, y, asked, name="X")
 
 
 def _split(labels: Any, share: float, seed: int) -> tuple[Any, Any]:

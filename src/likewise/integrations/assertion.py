@@ -5,64 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pandas as pd
-
 from likewise.auditing import AuditResult, audit
 from likewise.core.checks import check_number
-from likewise.core.errors import bad_parameter
-from likewise.core.frames import check_columns, to_pandas
-from likewise.fair_metrics import AttributeSubspace, ExpertSubspace
-from likewise.models import as_model
 from likewise.report.document import audit_document
 from likewise.report.evidence.cards import person_in_words
-
-# One audit from a model, a table and the names of its sensitive columns: what tests and scorers ask for.
-
-
-def audit_sensitive(
-    model: Any,
-    X: Any,
-    y: Any,
-    sensitive: Sequence[str],
-    *,
-    owner: str,
-    metric: Any = "columns",
-    eps: float = 0.0,
-    **choices: Any,
-) -> AuditResult:
-    """Audit a model with a metric made from the names of sensitive columns."""
-    if isinstance(sensitive, str) or not sensitive:
-        raise bad_parameter(owner, "sensitive", allowed="a list of columns, such as ['sex']", got=sensitive)
-    if not hasattr(X, "columns"):
-        raise bad_parameter(
-            owner,
-            "X",
-            allowed="a table with named columns",
-            got=f"a {type(X).__name__}",
-            remedy="Pass a DataFrame, so that the sensitive columns can be found by name.",
-        )
-    frame = to_pandas(X, owner=owner, name="X")
-    check_columns(frame, sensitive, owner=owner, name="X")
-    if isinstance(metric, str):
-        if metric not in ("columns", "learned"):
-            raise bad_parameter(
-                owner, "metric", allowed="'columns', 'learned' or a FairMetric", got=repr(metric)
-            )
-        domain = choices.get("domain")
-        kind = ExpertSubspace if metric == "columns" else AttributeSubspace
-        metric = kind(list(sensitive), domain=domain)
-    if _fitted_on(model, frame):
-        model = as_model(model, loss=choices.pop("loss", "cross_entropy"), takes_frame=True)
-    choices.setdefault("search", "candidates" if eps == 0 else "auto")
-    choices.setdefault("edits", list(sensitive))
-    return audit(model, X, y, metric=metric, eps=eps, **choices)
-
-
-def _fitted_on(model: Any, frame: pd.DataFrame) -> bool:
-    """Whether an estimator was fitted on these columns, words among them, so that it takes the table itself."""
-    names = getattr(model, "feature_names_in_", None)
-    words = any(not pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns)
-    return names is not None and words and list(names) == list(frame.columns)
 
 
 def assert_fair(
@@ -116,9 +62,7 @@ def assert_fair(
     """
     __tracebackhide__ = True
     level = check_number(delta, owner="assert_fair", name="delta", low=0)
-    result = audit_sensitive(
-        model, X, y, sensitive, owner="assert_fair", metric=metric, eps=eps, delta=level, **choices
-    )
+    result = audit(model, X, y, sensitive_features=sensitive, metric=metric, eps=eps, delta=level, **choices)
     if result.gap <= level and result.verdict() not in ("not converged", "unanswered"):
         return result
     raise AssertionError(_message(result))

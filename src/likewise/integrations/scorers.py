@@ -9,9 +9,9 @@ from typing import Any
 from sklearn.base import is_regressor
 from sklearn.metrics import get_scorer
 
+from likewise.auditing import audit
 from likewise.core.checks import check_number
 from likewise.core.errors import ModelError
-from likewise.integrations.assertion import audit_sensitive
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,12 @@ class PureGapScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the score of a fitted estimator on people."""
-        choices = {"loss": "squared" if is_regressor(estimator) else "cross_entropy", **self.choices}
-        result = audit_sensitive(
-            estimator, X, y, self.sensitive, owner="pure_gap_scorer", metric=self.metric, **choices
-        )
+        choices = {
+            "loss": "squared" if is_regressor(estimator) else "cross_entropy",
+            "eps": 0.0,
+            **self.choices,
+        }
+        result = audit(estimator, X, y, sensitive_features=self.sensitive, metric=self.metric, **choices)
         if result.status != "converged":
             # A model selection takes the highest score: what is not known must not look fair.
             raise ModelError("pure_gap_scorer: the audit did not converge: " + "; ".join(result.reasons))

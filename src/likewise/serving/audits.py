@@ -9,22 +9,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 import pandas as pd
 
-from likewise.auditing import audit
-from likewise.core.errors import InputError, LikewiseError
+from likewise.auditing.case import (
+    Case,
+    audit_case,
+    prepare_case,
+    table_request,
+)
+from likewise.auditing.case_evaluation import evaluate_case
+from likewise.auditing.python_case import loaded_model
 from likewise.core.frames import check_columns
-from likewise.core.text import folded
-from likewise.data.column import ColumnPlan
-from likewise.data.missing_values import find_missing
+from likewise.data.case import People, read_people, take_people
 from likewise.data.opening import MemoryFile
-from likewise.data.table_files import read_table
 from likewise.data.tabular import TabularDomain
-from likewise.data.type_inference import infer_types
-from likewise.evaluation.summary import evaluate
-from likewise.fair_metrics import AttributeSubspace, FairMetric
-from likewise.models.matching import match_model, name_classes
+from likewise.fair_metrics import FairMetric
 from likewise.models.model_files import LoadedModel
 from likewise.report.provenance import Provenance, SourceFile
 
@@ -149,30 +148,23 @@ class FrameAuditor:
     def __call__(self, table: MemoryFile, question: Question, on_progress: OnProgress) -> Audited:
         """Audit an uploaded table; see `TableAuditor`."""
         on_progress(f"Reading {table.name}", None)
-        found = read_table(table)
-        frame, target = found.frame, question.target
-        check_columns(frame, [target, *question.sensitive], owner=table.name, name="table")
-        frame = frame[frame[target].notna()].reset_index(drop=True)
-        left = [
-            look.name
-            for look in infer_types(frame.drop(columns=target))
-            if look.plan.kind == "left out" and look.name not in question.sensitive
-        ]
-        people = frame.drop(columns=[target, *left])
-        notes = list(found.notes)
-        if left:
-            notes.append(f"left out {folded([repr(name) for name in left])}.")
-        return self.audit(
-            people,
-            frame[target].to_numpy(),
-            question.sensitive,
-            on_progress,
-            title=f"Audit of {self.name} on {table.name}",
-            positive=_positive(frame[target], question.positive),
-            seconds=question.seconds,
-            notes=notes,
-            table=table,
+        loaded = self._loaded(None)
+        asked = table_request(
+            loaded,
+            self.metric,
+            (*question.sensitive, *self.immutable),
+            target=question.target,
+            positive=question.positive,
+            keeps_missing=True,
         )
+        case = self._case(
+            loaded,
+            read_people(table, asked),
+            question.sensitive,
+            positive=question.positive,
+            budget=question.seconds,
+        )
+        return self._audited(case, f"Audit of {self.name} on {table.name}", on_progress, table)
 
     def audit(
         self,
@@ -181,11 +173,7 @@ class FrameAuditor:
         sensitive: Sequence[str],
         on_progress: OnProgress | bool = False,
         *,
-        title: str | None = None,
-        positive: Any = None,
         seconds: float | None = None,
-        notes: Sequence[str] = (),
-        table: MemoryFile | None = None,
     ) -> Audited:
         """Audit people in memory.
 
@@ -196,111 +184,55 @@ class FrameAuditor:
         sensitive : sequence of str
         on_progress : callable or bool
             As `progress` of `audit`.
-        title : str, optional
-        positive : object, optional
-            The label that stands for class 1, where the model does not say its classes.
         seconds : float, optional
-        notes : sequence of str
-        table : MemoryFile, optional
-            Where the people come from.
+            As `budget_seconds` of `audit`.
         """
         _tell(on_progress, "Preparing")
-        check_columns(people, [*sensitive, *self.immutable], owner="serve", name="people")
-        people = people.reset_index(drop=True)
-        labels, said = np.asarray(y), list(notes)
-        if people.isna().to_numpy().any():
-            gaps = find_missing(people)
-            people = gaps.filled(people)
-            named = folded([repr(name) for name in gaps.columns], most=5)
-            said.append(f"missing values in {named} were filled with the median or the most frequent value.")
-        matched = match_model(
-            LoadedModel(one_caller(self.model), "import path"),
+        needed = (*sensitive, *self.immutable)
+        check_columns(people, needed, owner="serve", name="people")
+        loaded = self._loaded(people)
+        asked = table_request(loaded, self.metric, needed, target="y", keeps_missing=True)
+        case = self._case(loaded, take_people(people, y, asked, name="people"), sensitive, budget=seconds)
+        return self._audited(case, f"Audit of {self.name}", on_progress)
+
+    def _loaded(self, people: pd.DataFrame | None) -> LoadedModel:
+        return loaded_model(one_caller(self.model), people)
+
+    def _case(self, loaded: LoadedModel, people: People, sensitive: Sequence[str], **asked: Any) -> Case:
+        return prepare_case(
+            loaded,
             people,
-            make_domain=lambda used: self._domain(people, used),
-            widen=lambda domain: domain.widened(people[[c.name for c in domain.columns_]]),
+            sensitive=sensitive,
+            metric=self.metric,
             immutable=self.immutable,
-            needed=tuple(sensitive),
-        )
-        values = sorted(pd.unique(pd.Series(labels)).tolist(), key=lambda value: (str(type(value)), value))
-        model = name_classes(matched.model, values, positive)
-        own = people[list(matched.columns)]
-        metric = self.metric or _learned(matched.domain, people, sensitive)
-        known = {column.name for column in matched.domain.columns_ if not column.immutable}
-        result = audit(
-            model,
-            own,
-            labels,
-            metric=metric,
-            domain=matched.domain,
+            owner="serve",
+            domain=self.domain,
+            loss="cross_entropy",
             eps=self.eps,
-            edits=[name for name in sensitive if name in known],
-            budget_seconds=seconds,
-            random_state=self.random_state,
-            progress=on_progress,
+            seed=self.random_state,
+            **asked,
         )
+
+    def _audited(
+        self, case: Case, title: str, on_progress: OnProgress | bool, table: MemoryFile | None = None
+    ) -> Audited:
+        result = audit_case(case, progress=on_progress)
         _tell(on_progress, "Evaluating")
-        evaluation = self._evaluation(model, matched.domain, own, labels, said)
+        evaluation, unknown = evaluate_case(case)
+        known = Provenance.now(seed=self.random_state)
         return Audited(
-            title or f"Audit of {self.name}",
+            title,
             result,
-            model,
-            matched.domain,
-            metric,
-            own,
-            labels,
-            tuple(sensitive),
+            case.matched.model,
+            case.matched.domain,
+            case.metric,
+            case.frame[list(case.matched.columns)],
+            case.y,
+            tuple(case.sensitive),
             evaluation,
-            notes=(*said, *([matched.note] if matched.note else [])),
-            provenance=replace(
-                Provenance.now(seed=self.random_state), tables=() if table is None else (hashed(table),)
-            ),
+            notes=(*case.notes, *unknown),
+            provenance=replace(known, tables=() if table is None else (hashed(table),)),
         )
-
-    def _evaluation(
-        self, model: Model, domain: TabularDomain, people: pd.DataFrame, labels: Any, said: list[str]
-    ) -> Evaluation | None:
-        """Accuracy and consistency beside the audit; what a table does not tell is left out with its reason."""
-        if model.loss.regression:
-            return None
-
-        def decide(frame: pd.DataFrame) -> Any:
-            return model.predict(frame if model.takes_frame else domain.encode_array(frame))
-
-        choices: tuple[dict[str, Any], ...] = ({}, {"attributes": [], "studies": {}})
-        for chosen in choices:
-            try:
-                return evaluate(decide, people, labels, random_state=self.random_state, **chosen)
-            except LikewiseError as error:
-                said.append(f"some measures are n/a: {error}")
-        return None
-
-    def _domain(self, people: pd.DataFrame, used: Sequence[str]) -> TabularDomain:
-        if self.domain is not None:
-            return self.domain.widened(people[list(used)])
-        fixed = tuple(name for name in self.immutable if name in used)
-        plans: dict[str, ColumnPlan] = {
-            look.name: look.plan for look in infer_types(people) if look.plan.kind != "left out"
-        }
-        known = {name: plan for name, plan in plans.items() if name in used}
-        return TabularDomain.from_frame(people[list(used)], immutable=fixed, columns=known)
-
-
-def _learned(domain: TabularDomain, people: pd.DataFrame, sensitive: Sequence[str]) -> FairMetric:
-    known = [column.name for column in domain.columns_]
-    outside = [name for name in sensitive if name not in known]
-    learner = AttributeSubspace(list(sensitive), domain=domain)
-    return learner.fit(people[known], sensitive_features=people[outside] if outside else None).metric_
-
-
-def _positive(target: pd.Series[Any], written: str | None) -> Any:
-    """The value of a target that a page calls by its text."""
-    if written is None:
-        return None
-    for value in target.unique().tolist():
-        whole = isinstance(value, float) and value.is_integer()
-        if str(int(value) if whole else value) == written:
-            return value
-    raise InputError(f"The target {target.name!r} has no value {written!r}.")
 
 
 def _tell(on_progress: OnProgress | bool, stage: str) -> None:

@@ -199,12 +199,16 @@ def verify(
 ) -> Verification:
     """Prove where a model's decision does not depend on the sensitive columns, over all rows that can exist.
 
+    With a table the domain is made from it, and its people are counted; missing cells, words, codes and ids are prepared
+    as `audit` does.
+
     Parameters
     ----------
     model : Model, or anything that `as_model` takes
         Of a tree ensemble, a ReLU network or a linear model shares of the domain are proved. Any other model is asked:
         about the people, and about random rows of the domain.
-    domain : TabularDomain or BoxDomain
+    domain : table, TabularDomain or BoxDomain
+        The people, in original units; or which rows can exist.
     sensitive_features : sequence of str
         Columns of the domain; every combination of their values is looked at.
     people : DataFrame, or float array of shape (n, d), optional
@@ -238,6 +242,18 @@ def verify(
     (1.0, 0.0, True)
     """
     _check_seconds(seconds)
+    if is_frame(domain) and people is None and not encoded:
+        from likewise.auditing.verification.table import verify_table
+
+        return verify_table(
+            model,
+            domain,
+            sensitive_features,
+            seconds=seconds,
+            max_regions=max_regions,
+            random_state=random_state,
+            progress=progress,
+        )
     asked = prepare(model, domain, sensitive_features, people=people, encoded=encoded)
     family, reason = None, ""
     try:

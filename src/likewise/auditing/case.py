@@ -1,0 +1,438 @@
+"""One case: a model, people and the names of sensitive columns, brought together and audited.
+
+Python, the command line, the server, the integrations and `improve` all use this preparation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from likewise.auditing.sources import StreamedPeople
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.text import folded
+from likewise.counterfactuals.edits import EditParts, edited_columns
+from likewise.data.case import (
+    WIDEST_AUDIT,
+    People,
+    TableRequest,
+    check_varied,
+    planned_domain,
+    plans_of,
+)
+from likewise.data.missing_values import MissingCells
+from likewise.data.opening import option
+from likewise.data.target import find_value, unique_values
+from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
+from likewise.fair_metrics.learner import ready_metric
+from likewise.models.matching import (
+    Matched,
+    MissingCellsModel,
+    match_model,
+    model_columns,
+    name_classes,
+    refuse_missing,
+    why_not_missing,
+)
+from likewise.models.model_files import LoadedModel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from likewise.auditing.partitions.engine import Engine
+    from likewise.auditing.progress import OnProgress
+    from likewise.auditing.results.audit_result import AuditResult
+    from likewise.auditing.results.unfair_map import UnfairMap
+    from likewise.data.tabular import TabularDomain
+
+# A sensitive column with more values than this has no groups to compare.
+MAX_GROUPS = 20
+_SPOUSES = {"Husband", "Wife"}
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedPeople:
+    """A model that can be asked about people, missing cells included."""
+
+    matched: Matched
+    # The same before missing cells were marked: what can be read and proved is about people without them.
+    plain: Matched
+    people: People
+    frame: pd.DataFrame
+    gaps: MissingCells | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Everything an audit needs, and what was asked of it."""
+
+    matched: Matched
+    # What is audited: a table, or the path of Parquet files with the name of their target as `y`.
+    frame: Any
+    y: Any
+    metric: FairMetric
+    sensitive: Sequence[str]
+    edits: EditParts = ()
+    eps: float | Mapping[str, float] = 0.1
+    delta: float | None = None
+    confidence: float = 0.95
+    search: Any = "auto"
+    seed: int = 0
+    budget: float | None = None
+    tolerance: float | None = None
+    # People in memory: all, or a sample of the files.
+    people: Any = None
+    labels: Any = None
+    # Their sensitive columns as they are in the table, missing cells included.
+    told: pd.DataFrame | None = None
+    gaps: MissingCells | None = None
+    notes: tuple[str, ...] = ()
+
+
+# Model and people.
+
+
+def table_request(
+    loaded: LoadedModel | None, metric: Any = None, needed: Sequence[str] = (), **choices: Any
+) -> TableRequest:
+    """Return what is asked of a table, with what the model and the metric know of its columns."""
+    used, width, encoder = (None, None, None) if loaded is None else model_columns(loaded)
+    return TableRequest(
+        needed=(*needed, *metric_columns(metric)),
+        used=used,
+        width=width,
+        plans=plans_of(encoder) | plans_of(getattr(metric, "feature_map", None)),
+        **{"widest": WIDEST_AUDIT, **choices},
+    )
+
+
+def metric_columns(metric: Any) -> tuple[str, ...]:
+    """Columns of the table that a metric reads."""
+    return tuple(column.name for column in getattr(getattr(metric, "feature_map", None), "columns_", ()))
+
+
+def match_people(
+    loaded: LoadedModel,
+    people: People,
+    *,
+    immutable: Sequence[str] = (),
+    needed: Sequence[str] = (),
+    metric: Any = None,
+    domain: TabularDomain | None = None,
+    takes: str = "auto",
+    loss: Any = "auto",
+    positive: Any = None,
+    missing: str = "auto",
+    lenient: bool = False,
+) -> MatchedPeople:
+    """Find out how a model takes people, call its classes as the target's values, and settle missing cells.
+
+    `lenient`: if the model's classes and the target's values cannot be matched, the model keeps its own names.
+    """
+
+    def make_domain(used: Sequence[str]) -> TabularDomain:
+        if domain is None:
+            return people.domain(used, immutable)
+        names = [column.name for column in domain.columns_]
+        return people.widened(domain) if set(names) == set(used) else people.domain(used, immutable)
+
+    matched = match_model(
+        loaded,
+        people.filled,
+        make_domain=make_domain,
+        widen=people.widened,
+        immutable=immutable,
+        needed=(*needed, *metric_columns(metric)),
+        encoder=getattr(metric, "feature_map", None),
+        takes=takes,
+        loss=loss,
+    )
+    if not matched.model.loss.regression:
+        try:
+            matched = _with_class_names(matched, people.values, positive)
+        except InputError:
+            if not lenient or positive is not None:
+                raise
+    found = _settle_missing(matched, people, missing, immutable)
+    said = (*people.notes, *([matched.note] if matched.note else ()), *found.notes)
+    return replace(found, notes=said)
+
+
+def _with_class_names(matched: Matched, values: Sequence[Any], positive: Any) -> Matched:
+    if not values:
+        return matched
+    different = unique_values(list(values))
+    chosen = None if positive is None else find_value(different, positive, what="--positive: the target")
+    return replace(matched, model=name_classes(matched.model, different, chosen))
+
+
+def _settle_missing(matched: Matched, people: People, policy: str, immutable: Sequence[str]) -> MatchedPeople:
+    """Keep missing cells if the model takes them, else fill them or say what to do; ids and texts go to it as they are."""
+    gaps = None if people.missing is None else people.missing.of(matched.columns)
+    if gaps is None:
+        return MatchedPeople(matched, matched, people, people.frame)
+    if gaps.held:
+        held = MissingCells({}, gaps.held)
+        matched = replace(matched, model=MissingCellsModel(matched.model, held))
+        people = replace(people, frame=held.filled(people.frame), missing=MissingCells(gaps.fills))
+    if not gaps.fills:
+        return MatchedPeople(matched, matched, people, people.frame, gaps)
+    own = people.frame[list(matched.columns)]
+    why = why_not_missing(matched.model, own)
+    named = folded([repr(name) for name in gaps.columns], most=5)
+    if why is not None:
+        if policy == "keep":
+            raise refuse_missing(own, why)
+        note = (
+            f"missing values in {named} were filled with the median or the most frequent value, since the model does "
+            f"not take them ({option('missing')} chooses)."
+        )
+        return MatchedPeople(matched, matched, people, people.filled, MissingCells({}, gaps.held), (note,))
+    kept = MissingCells(gaps.fills)
+    marked = kept.marked(people.frame)
+    columns = (*matched.columns, *kept.marks)
+    domain = planned_domain(marked, people.plans, columns, [*immutable, *kept.marks])
+    wrapped = replace(matched, model=MissingCellsModel(matched.model, kept), domain=domain, columns=columns)
+    note = f"missing values in {named} went to the model as they are; twins lack what their person lacks."
+    return MatchedPeople(wrapped, matched, people, marked, gaps, (note,))
+
+
+# Who is comparable.
+
+
+def fit_metric(
+    frame: pd.DataFrame,
+    sensitive: Sequence[str],
+    domain: TabularDomain,
+    *,
+    plain: bool = False,
+    told: pd.DataFrame | None = None,
+) -> AttributeSubspace | ExpertSubspace:
+    """Free the sensitive columns alone (`plain`), or learn their subspace: also what predicts them.
+
+    A sensitive column that is not in the domain can only be learned, through what predicts it.
+    """
+    known = [column.name for column in domain.columns_]
+    outside = [name for name in sensitive if name not in known]
+    if plain:
+        if outside or not sensitive:
+            said = f"the model does not use {outside[0]!r}" if outside else "no column is named"
+            raise InputError(
+                f"--metric columns frees the columns of --sensitive, and {said}. Leave --metric out."
+            )
+        return ExpertSubspace(list(sensitive), domain=domain).fit(frame[known])
+    values = frame if told is None else told
+    check_varied(values, sensitive)
+    apart = [name for name in sensitive if name in outside or values[name].isna().any()]
+    learner = AttributeSubspace(list(sensitive), domain=domain)
+    return learner.fit(frame[known], sensitive_features=values[apart] if apart else None)
+
+
+def build_metric(
+    metric: Any,
+    frame: pd.DataFrame,
+    sensitive: Sequence[str],
+    domain: TabularDomain,
+    *,
+    told: pd.DataFrame | None = None,
+    owner: str = "audit",
+) -> FairMetric:
+    """Return a metric from a metric, a learner, or a word: "columns" or "learned" (the default)."""
+    if metric is None or isinstance(metric, str):
+        if metric not in (None, "columns", "learned"):
+            raise bad_parameter(
+                owner, "metric", allowed="'columns', 'learned' or a FairMetric", got=repr(metric)
+            )
+        return fit_metric(frame, sensitive, domain, plain=metric == "columns", told=told).metric_
+    if hasattr(metric, "metric_"):
+        ready: FairMetric = metric.metric_
+        return ready
+    own = frame[[column.name for column in domain.columns_]]
+    return ready_metric(metric, own, owner=owner, encoder=domain)
+
+
+def read_metric(path: Path | None) -> FairMetric | str | None:
+    """Load a fair metric of a file; the word "columns" stays, and so does None."""
+    if path is None or (str(path) == "columns" and not path.exists()):
+        return None if path is None else "columns"
+    if not path.is_file():
+        raise InputError(
+            f"--metric: there is no file {str(path)!r}. `likewise learn-metric` writes one; --metric columns frees just "
+            "the sensitive columns."
+        )
+    metric = FairMetric.load(path)
+    if metric.feature_map is None:
+        raise InputError(
+            f"--metric: {path.name} does not say how a table is encoded. Learn it on the table: likewise learn-metric."
+        )
+    return metric
+
+
+def prepare_case(
+    loaded: LoadedModel,
+    people: People,
+    *,
+    sensitive: Sequence[str],
+    metric: Any = None,
+    edits: EditParts = (),
+    immutable: Sequence[str] = (),
+    owner: str = "audit",
+    domain: TabularDomain | None = None,
+    takes: str = "auto",
+    loss: Any = "auto",
+    positive: Any = None,
+    missing: str = "auto",
+    **asked: Any,
+) -> Case:
+    """Bring a model and people together; `asked` are the fields of `Case` that say what is asked."""
+    found = match_people(
+        loaded,
+        people,
+        immutable=immutable,
+        needed=(*sensitive, *immutable, *edited_columns(edits)),
+        metric=metric,
+        domain=domain,
+        takes=takes,
+        loss=loss,
+        positive=positive,
+        missing=missing,
+    )
+    if isinstance(metric, str) and metric == "columns":
+        found = _with_unused(found, sensitive)
+    fitted = build_metric(
+        metric, people.filled, sensitive, found.plain.domain, told=people.frame, owner=owner
+    )
+    labels = people.labels
+    if labels is None:
+        # Whether a decision changes does not depend on labels; losses are then those against the decisions.
+        labels = found.matched.decide(found.frame)
+    audited, y = (people.path, people.target) if isinstance(people, StreamedPeople) else (found.frame, labels)
+    return Case(
+        found.matched,
+        audited,
+        y,
+        fitted,
+        tuple(sensitive),
+        edits,
+        people=found.frame,
+        labels=labels,
+        told=people.frame[list(sensitive)],
+        gaps=found.gaps,
+        notes=found.notes,
+        **asked,
+    )
+
+
+class _Unused:
+    """Rows of a table with columns that the model does not use, as the model takes them."""
+
+    def __init__(self, matched: Matched) -> None:
+        self._matched = matched
+
+    def restored(self, table: pd.DataFrame) -> Any:
+        rows = table[list(self._matched.columns)]
+        return rows if self._matched.model.takes_frame else self._matched.domain.encode_array(rows)
+
+
+def _with_unused(found: MatchedPeople, sensitive: Sequence[str]) -> MatchedPeople:
+    """Add sensitive columns that the model does not use, so that the answer is "no decision changes", not an error."""
+    matched = found.matched
+    outside = [name for name in sensitive if name not in matched.columns]
+    if not outside or isinstance(found.people, StreamedPeople):
+        return found
+    columns = tuple(name for name in found.frame.columns if name in {*matched.columns, *outside})
+    fixed = [column.name for column in matched.domain.columns_ if column.immutable]
+    filled = found.people.filled
+    frame = found.frame.assign(**{name: filled[name] for name in outside})
+    domain = planned_domain(frame, found.people.plans, columns, fixed)
+    wrapped = replace(
+        matched,
+        model=MissingCellsModel(matched.model, _Unused(matched)),  # type: ignore[arg-type]
+        domain=domain,
+        columns=columns,
+    )
+    return replace(found, matched=wrapped, plain=wrapped, frame=frame)
+
+
+# The audit.
+
+
+def audit_case(
+    case: Case,
+    *,
+    progress: bool | OnProgress = False,
+    engine: Engine | None = None,
+    map_folder: str | Path | None = None,
+    **choices: Any,
+) -> AuditResult:
+    """Audit a case; `choices` are further parameters of `audit`."""
+    from likewise.auditing.auditor import audit
+
+    matched, metric = case.matched, case.metric
+    known = {column.name for column in matched.domain.columns_ if not column.immutable}
+    single = {column.name for column in matched.domain.columns_ if len(column.categories) <= 1}
+    streamed = isinstance(case.frame, Path)
+    if not streamed:
+        check_varied(case.frame, [name for name in case.sensitive if name in single])
+    edited = edited_columns(case.edits)
+    result = audit(
+        matched.model,
+        case.frame if streamed else case.frame[list(matched.columns)],
+        case.y,
+        metric=metric,
+        domain=matched.domain,
+        eps=metric.budget(case.eps) if isinstance(case.eps, Mapping) else case.eps,
+        delta=case.delta,
+        search=case.search,
+        edits=[*(name for name in case.sensitive if name in known and name not in edited), *case.edits],
+        budget_seconds=case.budget,
+        confidence=case.confidence,
+        random_state=case.seed,
+        tolerance=case.tolerance if matched.model.loss.regression else None,
+        engine=engine,
+        map_folder=map_folder,
+        progress=progress,
+        **choices,
+    )
+    return _with_gaps(result, case.gaps, case.tolerance or 0.0)
+
+
+def unbroken(result: AuditResult) -> AuditResult:
+    """Return a result; raise KeyboardInterrupt if Ctrl-C ended its search, since half an audit looks fairer than it is."""
+    if any(getattr(reason, "key", None) == "reason.broken_off" for reason in result.reasons):
+        raise KeyboardInterrupt
+    return result
+
+
+def _with_gaps(result: AuditResult, gaps: MissingCells | None, tolerance: float) -> AuditResult:
+    """Return a result whose people and twins have their missing cells again, and whose close predictions are one decision."""
+    if not tolerance and (gaps is None or not (gaps.fills or gaps.held)):
+        return result
+    sensitive = result.sensitive
+    if gaps is not None and sensitive is not None and sensitive.example is not None:
+        cells = dict(sensitive.example.cells)
+        for name, mark in zip(gaps.columns, gaps.marks, strict=True):
+            if cells.pop(mark, False):
+                cells[name] = None
+        cells |= {name: str(kept[int(cells[name])]) for name, kept in gaps.held.items()}
+        sensitive = replace(sensitive, example=replace(sensitive.example, cells=cells))
+    return replace(
+        result,
+        sensitive=sensitive,
+        unfair_map=_map_with_gaps(result.unfair_map, gaps, tolerance),
+        pure_map=_map_with_gaps(result.pure_map, gaps, tolerance),
+    )
+
+
+def _map_with_gaps(unfair: UnfairMap, gaps: MissingCells | None, tolerance: float) -> UnfairMap:
+    from likewise.auditing.results.unfair_map import make_unfair_map
+
+    people, twins = unfair.people, unfair.twins
+    if gaps is not None:
+        people, twins = gaps.restored(people), gaps.restored(twins)
+    keys = ("label", "loss", "twin_loss", "decision", "twin_decision", "squared_distance", "person")
+    known: dict[str, Any] = {key: unfair.outcomes[key].to_numpy() for key in keys}
+    return make_unfair_map(people, twins, **known, total=unfair.total, tolerance=tolerance)

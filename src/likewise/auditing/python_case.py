@@ -1,0 +1,189 @@
+"""A model and a table of Python, prepared and audited as the command line does with files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likewise.auditing.case import Case, audit_case, prepare_case, table_request
+from likewise.auditing.sources import open_people
+from likewise.core.checks import check_labels, check_same_length
+from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import check_columns, declared_encoded, is_frame, to_pandas
+from likewise.counterfactuals.edits import Edit, edited_columns, read_edits
+from likewise.data.case import TableRequest, choose_columns, take_people
+from likewise.data.opening import TableChoices
+from likewise.models.convert import as_model
+from likewise.models.model import Model
+from likewise.models.model_files import LoadedModel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from likewise.auditing.results.audit_result import AuditResult
+
+
+def loaded_model(model: Any, frame: pd.DataFrame | None = None, loss: Any = None) -> LoadedModel:
+    """Return a model of Python as the preparation takes it; one that was fitted on a table with words takes the table."""
+    if isinstance(model, LoadedModel):
+        return model
+    if isinstance(model, Model):
+        return LoadedModel(model if loss is None else model.with_loss(loss), "import path")
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and frame is not None and set(names) <= set(frame.columns):
+        words = any(frame[name].dtype.kind not in "biuf" for name in names)
+        if words and not as_model(model, loss=loss or "zero_one").takes_frame:
+            model = as_model(model, loss=loss or "cross_entropy", takes_frame=True)
+    return LoadedModel(model, "import path")
+
+
+def audit_table(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Sequence[str],
+    favourable: Any = None,
+    metric: Any = None,
+    domain: Any = None,
+    eps: float | Mapping[str, float] | None = None,
+    delta: float | None = None,
+    search: Any = "auto",
+    loss: Any = None,
+    edits: Any = None,
+    encoded: bool | None = None,
+    missing: str = "auto",
+    budget_seconds: float | None = None,
+    confidence: float = 0.95,
+    random_state: int = 0,
+    tolerance: float | None = None,
+    **choices: Any,
+) -> AuditResult:
+    """Audit a table whose sensitive columns are named: what `audit` does if `sensitive_features` is given."""
+    if y is None and delta is not None:
+        raise InputError(
+            "audit: 'delta' limits what is added to the mean loss, which needs labels. Pass 'y'."
+        )
+    if encoded or declared_encoded(X):
+        raise InputError(
+            "audit: 'sensitive_features' names columns of a table in original units, and 'X' is encoded. Pass the table."
+        )
+    metric = "columns" if metric is None else metric
+    if eps is None:
+        eps = 0.0 if isinstance(metric, str) and metric == "columns" else 0.1
+    case = python_case(
+        model,
+        X,
+        y,
+        sensitive_features=sensitive_features,
+        metric=metric,
+        domain=domain,
+        loss=loss,
+        edits=edits,
+        missing=missing,
+        favourable=favourable,
+        eps=eps,
+        delta=delta,
+        search=search,
+        budget=budget_seconds,
+        confidence=confidence,
+        seed=random_state,
+        tolerance=tolerance,
+    )
+    result = audit_case(case, **choices)
+    more = {"labelled": y is not None} | ({} if favourable is None else {"favourable": favourable})
+    return replace(result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | more)
+
+
+def python_case(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Sequence[str],
+    owner: str = "audit",
+    metric: Any = "columns",
+    loss: Any = None,
+    edits: Any = None,
+    missing: str = "auto",
+    favourable: Any = None,
+    immutable: Sequence[str] = (),
+    domain: Any = None,
+    **asked: Any,
+) -> Case:
+    """Bring a model, a table and labels of Python together, as the command line does with files."""
+    if isinstance(sensitive_features, str) or not len(sensitive_features):
+        raise bad_parameter(
+            owner, "sensitive_features", allowed="a list of columns, such as ['sex']", got=sensitive_features
+        )
+    names = tuple(sensitive_features)
+    parts = () if edits is None else read_edits(edits, owner=owner)
+    parts = tuple(
+        part
+        for part in parts
+        if not (isinstance(part, Edit) and part == Edit(part.column) and part.column in names)
+    )
+    choices = TableChoices(missing=missing)
+    needed = (*names, *immutable, *edited_columns(parts))
+    if isinstance(X, (str, Path)):
+        loaded = loaded_model(model, loss=loss)
+        asking = table_request(loaded, metric, needed, target=y, choices=choices, keeps_missing=True)
+        people = open_people(Path(X), asking)
+    else:
+        frame = named_table(X, owner)
+        check_columns(frame, needed, owner=owner, name="X")
+        if y is not None:
+            y = check_labels(y, owner=owner, min_classes=1)
+            check_same_length(owner, X=frame, y=y)
+        loaded = loaded_model(model, frame, loss)
+        asking = table_request(loaded, metric, needed, target="y", choices=choices, keeps_missing=True)
+        asking = replace(asking, used=asking.used or _used_by(loaded, frame, asking))
+        people = take_people(frame, y, asking, name="X")
+    return prepare_case(
+        loaded,
+        people,
+        sensitive=names,
+        metric=metric,
+        edits=parts,
+        immutable=immutable,
+        owner=owner,
+        domain=domain,
+        loss="auto" if loss is None else loss,
+        positive=favourable,
+        missing=missing,
+        **asked,
+    )
+
+
+def named_table(X: Any, owner: str) -> pd.DataFrame:
+    """Return a table with named columns, or raise."""
+    if not is_frame(X):
+        raise bad_parameter(
+            owner,
+            "X",
+            allowed="a table with named columns",
+            got=f"a {type(X).__name__}",
+            remedy="Pass a DataFrame, so that the sensitive columns can be found by name.",
+        )
+    return to_pandas(X, owner=owner, name="X")
+
+
+def _used_by(loaded: LoadedModel, frame: pd.DataFrame, asked: TableRequest) -> tuple[str, ...] | None:
+    """Return all columns if a function does not answer, or answers differently, without those that look like ids or text."""
+    native = loaded.native
+    if not callable(native) or hasattr(native, "predict") or hasattr(native, "forward"):
+        return None
+    kept = list(choose_columns(frame, replace(asked, widest=None), "X", [])[0].columns)
+    if len(kept) == frame.shape[1]:
+        return None
+    some = frame.head(50)
+    try:
+        without = np.asarray(native(some[kept]), dtype=float)
+        same = np.array_equal(without, np.asarray(native(some), dtype=float), equal_nan=True)
+    except Exception:  # whatever a function raises about a column that is not there
+        same = False
+    return None if same else tuple(map(str, frame.columns))

@@ -1,0 +1,341 @@
+"""People of a table: which columns take part and what they are, labels apart, missing cells dealt with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from likewise.core.errors import InputError
+from likewise.core.frames import check_columns
+from likewise.core.text import folded
+from likewise.data.opening import TableChoices, option
+from likewise.data.target import binary_labels
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+    from likewise.data.column import ColumnPlan
+    from likewise.data.missing_values import MissingCells
+    from likewise.data.opening import MemoryFile
+    from likewise.data.tabular import TabularDomain
+    from likewise.data.type_inference import InferredColumn
+
+# Encoded columns of an audited table: model and metric meet in matrices of that many rows and columns.
+WIDEST_AUDIT = 4000
+# Encoded cells (rows × width) that a table may become: 1 GB of doubles.
+MOST_CELLS = 2**27
+
+
+@dataclass(frozen=True)
+class TableRequest:
+    """What a verb wants of a table: the user's choices, and what the model and the metric know of its columns."""
+
+    target: str | None = None
+    positive: Any = None
+    choices: TableChoices = field(default_factory=TableChoices)
+    needed: tuple[str, ...] = ()
+    used: tuple[str, ...] | None = None
+    width: int | None = None
+    plans: Mapping[str, ColumnPlan] = field(default_factory=dict)
+    sample: int | None = None
+    seed: int = 0
+    widest: int | None = None
+    keeps_missing: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Rows of a table, with their labels."""
+
+    frame: pd.DataFrame
+    labels: np.ndarray[Any, Any] | None
+    plans: Mapping[str, ColumnPlan] = field(default_factory=dict)
+    missing: MissingCells | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def filled(self) -> pd.DataFrame:
+        """The people with missing cells filled."""
+        return self.frame if self.missing is None else self.missing.filled(self.frame)
+
+    @property
+    def values(self) -> list[Any]:
+        """The different labels, in the order in which they occur."""
+        return [] if self.labels is None else list(dict.fromkeys(self.labels.tolist()))
+
+    def take(self, rows: Any) -> People:
+        """Return some of the people."""
+        labels = None if self.labels is None else self.labels[rows]
+        return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True), labels=labels)
+
+    def domain(self, columns: Sequence[str] | None = None, immutable: Sequence[str] = ()) -> TabularDomain:
+        """Return the domain of some columns, by default of all."""
+        return planned_domain(self.filled, self.plans, columns, immutable)
+
+    def widened(self, domain: TabularDomain) -> TabularDomain:
+        """Return a domain that contains these people too."""
+        return domain.widened(self.filled[[column.name for column in domain.columns_]])
+
+
+def planned_domain(
+    frame: pd.DataFrame,
+    plans: Mapping[str, ColumnPlan],
+    columns: Sequence[str] | None = None,
+    immutable: Sequence[str] = (),
+) -> TabularDomain:
+    """Return the domain of some columns of a table, each read as planned."""
+    from likewise.data.tabular import TabularDomain
+
+    names = list(frame.columns) if columns is None else list(columns)
+    known = {name: plans[name] for name in names if name in plans}
+    check_finite(frame[names])
+    fixed = tuple(name for name in immutable if name in names)
+    return TabularDomain.from_frame(frame[names], immutable=fixed, columns=known)
+
+
+def check_finite(frame: pd.DataFrame) -> None:
+    """Refuse infinite numbers."""
+    for name in frame.columns:
+        column = frame[name]
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and np.isinf(column).any():
+            count, row = int(np.isinf(column).sum()), int(np.argmax(np.isinf(column)))
+            raise InputError(
+                f"Column {name!r} has {count:,} infinite values, the first in row {row}. Leave the column out "
+                f"({option('ignore', name)}), or empty these cells, so that they are missing ones ({option('missing')})."
+            )
+
+
+def check_varied(frame: pd.DataFrame, sensitive: Sequence[str]) -> None:
+    """Refuse a sensitive column with one value: then "no decision changes" would say nothing."""
+    for name in sensitive:
+        values = frame[name].dropna().unique()
+        if len(values) < 2:
+            said = f"one value only ({values[0]})" if len(values) else "no value"
+            raise InputError(
+                f"The sensitive column {name!r} has {said}, so nobody has a twin with another. Name another --sensitive, "
+                "or pass a table with people of other values."
+            )
+
+
+# Reading a table.
+
+
+def read_people(path: Path | MemoryFile, asked: TableRequest) -> People:
+    """Read a table of people from a file."""
+    from likewise.data.table_files import read_table
+
+    choices, target = asked.choices, asked.target
+    found = read_table(path, choices.reading, ignore=choices.ignore)
+    _check_names(found.frame, path.name, asked)
+    if target is None:
+        return take_people(found.frame, None, asked, name=path.name, notes=found.notes)
+    features = found.frame.drop(columns=[target])
+    return take_people(features, found.frame[target], asked, name=path.name, notes=found.notes)
+
+
+def take_people(
+    features: pd.DataFrame, labels: Any, asked: TableRequest, *, name: str, notes: Sequence[str] = ()
+) -> People:
+    """Choose the columns of a table in memory and deal with missing cells; people without a label are left out."""
+    import pandas as pd
+
+    from likewise.data.column import ColumnPlan
+
+    features, said = features.reset_index(drop=True), list(notes)
+    if labels is not None:
+        labels = pd.Series(labels).reset_index(drop=True)
+        unknown = labels.isna()
+        if unknown.all():
+            raise InputError(
+                f"{name}: the target {asked.target!r} is missing for everybody. Name another --target."
+            )
+        if unknown.any():
+            said.append(f"left out {int(unknown.sum()):,} people whose target {asked.target!r} is missing.")
+            features = features[~unknown]
+    features, plans = choose_columns(features, asked, name, said)
+    held = [name for name, plan in plans.items() if plan.kind == "left out"]
+    plans |= {name: ColumnPlan("integer", immutable=True) for name in held}
+    features, missing = _without_gaps(features, asked, name, said, held)
+    if asked.sample is not None and asked.sample < len(features):
+        rng = np.random.default_rng(asked.seed)
+        features = features.iloc[np.sort(rng.choice(len(features), size=asked.sample, replace=False))]
+    kept = None
+    if labels is not None:
+        kept = binary_labels(labels.loc[features.index].to_numpy(), asked.positive)
+    return People(features.reset_index(drop=True), kept, plans, missing, tuple(said))
+
+
+def _check_names(frame: pd.DataFrame, owner: str, asked: TableRequest) -> None:
+    target, choices = asked.target, asked.choices
+    for name in asked.needed:
+        if name == target or name in choices.ignore:
+            what = "the target" if name == target else f"left out ({option('ignore')})"
+            raise InputError(
+                f"Column {name!r} is {what}, so it cannot be a sensitive, immutable or edited one too."
+            )
+    if target in choices.ignore:
+        raise InputError(
+            f"Column {target!r} is the target, so it cannot be left out ({option('ignore')}) too."
+        )
+    predicted = [] if target is None else [target]
+    check_columns(frame, [*predicted, *asked.needed], owner=owner, name="table")
+    for named, names in choices.named.items():
+        if named != option("ignore"):
+            check_columns(frame, names, owner=named, name="table")
+
+
+def _without_gaps(
+    table: pd.DataFrame, asked: TableRequest, owner: str, notes: list[str], held: Sequence[str]
+) -> tuple[pd.DataFrame, MissingCells | None]:
+    """Deal with missing cells as the user chose, but for columns that are held as they are."""
+    from likewise.data.missing_values import drop_missing, find_missing, own_category
+
+    policy, frame = asked.choices.policy, table.drop(columns=list(held))
+    nothing = find_missing(table[list(held)], held) if held else None
+    gaps = [str(name) for name, some in frame.isna().any().items() if some]
+    if not gaps:
+        return table, nothing
+    named = folded([repr(name) for name in gaps], most=5)
+    if policy == "drop":
+        whole = drop_missing(frame, owner=owner)
+        notes.append(f"left out {len(frame) - len(whole):,} people with missing values in {named}.")
+        return table.loc[whole.index], nothing
+    if policy == "category":
+        notes.append(f"missing values in {named} became '(missing)', or the median of a number.")
+        return table.assign(**own_category(frame)), nothing
+    if asked.keeps_missing and policy in ("auto", "keep"):
+        return table, find_missing(table, held)
+    if policy == "keep":
+        raise InputError(
+            f"{owner} has missing values in {named}, and what is learned here cannot keep them. Choose what stands in "
+            f"for them: {option('missing', 'impute')}, {option('missing', 'category')} or {option('missing', 'drop')}."
+        )
+    notes.append(
+        f"missing values in {named} were filled with the median or the most frequent value ({option('missing')} chooses)."
+    )
+    return find_missing(table, held).of(list(frame)).filled(table), nothing
+
+
+# Columns that take part, and what they are.
+
+
+def planned_looks(
+    frame: pd.DataFrame, choices: TableChoices, plans: Mapping[str, ColumnPlan] | None = None
+) -> tuple[InferredColumn, ...]:
+    """Return how every column will be read: as the user says, as the model or metric says, or as it looks."""
+    from likewise.data.column import ColumnPlan, read_plans
+    from likewise.data.type_inference import infer_types
+
+    said = {} if choices.columns is None else read_plans(choices.columns, owner="--columns")
+    named = [name for name, plan in said.items() if plan.kind not in ("left out", "target")]
+    check_columns(frame, named, owner="--columns", name="table")
+    known = {**(plans or {}), **said}
+    known |= {name: ColumnPlan("category") for name in choices.categorical}
+    known |= {
+        name: replace(known.get(name, ColumnPlan("integer")), kind="integer", values=None)
+        for name in choices.integer
+    }
+    found = []
+    for look in infer_types(frame):
+        plan = known.get(look.name)
+        if look.name in choices.keep and (plan or look.plan).kind == "left out":
+            plan = plain_plan(frame[look.name])
+        if plan is not None:
+            look = replace(look, plan=plan, why=look.why if plan.kind == look.plan.kind else "")
+        found.append(look)
+    return tuple(found)
+
+
+def plain_plan(series: pd.Series[Any]) -> ColumnPlan:
+    """Return what a column is by its dtype alone."""
+    from likewise.data.column import ColumnPlan
+
+    if series.dtype.kind in "iu":
+        return ColumnPlan("integer")
+    return ColumnPlan("number" if series.dtype.kind == "f" else "category")
+
+
+def plans_of(encoder: Any) -> dict[str, ColumnPlan]:
+    """What the encoder of a metric or a model takes each column for; nothing if there is no encoder."""
+    from likewise.data.column import ColumnPlan
+
+    kinds: dict[str, Any] = {"categorical": "category", "continuous": "number", "integer": "integer"}
+    return {
+        column.name: ColumnPlan(kinds[column.kind], values=column.categories or None, scale=column.curve)
+        for column in getattr(encoder, "columns_", ())
+    }
+
+
+def choose_columns(
+    frame: pd.DataFrame, asked: TableRequest, owner: str, notes: list[str]
+) -> tuple[pd.DataFrame, dict[str, ColumnPlan]]:
+    """Return the columns that take part, and what each is; the notes say which are left out.
+
+    An id, a date or a text that the model takes keeps the kind "left out": it goes to the model, and is not encoded.
+    """
+    from likewise.data.column import ColumnPlan
+
+    choices, needed, used = asked.choices, asked.needed, asked.used
+    if used is None and asked.width == frame.shape[1] and all(d.kind in "biuf" for d in frame.dtypes):
+        # A model of as many numbers that does not name them was made on all of them.
+        used = tuple(frame.columns)
+    wanted = set(used if used is not None else frame.columns) | set(needed)
+    if choices.only:
+        wanted &= {*choices.only, *needed, *(used or ())}
+    names = [str(name) for name in frame.columns if name in wanted]
+    rest = [repr(str(name)) for name in frame.columns if name not in wanted]
+    if rest and used is not None:
+        notes.append(f"the model does not use {folded(rest)}; left out.")
+    must = {*needed, *(used or ()), *choices.only}
+    plans, out = {}, []
+    for look in planned_looks(frame[names], choices, {n: p for n, p in asked.plans.items() if n in wanted}):
+        if look.plan.kind not in ("left out", "target"):
+            plans[look.name] = look.plan
+        elif look.name in must:
+            held = (
+                asked.keeps_missing and look.name not in needed and frame[look.name].dtype.kind not in "biuf"
+            )
+            plans[look.name] = ColumnPlan("left out") if held else plain_plan(frame[look.name])
+        else:
+            out.append(f"{look.name!r}" + (f" ({look.why})" if look.why else ""))
+    if out:
+        notes.append(f"left out {folded(out)}. `{option('keep', 'COLUMN')}` takes one all the same.")
+    if not plans:
+        raise InputError(
+            f"{owner} has no columns besides the target that could be used. `likewise inspect` shows why."
+        )
+    _check_size(frame, plans, owner, min(len(frame), asked.sample or len(frame)), asked.widest)
+    return frame[list(plans)], plans
+
+
+def _check_size(
+    frame: pd.DataFrame, plans: Mapping[str, ColumnPlan], owner: str, rows: int, widest: int | None
+) -> None:
+    """Raise if the encoded table would fill the memory: a category takes a column for each of its values."""
+    width = {
+        name: int(frame[name].nunique()) if plan.kind == "category" else 1 for name, plan in plans.items()
+    }
+    total = sum(width.values())
+    if total * rows <= MOST_CELLS and total <= (widest or total):
+        return
+    most = max(width, key=lambda name: width[name])
+    if width[most] > 1000:
+        what = (
+            f"column {most!r} alone has {width[most]:,} categories. Leave it out ({option('ignore', most)})"
+        )
+    else:
+        what = f"take fewer columns ({option('only')})"
+    if widest is not None and total > widest:
+        raise InputError(
+            f"{owner} has {total:,} encoded columns (one for each number and category), and an audit measures distances "
+            f"in at most {widest:,}; {what}."
+        )
+    raise InputError(
+        f"{owner}: {rows:,} people with {total:,} encoded columns would fill the memory; {what}, or take fewer people "
+        "(--sample)."
+    )

@@ -1,0 +1,282 @@
+"""`lw.audit(model, X, sensitive_features=[...])` answers as the command line does, and as asking the model by hand does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import product
+from types import ModuleType
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import likewise as lw
+from likewise.cli.app import main
+
+N = 160
+
+
+def base(seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "skill": rng.normal(size=N).round(3),
+            "age": rng.integers(18, 66, N),
+            "sex": rng.choice(["F", "M"], N),
+            "race": rng.choice(["A", "B", "C"], N),
+            "job": rng.choice(["cook", "clerk", "nurse"], N),
+        }
+    )
+    push = frame["skill"] + (frame["sex"] == "M") + (frame["race"] == "B") - 0.02 * (frame["age"] - 40)
+    return frame, np.where(push + rng.normal(size=N) / 2 > 0.8, "yes", "no")
+
+
+def with_a_gap(seed=1):
+    frame, y = base(seed)
+    frame.loc[3, "skill"] = np.nan
+    frame.loc[5:20, "job"] = None
+    return frame, y
+
+
+def with_a_sensitive_gap(seed=2):
+    frame, y = with_a_gap(seed)
+    frame.loc[7, "sex"] = None
+    return frame, y
+
+
+def with_codes(seed=3):
+    frame, y = base(seed)
+    frame["sex"] = np.where(frame["sex"] == "F", 1, 2)
+    frame.loc[4, "skill"] = np.nan
+    return frame, y
+
+
+def with_booleans_and_ids(seed=4):
+    frame, y = base(seed)
+    frame["sex"] = (frame["sex"] == "M").astype(bool)
+    frame.insert(0, "id", [f"person-{i:05d}" for i in range(N)])
+    return frame, y
+
+
+def with_categories(seed=5):
+    frame, y = base(seed)
+    frame.loc[9, "skill"] = np.nan
+    return frame.astype({"sex": "category", "race": "category", "job": "category"}), y
+
+
+def pipeline(frame, y):
+    """Takes missing cells itself: it imputes."""
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    chosen = make_column_transformer(
+        (numbers, make_column_selector(dtype_include=["number", "bool"])),
+        (
+            OneHotEncoder(handle_unknown="ignore"),
+            [name for name in ("sex", "race", "job") if frame[name].dtype.kind not in "biuf"],
+        ),
+    )
+    return make_pipeline(chosen, LogisticRegression()).fit(frame, y)
+
+
+def histogram(frame, y):
+    words = [name for name in frame if frame[name].dtype.kind not in "biuf"]
+    encoded = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), words), remainder="passthrough"
+    )
+    return make_pipeline(encoded, HistGradientBoostingClassifier(max_iter=10)).fit(frame, y)
+
+
+def boosted(library):
+    def fit(frame, y):
+        pytest.importorskip(library)
+        if library == "xgboost":
+            from xgboost import XGBClassifier
+
+            model = XGBClassifier(n_estimators=12, max_depth=3, enable_categorical=True, n_jobs=1)
+        else:
+            from lightgbm import LGBMClassifier
+
+            model = LGBMClassifier(n_estimators=12, min_child_samples=5, n_jobs=1, verbose=-1)
+        return model.fit(frame, (y == "yes").astype(int))
+
+    return fit
+
+
+def function(frame, y):
+    def score(table):
+        push = (
+            table["skill"].fillna(-1.0) + (table["sex"].astype(str) == str(frame["sex"].dropna().max())) * 1.0
+        )
+        return 1 / (1 + np.exp(-push - 0.5 * (table["race"] == "B") + 0.02 * table["age"]))
+
+    return score
+
+
+def decisions(model, frame):
+    if hasattr(model, "predict"):
+        return np.asarray(model.predict(frame))
+    return np.asarray(model(frame)) > 0.5
+
+
+def changed_by_hand(model, frame, sensitive):
+    """Everybody's sensitive cells rewritten in every way; a missing one stays missing."""
+    own = decisions(model, frame)
+    changed = np.zeros(len(frame), dtype=bool)
+    for values in product(*(frame[name].dropna().unique() for name in sensitive)):
+        twin = frame.copy()
+        for name, value in zip(sensitive, values, strict=True):
+            gone = frame[name].isna()
+            twin[name] = pd.Series(value, index=frame.index).astype(frame[name].dtype).mask(gone)
+            if frame[name].dtype == object:
+                twin.loc[gone, name] = None
+        changed |= decisions(model, twin) != own
+    return changed.mean()
+
+
+CASES = [
+    (base, pipeline, ["sex"]),
+    (base, function, ["sex", "race"]),
+    (with_a_gap, pipeline, ["sex", "race"]),
+    (with_a_gap, function, ["sex"]),
+    (with_a_gap, histogram, ["race"]),
+    (with_a_sensitive_gap, function, ["sex", "race"]),
+    (with_codes, pipeline, ["sex"]),
+    (with_codes, histogram, ["sex", "race"]),
+    (with_booleans_and_ids, function, ["sex"]),
+    (with_booleans_and_ids, pipeline, ["sex", "race"]),
+    (with_categories, boosted("xgboost"), ["sex"]),
+    (with_categories, boosted("xgboost"), ["sex", "race"]),
+    (with_categories, boosted("lightgbm"), ["sex", "race"]),
+]
+
+
+@pytest.mark.parametrize(("table", "fit", "sensitive"), CASES)
+def test_the_share_is_the_one_by_hand(table, fit, sensitive):
+    frame, y = table()
+    model = fit(frame, y)
+    before = frame.copy()
+    result = lw.audit(model, frame, sensitive_features=sensitive)
+    assert result.sensitive.exact
+    assert result.sensitive.changed == pytest.approx(changed_by_hand(model, frame, sensitive), abs=1e-12)
+    assert 0 < result.sensitive.changed < 1
+    assert result.eps == 0
+    pd.testing.assert_frame_equal(frame, before)
+
+
+@pytest.mark.parametrize(
+    ("table", "fit", "sensitive"), [case for case in CASES if case[0] is not with_categories]
+)
+def test_the_command_line_says_the_same_of_the_same_table_in_a_file(
+    table, fit, sensitive, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    frame, y = table()
+    model = fit(frame, y)
+    place = ModuleType("python_models")
+    place.model = model
+    monkeypatch.setitem(sys.modules, "python_models", place)
+    frame.assign(paid=y).to_parquet("people.parquet")
+    options = [word for name in sensitive for word in ("--sensitive", name)]
+    with pytest.raises(SystemExit) as ended:
+        main(
+            ["audit", "python_models:model", "people.parquet", "--target", "paid", *options, "--positive", "yes",
+             "--metric", "columns", "--eps", "0", "--json", "-"]
+        )  # fmt: skip
+    out, err = capsys.readouterr()
+    assert ended.value.code == 0, err
+    told = json.loads(out)
+    found = lw.audit(model, frame, y, sensitive_features=sensitive, favourable="yes")
+    assert json.dumps(found.sensitive.changed) in json.dumps(told)
+    assert told["numbers"]["gap"]["value"] == pytest.approx(found.gap, abs=1e-12)
+
+
+def test_no_search_above_zero_runs_unasked_and_labels_are_not_needed():
+    frame, y = with_a_gap()
+    model = function(frame, y)
+    plain = lw.audit(model, frame, sensitive_features=["sex"])
+    known = lw.audit(model, frame, (y == "yes").astype(int), sensitive_features=["sex"])
+    assert plain.search == known.search == "candidates, enumeration"
+    assert plain.sensitive.changed == known.sensitive.changed
+    assert plain.settings["labelled"] is False
+    assert any("went to the model as they are" in said for said in plain.assumptions)
+    with pytest.raises(lw.InputError, match="needs labels"):
+        lw.audit(model, frame, sensitive_features=["sex"], delta=0.1)
+
+
+def test_people_and_examples_have_their_missing_cells_again():
+    frame, y = with_a_gap()
+    result = lw.audit(function(frame, y), frame, sensitive_features=["sex"])
+    assert list(result.pure_map.people.columns) == list(frame.columns)
+    assert result.pure_map.people["job"].isna().sum() == frame["job"].isna().sum()
+    assert set(result.sensitive.example.cells) == set(frame.columns)
+
+
+def test_a_metric_and_eps_add_the_papers_audit():
+    frame, y = with_a_gap()
+    result = lw.audit(
+        function(frame, y), frame, (y == "yes").astype(int), sensitive_features=["sex"], metric="learned", eps=0.05,
+        search="candidates",
+    )  # fmt: skip
+    assert result.eps == 0.05
+    assert result.gap >= result.pure_gap > 0
+    with pytest.raises(lw.InputError, match="'columns', 'learned'"):
+        lw.audit(function(frame, y), frame, sensitive_features=["sex"], metric="colums")
+
+
+def test_a_column_that_the_model_does_not_use_changes_nothing():
+    frame, y = base()
+    model = lw.MLPBaselineClassifier(n_steps=5, random_state=0).fit(frame[["skill", "age"]], y)
+    result = lw.audit(model, frame, y, sensitive_features=["sex"])
+    assert result.sensitive.changed == 0
+    assert result.trivial or any(finding.kind == "unread" for finding in result.findings)
+
+
+def test_verify_takes_a_table_as_it_is():
+    frame, y = with_codes()
+    numbers = frame[["skill", "age", "sex"]]
+    model = boosted("xgboost")(numbers, y)
+    found = lw.verify(model, numbers, sensitive_features=["sex"], seconds=5)
+    assert found.people[1] == pytest.approx(changed_by_hand(model, numbers, ["sex"]))
+    words, y = with_a_gap()
+    model = function(words, y)
+    found = lw.verify(model, words, sensitive_features=["sex"], seconds=2)
+    assert found.people[1] == pytest.approx(changed_by_hand(model, words, ["sex"]))
+
+
+def test_improve_fills_missing_cells_and_says_so():
+    from likewise.improving.people import prepare_ground
+
+    frame, y = with_a_gap()
+    ground = prepare_ground(frame, y, sensitive_features=["sex"])
+    assert not ground.frame.isna().any().any()
+    assert any("were filled" in note for note in ground.notes)
+
+
+def test_ids_dates_and_texts_that_a_model_takes_reach_it_as_they_are():
+    """One category per person would be wider than any audit."""
+    frame, _ = base()
+    frame = pd.concat([frame] * 30, ignore_index=True)
+    frame.insert(0, "id", [f"person-{i:05d}" for i in range(len(frame))])
+    frame["hired"] = pd.date_range("2001-01-01", periods=len(frame), freq="D")
+    frame["note"] = [f"the {i}th letter, which says a lot about work and life" for i in range(len(frame))]
+    frame.loc[8, "note"] = None
+    frame.loc[9, "skill"] = np.nan
+
+    def score(table):
+        late = (table["hired"].dt.year > 2005) * 0.7 + table["note"].str.contains("7").fillna(False).astype(
+            float
+        )
+        first = (table["id"] < "person-00100") * 1.0
+        return 1 / (1 + np.exp(-table["skill"].fillna(0.0) - (table["sex"] == "M") + late + first))
+
+    result = lw.audit(score, frame, sensitive_features=["sex"])
+    assert result.sensitive.changed == pytest.approx(changed_by_hand(score, frame, ["sex"]), abs=1e-12)
+    people = result.pure_map.people
+    assert people["id"].tolist() == frame["id"].iloc[result.pure_map.outcomes["person"]].tolist()
+    assert people["hired"].dtype == frame["hired"].dtype
