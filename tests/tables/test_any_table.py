@@ -75,7 +75,7 @@ def test_ten_thousand_columns_are_read_and_too_many_to_audit(trouble, run):
     assert "and 9,908 more" in out
     people = read_people(trouble("many_columns"), TableRequest("paid", needed=("SEX",)))
     assert people.frame.shape == (60, 10_007)
-    with pytest.raises(InputError, match=r"take fewer columns \(--only\)"):
+    with pytest.raises(InputError, match=r"take fewer columns \(--read only\)"):
         read_people(trouble("many_columns"), TableRequest("paid", widest=WIDEST_AUDIT))
     assert peak_gigabytes() < 2.0
 
@@ -190,7 +190,7 @@ def test_options_and_the_file_say_what_columns_are(trouble):
     assert "id" in changed.frame
     assert "height" not in changed.frame
     assert set(read(only=("age", "job")).frame) == {"age", "job"}
-    with pytest.raises(InputError, match=r"--categorical.*did you mean 'SEX'"):
+    with pytest.raises(InputError, match=r"--read categorical.*did you mean 'SEX'"):
         read(categorical=("SEXX",))
 
 
@@ -200,7 +200,7 @@ def test_thousands_of_categories_that_somebody_keeps_do_not_fill_the_memory(trou
     )
     assert code == 2
     assert "50,000 categories" in err
-    assert "--ignore street" in err
+    assert "--read ignore=street" in err
     assert peak_gigabytes() < 2.0
 
 
@@ -343,7 +343,7 @@ def test_warnings_that_repeat_become_one(capsys):
     shown(DeprecationWarning("old"), DeprecationWarning, "a", 1)
     err = capsys.readouterr().err
     assert err.count("did not converge") == 1
-    assert "--ignore" in err
+    assert "--read ignore=" in err
     assert "max_iter" not in err
     assert "141 times" in shown.repeated()[0]
     assert warnings.showwarning is not shown
@@ -391,7 +391,7 @@ def test_infinite_numbers_say_what_to_do(run, people, tmp_path):
     code, _, err = run("train", "infinite.csv", *TRAIN, "-o", "model.safetensors")
     assert code == 2
     assert "'ratio' has 1 infinite values, the first in row 3" in err
-    assert "--ignore ratio" in err
+    assert "--read ignore=ratio" in err
     few = ("--read", "only=age", "--read", "only=SEX")
     assert run("train", "infinite.csv", *TRAIN, *few, "-o", "model.safetensors")[0] == 0
     plain = ("--metric", "columns", "--eps", "0", "--set", "search=candidates")

@@ -20,6 +20,7 @@ import click
 from likewise._version import __version__
 from likewise.core.errors import LikewiseError, NotConvergedError, UnfairError
 from likewise.core.launch import alone, launched
+from likewise.core.progress import write_error
 from likewise.core.text import without_numbers
 
 # The command under torchrun: one process speaks, all leave with the same exit code.
@@ -126,7 +127,7 @@ class ShownWarnings:
         if self._counts[kind] == 1:
             remedy = _REMEDIES.get(category.__name__, "")
             said = str(message) if not remedy else f"{str(message).split('. ')[0].rstrip('.')}. {remedy}"
-            click.echo(f"Warning: {_with_options(said)}", err=True)
+            write_error(f"Warning: {_with_options(said)}")
 
     def repeated(self) -> tuple[str, ...]:
         """Return a line for each warning that came more than once."""
@@ -260,22 +261,22 @@ def _run(arguments: Sequence[str] | None, heard: TextIO) -> None:
     try:
         code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
     except click.exceptions.Abort:
-        click.echo("Stopped.", err=True)
+        write_error("Stopped.")
         sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as error:
         error.show()
         sys.exit(EXIT_BAD_INPUT)
     except UnfairError as error:
-        click.echo(f"Unfair (shown): {error}", err=True)
+        write_error(f"Unfair (shown): {error}")
         sys.exit(EXIT_UNFAIR)
     except NotConvergedError as error:
-        click.echo(f"Not converged: {error}", err=True)
+        write_error(f"Not converged: {error}")
         sys.exit(EXIT_NOT_CONVERGED)
     except (LikewiseError, OSError) as error:
-        click.echo(f"Error: {error}", err=True)
+        write_error(f"Error: {error}")
         sys.exit(EXIT_BAD_INPUT)
     except MemoryError:
-        click.echo("Error: there is not enough memory. Take fewer people: --sample 10000.", err=True)
+        write_error("Error: there is not enough memory. Take fewer people: --sample 10000.")
         sys.exit(EXIT_BAD_INPUT)
     except Exception as error:
         if os.environ.get(TRACEBACK):
