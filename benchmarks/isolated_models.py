@@ -27,7 +27,7 @@ OPTIONS = [
     "race",
     "--positive",
     ">50K",
-    "--json",
+    "-o",
     "-",
 ]
 
@@ -100,7 +100,12 @@ def main() -> None:
                 order = list(found)[:: 1 if turn % 2 else -1]
                 for way in order:
                     found[way].append(
-                        run(model, "--search", chosen.search, *(["--trust"] if way == "--trust" else []))
+                        run(
+                            model,
+                            "--set",
+                            f"search={chosen.search}",
+                            *(["--trust", "process"] if way == "--trust" else []),
+                        )
                     )
             if len({_numbers(printed) for runs in found.values() for *_, printed in runs}) != 1:
                 raise RuntimeError("the audits differ")

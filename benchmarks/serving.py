@@ -55,7 +55,7 @@ class Server:
 
     def __init__(self, folder: Path, *more: str) -> None:
         words = [sys.executable, "-m", "likewise", "serve", "model.ubj", "people.csv", "--target", "target",
-                 "--sensitive", "sex", "--positive", ">50K", "--metric", "columns", "--eps", "0", "--search", "candidates",
+                 "--sensitive", "sex", "--positive", ">50K", "--metric", "columns", "--eps", "0", "--set", "search=candidates",
                  "--quiet", *more]  # fmt: skip
         start = time.perf_counter()
         self.process = subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, text=True)
@@ -187,7 +187,7 @@ def main() -> None:
     choices = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         rows = make(Path(name))
-        server = Server(Path(name), *(["--trust"] if choices.trust else []))
+        server = Server(Path(name), *(["--trust", "process"] if choices.trust else []))
         try:
             print(f"load {os.getloadavg()[0]:.1f}; the page was there after {server.seconds:.1f} s")
             edits(server, rows, 20)

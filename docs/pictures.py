@@ -34,7 +34,7 @@ def demo(page: Path) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    command = [sys.executable, "-m", "likewise", "demo", "--out", str(page)]
+    command = [sys.executable, "-m", "likewise", "demo", "-o", str(page)]
     environment = os.environ | {"FORCE_COLOR": "1", "COLUMNS": str(COLUMNS), "TERM": "xterm-256color"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:

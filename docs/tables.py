@@ -1,6 +1,6 @@
 """Put the tables of finished studies into docs/reproduction.md, between their markers.
 
-python docs/tables.py            # after likewise reproduce … --out docs/reproduction
+python docs/tables.py            # after likewise reproduce … -o docs/reproduction
 python docs/tables.py --check    # say whether the page is up to date, change nothing
 """
 

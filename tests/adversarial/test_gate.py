@@ -134,7 +134,7 @@ def test_the_command_line_says_it_first_and_exits_with_3(adult_numbers, on_z_sco
         assert out.startswith("Could not be answered: The table does not seem to be in the units")
         assert "Fair (proved)" not in out
     with pytest.raises(SystemExit) as ended:
-        main(["verify", *words, "--seconds", "1", "--json", str(tmp_path / "verified.json")])
+        main(["verify", *words, "--budget-seconds", "1", "-o", str(tmp_path / "verified.json")])
     assert ended.value.code == 3
     assert "the same decision, proved" not in capsys.readouterr().out
     verified = json.loads((tmp_path / "verified.json").read_text(encoding="utf-8"))

@@ -555,7 +555,7 @@ def test_the_tolerance_of_the_command_line(tmp_path):
     found = CliRunner().invoke(
         cli,
         ["audit", str(tmp_path / "pay.json"), str(tmp_path / "people.csv"), "--target", "pay", "--sensitive", "sex",
-         "--eps", "0", "--tolerance", "1000", "--trust"],
+         "--eps", "0", "--set", "tolerance=1000", "--trust", "process"],
     )  # fmt: skip
     assert found.exit_code == 0, found.output
     assert "100.0% of the people are predicted more than 1000 apart when only sex changes" in found.output

@@ -36,18 +36,15 @@ def test_help_lists_the_verbs_without_torch():
         "demo",
         "inspect",
         "audit",
-        "audit-scores",
         "audit-texts",
         "replay",
         "verify",
         "train",
         "improve",
         "learn-metric",
-        "compare",
         "reproduce",
         "serve",
         "datasets",
-        "version",
     }
     assert verbs == set(VERBS)
     for verb in VERBS:
@@ -86,12 +83,12 @@ def test_an_unforeseen_error_is_one_message_unless_asked_for_more(monkeypatch, c
 
     monkeypatch.setattr(app.cli, "main", broken)
     with pytest.raises(SystemExit) as ended:
-        app.main(["version"])
+        app.main(["datasets"])
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith("Error: something unforeseen happened (RuntimeError: a bug).")
     monkeypatch.setenv(app.TRACEBACK, "1")
     with pytest.raises(RuntimeError, match="a bug"):
-        app.main(["version"])
+        app.main(["datasets"])
 
 
 def test_advice_is_in_the_words_of_the_command_that_runs(capsys):
@@ -106,6 +103,23 @@ def test_advice_is_in_the_words_of_the_command_that_runs(capsys):
         with click.Context(command, info_name=verb):
             ShownWarnings()(said, UserWarning, "a.py", 1)
         assert capsys.readouterr().err == f"Warning: {shown}\n"
+
+
+def test_the_version_and_what_a_bug_report_needs(run):
+    from likewise import __version__
+
+    assert run("--version").out == f"likewise {__version__}\n"
+    shown = run("--version", "--verbose").out.splitlines()
+    assert shown[0] == f"likewise {__version__}"
+    assert any(line.startswith("torch ") for line in shown)
+
+
+def test_the_help_of_an_audit_fits_and_has_few_options(monkeypatch, run):
+    monkeypatch.setenv("COLUMNS", "80")
+    help_ = run("audit", "--help").out
+    options = help_.split("Options:\n")[1].split("\n\n")[0].splitlines()
+    assert sum(line.startswith("  -") for line in options) <= 24
+    assert all(len(line) <= 80 for line in options)
 
 
 def test_a_data_set_becomes_a_file_and_is_not_overwritten(tmp_path):

@@ -11,14 +11,14 @@ import pytest
 import likewise as lw
 from likewise.estimators import MLPBaselineClassifier
 
-SEX = ("--target", "paid", "--sensitive", "sex", "--search", "candidates")
+SEX = ("--target", "paid", "--sensitive", "sex", "--set", "search=candidates")
 
 
 # ------------------------------------------------------------------------- exit codes, as a person sees them
 
 
 def test_fair_and_unfair(run, table, model, tmp_path):
-    fair = run("audit", model, table, *SEX, "--delta", "5", "--html", "page.html", "--json", "result.json")
+    fair = run("audit", model, table, *SEX, "--delta", "5", "-o", "page.html", "-o", "result.json")
     assert fair.code == 0, fair.err
     assert fair.err == ""
     assert "zero-distance gap" in fair.out
@@ -50,7 +50,7 @@ def test_a_search_that_met_nonsense_is_exit_code_three(run, table, tmp_path):
     )
     done = run(
         "audit", "fragile:model", table, "--target", "paid", "--positive", "yes", "--sensitive", "sex",
-        "--search", "gradient", "--delta", "100", "--sample", "20",
+        "--set", "search=gradient", "--delta", "100", "--sample", "20",
     )  # fmt: skip
     assert done.code == 3, done.err
     assert done.err.splitlines()[-1].startswith("Not converged: ")
@@ -58,7 +58,7 @@ def test_a_search_that_met_nonsense_is_exit_code_three(run, table, tmp_path):
 
 
 def test_a_mistake_is_exit_code_two_with_one_message(run, table, model, tmp_path):
-    done = run("audit", model, table, "--target", "paid", "--sensitive", "sexx", "--html", "page.html")
+    done = run("audit", model, table, "--target", "paid", "--sensitive", "sexx", "-o", "page.html")
     assert (done.code, done.out) == (2, "")
     assert done.err.strip().splitlines() == [
         "Error: people.csv: 'table' has no column 'sexx' (did you mean 'sex'?). "
@@ -71,7 +71,7 @@ def test_a_mistake_is_exit_code_two_with_one_message(run, table, model, tmp_path
 
 
 def test_json_on_standard_output_and_the_same_numbers_as_python(run, table, model, people):
-    done = run("audit", model, table, *SEX, "--edit", "job:cook=nurse", "--json", "-", "--eps", "0.2")
+    done = run("audit", model, table, *SEX, "--edit", "job:cook=nurse", "-o", "-", "--eps", "0.2")
     assert done.code == 0, done.err
     document = json.loads(done.out)
     trained = MLPBaselineClassifier.load(model)
@@ -99,20 +99,20 @@ def test_formats_of_tables_give_one_result(run, table, model, people, tmp_path):
     people.to_csv("people.tsv", sep=";", index=False, encoding="utf-8-sig")
     found = []
     for source in (table, "people.parquet", "people.arrow", "people.tsv"):
-        done = run("audit", model, source, *SEX, "--json", "-")
+        done = run("audit", model, source, *SEX, "-o", "-")
         assert done.code == 0, done.err
         found.append(json.loads(done.out)["numbers"])
     assert all(numbers == found[0] for numbers in found)
 
 
 def test_a_budget_in_the_tables_units_and_a_column_that_stays(run, table, model, metric):
-    wide = run("audit", model, table, *SEX, "--metric", metric, "--eps", "age=20", "--json", "-")
-    narrow = run("audit", model, table, *SEX, "--metric", metric, "--eps", "age=2", "--json", "-")
+    wide = run("audit", model, table, *SEX, "--metric", metric, "--eps", "age=20", "-o", "-")
+    narrow = run("audit", model, table, *SEX, "--metric", metric, "--eps", "age=2", "-o", "-")
     assert (wide.code, narrow.code) == (0, 0), wide.err + narrow.err
     wide, narrow = (json.loads(done.out)["numbers"] for done in (wide, narrow))
     assert wide["eps"] == pytest.approx(100 * narrow["eps"])
     assert wide["gap"]["value"] > narrow["gap"]["value"]
-    done = run("audit", model, table, *SEX, "--immutable", "age", "--json", "-")
+    done = run("audit", model, table, *SEX, "--set", "immutable=age", "-o", "-")
     assert done.code == 0, done.err
     assert all(
         "age" not in row["twin"] for part in json.loads(done.out)["maps"] for row in part["people"]["rows"]
@@ -122,7 +122,7 @@ def test_a_budget_in_the_tables_units_and_a_column_that_stays(run, table, model,
 def test_options_from_a_file_and_the_command_line_wins(run, table, model, tmp_path):
     Path("likewise.toml").write_text(
         f'table = "{table}"\ntarget = "paid"\nsensitive = ["sex"]\n\n'
-        '[audit]\nsearch = "candidates"\neps = 0.3\njson = "-"\n\n[train]\nmethod = "project"\n'
+        '[audit]\nset = ["search=candidates"]\neps = 0.3\noutput = "-"\n\n[train]\nmethod = "project"\n'
     )
     done = run("audit", model, "--config", "likewise.toml")
     assert done.code == 0, done.err
@@ -133,7 +133,7 @@ def test_options_from_a_file_and_the_command_line_wins(run, table, model, tmp_pa
         ("targt = 1", "unknown key 'targt'. Did you mean 'target'?"),
         ("[audti]\neps = 1", "unknown section 'audti'. Did you mean 'audit'?"),
         ("[audit]\nmethod = 'sensr'", "unknown key 'method'"),
-        ("eps = ", "no TOML file"),
+        ("eps = ", "not a TOML file"),
         ("eps = 1979-05-27", "must be text, a number"),
     ]:
         Path("likewise.toml").write_text(text)
@@ -144,10 +144,10 @@ def test_options_from_a_file_and_the_command_line_wins(run, table, model, tmp_pa
 def test_a_sample_is_seeded_and_rows_with_holes_can_be_left_out(run, model, people):
     people.loc[3, "job"] = None
     people.to_csv("holes.csv", index=False)
-    done = run("audit", model, "holes.csv", *SEX, "--missing", "keep")
+    done = run("audit", model, "holes.csv", *SEX, "--read", "missing=keep")
     assert done.code == 2
     assert "missing values in 'job', and the model does not take them" in done.err
-    assert "--missing impute" in done.err
+    assert "--read missing=impute" in done.err
     numbers = []
     for seed in (0, 0, 1):
         done = run(
@@ -155,12 +155,13 @@ def test_a_sample_is_seeded_and_rows_with_holes_can_be_left_out(run, model, peop
             model,
             "holes.csv",
             *SEX,
-            "--drop-missing",
+            "--read",
+            "missing=drop",
             "--sample",
             100,
             "--seed",
             seed,
-            "--json",
+            "-o",
             "-",
         )
         assert done.code == 0, done.err
@@ -172,7 +173,7 @@ def test_a_sample_is_seeded_and_rows_with_holes_can_be_left_out(run, model, peop
 
 def test_columns_that_the_model_does_not_use_are_left_out(run, model, people):
     people.assign(id=[f"person {i}" for i in range(len(people))]).to_csv("ids.csv", index=False)
-    done = run("audit", model, "ids.csv", *SEX, "--json", "-")
+    done = run("audit", model, "ids.csv", *SEX, "-o", "-")
     assert done.code == 0, done.err
     assert "the model does not use 'id'; left out." in done.err
 
@@ -187,7 +188,7 @@ def test_functions_get_the_table_and_torch_modules_get_encoded_numbers(run, tabl
         "        return torch.stack([-x[:, 5], x[:, 5]], dim=1)\n"
         "net = Male()\n"
     )
-    common = ["--target", "paid", "--sensitive", "sex", "--json", "-", "--search", "candidates"]
+    common = ["--target", "paid", "--sensitive", "sex", "-o", "-", "--set", "search=candidates"]
     done = run("audit", "two_models:score", table, *common)
     assert done.code == 2
     assert "Say which value is class 1: --positive VALUE." in done.err
@@ -212,7 +213,7 @@ def test_plain_numbers_reach_a_model_as_they_are(run, people, tmp_path):
     native.fit(numbers.drop(columns="paid"), numbers["paid"])
     native.booster_.save_model("trees.txt")
     numbers.to_csv("numbers.csv", index=False)
-    done = run("audit", "trees.txt", "numbers.csv", *SEX, "--json", "-")
+    done = run("audit", "trees.txt", "numbers.csv", *SEX, "-o", "-")
     assert done.code == 0, done.err
     wanted = -np.log(
         native.predict_proba(numbers.drop(columns="paid"))[np.arange(len(numbers)), numbers["paid"]]
@@ -233,7 +234,7 @@ def test_a_model_that_refuses_every_man_does_not_pass_where_sex_is_a_number(run,
     model.fit(table[used], table["paid"]).save_model("sexist.json")
     table.to_csv("people.csv", index=False)
     asked = ("--target", "paid", "--sensitive", "SEX", "--eps", 0, "--delta", 0.1)
-    done = run("audit", "sexist.json", "people.csv", *asked, "--json", "-")
+    done = run("audit", "sexist.json", "people.csv", *asked, "-o", "-")
     assert done.code == 1, done.err
     numbers = json.loads(done.out)["numbers"]
     p = model.predict_proba(table[used])[np.arange(300), table["paid"]]
@@ -290,7 +291,7 @@ TABLES = {
 def test_bad_tables(what, run, model, people, tmp_path):
     write, message = TABLES[what]
     write(tmp_path / "people.csv", people)
-    done = run("audit", model, "people.csv", *SEX, "--html", "page.html", "--json", "result.json")
+    done = run("audit", model, "people.csv", *SEX, "-o", "page.html", "-o", "result.json")
     check_refused(done, message)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.csv"]
 
@@ -308,9 +309,9 @@ OPTIONS = [
     (["--target", "income"], "no column 'income'"),
     (["--sensitive", "race"], "no column 'race'"),
     (["--sensitive", "paid"], "is the target"),
-    (["--immutable", "size"], "no column 'size'"),
-    (["--immutable", "sex"], "both sensitive and immutable"),
-    (["--immutable", "job", "--edit", "job:cook=nurse"], "may not change"),
+    (["--set", "immutable=size"], "no column 'size'"),
+    (["--set", "immutable=sex"], "both sensitive and immutable"),
+    (["--set", "immutable=job", "--edit", "job:cook=nurse"], "may not change"),
     (["--positive", "maybe"], "no value 'maybe'. Its values: 'no' and 'yes'"),
     (["--edit", "job=cook"], "COLUMN:A=B"),
     (["--edit", "job:cook=pilot"], "no value 'pilot'"),
@@ -321,14 +322,19 @@ OPTIONS = [
     (["--delta", "-0.1"], "-0.1"),
     (["--confidence", "1"], "1"),
     (["--sample", "1"], "1"),
-    (["--search", "luck"], "luck"),
+    (["--set", "search=luck"], "luck"),
     (["--metric", "nothing.safetensors"], "there is no file"),
     (["--metric", "people.csv"], "not a readable safetensors file"),
     (["--metric", "other.safetensors"], "no column 'size'"),
-    (["--html", "no/page.html"], "does not exist"),
-    (["--html", "."], "is a folder"),
-    (["--json", "people.csv"], "--force"),
-    (["--html", "same", "--json", "same"], "same name"),
+    (["-o", "no/page.html"], "does not exist"),
+    (["-o", "."], "holds no evidence"),
+    (["-o", "people.csv"], "-o takes FILE.html, FILE.json, -, FOLDER/, FOLDER.parquet, got"),
+    (["-o", "other.json"], "--force"),
+    (["-o", "a.json", "-o", "b.json"], "two of the same kind"),
+    (["--set", "serch=exact"], "no key 'serch'. Did you mean 'search'?"),
+    (["--read", "missing"], "write missing=HOW"),
+    (["--trust", "everything"], "is not pickle, process or a package.Type"),
+    (["--engine", "spark"], "--engine must be local, dask"),
     (["--config", "nothing.toml"], "there is no file"),
 ]
 
@@ -337,6 +343,7 @@ def test_bad_options(run, model, people, tmp_path):
     people.to_csv("people.csv", index=False)
     other = people.rename(columns={"age": "size"}).drop(columns="paid")
     lw.ExpertSubspace(["sex"]).fit(other).metric_.save("other.safetensors")
+    Path("other.json").write_text("{}")
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     for arguments, message in OPTIONS:
         done = run("audit", model, "people.csv", *SEX, *arguments)
@@ -361,7 +368,7 @@ def test_models_that_answer_nonsense(run, table, tmp_path):
         "def wide(frame): return np.full((len(frame), 3), 1 / 3)\n"
         "number = 3\n"
     )
-    common = [table, *SEX, "--positive", "yes", "--delta", "9", "--html", "page.html"]
+    common = [table, *SEX, "--positive", "yes", "--delta", "9", "-o", "page.html"]
     for name, message in [
         ("nan", "not finite"),
         ("short", "shape (3,) for"),
@@ -385,7 +392,7 @@ class Bomb:
 def test_nothing_is_unpickled_as_model_table_or_metric(run, table, model, tmp_path):
     mark, bomb = tmp_path / "ran", tmp_path / "bomb.safetensors"
     bomb.write_bytes(pickle.dumps(Bomb(mark)))
-    check_refused(run("audit", bomb, table, *SEX), "--allow-pickle")
+    check_refused(run("audit", bomb, table, *SEX), "--trust pickle")
     check_refused(run("audit", model, bomb, *SEX), "pickle")
     check_refused(run("audit", model, table, *SEX, "--metric", bomb), "not a readable safetensors file")
     check_refused(
@@ -409,7 +416,7 @@ def test_a_pickle_needs_a_word_and_brings_a_warning_and_a_verdict_through_the_re
         LogisticRegression(max_iter=2000),
     ).fit(people.drop(columns="paid"), people["paid"])
     joblib.dump(pipeline, tmp_path / "model.joblib")
-    done = command("audit", "model.joblib", table, *SEX, "--allow-pickle", "--delta", "0.001", "--quiet")
+    done = command("audit", "model.joblib", table, *SEX, "--trust", "pickle", "--delta", "0.001", "--quiet")
     assert (done.code, done.out) == (1, ""), done.err
     assert done.err.startswith(
         "Warning: model.joblib is a pickle (or joblib) file. Loading it can run any code"
@@ -421,10 +428,10 @@ def test_a_pickle_needs_a_word_and_brings_a_warning_and_a_verdict_through_the_re
 
 def test_existing_files_stay_without_force(run, table, model, tmp_path):
     Path("page.html").write_text("mine")
-    done = run("audit", model, table, *SEX, "--html", "page.html")
+    done = run("audit", model, table, *SEX, "-o", "page.html")
     check_refused(done, "--force")
     assert Path("page.html").read_text() == "mine"
-    done = run("audit", model, table, *SEX, "--html", "page.html", "--force", "--quiet")
+    done = run("audit", model, table, *SEX, "-o", "page.html", "--force", "--quiet")
     assert (done.code, done.out, done.err) == (0, "", "")
     assert Path("page.html").read_text() != "mine"
 
@@ -435,17 +442,17 @@ def test_large_tables_are_read_part_by_part(run, model, people, tmp_path, monkey
     people.to_csv("people.csv", index=False)
     found = []
     for source in ("people.parquet", "people.csv"):
-        done = run("audit", model, source, *SEX, "--edit", "job:cook=nurse", "--json", "-")
+        done = run("audit", model, source, *SEX, "--edit", "job:cook=nurse", "-o", "-")
         assert done.code == 0, done.err
         assert "240 people are read part by part" in done.err
         found.append(json.loads(done.out)["numbers"])
     assert found[0] == found[1]
     done = run(
-        "audit", model, "people.parquet", *SEX, "--edit", "job:cook=nurse", "--sample", "1000", "--json", "-"
+        "audit", model, "people.parquet", *SEX, "--edit", "job:cook=nurse", "--sample", "1000", "-o", "-"
     )
     whole = json.loads(done.out)["numbers"]
     assert found[0]["people"] == whole["people"] == 240
     assert found[0]["gap"]["value"] == pytest.approx(whole["gap"]["value"], rel=1e-6)
-    check_refused(run("audit", model, "people.parquet", *SEX, "--drop-missing"), "--sample")
+    check_refused(run("audit", model, "people.parquet", *SEX, "--read", "missing=drop"), "--sample")
     check_refused(run("audit", model, "people.parquet", *SEX, "--sensitive", "size"), "no column 'size'")
-    check_refused(run("audit", model, "people.parquet", *SEX, "--search", "gradient"), "candidates")
+    check_refused(run("audit", model, "people.parquet", *SEX, "--set", "search=gradient"), "candidates")

@@ -8,14 +8,14 @@ import pytest
 from likewise.report import json_schema
 from likewise.report.html import render_html
 
-ASKED = ("--target", "paid", "--sensitive", "sex", "--search", "candidates", "--eps", "0")
+ASKED = ("--target", "paid", "--sensitive", "sex", "--set", "search=candidates", "--eps", "0")
 
 
 def test_three_kinds_of_twins_stand_on_the_page_in_json_and_in_the_terminal(run, table, model, tmp_path):
     (tmp_path / "graph.dot").write_text("digraph { sex -> hours; age -> hours }")
     (tmp_path / "rules.toml").write_text('[[forbid]]\nsex = "Female"\njob = "cook"\n')
-    done = run("audit", model, table, *ASKED, "--twins", "all", "--graph", "graph.dot", "--rules", "rules.toml",
-               "--html", "page.html", "--json", "result.json")  # fmt: skip
+    done = run("audit", model, table, *ASKED, "--twins", "all", "--rules", "graph.dot", "--rules", "rules.toml",
+               "-o", "page.html", "-o", "result.json")  # fmt: skip
     assert done.code == 0, done.err
     assert "Three kinds of counterparts by sex" in done.out
     document = json.loads((tmp_path / "result.json").read_text())
@@ -34,9 +34,9 @@ def test_three_kinds_of_twins_stand_on_the_page_in_json_and_in_the_terminal(run,
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--graph", "graph.dot"), "Add --twins all"),
+        (("--rules", "graph.dot"), "Add --twins all"),
         (("--twins", "consequences"), "needs to know them"),
-        (("--twins", "all", "--graph", "nowhere.dot"), "cannot read the graph"),
+        (("--twins", "all", "--rules", "nowhere.dot"), "cannot read the graph"),
         (("--twins", "all", "--rules", "nowhere.toml"), "cannot read the rules"),
     ],
 )
@@ -50,15 +50,15 @@ def test_a_graph_may_speak_of_one_of_several_sensitive_columns_and_is_read_befor
     run, table, model, tmp_path
 ):
     (tmp_path / "graph.dot").write_text("digraph { sex -> hours }")
-    done = run("audit", model, table, *ASKED, "--sensitive", "hours", "--twins", "consequences", "--graph", "graph.dot",
-               "--json", "result.json")  # fmt: skip
+    done = run("audit", model, table, *ASKED, "--sensitive", "hours", "--twins", "consequences", "--rules", "graph.dot",
+               "-o", "result.json")  # fmt: skip
     assert done.code == 0, done.err
     (by_sex,) = json.loads((tmp_path / "result.json").read_text())["twins"]
     assert by_sex["moved"] == ["hours"]
     assert "consequences of hours are n/a" in done.err
     assert "columns that follow along the graph: hours." in done.out
     (tmp_path / "graph.dot").write_text("digraph { sex -> hour }")
-    done = run("audit", model, table, *ASKED, "--twins", "all", "--graph", "graph.dot")
+    done = run("audit", model, table, *ASKED, "--twins", "all", "--rules", "graph.dot")
     assert done.code == 2
     assert "did you mean 'hours'" in done.err
     assert "Auditing" not in done.err

@@ -17,7 +17,7 @@ from likewise.datasets.tabular import CATEGORIES, NUMBERS
 from likewise.estimators import MLPBaselineClassifier
 
 N_AUDITED = 1000
-OPTIONS = ["--target", "target", "--sensitive", "sex", "--sensitive", "race", "--search", "candidates"]
+OPTIONS = ["--target", "target", "--sensitive", "sex", "--sensitive", "race", "--set", "search=candidates"]
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_five_containers_one_gap(adult, pipeline, folder, own, metric, run, monk
             *OPTIONS,
             "--positive",
             ">50K",
-            "--json",
+            "-o",
             "-",
         )
         assert done.code == 0, done.err
@@ -148,7 +148,7 @@ def test_boosted_trees_from_their_files(library, adult, folder, metric, run):
         *OPTIONS,
         "--positive",
         ">50K",
-        "--json",
+        "-o",
         "-",
     )
     assert done.code == 0, done.err

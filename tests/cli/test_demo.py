@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def test_the_demo_shows_a_model_that_no_longer_is_unfair(run):
-    done = run("demo", "--quick", "--json", "demo.json")
+    done = run("demo", "--quick", "-o", "demo.json")
     assert done.code == 0, done.err
     assert "Wrote likewise-demo.html" in done.out
     for word in ("balanced accuracy", "S-Con", "GR-Con", "Gap_RMS sex", "gap at ε = 0", "gap at ε = 0.1"):
@@ -29,7 +29,7 @@ def test_the_demo_shows_a_model_that_no_longer_is_unfair(run):
 
 def test_the_demo_replaces_its_own_page_and_no_other(run):
     Path("mine.html").write_text("mine")
-    done = run("demo", "--quick", "--out", "mine.html")
+    done = run("demo", "--quick", "-o", "mine.html")
     assert (done.code, "--force" in done.err) == (2, True)
     assert Path("mine.html").read_text() == "mine"
 

@@ -1,4 +1,4 @@
-"""`likewise audit --explore`: the model and some people inside the page, or a sentence before any work is done."""
+"""`likewise audit --set explore=yes`: the model and some people inside the page, or a sentence before any work is done."""
 
 import json
 import sys
@@ -15,8 +15,8 @@ def panel(page):
 
 def test_the_page_holds_model_and_people(run, model, table):
     done = run(
-        "audit", model, table, "--target", "paid", "--sensitive", "sex", "--eps", "0", "--html", "page.html",
-        "--explore", "--language", "de", "--search", "candidates",
+        "audit", model, table, "--target", "paid", "--sensitive", "sex", "--eps", "0", "-o", "page.html",
+        "--set", "explore=yes", "--language", "de", "--set", "search=candidates",
     )  # fmt: skip
     assert done.code == 0, done.err
     found = panel("page.html")
@@ -43,7 +43,7 @@ def test_trees_of_a_file_with_gaps_travel_too(run, people, tmp_path):
     table.to_csv(tmp_path / "gaps.csv", index=False)
     done = run(
         "audit", "trees.json", "gaps.csv", "--target", "paid", "--positive", "yes", "--sensitive", "sex", "--eps", "0",
-        "--html", "page.html", "--explore", "--search", "candidates", "-q",
+        "-o", "page.html", "--set", "explore=yes", "--set", "search=candidates", "-q",
     )  # fmt: skip
     assert done.code == 0, done.err
     found = panel("page.html")
@@ -55,14 +55,14 @@ def test_trees_of_a_file_with_gaps_travel_too(run, people, tmp_path):
 
 
 def test_what_cannot_be_explored_is_refused_before_the_audit(run, model, table, tmp_path, monkeypatch):
-    asked = ("--target", "paid", "--sensitive", "sex", "--explore")
+    asked = ("--target", "paid", "--sensitive", "sex", "--set", "explore=yes")
     done = run("audit", model, table, *asked)
-    assert (done.code, "--html FILE" in done.err) == (2, True)
+    assert (done.code, "-o FILE.html" in done.err) == (2, True)
     (tmp_path / "secret_scores.py").write_text(
         "def score(frame):\n    return (frame['age'] > 40).astype(float)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    done = run("audit", "secret_scores:score", table, *asked, "--positive", "yes", "--html", "page.html")
+    done = run("audit", "secret_scores:score", table, *asked, "--positive", "yes", "-o", "page.html")
     sys.modules.pop("secret_scores", None)
     assert done.code == 2
     assert "cannot travel inside a page" in done.err

@@ -60,7 +60,7 @@ def test_a_folder_with_everything_comes_out(table, here, tmp_path, monkeypatch):
     document = json.loads((out / "improvement.json").read_text())
     assert document["chosen"] == "blind"
     repeated = (
-        f"likewise improve {table} --target hired --sensitive sex --edit kind:x=y --out {out} --within 0.2"
+        f"likewise improve {table} --target hired --sensitive sex --edit kind:x=y --within 0.2 --output {out}"
     )
     assert shlex.split(document["command"]) == shlex.split(repeated)
     assert "To repeat it: likewise improve" in done.stdout

@@ -8,10 +8,8 @@ from likewise.report.provenance import hash_of
 
 def test_a_german_page_and_where_it_comes_from(run, table, model, tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    asked = ("--target", "paid", "--sensitive", "sex", "--eps", "0", "--search", "candidates")
-    done = run(
-        "audit", model, table, *asked, "--language", "de", "--html", "seite.html", "--json", "audit.json"
-    )
+    asked = ("--target", "paid", "--sensitive", "sex", "--eps", "0", "--set", "search=candidates")
+    done = run("audit", model, table, *asked, "--language", "de", "-o", "seite.html", "-o", "audit.json")
     assert done.code == 0, done.err
     page = (tmp_path / "seite.html").read_text(encoding="utf-8")
     assert '<html lang="de"' in page
@@ -25,17 +23,15 @@ def test_a_german_page_and_where_it_comes_from(run, table, model, tmp_path, monk
     words = shlex.split(known["command"])
     assert words[:2] == ["likewise", "audit"]
     assert words[words.index("--language") + 1] == "de"
-    assert words[words.index("--html") + 1] == "seite.html"  # as it was typed
+    assert words[words.index("--output") + 1] == "seite.html"  # as it was typed
     assert hash_of(table) in page
-    again = run("audit", model, table, *asked, "--language", "de", "--html", "again.html")
+    again = run("audit", model, table, *asked, "--language", "de", "-o", "again.html")
     assert again.code == 0
 
 
 def test_a_comparison_and_the_terminal_begin_with_decisions(run, table, model, tmp_path):
-    asked = ("--target", "paid", "--sensitive", "sex", "--eps", "0", "--search", "candidates")
-    done = run(
-        "compare", table, "--model", f"mine={model}", *asked, "--language", "de", "--html", "page.html"
-    )
+    asked = ("--target", "paid", "--sensitive", "sex", "--eps", "0", "--set", "search=candidates")
+    done = run("improve", table, "--compare", f"mine={model}", *asked, "--language", "de", "-o", "page.html")
     assert done.code == 0, done.err
     assert " ".join(done.out.split()).startswith("“mine”: ")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`audit --evidence` and `replay`: the figures come again, and what has changed or is not asked for is refused."""
+"""`audit -o FOLDER/` and `replay`: the figures come again, and what has changed or is not asked for is refused."""
 
 import contextlib
 import json
@@ -24,8 +24,8 @@ def audited(tmp_path_factory, table, model):
     with contextlib.chdir(folder), pytest.raises(SystemExit) as ended:
         main([
             "audit", "model.safetensors", "people.csv", "--target", "paid", "--sensitive", "sex", "--sensitive", "job",
-            "--metric", "columns", "--search", "candidates", "--eps", "0", "--delta", "0.01", "--seed", "3",
-            "--evidence", "evidence", "-q",
+            "--metric", "columns", "--set", "search=candidates", "--eps", "0", "--delta", "0.01", "--seed", "3",
+            "-o", "evidence/", "-q",
         ])  # fmt: skip
     assert ended.value.code == 1
     return folder
@@ -90,11 +90,11 @@ def test_changed_or_missing_files_are_named_before_anything_runs(run, evidence, 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda d: d["run"]["options"].update({"allow-pickle": ["true"]}), "'--allow-pickle', which a replay never"),
+        (lambda d: d["run"]["options"].update({"trust": ["pickle"]}), "'--trust', which a replay never"),
         (lambda d: d["run"]["options"].update({"config": ["evil.toml"]}), "'--config', which a replay never"),
-        (lambda d: d["run"]["options"].update({"html": ["page.html"]}), "'--html', which a replay never"),
-        (lambda d: d["run"]["options"].update({"scheduler": ["tcp://x:1"]}), "'--scheduler', which a replay never"),
-        (lambda d: d["run"]["options"].update({"search": ["--html=x"]}), "refuses: Invalid value for '--search'"),
+        (lambda d: d["run"]["options"].update({"output": ["page.html"]}), "'--output', which a replay never"),
+        (lambda d: d["run"]["options"].update({"engine": ["dask:tcp://x:1"]}), "'--engine', which a replay never"),
+        (lambda d: d["run"]["options"].update({"set": ["search=--output=x"]}), "refuses: Invalid value for '--set'"),
         (lambda d: d["run"]["inputs"]["model"].update(path="antigravity:x", sha256=None), "which is code"),
         (lambda d: d["run"]["inputs"]["table"].update(path="/proc/kcore"), "outside the current folder"),
         (lambda d: d["run"]["inputs"]["model"].update(path="../model.onnx"), "outside the current folder"),
@@ -120,7 +120,7 @@ def test_evidence_of_a_stranger_runs_nothing_it_should_not(run, evidence, change
 
 def test_evidence_is_refused_before_work_where_something_else_stands(run, tmp_path, table, model):
     (tmp_path / "evidence").mkdir()
-    done = run("audit", model, table, "--target", "paid", "--sensitive", "sex", "--evidence", "evidence")
+    done = run("audit", model, table, "--target", "paid", "--sensitive", "sex", "-o", "evidence/")
     assert done.code == 2
     assert "holds no evidence" in done.err
 
@@ -134,7 +134,7 @@ def test_people_who_do_not_tell_are_counted_as_unknown(run, tmp_path, people):
     silent.to_csv(tmp_path / "silent.csv", index=False)
     done = run(
         "audit", "model.skops", "silent.csv", "--target", "paid", "--sensitive", "sex", "--eps", "0",
-        "--search", "candidates", "--evidence", "evidence", "-q", "--force",
+        "--set", "search=candidates", "-o", "evidence/", "-q", "--force",
     )  # fmt: skip
     assert done.code == 0, done.err
     document = json.loads((tmp_path / "evidence" / "evidence.json").read_text(encoding="utf-8"))

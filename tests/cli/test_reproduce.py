@@ -19,7 +19,7 @@ TOY = ("reproduce", "toy", "--quick", "--seeds", "2")
 
 def start(folder, *arguments):
     return subprocess.Popen(
-        [sys.executable, "-m", "likewise", *arguments, "--out", str(folder)],
+        [sys.executable, "-m", "likewise", *arguments, "-o", str(folder)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -59,7 +59,7 @@ def in_this_process(monkeypatch):
 
 def test_everything_quick(run, tmp_path, in_this_process):
     # Five steps of the sentiment study: tests/experiments has its quick form.
-    done = run("reproduce", "all", "--quick", "--steps", "5", "--jobs", "1", "--out", tmp_path)
+    done = run("reproduce", "all", "--quick", "--steps", "5", "--jobs", "1", "-o", tmp_path)
     out, err = done.out, done.err
     assert done.code == 0, err
     for study, cells in (
@@ -103,10 +103,10 @@ def test_a_stopped_run_goes_on_to_the_same_csv(run, tmp_path, in_this_process):
     with (broken / "toy-quick" / "cells.jsonl").open("a") as file:
         file.write('{"kind": "likewise.experiments.cell", "se')
 
-    resumed = run(*TOY, "--out", broken)
+    resumed = run(*TOY, "-o", broken)
     assert resumed.code == 0, resumed.err
     assert "damaged" in resumed.err
-    uninterrupted = run(*TOY, "--out", whole)
+    uninterrupted = run(*TOY, "-o", whole)
     assert uninterrupted.code == 0, uninterrupted.err
     assert csv_files(broken) == csv_files(whole)
 
@@ -155,7 +155,7 @@ def test_more_seeds_and_tables_of_what_is_there(run, tmp_path, monkeypatch):
         (("sentiment", "--vectors", "absent.npz"), "absent.npz"),
         (("toy", "--seeds", "0"), "--seeds"),
         (("toys",), "'toy', 'sentiment', 'adult', 'sentences', 'all'"),
-        (("toy", "--out", "x.csv"), "is a file"),
+        (("toy", "-o", "x.csv"), "is a file"),
     ],
     ids=["method", "vectors", "steps", "absent", "seeds", "study", "out"],
 )

@@ -1,4 +1,4 @@
-"""`audit-scores` and `audit-texts` from the outside: tables, pages, JSON, exit codes."""
+"""`audit-texts`, of texts and of recorded scores, from the outside: tables, pages, JSON, exit codes."""
 
 import json
 import stat
@@ -11,18 +11,7 @@ from likewise.datasets import load_hiring_scores
 from likewise.report import print_scores
 from likewise.text import audit_scores
 
-HIRING = [
-    "--unit",
-    "job",
-    "--variant",
-    "variant",
-    "--baseline",
-    "baseline",
-    "--placebo",
-    "placebo_*",
-    "--by",
-    "model",
-]
+HIRING = ["--unit", "job", "--by", "model", "--set", "variant=variant", "--set", "placebo=placebo_*"]
 JUDGE = """
 CALLS = "calls.txt"
 def score(text):
@@ -63,7 +52,7 @@ def test_raw_changes_are_those_of_the_study(hiring):
 
 def test_audit_scores_writes_what_it_found(run, tmp_path):
     assert run("datasets", "hiring", "-o", "scores.csv").code == 0
-    done = run("audit-scores", "scores.csv", *HIRING, "--html", "page.html", "--json", "scores.json")
+    done = run("audit-texts", "scores.csv", *HIRING, "-o", "page.html", "-o", "scores.json")
     assert done.code == 1
     assert "Unfair (shown)" in done.err
     assert "No placebos in claude-fable-5" in done.out
@@ -75,11 +64,11 @@ def test_audit_scores_writes_what_it_found(run, tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert "<script" not in page
     assert page.count('<h2 id="part-') == 11
-    assert "likewise audit-scores scores.csv" in page
+    assert "likewise audit-texts scores.csv" in page
     assert document["provenance"]["tables"][0]["sha256"] in page
-    again = json.loads(run("audit-scores", "scores.csv", *HIRING, "--json", "-").out)
+    again = json.loads(run("audit-texts", "scores.csv", *HIRING, "-o", "-").out)
     assert again | {"provenance": None} == document | {"provenance": None}
-    refused = run("audit-scores", "scores.csv", "--unit", "job", "--baseline", "none")
+    refused = run("audit-texts", "scores.csv", "--unit", "job", "--set", "baseline=none")
     assert (refused.code, "Traceback" in refused.err) == (2, False)
     assert "'baseline' must be one of" in refused.err
 
@@ -87,7 +76,7 @@ def test_audit_scores_writes_what_it_found(run, tmp_path):
 def test_equal_scores_pass_and_markup_in_names_is_text(run, tmp_path):
     rows = [(text, variant, text) for text in range(9) for variant in ("baseline", "<b>x_y", "placebo_1")]
     pd.DataFrame(rows, columns=["text", "variant", "score"]).to_csv(tmp_path / "equal.csv", index=False)
-    done = run("audit-scores", "equal.csv", "--unit", "text", "--margin", "0.1", "--html", "page.html")
+    done = run("audit-texts", "equal.csv", "--unit", "text", "--margin", "0.1", "-o", "page.html")
     assert done.code == 0
     assert "equivalent" in done.out
     assert "<b>x" not in (tmp_path / "page.html").read_text()
@@ -120,12 +109,12 @@ def test_audit_texts_counts_first_then_pays_once_then_replays(run, letters, tmp_
     assert not (tmp_path / "replies.db").exists()
     capped = run("audit-texts", *letters, *term, "--max-calls", "20")
     assert (capped.code, "cap of 20 calls" in capped.err) == (3, True)
-    done = run("audit-texts", *letters, *term, "--json", "first.json", "--html", "page.html")
+    done = run("audit-texts", *letters, *term, "-o", "first.json", "-o", "page.html")
     assert done.code == 1
     assert "30 calls, 20 replies from the cache" in done.out
     assert len((tmp_path / "calls.txt").read_text()) == 50
     assert stat.S_IMODE((tmp_path / "replies.db").stat().st_mode) == 0o600
-    replayed = run("audit-texts", *letters, *term, "--offline", "--json", "second.json")
+    replayed = run("audit-texts", *letters, *term, "--offline", "-o", "second.json")
     assert replayed.code == 1
     first, second = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("first", "second"))
     assert first | {"provenance": None} == second | {"provenance": None}
@@ -134,7 +123,9 @@ def test_audit_texts_counts_first_then_pays_once_then_replays(run, letters, tmp_
 
 def test_audit_texts_by_default_swaps_names_and_reads_labels(run, letters):
     letters[-1] = "judge.py:word"
-    done = run("audit-texts", *letters, "--positive", "good", "--names", "black-female", "--cluster", "job")
+    done = run(
+        "audit-texts", *letters, "--set", "positive=good", "--names", "black-female", "--cluster", "job"
+    )
     assert done.code in (0, 1)
     assert "name" in done.out
 

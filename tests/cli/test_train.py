@@ -1,4 +1,4 @@
-"""`likewise train`, `learn-metric`, `compare`: what they write, and what they refuse."""
+"""`likewise train`, `learn-metric`, `improve --compare`: what they write, and what they refuse."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def test_what_train_writes_audit_reads(run, table):
         r"0\.\d+; 0\.0% get another decision with other values of sex\.\n",
         done.out,
     )
-    done = run("audit", "m.safetensors", table, *BASIC, "--search", "candidates", "--json", "-")
+    done = run("audit", "m.safetensors", table, *BASIC, "--set", "search=candidates", "-o", "-")
     assert done.code == 0, done.err
     assert json.loads(done.out)["numbers"]["people"] == 240
 
@@ -83,16 +83,16 @@ def test_a_metric_is_learned_shown_and_used(run, table):
         "paid",
         "--metric",
         "metric.safetensors",
-        "--search",
-        "candidates",
+        "--set",
+        "search=candidates",
     )
     assert done.code == 0, done.err
 
 
 def test_a_comparison_of_methods_and_a_ready_model(run, table, model):
     done = run(
-        "compare", table, *BASIC, "--method", "baseline", "--method", "project", "--model", f"ready={model}",
-        "--steps", "60", "--search", "candidates", "--html", "page.html", "--json", "compare.json",
+        "improve", table, *BASIC, "--compare", "baseline", "--compare", "project", "--compare", f"ready={model}",
+        "--set", "steps=60", "--set", "search=candidates", "-o", "page.html", "-o", "compare.json",
     )  # fmt: skip
     assert done.code == 0, done.err
     assert "Wrote page.html" in done.out
@@ -111,7 +111,9 @@ def test_a_target_with_more_values_is_cut_in_two(run, people, tmp_path):
     arguments = ["three.csv", *BASIC, "--positive", "high", "--steps", "5", "-o", "m.safetensors"]
     assert run("train", *arguments).code == 0
     assert lw.models.load_model("m.safetensors").classes_.tolist() == ["high", "not high"]
-    done = run("audit", "m.safetensors", "three.csv", *BASIC, "--positive", "high", "--search", "candidates")
+    done = run(
+        "audit", "m.safetensors", "three.csv", *BASIC, "--positive", "high", "--set", "search=candidates"
+    )
     assert done.code == 0, done.err
 
 
@@ -121,12 +123,12 @@ TRAIN = [
     (["--target", "paid", "--method", "cocl"], "needs the sensitive columns"),
     ([*BASIC, "--method", "magic"], "magic"),
     ([*BASIC, "--eps", "-1"], "-1"),
-    ([*BASIC, "--method", "baseline", "--eps", "1"], "has no budget"),
+    ([*BASIC, "--method", "baseline", "--eps", "1"], "has no tolerance"),
     ([*BASIC, "--steps", "0"], "0"),
     ([*BASIC, "--hidden", "many"], "--hidden must be"),
     ([*BASIC, "-o", "model.pkl"], ".safetensors"),
     ([*BASIC, "-o", "no/model.safetensors"], "does not exist"),
-    ([*BASIC, "--ignore", "sex"], "left out (--ignore)"),
+    ([*BASIC, "--read", "ignore=sex"], "left out (--read ignore)"),
     (["--target", "one", "--sensitive", "sex"], "one value only"),
     (["--target", "paid", "--sensitive", "one"], "one"),
     ([*BASIC, "--metric", "other.safetensors"], "no column 'size'"),
@@ -144,9 +146,9 @@ def test_bad_input_leaves_no_file(run, people, tmp_path):
         assert "Traceback" not in done.err
         assert "unforeseen" not in done.err, done.err
     for arguments, message in [
-        (["compare", "people.csv", "--target", "paid"], "--sensitive COLUMN"),
-        (["compare", "people.csv", *BASIC, "--model", "nothing.onnx"], "there is no file"),
-        (["compare", "people.csv", *BASIC, "--method", "magic"], "magic"),
+        (["improve", "people.csv", "--target", "paid", "--compare", "sensr"], "--sensitive COLUMN"),
+        (["improve", "people.csv", *BASIC, "--compare", "nothing.onnx"], "there is no file"),
+        (["improve", "people.csv", *BASIC, "--compare", "magic"], "magic"),
         (["learn-metric", "people.csv", "-o", "m.safetensors"], "--sensitive COLUMN"),
         (["learn-metric", "people.csv", "--sensitive", "one", "-o", "m.safetensors"], "one"),
         (

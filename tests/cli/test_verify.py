@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-SEX = ("--target", "paid", "--sensitive", "sex", "--seconds", "5")
+SEX = ("--target", "paid", "--sensitive", "sex", "--budget-seconds", "5")
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def blunt(tmp_path, table):
 
 def test_shares_rules_and_rows_that_flip(run, blunt, tmp_path):
     model, numbers = blunt
-    done = run("verify", model, numbers, *SEX, "--json", "found.json", "-o", "flips.csv")
+    done = run("verify", model, numbers, *SEX, "-o", "found.json", "-o", "flips.csv")
     assert done.code == 0, done.err
     assert "the same decision, proved" in done.out
     found = json.loads((tmp_path / "found.json").read_text())
@@ -76,7 +76,7 @@ def test_ctrl_c_prints_what_is_proved(run, table, model, monkeypatch):
 
 
 def test_a_network_of_ours_and_json_on_the_screen(run, table, model):
-    done = run("verify", model, table, *SEX, "--json", "-")
+    done = run("verify", model, table, *SEX, "-o", "-")
     assert done.code == 0, done.err
     found = json.loads(done.out)
     assert sum(found["domain"].values()) == pytest.approx(1.0)
@@ -92,7 +92,7 @@ def test_a_network_of_ours_and_json_on_the_screen(run, table, model):
     [
         ((), "Which columns should not decide?"),
         (("--sensitive", "sexx"), "no column 'sexx'"),
-        (("--sensitive", "sex", "--seconds", "0"), "--seconds"),
+        (("--sensitive", "sex", "--budget-seconds", "0"), "--budget-seconds"),
         (("--sensitive", "sex", "-o", "nowhere/flips.csv"), "does not exist"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_model_that_nothing_can_be_proved_of_is_asked(run, table, tmp_path):
     (tmp_path / "asked.py").write_text(
         "def model(frame):\n    return ((frame['age'] > 40) & (frame['sex'] == 'Male')).astype(float)\n"
     )
-    done = run("verify", "asked:model", table, *SEX, "--json", "found.json")
+    done = run("verify", "asked:model", table, *SEX, "-o", "found.json")
     assert done.code == 0, done.err
     assert "Nothing could be proved: no upper bound is known" in done.out
     # Pairs are listed, so the share above them is not written as 0.
@@ -126,7 +126,7 @@ def test_a_model_that_nothing_can_be_proved_of_is_asked(run, table, tmp_path):
 def test_columns_that_the_model_does_not_read_are_called_trivial(run, blunt, tmp_path):
     model, numbers = blunt
     pd.read_csv(numbers).assign(town=lambda t: t.index % 5).to_csv(tmp_path / "more.csv", index=False)
-    words = ("--target", "paid", "--sensitive", "town", "--seconds", "5", "--json", "found.json")
+    words = ("--target", "paid", "--sensitive", "town", "--budget-seconds", "5", "-o", "found.json")
     done = run("verify", model, tmp_path / "more.csv", *words)
     assert done.code == 0, done.err
     assert "Trivially the same, since the model does not read town" in done.out
@@ -141,7 +141,7 @@ def test_what_is_printed_can_be_german(run, blunt):
     assert "Wo Entscheidungen am häufigsten wechseln:" in done.out
 
 
-@pytest.mark.parametrize("policy", [(), ("--missing", "impute"), ("--missing", "drop")])
+@pytest.mark.parametrize("policy", [(), ("--read", "missing=impute"), ("--read", "missing=drop")])
 def test_people_with_missing_cells_are_those_of_the_audit(run, blunt, tmp_path, policy):
     xgboost = pytest.importorskip("xgboost")
     people = pd.read_csv(blunt[1]).astype({"age": float})
@@ -160,14 +160,14 @@ def test_people_with_missing_cells_are_those_of_the_audit(run, blunt, tmp_path, 
         *named,
         "--eps",
         "0",
-        "--json",
+        "-o",
         "-",
         "--metric",
         "columns",
-        "--search",
-        "candidates",
+        "--set",
+        "search=candidates",
     )
-    verified = run("verify", "gaps.json", "gaps.csv", *named, "--seconds", "2", "--json", "-")
+    verified = run("verify", "gaps.json", "gaps.csv", *named, "--budget-seconds", "2", "-o", "-")
     assert (audited.code, verified.code) == (0, 0), audited.err + verified.err
     only = json.loads(audited.out)["numbers"]["sensitive_only"]
     found = json.loads(verified.out)
@@ -175,7 +175,7 @@ def test_people_with_missing_cells_are_those_of_the_audit(run, blunt, tmp_path, 
     assert found["people"]["undecided"] == 0
     told = people[["age", "sex"]]
     if policy:
-        told = told.dropna() if policy[1] == "drop" else told.fillna({"age": people.age.median()})
+        told = told.dropna() if policy[1] == "missing=drop" else told.fillna({"age": people.age.median()})
     each = [model.predict(told.assign(sex=sex)) for sex in (0, 1)]
     assert found["people"]["flips"] == pytest.approx((each[0] != each[1]).mean())
     # To the model a missing age is a low one, unlike the median that would be filled in.

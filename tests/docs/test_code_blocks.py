@@ -33,12 +33,12 @@ LANGUAGES = {"python", "console", "text", "toml", "yaml"}
 
 # Commands that are run here on the staged table and model. Of the others only the verb, its options and their values are
 # checked, as click reads them, because
-# - `train` (but a plain one), `verify`, `compare`, `improve`, `reproduce`, `audit-texts` and `demo` take long on any table,
+# - `train` (but a plain one), `verify`, `improve`, `reproduce` and `demo` take long on any table,
 # - `serve` runs until Ctrl-C,
 # - `--engine` and `torchrun` start processes,
 # - a file that no command before made is somebody's own (their ONNX model, their table of another name).
 # tests/cli, tests/serving and tests/scale run those verbs on tables made for them.
-CHEAP_VERBS = {"datasets", "inspect", "audit", "audit-scores", "replay"}
+CHEAP_VERBS = {"datasets", "inspect", "audit", "audit-texts", "replay"}
 
 
 @pytest.fixture(scope="module")
@@ -287,9 +287,10 @@ def check_command(words, capsys):
 
 def set_the_stage(arguments):
     """Make room for a table that is written; keep few people of one that is read, with the target that a page names."""
-    if "-o" in arguments:
-        Path(arguments[arguments.index("-o") + 1]).unlink(missing_ok=True)
-    elif "--target" in arguments and "people.csv" in arguments:
+    for place, word in enumerate(arguments[:-1]):
+        if word == "-o" and Path(arguments[place + 1]).is_file():
+            Path(arguments[place + 1]).unlink()
+    if "--target" in arguments and "people.csv" in arguments and arguments[0] != "train":
         table = pd.read_csv("people.csv").iloc[:FEW]
         target = arguments[arguments.index("--target") + 1]
         table.rename(columns={table.columns[-1]: target}).to_csv("people.csv", index=False)
@@ -297,11 +298,7 @@ def set_the_stage(arguments):
 
 def files_are_there(arguments):
     """Whether all files that a command reads are staged, or were written by a command before it."""
-    written = {
-        arguments[place + 1]
-        for place, word in enumerate(arguments[:-1])
-        if word in ("-o", "--html", "--json")
-    }
+    written = {arguments[place + 1] for place, word in enumerate(arguments[:-1]) if word == "-o"}
     named = [
         word
         for word in arguments

@@ -48,10 +48,10 @@ OPTIONS = [
     "paid",
     "--sensitive",
     "sex",
-    "--search",
-    "candidates",
+    "--set",
+    "search=candidates",
     "--quiet",
-    "--trust-type",
+    "--trust",
     "sklearn.tree._tree.Tree",
 ]
 ALLOWED = (0, 1, 2, 3)

@@ -130,14 +130,12 @@ def check(programs: Path, place: Path) -> None:
     python, likewise = programs / "python", programs / "likewise"
     where = run([python, "-c", "import likewise; print(likewise.__file__)"], place)
     assert "site-packages" in where, f"not the installed package: {where}"
-    run([likewise, "version"], place)
+    run([likewise, "--version", "--verbose"], place)
     (place / "hiring.py").write_text(SKLEARN_MODEL, encoding="utf-8")
     run([python, "hiring.py"], place)
     audit = [likewise, "audit", "hiring:model", "people.csv", "--target", "hired", "--sensitive", "sex"]
     said = run(
-        [*audit, "--eps", "0", "--delta", "0.01", "--html", "audit.html", "--evidence", "evidence"],
-        place,
-        code=1,
+        [*audit, "--eps", "0", "--delta", "0.01", "-o", "audit.html", "-o", "evidence/"], place, code=1
     )
     assert "Unfair (shown)" in said, said
     assert (place / "audit.html").read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -167,9 +165,9 @@ def check_extras(programs: Path, place: Path) -> None:
     run([programs / "python", "-c", saved], place)
     likewise, about = programs / "likewise", ["--target", "hired", "--sensitive", "sex"]
     audit = [likewise, "audit", "hiring:model"]
-    run([*audit, "people.xlsx", *about, "--eps", "0", "--html", "page.html"], place)
+    run([*audit, "people.xlsx", *about, "--eps", "0", "-o", "page.html"], place)
     assert (place / "page.html").stat().st_size > 10_000
-    run([*audit, "people.parquet", *about, "--eps", "0", "--engine", "dask", "--workers", "1"], place)
+    run([*audit, "people.parquet", *about, "--eps", "0", "--engine", "dask:1"], place)
     run([likewise, "improve", "people.csv", *about, "-o", "better"], place)
     assert (place / "better" / "index.html").exists()
 

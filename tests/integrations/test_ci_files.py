@@ -70,7 +70,7 @@ def test_what_the_action_passes_is_what_the_command_takes(action, tmp_path):
         "$(touch harmed)",
     )
     assert found["sensitive"] == ("sex", "marital status")
-    assert (found["eps"], found["delta"], str(found["evidence_folder"])) == ("0", 0.05, "out")
+    assert (found["eps"], found["delta"], found["output"]) == ("0", 0.05, ("out/",))
     assert not (tmp_path / "harmed").exists()
     assert (tmp_path / "output").read_text(encoding="utf-8") == "evidence=out\nsarif=out/audit.sarif\n"
 

@@ -97,7 +97,7 @@ def test_answers_trees_and_weights_are_those_of_this_process(kind, fuzz, sound, 
         assert getattr(there, name) == getattr(here, name)
     assert isinstance(there, DifferentiableModel) == isinstance(here, DifferentiableModel)
     if kind in ("catboost", "skops"):
-        with pytest.raises(InputError, match="--trust"):
+        with pytest.raises(InputError, match="--trust process"):
             read_trees(there)
     else:
         same(there, here, read_trees, pack_trees)

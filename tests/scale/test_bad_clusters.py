@@ -43,14 +43,13 @@ def test_the_command_leaves_with_2_and_writes_nothing(closed, tmp_path, monkeypa
     words = ["audit", "scorer:score", "people.parquet", "--target", "credit", "--sensitive", "sex"]
     monkeypatch.setattr("likewise.auditing.partitions.dask.TIMEOUT", 0.5)
     for more, said in (
-        (["--engine", "dask", "--scheduler", closed], "No Dask scheduler answers"),
-        (["--scheduler", closed], "Add --engine dask"),
-        (["--engine", "dask", "--scheduler", closed, "--workers", "2"], "Choose one"),
-        (["--map", "people.parquet"], "exists"),
-        (["--map", "none/map"], "does not exist"),
+        (["--engine", f"dask:{closed}"], "No Dask scheduler answers"),
+        (["--engine", "local:2"], "--engine must be local, dask"),
+        (["-o", "people.parquet"], "exists"),
+        (["-o", "none/map.parquet"], "does not exist"),
     ):
         with pytest.raises(SystemExit) as ended:
-            main([*words, "--html", "page.html", *more])
+            main([*words, "-o", "page.html", *more])
         err = capsys.readouterr().err
         assert ended.value.code == 2
         assert said in err

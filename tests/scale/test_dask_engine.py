@@ -178,9 +178,9 @@ def test_the_command_gives_the_same_document(engine, german, tmp_path, monkeypat
     ]
     scheduler = engine._client.scheduler.address
     documents = []
-    for more in ((), ("--engine", "dask", "--scheduler", scheduler, "--map", "map")):
+    for more in ((), ("--engine", f"dask:{scheduler}", "-o", "map.parquet")):
         with pytest.raises(SystemExit) as ended:
-            main([*words, "--json", "-", *more])
+            main([*words, "-o", "-", *more])
         out, err = capsys.readouterr()
         assert not ended.value.code, err
         documents.append(json.loads(out))

@@ -11,7 +11,13 @@ import pytest
 
 from likewise.core.errors import InputError
 
-ENCODING = {"latin": ("--encoding", "latin-1"), "without_header": ("--no-header",)}
+ENCODING = {
+    "latin": ("--read", "encoding=latin-1"),
+    "without_header": (
+        "--read",
+        "header=no",
+    ),
+}
 # What cannot be trained on, and what is said then.
 REFUSED = {"one_row": "one value only", "no_rows": "no rows", "without_header": "no column 'paid'"}
 TRAIN = ("--target", "paid", "--sensitive", "SEX", "--method", "baseline", "--steps", "3", "--hidden", "4")
@@ -48,8 +54,8 @@ def test_inspect_train_and_audit_run_or_say_what_to_do(trouble, run, name):
         table,
         *TRAIN[:4],
         *more,
-        "--search",
-        "candidates",
+        "--set",
+        "search=candidates",
         "--eps",
         "0",
         "--sample",
@@ -69,7 +75,7 @@ def test_ten_thousand_columns_are_read_and_too_many_to_audit(trouble, run):
     assert "and 9,908 more" in out
     people = read_people(trouble("many_columns"), TableRequest("paid", needed=("SEX",)))
     assert people.frame.shape == (60, 10_007)
-    with pytest.raises(InputError, match=r"take fewer columns \(--only\)"):
+    with pytest.raises(InputError, match=r"take fewer columns \(--read only\)"):
         read_people(trouble("many_columns"), TableRequest("paid", widest=WIDEST_AUDIT))
     assert peak_gigabytes() < 2.0
 
@@ -184,15 +190,17 @@ def test_options_and_the_file_say_what_columns_are(trouble):
     assert "id" in changed.frame
     assert "height" not in changed.frame
     assert set(read(only=("age", "job")).frame) == {"age", "job"}
-    with pytest.raises(InputError, match=r"--categorical.*did you mean 'SEX'"):
+    with pytest.raises(InputError, match=r"--read categorical.*did you mean 'SEX'"):
         read(categorical=("SEXX",))
 
 
 def test_thousands_of_categories_that_somebody_keeps_do_not_fill_the_memory(trouble, run):
-    code, _, err = run("train", trouble("many_categories"), *TRAIN, "--keep", "street", "-o", "m.safetensors")
+    code, _, err = run(
+        "train", trouble("many_categories"), *TRAIN, "--read", "keep=street", "-o", "m.safetensors"
+    )
     assert code == 2
     assert "50,000 categories" in err
-    assert "--ignore street" in err
+    assert "--read ignore=street" in err
     assert peak_gigabytes() < 2.0
 
 
@@ -214,8 +222,8 @@ def test_targets_that_are_numbers_are_asked_about(trouble, run, target, more, sa
         target,
         *more,
         *TRAIN[2:],
-        "--only",
-        "job",
+        "--read",
+        "only=job",
         "-o",
         "m.safetensors",
     )
@@ -248,10 +256,10 @@ def test_a_regression_is_audited_with_a_tolerance(people, run, tmp_path):
         "--metric",
         "columns",
     )
-    code, _, err = run(*asked, "--eps", "0", "--json", "a.json")
+    code, _, err = run(*asked, "--eps", "0", "-o", "a.json")
     assert code == 0, err
     assert "n/a: the model predicts numbers" in err
-    code, _, err = run(*asked, "--eps", "0", "--json", "b.json", "--tolerance", "1000")
+    code, _, err = run(*asked, "--eps", "0", "-o", "b.json", "--set", "tolerance=1000")
     assert code == 0, err
     strict, loose = (json.loads(Path(name).read_text()) for name in ("a.json", "b.json"))
     changed = [[part["changed_decisions"] for part in document["maps"]] for document in (strict, loose)]
@@ -335,7 +343,7 @@ def test_warnings_that_repeat_become_one(capsys):
     shown(DeprecationWarning("old"), DeprecationWarning, "a", 1)
     err = capsys.readouterr().err
     assert err.count("did not converge") == 1
-    assert "--ignore" in err
+    assert "--read ignore=" in err
     assert "max_iter" not in err
     assert "141 times" in shown.repeated()[0]
     assert warnings.showwarning is not shown
@@ -383,9 +391,9 @@ def test_infinite_numbers_say_what_to_do(run, people, tmp_path):
     code, _, err = run("train", "infinite.csv", *TRAIN, "-o", "model.safetensors")
     assert code == 2
     assert "'ratio' has 1 infinite values, the first in row 3" in err
-    assert "--ignore ratio" in err
-    few = ("--only", "age", "--only", "SEX")
+    assert "--read ignore=ratio" in err
+    few = ("--read", "only=age", "--read", "only=SEX")
     assert run("train", "infinite.csv", *TRAIN, *few, "-o", "model.safetensors")[0] == 0
-    plain = ("--metric", "columns", "--eps", "0", "--search", "candidates")
+    plain = ("--metric", "columns", "--eps", "0", "--set", "search=candidates")
     code, out, err = run("audit", "model.safetensors", "infinite.csv", *TRAIN[:4], *plain)
     assert (code, "when only SEX changes" in out) == (0, True), err  # the model does not see that column

@@ -127,7 +127,7 @@ def solved(frame, model, folder, **other):
     given = {
         "target": "paid", "positive": None, "sensitive": ("SEX",), "immutable": (), "reading": TableChoices(),
         "edit": (), "eps": "0", "delta": None, "confidence": 0.95, "metric": None, "search": "candidates",
-        "budget": None, "loss": "auto", "seed": 0, "sample": None, "model_takes": "auto", "tolerance": 0.0,
+        "budget_seconds": None, "loss": "auto", "seed": 0, "sample": None, "model_takes": "auto", "tolerance": 0.0,
     }  # fmt: skip
     choices = AuditChoices(**given | other)
     return audit_case(make_case(LoadedModel(model, "skops"), folder / "people.csv", choices))
@@ -160,10 +160,10 @@ def test_a_model_that_takes_gaps_gets_them_and_the_gap_is_the_one_by_hand(people
 
 def test_a_model_without_says_what_to_do_and_is_filled_by_default(audited, run):
     audited(takes_missing=False)
-    code, _, err = run("audit", *ASKED, "--missing", "keep")
+    code, _, err = run("audit", *ASKED, "--read", "missing=keep")
     assert code == 2
     assert "'age' and 'height'" in err
-    assert "--missing impute" in err
+    assert "--read missing=impute" in err
     code, _, err = run("audit", *ASKED)
     assert code == 0, err
     assert "were filled" in err
@@ -172,7 +172,7 @@ def test_a_model_without_says_what_to_do_and_is_filled_by_default(audited, run):
 @pytest.mark.parametrize("policy", ["drop", "impute", "category"])
 def test_every_other_choice_runs(audited, run, policy):
     audited(takes_missing=False)
-    code, _, err = run("audit", *ASKED, "--missing", policy, "-q")
+    code, _, err = run("audit", *ASKED, "--read", f"missing={policy}", "-q")
     assert code == 0, err
 
 

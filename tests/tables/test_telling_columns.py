@@ -26,7 +26,7 @@ def test_a_column_known_only_afterwards_is_found_whatever_it_is_made_of():
     assert set(leaking_columns(frame, y)) == {"days to default", "closed"}
     note = leakage_notes(frame, y, "default")[0]
     assert note.startswith("each of 'days to default' and 'closed' alone tells 'default' of nearly everybody")
-    assert note.endswith("--ignore 'days to default' --ignore closed")
+    assert note.endswith("--read ignore='days to default' --read ignore=closed")
 
 
 def test_the_rarer_class_counts_as_much_and_chance_is_not_told():

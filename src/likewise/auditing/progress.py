@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from likewise.auditing.search.contract import Budget
+from likewise.core.progress import progress_bar
 
 # (name of a search, share of it that is done or None where that is not known yet) -> nothing; raising KeyboardInterrupt
 # ends the search as Ctrl-C does.
@@ -25,26 +26,11 @@ def search_bar(*, show: bool | OnProgress) -> Iterator[Watched]:
     if not show:
         yield lambda name, budget: budget
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        tasks: list[Any] = []
+    with progress_bar() as bar:
 
         def watched(name: str, budget: Budget) -> Budget:
-            for earlier in tasks:
-                bar.update(earlier, total=1.0, completed=1.0)
-            # Until a search says how far it is, its bar only moves.
-            task = bar.add_task(name, total=None)
-            tasks.append(task)
-            return replace(budget, watch=lambda share: bar.update(task, total=1.0, completed=share))
+            bar.start(name)  # until a search reports its share, its bar only moves
+            return replace(budget, watch=lambda share: bar.update(share, total=1.0))
 
         yield watched
 

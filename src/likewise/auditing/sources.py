@@ -85,7 +85,9 @@ def open_people(path: Path | MemoryFile, asked: TableRequest, engine: Engine | N
         pattern = path if several else Path(glob.escape(str(path)))
         return _stream(pattern, asked, engine)
     if engine is not None:
-        raise InputError(f"--engine and --map are for Parquet files. Save {path.name} as Parquet first.")
+        raise InputError(
+            f"--engine and -o FOLDER.parquet are for Parquet files. Save {path.name} as Parquet first."
+        )
     return _in_memory(path, asked)
 
 
@@ -112,9 +114,7 @@ def _spilled(people: People, asked: TableRequest) -> People:
         if plan.kind == "category"
     }
     file = _spill(people.frame.assign(**{str(asked.target): people.labels}))
-    plain = replace(
-        asked.choices, columns=None, only=(), ignore=(), keep=(), missing="auto", drop_missing=False
-    )
+    plain = replace(asked.choices, columns=None, only=(), ignore=(), keep=(), missing="auto")
     again = replace(asked, choices=plain, plans={**people.plans, **codes})
     streamed = _stream(file, again, None)
     return replace(streamed, notes=(*notes, *streamed.notes))

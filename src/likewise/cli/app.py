@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import platform
 import signal
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TextIO
 
@@ -18,6 +20,7 @@ import click
 from likewise._version import __version__
 from likewise.core.errors import LikewiseError, NotConvergedError, UnfairError
 from likewise.core.launch import alone, launched
+from likewise.core.progress import write_error
 from likewise.core.text import without_numbers
 
 # The command under torchrun: one process speaks, all leave with the same exit code.
@@ -86,7 +89,7 @@ def agreeing() -> Iterator[None]:
 
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning)
 _REMEDIES = {
-    "ConvergenceWarning": "Leave out columns with very many values or very large numbers (--ignore), or take more "
+    "ConvergenceWarning": "Leave out columns with very many values or very large numbers (--read ignore=COLUMN), or take more "
     "people; `likewise inspect` shows the columns.",
 }
 # What stands in messages for those who write Python, and the option that does the same.
@@ -124,7 +127,7 @@ class ShownWarnings:
         if self._counts[kind] == 1:
             remedy = _REMEDIES.get(category.__name__, "")
             said = str(message) if not remedy else f"{str(message).split('. ')[0].rstrip('.')}. {remedy}"
-            click.echo(f"Warning: {_with_options(said)}", err=True)
+            write_error(f"Warning: {_with_options(said)}")
 
     def repeated(self) -> tuple[str, ...]:
         """Return a line for each warning that came more than once."""
@@ -155,22 +158,30 @@ TRACEBACK = "LIKEWISE_TRACEBACK"
 
 # Verb: (module that defines a click command named `command`, one line for `likewise --help`).
 VERBS = {
-    "demo": ("likewise.cli.demo", "Adult: a plain network and SenSR, audited, on one page."),
-    "inspect": ("likewise.cli.inspect", "Show how the columns of a table will be read."),
-    "audit": ("likewise.cli.audit", "Audit a model for unequal treatment of comparable people."),
-    "audit-scores": ("likewise.cli.audit_scores", "Audit recorded scores of edited texts, above the noise."),
-    "audit-texts": ("likewise.cli.audit_texts", "Audit a scorer of texts by swapped names, above the noise."),
-    "serve": ("likewise.cli.serve", "Serve the page with the model behind it; audit tables in the browser."),
-    "replay": ("likewise.cli.replay", "Repeat an audit from its evidence and compare the figures."),
-    "verify": ("likewise.cli.verify", "Prove for which people a decision cannot depend on a column."),
-    "train": ("likewise.cli.train", "Train a model that treats comparable people alike."),
-    "improve": ("likewise.cli.improve", "Search for a fairer model, choose one by a rule, check it."),
-    "learn-metric": ("likewise.cli.learn_metric", "Learn who is comparable with whom."),
-    "compare": ("likewise.cli.compare", "Train, audit and compare several models."),
-    "reproduce": ("likewise.cli.reproduce", "The paper's tables and figures, ours beside them."),
-    "datasets": ("likewise.cli.datasets", "List the bundled data sets, or write one as a table."),
-    "version": ("likewise.cli.version", "Show the versions that matter in a bug report."),
+    "demo": ("demo", "Compare a plain network and SenSR on Adult, on one page."),
+    "inspect": ("inspect", "Show how the columns of a table will be read."),
+    "audit": ("audit", "Audit a model for unequal treatment of comparable people."),
+    "audit-texts": ("audit_texts", "Audit scores of texts by swapped names, above the noise."),
+    "verify": ("verify", "Prove whose decision cannot depend on a column."),
+    "serve": ("serve", "Serve the page with the model behind it, in the browser."),
+    "replay": ("replay", "Repeat an audit from its evidence and compare the figures."),
+    "train": ("train", "Train a model that treats comparable people alike."),
+    "improve": ("improve", "Search for a fairer model and check it, or compare models."),
+    "learn-metric": ("learn_metric", "Learn who is comparable with whom."),
+    "reproduce": ("reproduce", "The paper's tables and figures, ours beside them."),
+    "datasets": ("datasets", "List the bundled data sets, or write one as a table."),
 }
+VERSIONS = (
+    "torch",
+    "scikit-learn",
+    "numpy",
+    "scipy",
+    "pandas",
+    "pyarrow",
+    "xgboost-cpu",
+    "lightgbm",
+    "onnxruntime",
+)
 
 
 class LazyGroup(click.Group):
@@ -184,7 +195,7 @@ class LazyGroup(click.Group):
         """Import and return one verb."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = importlib.import_module(VERBS[cmd_name][0]).command
+        command: click.Command = importlib.import_module(f"likewise.cli.{VERBS[cmd_name][0]}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -193,13 +204,28 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
 
 
+def _show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    click.echo(f"likewise {__version__}")
+    if ctx.params.get("verbose"):
+        click.echo(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
+        for name in VERSIONS:
+            try:
+                click.echo(f"{name} {version(name)}")
+            except PackageNotFoundError:
+                click.echo(f"{name} not installed")
+    ctx.exit()
+
+
 @click.command(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="`likewise COMMAND --help` shows an example that works.",
 )
-@click.version_option(__version__, prog_name="likewise")
-def cli() -> None:
+@click.option("--verbose", is_flag=True, is_eager=True, help="With --version: what a bug report needs.")
+@click.option("--version", is_flag=True, expose_value=False, callback=_show_version, help="Show the version.")
+def cli(verbose: bool) -> None:
     """Individual fairness: people who are alike in everything that should matter are treated likewise."""
 
 
@@ -216,7 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ...     print(end.code)
     adult      UCI Adult: 45,222 people, income above $50k (the paper's Appendix D.1)
     german     UCI German credit: 1,000 people, good or bad credit
-    hiring     32,193 scores of one CV by eleven language models, for `likewise audit-scores`
+    hiring     32,193 scores of one CV by eleven language models, for `likewise audit-texts`
     sentiment  opinion words and names with GloVe vectors (Python: likewise.datasets.load_sentiment)
     toy        the two groups of Figure 1 (Python: likewise.datasets.make_toy)
     0
@@ -235,22 +261,22 @@ def _run(arguments: Sequence[str] | None, heard: TextIO) -> None:
     try:
         code = cli.main(args=arguments, prog_name="likewise", standalone_mode=False)
     except click.exceptions.Abort:
-        click.echo("Stopped.", err=True)
+        write_error("Stopped.")
         sys.exit(EXIT_INTERRUPTED)
     except click.ClickException as error:
         error.show()
         sys.exit(EXIT_BAD_INPUT)
     except UnfairError as error:
-        click.echo(f"Unfair (shown): {error}", err=True)
+        write_error(f"Unfair (shown): {error}")
         sys.exit(EXIT_UNFAIR)
     except NotConvergedError as error:
-        click.echo(f"Not converged: {error}", err=True)
+        write_error(f"Not converged: {error}")
         sys.exit(EXIT_NOT_CONVERGED)
     except (LikewiseError, OSError) as error:
-        click.echo(f"Error: {error}", err=True)
+        write_error(f"Error: {error}")
         sys.exit(EXIT_BAD_INPUT)
     except MemoryError:
-        click.echo("Error: there is not enough memory. Take fewer people: --sample 10000.", err=True)
+        write_error("Error: there is not enough memory. Take fewer people: --sample 10000.")
         sys.exit(EXIT_BAD_INPUT)
     except Exception as error:
         if os.environ.get(TRACEBACK):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +12,23 @@ import click
 import numpy as np
 
 from likewise.cli.options import (
+    SETTINGS,
+    Outputs,
     TableChoices,
     example,
     options,
+    outputs,
     parse_budget,
     parse_edits,
     repeated_command,
+    settings,
     table_options,
+    trusting,
+    verb,
 )
-from likewise.cli.output import check_outputs
+from likewise.cli.output import deliver, json_text
 from likewise.core.errors import InputError, LikewiseError, NotConvergedError
+from likewise.core.progress import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +36,6 @@ if TYPE_CHECKING:
     from likewise.auditing import AuditResult
     from likewise.auditing.case import Case
     from likewise.auditing.partitions.engine import Engine
-    from likewise.cli.output import Progress
     from likewise.counterfactuals.study import TwinStudy
     from likewise.data.opening import MemoryFile
     from likewise.evaluation.impact import ImpactTable
@@ -38,48 +43,49 @@ if TYPE_CHECKING:
     from likewise.models.model_files import LoadedModel
     from likewise.report.provenance import Provenance
 
-# The engine that the options of a verb ask for, started before any work is done.
-
-
-def check_engine(engine: str, scheduler: str | None, workers: int | None, map_folder: Path | None) -> None:
-    """Refuse options that do not go together, and a folder that cannot be written."""
-    if engine == "local" and (scheduler is not None or workers is not None):
-        option = "--workers" if scheduler is None else "--scheduler"
-        raise InputError(f"{option} is for Dask. Add --engine dask.")
-    if scheduler is not None and workers is not None:
-        raise InputError(
-            "--workers starts workers on this machine, --scheduler uses those that run. Choose one."
-        )
-    if map_folder is not None:
-        from likewise.auditing.partitions.tables import MapFolder
-
-        MapFolder(map_folder)
-
 
 @contextmanager
-def open_engine(
-    engine: str, scheduler: str | None, workers: int | None, map_folder: Path | None, progress: Progress
-) -> Iterator[Engine | None]:
-    """Start or reach what an engine needs."""
-    if engine == "local":
+def open_engine(engine: str, map_folder: Path | None, progress: Progress) -> Iterator[Engine | None]:
+    """Start or reach what ``--engine`` names."""
+    name, _, where = engine.partition(":")
+    if name == "local":
         from likewise.auditing.partitions.engine import LocalEngine
 
         yield None if map_folder is None else LocalEngine()
         return
     from likewise.auditing.partitions.dask import DaskEngine
 
+    workers = int(where) if where.isdigit() else 2
+    address = None if where.isdigit() else where or None
     with ExitStack() as opened:
-        with progress.stage("Reaching workers" if scheduler else "Starting workers"):
-            dask = opened.enter_context(DaskEngine(scheduler, workers or 2))
-        if dask.dashboard is not None:
-            if not progress.shown:  # else it is said beside the bar
-                progress.note(f"dashboard of {dask.describe()}: {dask.dashboard}")
-        else:
+        with progress.stage("Connecting to workers" if address else "Starting workers"):
+            dask = opened.enter_context(DaskEngine(address, workers))
+        if dask.dashboard is None:
             progress.note("install bokeh to watch the workers on Dask's dashboard.")
+        elif not progress.shown:  # else it is shown beside the bar
+            progress.note(f"dashboard of {dask.describe()}: {dask.dashboard}")
         yield dask
 
 
-# `--explore`: what a page needs so that its readers can edit people, from the case of the command line.
+def _check(choices: AuditChoices, outputs: Outputs, engine: str, explore: bool) -> None:
+    """Refuse what does not go together, before anything is read."""
+    check_choices(choices)
+    name, _, where = engine.partition(":")
+    if name not in ("local", "dask") or (name == "local" and where) or where == "0":
+        raise InputError(f"--engine must be local, dask, dask:WORKERS or dask:ADDRESS, got {engine!r}.")
+    if explore and outputs.get("html") is None:
+        raise InputError("--set explore=yes is about the page. Name it: -o FILE.html.")
+    if (map_folder := outputs.get("parquet")) is not None:
+        from likewise.auditing.partitions.tables import MapFolder
+
+        MapFolder(map_folder)
+    if (evidence := outputs.get("folder")) is not None:
+        from likewise.report.evidence.folder import check_folder
+
+        check_folder(evidence, overwrite=outputs.force)
+
+
+# `--set explore=yes`: what a page needs so that its readers can edit people, from the case of the command line.
 
 
 def check_explorable(case: Case, people: pd.DataFrame) -> None:
@@ -88,7 +94,7 @@ def check_explorable(case: Case, people: pd.DataFrame) -> None:
 
     if isinstance(case.frame, Path):
         raise InputError(
-            "--explore puts some of the people into the page, and this table is read part by part. Pass --sample."
+            "--set explore=yes puts some of the people into the page, and this table is read part by part. Pass --sample."
         )
     page_model(case.matched.model, case.matched.domain, people[list(case.matched.columns)])
 
@@ -145,77 +151,7 @@ def impact_of_case(case: Case, people: pd.DataFrame) -> tuple[tuple[ImpactTable,
     return impact_tables(selected, told, groups, kind=kind, outcome=outcome), tuple(notes)  # type: ignore[arg-type]
 
 
-# An audit that can be repeated: its options as plain text, the files it read with their hashes, and the way
-# back.
-
-
-# Options that name files which the audit reads.
-_READ = ("metric", "columns", "graph", "rules")
-
-
-def recorded_options(
-    command: click.Command, values: Mapping[str, Any], names: Sequence[str]
-) -> dict[str, list[str]]:
-    """Return the options of a run as text, by their long names."""
-    found: dict[str, list[str]] = {}
-    for option in _options(command, names).values():
-        value = values.get(str(option.name))
-        if value is None or value == ():
-            continue
-        many = value if option.multiple else [value]
-        found[_long(option)] = [str(one).lower() if isinstance(one, bool) else str(one) for one in many]
-    return found
-
-
-def arguments_of(
-    command: click.Command, options: Mapping[str, Sequence[str]], names: Sequence[str]
-) -> list[str]:
-    """Return recorded options as the command line takes them; one that is not among `names` is refused."""
-    known = _options(command, names)
-    found = []
-    for name, values in options.items():
-        if name not in known:
-            raise InputError(
-                f"The evidence asks for the option '--{name}', which a replay never takes from a file."
-            )
-        option = known[name]
-        if not option.is_flag:
-            found += [f"--{name}={value}" for value in values]
-            continue
-        wanted = bool(values) and values[-1] == "true"
-        flags = option.opts if wanted else option.secondary_opts
-        found += [flag for flag in flags if flag.startswith("--")][:1]
-    return found
-
-
-def inputs_of(
-    model: str, table: Path, options: Mapping[str, Sequence[str]]
-) -> dict[str, dict[str, str | None]]:
-    """Return what an audit reads: the path of each file as it was given, and its SHA-256."""
-    from likewise.models.containers import sidecar_path
-    from likewise.report.provenance import hash_of
-
-    paths = {"model": model, "table": str(table)}
-    if sidecar_path(model).is_file():
-        paths["model description"] = str(sidecar_path(model))
-    paths |= {name: options[name][-1] for name in _READ if name in options}
-    return {name: {"path": path, "sha256": hash_of(path)} for name, path in paths.items()}
-
-
-def _options(command: click.Command, names: Sequence[str]) -> dict[str, click.Option]:
-    wanted = {*names, *(field.name for field in fields(TableChoices))}
-    return {
-        _long(option): option
-        for option in command.params
-        if isinstance(option, click.Option) and option.name in wanted
-    }
-
-
-def _long(option: click.Option) -> str:
-    return next(flag[2:] for flag in option.opts if flag.startswith("--"))
-
-
-# Three kinds of twins of the people of an audit: what `--twins`, `--graph` and `--rules` ask for.
+# Three kinds of twins of the people of an audit: what `--twins` and `--rules` ask for.
 
 
 QUESTIONS = ("attribute", "consequences", "matched")
@@ -243,10 +179,10 @@ def check_twins(case: Case, people: pd.DataFrame, choices: AuditChoices) -> dict
     """Read graph and rules before the audit is run, and raise where they fit no sensitive column."""
     from likewise.counterfactuals.causal.consequences import Consequences
 
-    if choices.graph is None and choices.rules is None:
+    if not choices.rules:
         if choices.twins == "consequences":
             raise InputError(
-                "--twins consequences needs to know them. Add --rules learned, --rules rules.toml or --graph file.dot."
+                "--twins consequences needs to know them. Add --rules learned, --rules rules.toml or --rules graph.dot."
             )
         return {}
     from likewise.counterfactuals.edits import Edit
@@ -254,7 +190,7 @@ def check_twins(case: Case, people: pd.DataFrame, choices: AuditChoices) -> dict
     without: dict[str, str] = {}
     seen = _seen(case)
     for name in seen:
-        given = Consequences(graph=choices.graph, rules=choices.rules)
+        given = Consequences(**choices.consequences)
         try:
             given.maker(Edit(name)).check(people[list(case.matched.columns)])
         except LikewiseError as error:
@@ -274,8 +210,7 @@ def twins_of_case(
 
     regression = case.matched.model.loss.regression
     model = _Asked(case.matched)
-    given = choices.graph is not None or choices.rules is not None
-    rules = choices.rules if given else "learned"
+    given = choices.consequences or {"rules": "learned"}
     studies, notes = [], [f"consequences of {name} are n/a: {why}" for name, why in without.items()]
     for name in _seen(case):
         asked = [*QUESTIONS] if choices.twins == "all" else [str(choices.twins)]
@@ -289,7 +224,7 @@ def twins_of_case(
                     people[list(case.matched.columns)],
                     name,
                     questions=asked,
-                    consequences=Consequences(graph=choices.graph, rules=rules, random_state=case.seed),
+                    consequences=Consequences(**given, random_state=case.seed),
                     matched=MatchedTwins(name, metric=case.metric),
                     tolerance=choices.tolerance if regression else None,
                     confidence=case.confidence,
@@ -297,7 +232,7 @@ def twins_of_case(
                 )
             )
         except LikewiseError as error:
-            if given:
+            if choices.rules:
                 raise
             notes.append(f"kinds of twins by {name} are n/a: {error}")
     notes += [
@@ -327,120 +262,94 @@ class AuditChoices:
     confidence: float
     metric: Path | None
     search: str
-    budget: float | None
+    budget_seconds: float | None
     loss: str
     seed: int
     sample: int | None
     model_takes: str
     tolerance: float
     twins: str | None = None
-    graph: Path | None = None
-    rules: str | None = None
+    rules: tuple[str, ...] = ()
+
+    @property
+    def consequences(self) -> dict[str, Any]:
+        """What ``--rules`` names: a graph, rules or both."""
+        return {"graph" if name.endswith((".dot", ".gv")) else "rules": name for name in self.rules}
 
 
-# Parameters that a repetition takes over. None of them lets a file run code or opens a connection.
-REPEATED = tuple(field.name for field in fields(AuditChoices) if field.name != "reading")
-
-
-@click.command(
+@verb(
     "audit",
     epilog=example(
         "likewise datasets german -o people.csv",
         "likewise train people.csv --target target --sensitive sex -o model.safetensors",
-        "likewise audit model.safetensors people.csv --target target --sensitive sex --eps 0 --delta 0.02 --html audit.html",
-        after="Exit codes: 0 no unfairness beyond --delta was found, or fair where a bound proves it, 1 unfair, 2 bad input, 3 could not be answered: the search did not converge, or model and table do not belong together.",
+        "likewise audit model.safetensors people.csv --target target --sensitive sex -o audit.html",
+        after="Exit codes: 0 no unfairness beyond --delta was found, 1 unfair, 2 bad input, 3 could not be answered: the "
+        "search did not converge, or model and table do not belong together.",
     ),
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path))
-@options(
-    "target", "positive", "sensitive", "immutable", "edit", "eps", "delta", "confidence", "metric", "search",
-    "budget", "loss", "tolerance", "twins", "graph", "rules",
-)  # fmt: skip
+@options("target", "positive", "sensitive", "edit", "metric", "eps", "delta", "confidence", "twins", "rules")
 @table_options
-@click.option(
-    "--model-takes",
-    type=click.Choice(["auto", "table", "encoded"]),
-    default="auto",
-    show_default=True,
-    help="Whether the model takes the table itself or encoded numbers, where that cannot be seen.",
-)
-@options(
-    "diagnose", "json", "html", "language", "explore", "evidence", "map", "engine", "scheduler", "workers", "seed", "sample",
-    "allow_pickle", "trust", "trust_type",
-    "quiet", "force", "config",
-)  # fmt: skip
+@options("sample", "budget", "seed")
+@settings(*SETTINGS)
+@outputs("html", "json", "-", "folder", "parquet")
+@options("language", "engine", "trust", "quiet", "config")
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
     model: str,
     table: Path,
-    json_file: str | None,
-    html_file: Path | None,
+    outputs: Outputs,
     explore: bool,
     language: str,
-    evidence_folder: Path | None,
-    map_folder: Path | None,
     engine: str,
-    scheduler: str | None,
-    workers: int | None,
-    allow_pickle: bool,
-    trust: bool,
-    trust_type: Sequence[str],
+    trust: Sequence[str],
     diagnose: bool,
     quiet: bool,
-    force: bool,
     **given: Any,
 ) -> None:
     """Audit a model for unequal treatment of comparable people.
 
     MODEL is a file (likewise's own, ONNX, XGBoost, LightGBM, CatBoost, skops) or package.module:attribute.
-    TABLE is CSV, Parquet, Arrow, JSON lines or Excel, with the people in their own units; `likewise inspect` shows how
-    its columns will be read. A Parquet file of more than 100,000 people
-    is read part by part, as is a folder or a quoted pattern of Parquet files: 'people/*.parquet'.
+    TABLE is CSV, Parquet, Arrow, JSON lines or Excel, with the people in their own units; a folder or a quoted pattern
+    of Parquet files ('people/*.parquet') is read part by part.
     """
     choices = AuditChoices(**given)
-    check_choices(choices)
-    check_outputs([html_file, None if json_file in (None, "-") else Path(str(json_file))], force=force)
-    check_engine(engine, scheduler, workers, map_folder)
-    if explore and html_file is None:
-        raise InputError("--explore is about the page. Name it: --html FILE.")
-    if evidence_folder is not None:
-        from likewise.report.evidence.folder import check_folder
-
-        check_folder(evidence_folder, overwrite=force)
-    from likewise.cli.output import Progress
-
+    _check(choices, outputs, engine, explore)
     progress = Progress(quiet)
-    trusted = Trusted(allow_pickle, trust, tuple(trust_type))
-    loaded = load(model, trusted, progress)
-    with open_engine(engine, scheduler, workers, map_folder, progress) as runner:
+    loaded = load(model, trust, progress)
+    map_folder = outputs.get("parquet")
+    with open_engine(engine, map_folder, progress) as runner:
         audited = run_audit(
             loaded, table, choices, progress, runner, map_folder, diagnose=diagnose, explore=explore
         )
-    provenance = _provenance(ctx)
+    from likewise import report
+    from likewise.core.messages import Texts
+    from likewise.report.provenance import Provenance
+
+    result, evaluation = audited.result, audited.extras["evaluation"]
+    provenance = Provenance.now(
+        tables=[table], models=[model], seed=choices.seed, command=repeated_command(ctx)
+    )
     extras = audited.extras | {"provenance": provenance}
-    panel = explore_case(audited.case, audited.people, audited.result, name=model) if explore else None
-    page = {"language": language, "explore": panel}
-    _show(audited.result, extras, json_file, html_file, page, name=model, quiet=quiet, force=force)
-    silent = quiet or json_file == "-"
-    if map_folder is not None and not silent:
-        click.echo(f"Wrote {map_folder}")
-    if evidence_folder is not None:
-        _leave_evidence(audited, evidence_folder, model, table, provenance, force=force)
-        if not silent:
-            click.echo(f"Wrote {evidence_folder}")
-    _judge(audited.result)
-
-
-@dataclass(frozen=True)
-class Trusted:
-    """What the user lets a model file do; see the options."""
-
-    allow_pickle: bool = False
-    trust: bool = False
-    types: tuple[str, ...] = ()
+    page: dict[str, Any] = {
+        "title": Texts(language)("page.title.audit_of", name=model),
+        "language": language,
+        "explore": explore_case(audited.case, audited.people, result, name=model) if explore else None,
+    }
+    force = outputs.force
+    deliver(
+        outputs,
+        quiet=quiet,
+        document=lambda: json_text(report.audit_document(result, name=model, **extras)),
+        show=lambda: report.print_audit(result, evaluation=evaluation, twins=extras.get("twins", ())),
+        html=lambda path: report.write_html(result, path, overwrite=force, **page, **extras),
+        json=lambda path: report.write_json(result, path, overwrite=force, **extras),
+        folder=lambda path: _leave_evidence(ctx, audited, path, provenance, force=force),
+    )
+    _judge(result)
 
 
 @dataclass(frozen=True, eq=False)
@@ -453,14 +362,12 @@ class Audited:
     people: Any
 
 
-def load(model: str, trusted: Trusted, progress: Progress) -> LoadedModel:
+def load(model: str, trust: Sequence[str], progress: Progress) -> LoadedModel:
     """Load a model file, as far as the user trusts it."""
     from likewise.models.model_files import read_model
 
     with progress.stage(f"Loading {model}"):
-        return read_model(
-            model, allow_pickle=trusted.allow_pickle, trusted=trusted.types, trust=trusted.trust
-        )
+        return read_model(model, **trusting(trust))
 
 
 def run_audit(
@@ -515,22 +422,22 @@ def _apart_words(result: AuditResult, tolerance: float) -> str:
 
 
 def _leave_evidence(
-    audited: Audited, folder: Path, model: str, table: Path, provenance: Provenance, *, force: bool
+    ctx: click.Context, audited: Audited, folder: Path, provenance: Provenance, *, force: bool
 ) -> None:
+    from likewise.cli.replay import inputs_of, recorded_options
     from likewise.report.evidence import write_evidence
 
-    context = click.get_current_context()
-    options = recorded_options(context.command, context.params, REPEATED)
+    options = recorded_options(ctx)
     impact, notes = impact_of_case(audited.case, audited.people)
     write_evidence(
         audited.result,
         folder,
-        name=model,
+        name=ctx.params["model"],
         evaluation=audited.extras["evaluation"],
         impact=impact,
         impact_notes=notes,
         options=options,
-        inputs=inputs_of(model, table, options),
+        inputs=inputs_of(ctx.params["model"], ctx.params["table"], options),
         provenance=provenance,
         overwrite=force,
     )
@@ -574,7 +481,7 @@ def make_case(
         confidence=choices.confidence,
         search=choices.search,
         seed=choices.seed,
-        budget=choices.budget,
+        budget=choices.budget_seconds,
         tolerance=choices.tolerance or None,
     )
 
@@ -583,10 +490,10 @@ def check_choices(choices: AuditChoices) -> None:
     """Raise where choices are missing or do not go together, before anything is read."""
     parse_budget(choices.eps)
     parse_edits(choices.edit)
-    if choices.twins is None and (choices.graph is not None or choices.rules is not None):
-        raise InputError(
-            "--graph and --rules say what follows from an attribute for --twins. Add --twins all."
-        )
+    if choices.twins is None and choices.rules:
+        raise InputError("--rules says what follows from an attribute, for --twins. Add --twins all.")
+    if len(choices.consequences) < len(choices.rules):
+        raise InputError("--rules takes one file of rules (.toml, or the word learned) and one graph (.dot).")
     if choices.twins is not None and not choices.sensitive:
         raise InputError("--twins needs to know what twins differ in. Name it: --sensitive COLUMN.")
     if choices.metric is None and not choices.sensitive:
@@ -599,46 +506,6 @@ def check_choices(choices: AuditChoices) -> None:
         raise InputError(
             f"Column {both[0]!r} is both sensitive and immutable, so no twin could differ in it. Choose one."
         )
-
-
-def _show(
-    result: AuditResult,
-    extras: dict[str, Any],
-    json_file: str | None,
-    html_file: Path | None,
-    page: dict[str, Any],
-    *,
-    name: str,
-    quiet: bool,
-    force: bool,
-) -> None:
-    from likewise import report
-    from likewise.core.messages import Texts
-
-    if html_file is not None:
-        title = Texts(page["language"])("page.title.audit_of", name=name)
-        report.write_html(result, html_file, title=title, overwrite=force, **page, **extras)
-    if json_file == "-":
-        document = report.audit_document(result, name=name, **extras)
-        click.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
-        return
-    if json_file is not None:
-        report.write_json(result, json_file, overwrite=force, **extras)
-    if quiet:
-        return
-    report.print_audit(result, evaluation=extras["evaluation"], twins=extras.get("twins", ()))
-    for path in (html_file, json_file):
-        if path is not None:
-            click.echo(f"Wrote {path}")
-
-
-def _provenance(ctx: click.Context) -> Provenance:
-    from likewise.report.provenance import Provenance
-
-    given = ctx.params
-    return Provenance.now(
-        tables=[given["table"]], models=[given["model"]], seed=given["seed"], command=repeated_command(ctx)
-    )
 
 
 def _judge(result: AuditResult) -> None:

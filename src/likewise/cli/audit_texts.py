@@ -1,4 +1,4 @@
-"""`likewise audit-texts`: score texts, their edits and placebos, and judge what moved above the noise."""
+"""`likewise audit-texts`: what edits of texts did to scores, above what placebos did; scored now, or recorded."""
 
 from __future__ import annotations
 
@@ -9,26 +9,126 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import example, options, repeated_command
-from likewise.cli.output import check_outputs
+from likewise.cli.options import (
+    Key,
+    Outputs,
+    example,
+    option,
+    options,
+    outputs,
+    repeated_command,
+    settings,
+    verb,
+)
+from likewise.cli.output import deliver
 from likewise.core.errors import InputError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from likewise.text.score_audit import ScoreAudits
 
-# What the verbs on scores of text write and print, and the code they leave with.
+_COUNT = click.IntRange(min=0)
+_POSITIVE = click.FloatRange(min=0, min_open=True)
+# What is set for recorded scores, and for a scorer.
+RECORDED = {
+    "variant": Key("COLUMN", "Recorded scores: how the text was edited.", default="variant"),
+    "score": Key("COLUMN", "Recorded scores: the number.", default="score"),
+    "baseline": Key("VARIANT", "Recorded scores: the variant without an edit.", default="baseline"),
+    "placebo": Key("VARIANT*", "Recorded scores: variants that change nothing.", default=(), many=True),
+    "decision": Key("COLUMN", "Recorded scores: what was decided."),
+    "level": Key(
+        "SHARE",
+        "Recorded scores: of the tests.",
+        click.FloatRange(0, 0.5, min_open=True, max_open=True),
+        0.05,
+    ),
+}
+SCORED = {
+    "repeats": Key("N", "Scores of each text.", click.IntRange(min=1), 1),
+    "positive": Key("LABEL", "Counts as 1 if the scorer answers labels."),
+    "threshold": Key("NUMBER", "A score at least this large is decided yes.", float),
+    "name": Key("NAME", "Of the scorer, in the cache."),
+    "version": Key("TEXT", "Of the scorer; change it when the scorer changes.", default=""),
+    "rate": Key("NUMBER", "Calls per second at most.", _POSITIVE),
+    "retries": Key("N", "Of a call that fails.", _COUNT, 6),
+}
 
 
-def show_scores(
-    result: ScoreAudits,
-    json_file: str | None,
-    html_file: Path | None,
-    *,
-    title: str,
+@verb(
+    "audit-texts",
+    epilog=example(
+        "likewise datasets hiring -o scores.csv",
+        "likewise audit-texts scores.csv --unit job --by model",
+        "likewise audit-texts letters.csv --text letter --scorer judge.py:score --cache replies.db --dry-run",
+        after="Exit codes: 0 no effect shown, 1 an effect shown, 2 bad input, 3 stopped by the cap or the server.",
+    ),
+)
+@click.argument("table", type=click.Path(path_type=Path))
+@option("--unit", metavar="COLUMN", help="Recorded scores: column of what was scored, a text or a job.")
+@option("--text", "column", metavar="COLUMN", help="Column of the texts to be edited and scored.")
+@option("--scorer", metavar="FILE.py:NAME", help="Function of one text; the file is run.")
+@option(
+    "--names", multiple=True, metavar="RACE-GENDER", help="Swap first names: black-female, white. Repeatable."
+)
+@option(
+    "--term",
+    "terms",
+    multiple=True,
+    metavar="FAMILY_VALUE:A=B",
+    help="Replace a word: religion_mosque:church=mosque. Repeatable.",
+)
+@option("--by", metavar="COLUMN", help="Audit groups or models one by one.")
+@option("--cluster", metavar="COLUMN", help="What units share.  [default: each unit its own]")
+@option("--margin", type=_POSITIVE, metavar="NUMBER", help="A shift below this does not matter.")
+@option("--cache", type=click.Path(path_type=Path), metavar="FILE", help="Replies that are kept.")
+@option("--max-calls", type=_COUNT, metavar="N", help="Stop before more calls than this.")
+@option("--offline", is_flag=True, help="Answer from the cache alone.")
+@option("--dry-run", is_flag=True, help="Count the calls, and call nothing.")
+@options("seed")
+@settings(**RECORDED, **SCORED)
+@outputs("html", "json", "-")
+@options("quiet", "config")
+def command(
+    table: Path,
+    unit: str | None,
+    column: str | None,
+    scorer: str | None,
+    outputs: Outputs,
     quiet: bool,
-    force: bool,
+    dry_run: bool,
+    **given: Any,
 ) -> None:
-    """Write a paired audit where it was asked for, print its table, and raise where an effect is shown."""
+    """Audit scores of texts by edits that should not matter, above what placebos do.
+
+    With --text and --scorer the texts of TABLE are edited and scored. With --unit TABLE holds recorded scores: one row
+    per score, with columns variant and score; edits are called FAMILY_VALUE, placebos placebo_*.
+    """
+    from likewise.data.table_files import read_table
+
+    if (unit is None) == (column is None) or (column is None) != (scorer is None):
+        raise InputError(
+            "Pass --unit COLUMN for recorded scores, or --text COLUMN and --scorer FILE.py:NAME."
+        )
+    frame = read_table(table).frame
+    if unit is not None:
+        from likewise.text.score_audit import audit_scores
+
+        chosen = {name: given[name] for name in (*RECORDED, "by", "cluster", "margin")}
+        chosen["placebo"] = chosen["placebo"] or ("placebo_*",)
+        found = audit_scores(frame, unit=unit, random_state=given["seed"], **chosen)
+        _show(found, outputs, f"Scores in {table.name}", quiet)
+    elif dry_run:
+        _count_calls(_texts(frame, str(column)), _edits(given["names"], given["terms"]), given["repeats"])
+    else:
+        result = _scored(frame, str(column), str(scorer), given)
+        if not quiet and not outputs.screen:
+            click.echo(f"{result.calls} calls, {result.replayed} replies from the cache.")
+        _show(result.audits, outputs, f"Texts in {table.name}", quiet)
+
+
+def _show(result: ScoreAudits, outputs: Outputs, title: str, quiet: bool) -> None:
+    """Write and print a paired audit, and raise if an effect is shown."""
     from likewise import report
     from likewise.core.plain import to_json
 
@@ -37,26 +137,62 @@ def show_scores(
         tables=[ctx.params["table"]], seed=ctx.params["seed"], command=repeated_command(ctx)
     )
     document = report.score_document(result, provenance=provenance)
-    if html_file is not None:
-        report.write(document, html_file, title=title, form="html", overwrite=force)
-    if json_file == "-":
-        click.echo(to_json(document), nl=False)
-    else:
-        if json_file is not None:
-            report.write(document, json_file, form="json", overwrite=force)
-        if not quiet:
-            report.print_scores(result)
-            for path in (html_file, json_file):
-                if path is not None:
-                    click.echo(f"Wrote {path}")
+    deliver(
+        outputs,
+        quiet=quiet,
+        document=lambda: to_json(document),
+        show=lambda: report.print_scores(result),
+        html=lambda path: report.write(document, path, title=title, form="html", overwrite=outputs.force),
+        json=lambda path: report.write(document, path, form="json", overwrite=outputs.force),
+    )
     result.raise_if_unfair()
 
 
-# A scorer of texts from a Python file: `judge.py:score`.
+def _texts(frame: pd.DataFrame, column: str) -> list[str]:
+    from likewise.core.frames import check_columns
+
+    check_columns(frame, [column], owner="audit-texts")
+    texts = frame[column].dropna().astype(str).tolist()
+    if len(texts) < len(frame):
+        raise InputError(f"{column!r} has empty cells. Fill them or leave the rows out.")
+    return texts
+
+
+def _count_calls(texts: Sequence[str], edits: Sequence[Any], repeats: int) -> None:
+    from likewise.text import plan_texts
+
+    plan = plan_texts(texts, edits=edits, repeats=repeats)
+    unchanged = int((plan.edited["changes"] == 0).sum())
+    click.echo(f"{plan.n_calls} calls for {len(texts)} texts (replies in the cache are not called again).")
+    click.echo(f"{unchanged} of {len(plan.edited)} edits change nothing in their text and are not scored.")
+
+
+def _scored(frame: pd.DataFrame, column: str, scorer: str, given: dict[str, Any]) -> Any:
+    from likewise.core.frames import check_columns
+    from likewise.text import CallLimits, audit_texts
+
+    shared = {key: given[key] for key in ("cluster", "by") if given[key] is not None}
+    check_columns(frame, shared.values(), owner="audit-texts")
+    values = {key: frame[name].tolist() for key, name in shared.items()}
+    texts = _texts(frame, column)
+    return audit_texts(
+        load_scorer(scorer),
+        texts,
+        edits=_edits(given["names"], given["terms"]),
+        clusters=values.get("cluster"),
+        groups=values.get("by"),
+        name=given["name"] or scorer,
+        limits=CallLimits(given["max_calls"], given["rate"], given["retries"]),
+        random_state=given["seed"],
+        **{
+            key: given[key]
+            for key in ("repeats", "positive", "threshold", "margin", "cache", "version", "offline")
+        },
+    )
 
 
 def load_scorer(source: str) -> Any:
-    """Run a Python file and return the function (or model) it defines."""
+    """Run a Python file and return the function (or model) it defines: ``judge.py:score``."""
     file, colon, name = source.rpartition(":")
     path = Path(file)
     if not colon or not name.isidentifier() or path.suffix != ".py":
@@ -74,108 +210,6 @@ def load_scorer(source: str) -> Any:
     if not hasattr(module, name):
         raise InputError(f"--scorer: {path.name} defines no {name!r}.")
     return getattr(module, name)
-
-
-@click.command(
-    "audit-texts",
-    epilog=example(
-        "likewise audit-texts letters.csv --text letter --scorer judge.py:score --cache replies.db --dry-run",
-        after="Exit codes: 0 no effect shown, 1 an effect shown, 2 bad input, 3 stopped by the cap or the server.",
-    ),
-)
-@click.argument("table", type=click.Path(path_type=Path))
-@click.option("--text", "column", required=True, help="Column of the texts.")
-@click.option(
-    "--scorer", required=True, metavar="FILE.py:NAME", help="Function of one text; the file is run."
-)
-@click.option(
-    "--names",
-    multiple=True,
-    metavar="RACE-GENDER",
-    help="Swap first names to this group: black-female, white, male. Repeatable; the four groups by default.",
-)
-@click.option(
-    "--term",
-    "terms",
-    multiple=True,
-    metavar="FAMILY_VALUE:A=B",
-    help="Replace a word: religion_mosque:church=mosque. Repeatable.",
-)
-@click.option(
-    "--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Scores of each text."
-)
-@click.option("--cluster", help="Column of what texts share.  [default: each text its own]")
-@click.option("--by", help="Column of groups of texts to audit one by one.")
-@click.option("--positive", help="Label that counts as 1, where the scorer answers labels.")
-@click.option("--threshold", type=float, help="A score at least this large is decided yes.")
-@click.option(
-    "--margin", type=click.FloatRange(min=0, min_open=True), help="A shift below this does not matter."
-)
-@click.option(
-    "--cache", type=click.Path(path_type=Path), help="File of replies: stopped runs go on, done ones replay."
-)
-@click.option("--name", help="Of the scorer, in the cache.  [default: what --scorer says]")
-@click.option("--scorer-version", default="", help="Change it when the scorer changes.")
-@click.option("--max-calls", type=click.IntRange(min=0), help="Stop before more calls than this.")
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), help="Calls per second at most.")
-@click.option("--retries", type=click.IntRange(min=0), default=6, show_default=True)
-@click.option("--offline", is_flag=True, help="Answer from the cache alone.")
-@click.option("--dry-run", is_flag=True, help="Say how many calls it would take, and call nothing.")
-@options("json", "html", "seed", "quiet", "force", "config")
-def command(
-    table: Path,
-    column: str,
-    scorer: str,
-    json_file: str | None,
-    html_file: Path | None,
-    quiet: bool,
-    force: bool,
-    dry_run: bool,
-    **given: Any,
-) -> None:
-    """Audit a scorer of texts by edits that should not matter, above what placebos do."""
-    check_outputs([html_file, None if json_file in (None, "-") else Path(str(json_file))], force=force)
-    from likewise.core.frames import check_columns
-    from likewise.data.table_files import read_table
-    from likewise.text import CallLimits, audit_texts, plan_texts
-
-    frame = read_table(table).frame
-    shared = {key: given[key] for key in ("cluster", "by") if given[key] is not None}
-    check_columns(frame, [column, *shared.values()], owner="audit-texts")
-    texts = frame[column].dropna().astype(str).tolist()
-    if len(texts) < len(frame):
-        raise InputError(f"{column!r} has empty cells. Fill them or leave the rows out.")
-    edits = _edits(given["names"], given["terms"])
-    plan = plan_texts(texts, edits=edits, repeats=given["repeats"])
-    if dry_run:
-        unchanged = int((plan.edited["changes"] == 0).sum())
-        click.echo(
-            f"{plan.n_calls} calls for {len(texts)} texts (replies in the cache are not called again)."
-        )
-        click.echo(
-            f"{unchanged} of {len(plan.edited)} edits change nothing in their text and are not scored."
-        )
-        return
-    result = audit_texts(
-        load_scorer(scorer),
-        texts,
-        edits=edits,
-        repeats=given["repeats"],
-        clusters=frame[shared["cluster"]].tolist() if "cluster" in shared else None,
-        groups=frame[shared["by"]].tolist() if "by" in shared else None,
-        positive=given["positive"],
-        threshold=given["threshold"],
-        margin=given["margin"],
-        cache=given["cache"],
-        name=given["name"] or scorer,
-        version=given["scorer_version"],
-        limits=CallLimits(given["max_calls"], given["rate"], given["retries"]),
-        offline=given["offline"],
-        random_state=given["seed"],
-    )
-    if not quiet and json_file != "-":
-        click.echo(f"{result.calls} calls, {result.replayed} replies from the cache.")
-    show_scores(result.audits, json_file, html_file, title=f"Texts in {table.name}", quiet=quiet, force=force)
 
 
 def _edits(names: Sequence[str], terms: Sequence[str]) -> list[Any]:

@@ -6,23 +6,32 @@ from pathlib import Path
 
 import click
 
+from likewise.cli.options import option, verb
 from likewise.cli.output import check_outputs
+from likewise.core.errors import InputError
 from likewise.core.files import atomic_path
 
 TABLES = {"adult": "load_adult", "german": "load_german", "hiring": "load_hiring_scores"}
 LINES = {
     "adult": "UCI Adult: 45,222 people, income above $50k (the paper's Appendix D.1)",
     "german": "UCI German credit: 1,000 people, good or bad credit",
-    "hiring": "32,193 scores of one CV by eleven language models, for `likewise audit-scores`",
+    "hiring": "32,193 scores of one CV by eleven language models, for `likewise audit-texts`",
     "sentiment": "opinion words and names with GloVe vectors (Python: likewise.datasets.load_sentiment)",
     "toy": "the two groups of Figure 1 (Python: likewise.datasets.make_toy)",
 }
 
 
-@click.command("datasets")
+@verb("datasets")
 @click.argument("name", required=False, type=click.Choice(sorted(TABLES)))
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write the table here: .csv or .parquet.")
-@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@option(
+    "-o",
+    "--output",
+    "out",
+    type=click.Path(path_type=Path),
+    help="Write FILE.csv or FILE.parquet.",
+    metavar="PATH",
+)
+@option("--force", is_flag=True, help="Replace files that exist.")
 def command(name: str | None, out: Path | None, force: bool) -> None:
     """List the bundled data sets, or write one with its target as a table.
 
@@ -32,7 +41,9 @@ def command(name: str | None, out: Path | None, force: bool) -> None:
         for key, line in LINES.items():
             click.echo(f"{key:10} {line}")
         return
-    check_outputs([out], force=force, suffixes=[".csv", ".parquet"], option="-o")
+    if out is not None and out.suffix not in (".csv", ".parquet"):
+        raise InputError(f"-o takes FILE.csv or FILE.parquet, got {str(out)!r}.")
+    check_outputs([out], force=force)
     from likewise import datasets
 
     data = getattr(datasets, TABLES[name])()

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import EPS, example, options, repeated_command
-from likewise.cli.output import can_write_pages, check_outputs
+from likewise.cli.options import EPS, Outputs, example, option, options, outputs, repeated_command, verb
+from likewise.cli.output import can_write_pages
+from likewise.core.progress import Progress
 
 if TYPE_CHECKING:
-    from likewise.cli.output import Progress
     from likewise.datasets.tabular import TabularData
     from likewise.fair_metrics import FairMetric
 
@@ -22,51 +22,40 @@ PRESET = "adult-best"
 PAGE = Path("likewise-demo.html")
 
 
-@click.command(
+@verb(
     "demo",
-    epilog=example(
-        "likewise demo --out demo.html",
-    ),
+    epilog=example("likewise demo -o demo.html"),
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=PAGE,
-    show_default=True,
-    help="Page to write; an existing one of this default name is replaced.",
-)
-@click.option("--quick", is_flag=True, help="Less training and fewer people: a look in half a minute.")
-@options("json", "language", "seed", "quiet", "force")
+@option("--quick", is_flag=True, help="Less training and fewer people: a look in half a minute.")
+@options("seed")
+@outputs("html", "json", "-")
+@options("language", "quiet")
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
-    out: Path,
+    outputs: Outputs,
     quick: bool,
-    json_file: str | None,
     language: str,
     seed: int,
     quiet: bool,
-    force: bool,
 ) -> None:
     """Show what the package does on the Adult census data: who earns more than $50k.
 
     Trains a plain network and SenSR on split 0, evaluates and audits both on the test people with the metric of
-    the paper (sex, race and what predicts sex cost nothing), prints a table and writes a page.
+    the paper (sex, race and what predicts sex cost nothing), prints a table and writes a page (likewise-demo.html).
     """
-    # The demo may be run again and again; its own page is its to replace.
-    replaced = force or out == PAGE
-    page = None if out == PAGE and not can_write_pages() else out
-    check_outputs([page, None if json_file in (None, "-") else Path(str(json_file))], force=replaced)
-    from likewise.cli.compare import show_comparison
-    from likewise.cli.output import Progress
+    if outputs.get("html") is None and can_write_pages():
+        # The demo may be run again and again: it replaces its own page.
+        outputs = Outputs({"html": PAGE, **outputs.paths}, force=True)
+    from likewise.cli.comparing import show_comparison
     from likewise.core.messages import Texts
     from likewise.datasets import load_adult
     from likewise.report import Comparison
     from likewise.report.provenance import Provenance
 
     progress = Progress(quiet)
-    if page is None:
+    if outputs.get("html") is None:
         progress.note(
             "there will be no page, for which jinja2 is needed. Run: pip install 'likewise[report]'"
         )
@@ -84,20 +73,18 @@ def command(
         provenance = Provenance.now(tables=[table], seed=seed, command=repeated_command(ctx))
     show_comparison(
         Comparison.of(entries),
-        json_file,
-        page,
+        outputs,
         quiet=quiet,
-        force=replaced,
         title=Texts(language)("page.title.demo"),
         labels=dict(enumerate(data.target_names)),
         explore=_explore(models, data, metric, {title: result for title, (_, result) in entries.items()}),
         language=language,
         provenance=provenance,
     )
-    if not quiet and json_file != "-":
+    if not quiet and not outputs.screen:
         from likewise.estimators.parameters import SENSR_PRESETS
 
-        click.echo(f"SenSR is the preset {PRESET!r} with a full phase. Told: {SENSR_PRESETS[PRESET].told}")
+        click.echo(f"SenSR is the preset {PRESET!r} with a full phase. Known: {SENSR_PRESETS[PRESET].told}")
 
 
 def paper_metric(data: TabularData) -> FairMetric:

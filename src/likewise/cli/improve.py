@@ -1,181 +1,172 @@
-"""`likewise improve`: train several models, choose the least unfair that is accurate enough, check it on new people."""
+"""`likewise improve`: search for a fairer model, choose one by a rule and check it; or compare models that are named."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import example, options, parse_edits, repeated_command, table_options
-from likewise.cli.output import reporting
+from likewise.cli.audit import load
+from likewise.cli.options import (
+    Key,
+    Outputs,
+    example,
+    option,
+    options,
+    outputs,
+    parse_budget,
+    parse_edits,
+    repeated_command,
+    settings,
+    table_options,
+    verb,
+)
+from likewise.cli.output import announce_plan, reporting
 from likewise.core.errors import InputError
+from likewise.core.progress import Progress
 
 if TYPE_CHECKING:
     from likewise.cli.output import Reporter
-    from likewise.improving import Improvement, Rule
+    from likewise.counterfactuals.edits import Edit
+    from likewise.data.case import People
+    from likewise.fair_metrics import FairMetric
+    from likewise.improving import Improvement
     from likewise.improving.cells import Cell
     from likewise.improving.runner import CellTask, Failure, Plan, StudyProgress
 
 _LEAST = ("changed", "pure", "gap", "group")
+_INSIDE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
 
 
-@click.command(
+@verb(
     "improve",
     epilog=example(
         "likewise datasets german -o people.csv",
-        "likewise improve people.csv --target target --sensitive sex -o better",
+        "likewise improve people.csv --target target --sensitive sex -o better/",
+        "likewise improve people.csv --target target --sensitive sex --compare baseline --compare sensr -o compare.html",
         after="Run the same command again after a stop: finished cells are kept, and only the missing ones are computed.",
     ),
 )
 @click.argument("table", type=click.Path(path_type=Path))
-@options("target", "positive", "classes", "sensitive", "edit", "metric")
-@table_options
-@click.option(
-    "--model", metavar="MODEL", help="Your model: what it shows now, and with the consensus of twins."
+@options("target", "positive", "classes", "sensitive", "edit", "metric", "eps", "confidence")
+@option("--model", metavar="MODEL", help="Your model, to search beside.")
+@option(
+    "--compare",
+    multiple=True,
+    metavar="METHOD|MODEL",
+    help="Audit a method of `train` or a [NAME=]MODEL instead. Repeatable.",
 )
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), required=True, help="Folder to write; made if not there."
-)
-@click.option(
+@option(
     "--within",
     type=click.FloatRange(0.0, 1.0),
     default=0.01,
     show_default=True,
-    help="The rule: balanced accuracy that may be given up against the best.",
+    help="The rule: balanced accuracy that may be given up.",
 )
-@click.option(
+@option(
     "--least",
     type=click.Choice(_LEAST),
+    metavar="MEASURE",
     multiple=True,
-    help="The rule: what is to be least; repeat it for what counts between alike ones.  [default: all, in this order]",
+    help=f"The rule: make {', '.join(_LEAST)} least, in this order. Repeatable.",
 )
-@click.option(
-    "--eps", type=click.FloatRange(min=0), default=0.1, show_default=True, help="Budget of the gap."
+@table_options
+@options("sample", "seed", "jobs")
+@settings(
+    "search",
+    "immutable",
+    folds=Key("N", "Of the cross-validation; by default 5, 3 if many.", click.IntRange(min=2)),
+    test_share=Key("SHARE", "People put aside, to check the choice on.", _INSIDE, 0.2),
+    steps=Key("N", "Training steps of compared methods.", click.IntRange(min=1)),
 )
-@click.option("--folds", type=click.IntRange(min=2), help="Of the cross-validation.  [default: 5, 3 if many]")
-@click.option(
-    "--test-share",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-    default=0.2,
-    show_default=True,
-    help="Share of people put aside, to check the choice on.",
-)
-@options("confidence", "seed", "sample")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    help="Trainings at a time, each in a process of its own with one thread.",
-)
-@options("language", "allow_pickle", "trust", "trust_type", "quiet", "force", "config")
+@outputs("folder", "html", "json", "-", folder="The search: page, tables, trainings, the chosen model.")
+@options("language", "trust", "quiet", "config")
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
     table: Path,
-    model: str | None,
-    out: Path,
-    within: float,
-    least: tuple[str, ...],
-    jobs: int,
-    language: str,
+    compare: Sequence[str],
+    outputs: Outputs,
     quiet: bool,
-    force: bool,
     **given: Any,
 ) -> None:
     """Search for a less discriminatory alternative, and document the search.
 
     Boosted trees plain, with the consensus of twins and fair at several strengths, SenSR, SenSeI, Project, and your
     model if you name one: each is cross-validated on 80% of the people. The rule takes one (the least unfair within
-    .01 of the best balanced accuracy); it is trained on all of these and checked on the people put aside.
+    .01 of the best balanced accuracy); it is trained on all of these and checked on the people put aside. -o FOLDER/
+    gets index.html, improvement.json, alternatives.csv, the chosen model, and the finished trainings in cells.
 
-    Writes OUT/index.html, improvement.json, alternatives.csv and the chosen model, and keeps finished trainings in
-    OUT/cells.
+    With --compare the named methods are trained on 80% of the people, and all are audited and evaluated on the rest,
+    side by side: -o FILE.html, FILE.json or - (JSON on the screen).
     """
+    progress = Progress(quiet)
+    folder = outputs.get("folder")
+    if compare:
+        if folder is not None or given["model"] is not None:
+            raise InputError(
+                "--compare writes -o FILE.html or FILE.json, and takes models itself: --compare MODEL."
+            )
+        from likewise.cli.comparing import compare_models
+
+        parse_budget(given["eps"])
+        compare_models(ctx, table, compare, outputs, progress, given, quiet=quiet)
+        return
+    if folder is None or len(outputs.paths) > 1:
+        raise InputError("Where should the search be kept? Name one new folder: -o FOLDER/.")
     if not given["sensitive"]:
-        raise InputError("Which columns shall not decide? Pass --sensitive COLUMN.")
+        raise InputError("Which columns should not decide? Pass --sensitive COLUMN.")
     from likewise.improving.output import check_improvement_folder, write_improvement
     from likewise.report.provenance import Provenance
 
-    check_improvement_folder(out)
+    check_improvement_folder(folder)
     try:
-        with ExitStack() as stack:
-            reporter: list[Reporter | None] = [None]
-
-            def announce(plan: Plan) -> None:
-                stack.close()  # the bar of the cells before: two of them would write over each other
-                _announce(plan, jobs, quiet)
-                reporter[0] = stack.enter_context(reporting(len(plan.tasks), quiet, unit="fold"))
-
-            def report(progress: StudyProgress, task: CellTask, outcome: Cell | Failure) -> None:
-                if reporter[0] is not None:
-                    reporter[0](progress, task, outcome)
-
-            found = _improved(
-                table, model, _rule(within, least), given, out, jobs, force, announce, report, quiet
-            )
+        found = _improved(table, folder, outputs.force, given, progress, quiet)
     except KeyboardInterrupt:
-        # Below the bar, not in it.
         if not quiet:
             click.echo("What was finished is kept. Run the same command to go on.", err=True)
         raise
     found = replace(found, command=repeated_command(ctx))
     provenance = Provenance.now(
-        tables=[table], models=[] if model is None else [model], seed=given["seed"], command=found.command
+        tables=[table],
+        models=[] if given["model"] is None else [given["model"]],
+        seed=given["seed"],
+        command=found.command,
     )
-    written = write_improvement(found, out, language=language, provenance=provenance)
+    written = write_improvement(found, folder, language=given["language"], provenance=provenance)
     if not quiet:
         _show(found, written)
 
 
-def _rule(within: float, least: Sequence[str]) -> Rule:
-    from likewise.improving.improvement import SHORT, UNFAIRNESS, Rule
+@dataclass(frozen=True, eq=False)
+class TrainingTable:
+    """A table to train on, with what was said about it."""
 
-    return Rule(within, tuple(SHORT[word] for word in dict.fromkeys(least)) or UNFAIRNESS)
+    people: People
+    labels: Any
+    metric: FairMetric | str | None
+    edits: tuple[Edit, ...]
 
 
-def _improved(
-    table: Path,
-    model: str | None,
-    rule: Rule,
-    given: dict[str, Any],
-    out: Path,
-    jobs: int,
-    force: bool,
-    announce: Any,
-    report: Any,
-    quiet: bool,
-) -> Improvement:
+def read_training_table(table: Path, given: Mapping[str, Any], progress: Progress) -> TrainingTable:
+    """Read a table with its target as classes, and the metric if one is named."""
     from likewise.auditing.case import read_metric, table_request
     from likewise.auditing.case_evaluation import as_edits
-    from likewise.cli.output import Progress
-    from likewise.data.case import check_finite, check_varied, read_people
-    from likewise.data.target import check_classes, find_value, leakage_notes, unique_values
-    from likewise.improving import improve
-    from likewise.models.model_files import read_model
+    from likewise.data.case import read_people
+    from likewise.data.target import check_classes, leakage_notes
 
-    progress = Progress(quiet)
     words = parse_edits(given["edit"])
     metric = read_metric(given["metric"])
-    loaded = None
-    if model is not None:
-        with progress.stage(f"Loading {model}"):
-            loaded = read_model(
-                model,
-                allow_pickle=given["allow_pickle"],
-                trusted=given["trust_type"],
-                trust=given["trust"],
-            )
     with progress.stage(f"Reading {table.name}"):
         asked = table_request(
             None,
             metric,
-            (*given["sensitive"], *words),
+            (*given["sensitive"], *given["immutable"], *words),
             target=given["target"],
             positive=given["positive"],
             choices=given["reading"],
@@ -186,44 +177,68 @@ def _improved(
         labels = people.labels
         assert labels is not None  # a target was named
         check_classes(labels, given["target"], accepted=given["classes"])
-        check_varied(people.frame, given["sensitive"])
-        check_finite(people.frame)
         edits = as_edits(people.frame, words)
     for note in (*people.notes, *leakage_notes(people.frame, labels, given["target"])):
         progress.note(note)
-    positive = given["positive"]
+    return TrainingTable(people, labels, metric, edits)
+
+
+def _improved(
+    table: Path, folder: Path, force: bool, given: dict[str, Any], progress: Progress, quiet: bool
+) -> Improvement:
+    from likewise.data.case import check_finite, check_varied
+    from likewise.data.target import find_value, unique_values
+    from likewise.improving import improve
+    from likewise.improving.improvement import SHORT, UNFAIRNESS, Rule
+
+    eps = parse_budget(given["eps"])
+    if not isinstance(eps, float):
+        raise InputError(
+            "--eps must be a number here; columns in their own units are for --compare and `audit`."
+        )
+    least = tuple(SHORT[word] for word in dict.fromkeys(given["least"]))
+    model, positive = given["model"], given["positive"]
+    loaded = None if model is None else load(model, given["trust"], progress)
+    read = read_training_table(table, given, progress)
+    people = read.people
+    check_varied(people.frame, given["sensitive"])
+    check_finite(people.frame)
     if positive is not None:
-        positive = find_value(unique_values(labels), positive, what="--positive: the target")
-    return improve(
-        people,
-        labels,
-        sensitive_features=given["sensitive"],
-        model=loaded,
-        edits=edits or None,
-        metric=metric,
-        eps=given["eps"],
-        rule=rule,
-        test_share=given["test_share"],
-        folds=given["folds"],
-        confidence=given["confidence"],
-        n_jobs=jobs,
-        folder=out,
-        replace_other=force,
-        positive=positive,
-        scales={name: plan.scale for name, plan in people.plans.items() if plan.scale is not None} or None,
-        random_state=given["seed"],
-        announce=announce,
-        report=report,
-    )
+        positive = find_value(unique_values(read.labels), positive, what="--positive: the target")
+    with ExitStack() as stack:
+        reporter: list[Reporter | None] = [None]
 
+        def announce(plan: Plan) -> None:
+            stack.close()  # the bar of the cells before: two of them would overwrite each other
+            announce_plan(plan, given["jobs"], quiet)
+            reporter[0] = stack.enter_context(reporting(len(plan.tasks), quiet, unit="fold"))
 
-def _announce(plan: Plan, jobs: int, quiet: bool) -> None:
-    if quiet:
-        return
-    for line in plan.damaged:
-        click.echo(f"Note: {line}; it is computed again.", err=True)
-    kept = f"{plan.finished} cells are finished; " if plan.finished else ""
-    click.echo(f"{kept}{len(plan.tasks)} to compute, {jobs} at a time.", err=True)
+        def report(done: StudyProgress, task: CellTask, outcome: Cell | Failure) -> None:
+            if reporter[0] is not None:
+                reporter[0](done, task, outcome)
+
+        return improve(
+            people,
+            read.labels,
+            sensitive_features=given["sensitive"],
+            model=loaded,
+            edits=read.edits or None,
+            metric=read.metric,
+            eps=eps,
+            rule=Rule(given["within"], least or UNFAIRNESS),
+            test_share=given["test_share"],
+            folds=given["folds"],
+            confidence=given["confidence"],
+            n_jobs=given["jobs"],
+            folder=folder,
+            replace_other=force,
+            positive=positive,
+            scales={name: plan.scale for name, plan in people.plans.items() if plan.scale is not None}
+            or None,
+            random_state=given["seed"],
+            announce=announce,
+            report=report,
+        )
 
 
 def _show(found: Improvement, written: Sequence[Path]) -> None:

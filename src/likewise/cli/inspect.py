@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from likewise.cli.options import TableChoices, example, options, table_options
+from likewise.cli.options import Outputs, TableChoices, example, option, options, outputs, table_options, verb
 from likewise.cli.output import check_outputs
+from likewise.core.progress import Progress
 
 if TYPE_CHECKING:
     from likewise.data.type_inference import InferredColumn
@@ -19,39 +20,34 @@ MOST_SHOWN = 100
 DEFAULT = Path("columns.toml")
 
 
-@click.command(
+@verb(
     "inspect",
     epilog=example("likewise datasets german -o people.csv", "likewise inspect people.csv --target target"),
 )
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    help=f"File to write, which every verb takes with --columns.  [default: {DEFAULT}, where there is none yet]",
-)
-@click.option("--no-file", is_flag=True, help="Print only.")
+@option("--no-file", is_flag=True, help="Print only.")
 @options("target_left_out")
 @table_options
-@options("quiet", "force", "config")
+@outputs("toml")
+@options("quiet", "config")
 def command(
     table: Path,
-    out: Path | None,
+    outputs: Outputs,
     no_file: bool,
     target: str | None,
     reading: TableChoices,
     quiet: bool,
-    force: bool,
 ) -> None:
     """Show how each column of a table will be read: its kind, range and missing cells, and what looks like an id.
 
-    The same is written to a file. Edit it where a guess is wrong, and pass it to the other verbs with --columns.
+    The same is written to columns.toml unless it exists, or to -o FILE.toml. Correct it if a guess is wrong, and pass it to
+    the other verbs with --columns.
     """
-    # A look at a table is not refused for the sake of a file that nobody asked for.
-    kept = out is None and not force and DEFAULT.exists()
-    file = None if no_file or kept else out or DEFAULT
-    check_outputs([file], force=force, suffixes=[".toml"])
-    from likewise.cli.output import Progress
+    # An existing columns.toml that nobody named is kept, and does not stop the verb.
+    named = outputs.get("toml")
+    kept = named is None and not outputs.force and DEFAULT.exists()
+    file = None if no_file or kept else named or DEFAULT
+    check_outputs([None if file is named else file], force=outputs.force)
     from likewise.core.frames import check_columns
     from likewise.data.case import planned_looks
     from likewise.data.table_files import read_table
@@ -63,8 +59,8 @@ def command(
         progress.note(note)
     frame = found.frame
     check_columns(frame, [] if target is None else [target], owner=table.name, name="table")
-    for option, names in reading.named.items():
-        check_columns(frame, [] if option == "--ignore" else names, owner=option, name="table")
+    for key, names in reading.named.items():
+        check_columns(frame, [] if key == "--read ignore" else names, owner=key, name="table")
     if reading.only:
         frame = frame[[name for name in frame.columns if name in {*reading.only, target}]]
     looks = tuple(_called_target(look, target) for look in planned_looks(frame, reading))
@@ -77,7 +73,7 @@ def command(
             click.echo(f"\nWrote {file}. Edit it where a guess is wrong, and pass it on: --columns {file}")
     elif kept and not no_file:
         progress.note(
-            f"{DEFAULT} is there already and was left as it is. Pass -o FILE or --force to write this."
+            f"{DEFAULT} is there already and was left as it is. Pass -o FILE.toml or --force to write this."
         )
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from likewise.cli.options import TableChoices, example, options, table_options
-from likewise.cli.output import check_outputs
+from likewise.cli.options import Outputs, TableChoices, example, option, options, outputs, table_options, verb
 from likewise.core.errors import InputError
+from likewise.core.progress import Progress
 
 
-@click.command(
+@verb(
     "learn-metric",
     epilog=example(
         "likewise datasets german -o people.csv",
@@ -19,21 +19,20 @@ from likewise.core.errors import InputError
     ),
 )
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), required=True, help="File to write: .safetensors."
-)
 @options("sensitive", "target_left_out")
 @table_options
-@click.option(
+@option(
     "--diagnose/--no-diagnose",
     default=True,
     show_default=True,
     help="Show how well each sensitive column can still be predicted under the metric.",
 )
-@options("seed", "sample", "quiet", "force", "config")
+@options("sample", "seed")
+@outputs("safetensors", required=True)
+@options("quiet", "config")
 def command(
     table: Path,
-    out: Path,
+    outputs: Outputs,
     sensitive: tuple[str, ...],
     target: str | None,
     reading: TableChoices,
@@ -41,19 +40,16 @@ def command(
     seed: int,
     sample: int | None,
     quiet: bool,
-    force: bool,
 ) -> None:
     """Learn a fair metric: people who differ only along sensitive directions are comparable.
 
     The directions are the sensitive columns themselves and what predicts them from the others. The file goes to
-    --metric of `audit`, `train` and `compare`.
+    --metric of `audit`, `train` and `improve`.
     """
-    check_outputs([out], force=force, suffixes=[".safetensors"], option="-o")
     if not sensitive:
         raise InputError("Name the columns that should not decide: --sensitive COLUMN.")
     from likewise.auditing.case import fit_metric
     from likewise.auditing.case_evaluation import diagnose_metric
-    from likewise.cli.output import Progress
     from likewise.data.case import TableRequest, read_people
 
     progress = Progress(quiet)
@@ -65,11 +61,13 @@ def command(
     with progress.stage("Learning who is comparable"):
         learner = fit_metric(people.frame, sensitive, people.domain())
         metric = learner.metric_
-        metric.save(out)
+        metric.save(outputs.paths["safetensors"])
     if quiet:
         return
     size = 0 if metric.subspace is None else metric.subspace.dim
-    click.echo(f"Wrote {out}: {size} sensitive directions of {metric.n_features} encoded columns.")
+    click.echo(
+        f"Wrote {outputs.paths['safetensors']}: {size} sensitive directions of {metric.n_features} encoded columns."
+    )
     if diagnose:
         with progress.stage("Looking at what it hides"):
             found, unknown = diagnose_metric(learner, people.frame, sensitive, seed)

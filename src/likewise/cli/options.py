@@ -1,4 +1,4 @@
-"""Options that several verbs share, each defined once."""
+"""Options that several verbs share, each defined once, and how their values are read."""
 
 from __future__ import annotations
 
@@ -7,36 +7,54 @@ import functools
 import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from likewise.core.errors import InputError
+from likewise.core.launch import launched
 from likewise.core.messages import LANGUAGES
+from likewise.core.text import join_words
 from likewise.data.opening import TableChoices as TableChoices
 
-# Options from a TOML file: its values become the defaults of the options, and unknown keys are refused.
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-_NOT_IN_FILES = {"config", "help"}
+class Option(click.Option):
+    """An option whose values may be explained in a section of their own below the options."""
+
+    def __init__(self, *given: Any, legend: Mapping[str, str] | None = None, **choices: Any) -> None:
+        super().__init__(*given, **choices)
+        self.legend = legend or {}
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """Return what stands in brackets after the help: not the range, which a mistake names."""
+        extra = super().get_help_extra(ctx)
+        extra.pop("range", None)
+        return extra
 
 
-def config_option(function: Any) -> Any:
-    """Add ``--config FILE`` to a verb."""
-    return click.option(
-        "--config",
-        type=click.Path(path_type=Path, dir_okay=False),
-        is_eager=True,
-        expose_value=False,
-        callback=_read,
-        help="Read options from a TOML file: keys as the options without dashes in front, for all verbs or "
-        "under [audit], [train], … The command line wins.",
-    )(function)
+class Verb(click.Command):
+    """A command that explains values of its options below them."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, and then the values of those that have a legend."""
+        super().format_options(ctx, formatter)
+        for option in self.params:
+            if isinstance(option, Option) and option.legend:
+                with formatter.section(f"Values of {option.opts[0]}"):
+                    formatter.write_dl([*option.legend.items()])
 
 
-def _read(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
+option = functools.partial(click.option, cls=Option)
+verb = functools.partial(click.command, cls=Verb)
+
+# --config: the values of a TOML file become the defaults of the options, and unknown keys are refused.
+
+
+def _read_config(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> None:
     if path is None:
         return
     if not path.is_file():
@@ -44,49 +62,53 @@ def _read(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> 
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"--config: {path.name} is no TOML file: {error}.") from error
+        raise InputError(f"--config: {path.name} is not a TOML file: {error}.") from error
     ctx.default_map = {**(ctx.default_map or {}), **_defaults(ctx, values, path.name)}
 
 
 def _defaults(ctx: click.Context, values: Mapping[str, Any], file: str) -> dict[str, Any]:
     """Return the file's values for one verb, once every key has been recognised."""
-    verb = str(ctx.info_name)
-    names = _names(ctx.command)
+    name, known = str(ctx.info_name), _parameters(ctx.command)
     shared = {key: value for key, value in values.items() if not isinstance(value, dict)}
     sections = {key: value for key, value in values.items() if isinstance(value, dict)}
     group = ctx.parent.command if ctx.parent is not None else None
-    verbs = group.list_commands(ctx) if isinstance(group, click.Group) else [verb]
+    verbs = {name: ctx.command}
+    if isinstance(group, click.Group):
+        verbs |= {one: found for one in group.list_commands(ctx) if (found := group.get_command(ctx, one))}
     _refuse(sections, verbs, file, "section")
-    _refuse(shared, {*names, *(key for name in verbs for key in _names_of(ctx, group, name))}, file, "key")
-    own = sections.get(verb, {})
-    _refuse(own, names, f"{file} [{verb}]", "key")
-    found = {**{key: value for key, value in shared.items() if _plain(key) in names}, **own}
-    return {names[_plain(key)]: _value(value, key, file) for key, value in found.items()}
+    _refuse(shared, {key for command in verbs.values() for key in _parameters(command)}, file, "key")
+    own = sections.get(name, {})
+    _refuse(own, known, f"{file} [{name}]", "key")
+    defaults = {}
+    for key, value in {**shared, **own}.items():
+        if (parameter := known.get(_plain(key))) is not None:
+            many = getattr(parameter, "multiple", False) and not isinstance(value, list)
+            defaults[str(parameter.name)] = _value([value] if many else value, key, file)
+    return defaults
 
 
-def _names(command: click.Command) -> dict[str, str]:
-    """What an option or argument is called in a file, and what click calls it."""
-    found: dict[str, str] = {}
+def _parameters(command: click.Command) -> dict[str, click.Parameter]:
+    """Return options and arguments by what they are called in a file."""
+    found: dict[str, click.Parameter] = {}
     for parameter in command.params:
         written = [option[2:] for option in parameter.opts if option.startswith("--")]
-        key = written[0] if written else parameter.name
-        if key and parameter.name and key not in _NOT_IN_FILES:
-            found[_plain(key)] = parameter.name
+        key = written[0] if written else str(parameter.name)
+        if key not in ("config", "help"):
+            found[_plain(key)] = parameter
     return found
 
 
-def _names_of(ctx: click.Context, group: click.Command | None, verb: str) -> dict[str, str]:
-    command = group.get_command(ctx, verb) if isinstance(group, click.Group) else None
-    return {} if command is None else _names(command)
-
-
 def _refuse(found: Iterable[str], known: Iterable[str], file: str, what: str) -> None:
-    names = {_plain(name) for name in known}
+    names = [_plain(name) for name in known]
     for key in found:
         if _plain(key) not in names:
-            close = difflib.get_close_matches(_plain(key), sorted(names), n=1)
-            hint = f" Did you mean {close[0].replace('_', '-')!r}?" if close else ""
+            hint = _did_you_mean(_plain(key), names)
             raise InputError(f"--config: {file} has an unknown {what} {key!r}.{hint}")
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, sorted(known), n=1)
+    return f" Did you mean {close[0].replace('_', '-')!r}?" if close else ""
 
 
 def _plain(name: str) -> str:
@@ -95,26 +117,20 @@ def _plain(name: str) -> str:
 
 def _value(value: Any, key: str, file: str) -> Any:
     """Return a value as click takes it from the command line."""
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list):
         return [_value(item, key, file) for item in value]
     if isinstance(value, bool | int | float | str):
         return value
     raise InputError(f"--config: {file}: {key!r} must be text, a number, true, false or a list of these.")
 
 
-# The command line that finds the same again, for pages and files to say.
-
-
-# What changes where and how it is said, and not what is found.
-_NOT_REPEATED = {"quiet", "force", "jobs", "config"}
-
-
 def repeated_command(ctx: click.Context) -> str:
-    """Return the command line that finds the same again: every choice that is no default, as it was typed."""
+    """Return the command line that finds the same again: every choice that is not a default, as it was typed."""
     words = ["likewise", str(ctx.info_name)]
     for parameter in ctx.command.params:
         value: Any = ctx.params.get(str(parameter.name))
-        if parameter.name in _NOT_REPEATED or value in (None, (), False) or value == parameter.default:
+        skipped = parameter.name in ("quiet", "force", "jobs", "config")
+        if skipped or value in (None, (), False) or value == parameter.default:
             continue
         if isinstance(parameter, click.Argument):
             words.append(str(value))
@@ -125,50 +141,95 @@ def repeated_command(ctx: click.Context) -> str:
     return shlex.join(words)
 
 
-# Options about a table that every verb shares: how the file is read, and what its columns are.
+# --read and --set: KEY=VALUE, of which each verb knows some.
 
 
-def _columns(flag: str, text: str) -> Callable[[Any], Any]:
-    return click.option(flag, multiple=True, metavar="COLUMN", help=f"{text} Repeatable.")
+@dataclass(frozen=True)
+class Key:
+    """One KEY of ``--read`` or ``--set``."""
+
+    shown: str
+    help: str
+    type: Any = str
+    default: Any = None
+    many: bool = False
 
 
-_OPTIONS = (
-    _columns("--ignore", "Column to leave out, such as an id."),
-    _columns("--only", "Take these columns and no others."),
-    _columns("--keep", "Take this column although it looks like an id, dates or text."),
-    _columns("--categorical", "Column of codes: its numbers are categories."),
-    _columns("--integer", "Column of counts: its numbers stay whole, and are no codes."),
-    click.option(
-        "--columns",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="What the columns are, in a file that `likewise inspect` wrote.",
-    ),
-    click.option(
-        "--missing",
-        type=click.Choice(["auto", "keep", "drop", "category", "impute"]),
-        default="auto",
-        show_default=True,
-        help="Missing cells: keep them (for a model that takes them), drop these people, make them a category, or "
-        "impute the median or most frequent value. auto keeps them where the model takes them, and else imputes.",
-    ),
-    click.option("--drop-missing", is_flag=True, help="The same as --missing drop."),
-    click.option("--encoding", help="Of a text file: latin-1, cp1252, …  [default: UTF-8]"),
-    click.option(
-        "--decimal",
-        type=click.Choice([".", ","]),
-        help="What stands before decimals in a text file.  [default: seen from the cells]",
-    ),
-    click.option(
-        "--header/--no-header", default=None, help="Whether the first line of a text file names the columns."
-    ),
-    click.option(
-        "--doubled",
-        type=click.Choice(["drop", "number"]),
-        default="drop",
-        show_default=True,
-        help="Columns of the same name: drop identical copies, or number them all.",
-    ),
-)
+def _choice(help_: str, default: str, *others: str) -> Key:
+    words = [default, *others]
+    return Key("HOW", f"{help_}: {join_words(words, 'or')}.", click.Choice(words), default)
+
+
+def _columns(help_: str) -> Key:
+    return Key("COLUMN", help_, default=(), many=True)
+
+
+READ = {
+    "ignore": _columns("Leave this column out, such as an id."),
+    "only": _columns("Take these columns and no others."),
+    "keep": _columns("Take it although it looks like an id or text."),
+    "categorical": _columns("Its numbers are codes."),
+    "integer": _columns("Its numbers are counts, not codes."),
+    "missing": _choice("Missing cells", "auto", "keep", "drop", "category", "impute"),
+    "encoding": Key("NAME", "Of a text file: latin-1, cp1252."),
+    "decimal": Key(".|,", "Decimal mark of a text file.", click.Choice([".", ","])),
+    "header": Key("yes|no", "Whether the first line names the columns.", bool),
+    "doubled": _choice("Columns of the same name", "drop", "number"),
+}
+SETTINGS = {
+    "search": _choice("Search", "auto", "candidates", "gradient", "domain", "exact"),
+    "loss": _choice("Loss", "auto", "cross_entropy", "hinge", "zero_one", "squared"),
+    "tolerance": Key("NUMBER", "Predictions this close are the same decision.", click.FloatRange(min=0), 0.0),
+    "immutable": _columns("No counterpart may differ in it."),
+    "model_takes": _choice("Columns or encoded numbers", "auto", "table", "encoded"),
+    "explore": Key("yes", "Put model and people into the page, to try edits.", bool, False),
+    "diagnose": Key("yes", "Show how well the metric hides each sensitive column.", bool, False),
+}
+
+
+def parse_keys(words: Sequence[str], keys: Mapping[str, Key]) -> dict[str, Any]:
+    """Read ``KEY=VALUE`` words; keys that are not named have their defaults."""
+    found = {name: key.default for name, key in keys.items()}
+    for word in words:
+        name, equals, text = word.partition("=")
+        name = _plain(name.strip())
+        if name not in keys:
+            hint = _did_you_mean(name, keys) or f" Its keys: {', '.join(keys)}."
+            raise click.BadParameter(f"there is no key {name!r}.{hint}")
+        if not equals or not text:
+            raise click.BadParameter(f"write {name}={keys[name].shown}, got {word!r}.")
+        try:
+            value = click.types.convert_type(keys[name].type).convert(text, None, None)
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{name}: {error.message}") from error
+        found[name] = (*found[name], value) if keys[name].many else value
+    return found
+
+
+def _keyed(flag: str, keys: Mapping[str, Key], help_: str) -> Callable[[Any], Any]:
+    def check(ctx: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            parse_keys(words, keys)
+        except click.BadParameter as error:
+            raise click.BadParameter(error.message, ctx, parameter) from error
+        return words
+
+    legend = {f"{name}={key.shown}": key.help for name, key in keys.items()}
+    return option(flag, multiple=True, metavar="KEY=VALUE", callback=check, help=help_, legend=legend)
+
+
+def settings(*names: str, **own: Key) -> Callable[[F], F]:
+    """Add ``--set KEY=VALUE`` to a verb, which gets each key as an argument."""
+    keys = {**{name: SETTINGS[name] for name in names}, **own}
+
+    def add(function: F) -> F:
+        @functools.wraps(function)
+        def verb(**given: Any) -> Any:
+            return function(**parse_keys(given.pop("set"), keys), **given)
+
+        return _keyed("--set", keys, "What is rarely needed; see below. Repeatable.")(verb)  # type: ignore[no-any-return]
+
+    return add
 
 
 def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -176,171 +237,240 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def verb(**given: Any) -> Any:
-        own = {field.name: given.pop(field.name) for field in fields(TableChoices)}
-        return function(reading=TableChoices(**own), **given)
+        columns, read = given.pop("columns"), given.pop("read")
+        return function(reading=TableChoices(columns=columns, **parse_keys(read, READ)), **given)
 
-    wrapped: Callable[..., Any] = verb
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped
+    wrapped: Callable[..., Any] = _keyed("--read", READ, "How the table is read; see below. Repeatable.")(
+        verb
+    )
+    return options("columns")(wrapped)
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+# -o: what is written, by what each path is.
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What ``-o`` names: paths by kind, which is a suffix without its dot, ``folder``, or ``-``."""
+
+    paths: Mapping[str, Path]
+    force: bool = False
+
+    def get(self, kind: str) -> Path | None:
+        """Return the path of a kind, if one is named."""
+        return self.paths.get(kind)
+
+    @property
+    def screen(self) -> bool:
+        """Whether the JSON document is printed, and nothing else."""
+        return "-" in self.paths
+
+    def check(self) -> None:
+        """Refuse files that cannot be written."""
+        from likewise.cli.output import check_outputs
+
+        files = [path for kind, path in self.paths.items() if kind not in ("-", "folder", "parquet")]
+        check_outputs(files, force=self.force)
+
+
+_KINDS = {
+    "html": ("FILE.html", "A page: one file, no network."),
+    "json": ("FILE.json", "The result as JSON."),
+    "-": ("-", "The same on the screen, and nothing else."),
+    "folder": ("FOLDER/", "Evidence for others, which `likewise replay` repeats."),
+    "parquet": ("FOLDER.parquet", "Everybody beside their worst counterpart."),
+    "csv": ("FILE.csv", "Rows whose decision changes, in pairs."),
+    "safetensors": ("FILE.safetensors", ""),
+    "toml": ("FILE.toml", ""),
+}
+
+
+def parse_outputs(words: Sequence[str], kinds: Sequence[str], *, force: bool) -> Outputs:
+    """Sort paths by what they are, and refuse what a verb cannot write."""
+    found: dict[str, Path] = {}
+    for word in words:
+        path = Path(word)
+        known = word == "-" or path.suffix[1:] in kinds
+        kind = (word if word == "-" else path.suffix[1:]) if known else "folder"
+        if kind not in kinds or (kind == "folder" and path.suffix and not path.is_dir()):
+            wanted = ", ".join(_KINDS[kind][0] for kind in kinds)
+            raise InputError(f"-o takes {wanted}, got {word!r}.")
+        if kind in found:
+            raise InputError(f"-o names {str(found[kind])!r} and {word!r}, two of the same kind. Choose one.")
+        found[kind] = path
+    return Outputs(found, force)
+
+
+def outputs(*kinds: str, required: bool = False, **named: str) -> Callable[[F], F]:
+    """Add ``-o PATH`` and ``--force`` to a verb, which gets `Outputs` called `outputs`; `named` are other legends."""
+    many = len(kinds) > 1
+    legend = {_KINDS[kind][0]: named.get(kind, _KINDS[kind][1]) for kind in kinds}
+
+    def add(function: F) -> F:
+        @functools.wraps(function)
+        def verb(**given: Any) -> Any:
+            words, force = given.pop("output"), given.pop("force")
+            found = parse_outputs(words if many else words[-1:], kinds, force=force)
+            if not launched().several:  # else the first process checks them, and tells the others
+                found.check()
+            return function(outputs=found, **given)
+
+        add_output: Callable[[Any], Any] = option(
+            "-o",
+            "--output",
+            multiple=True,
+            required=required,
+            metavar="PATH",
+            help="What to write; see below. Repeatable." if many else f"Write {_KINDS[kinds[0]][0]}.",
+            legend=legend if many else None,
+        )
+        add_force = option("--force", is_flag=True, help="Replace files that exist.")
+        return add_output(add_force(verb))  # type: ignore[no-any-return]
+
+    return add
+
+
+# --trust: what a model file may do.
+
+
+def _check_trust(ctx: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
+    for word in words:
+        if word not in ("pickle", "process") and "." not in word:
+            raise click.BadParameter(f"{word!r} is not pickle, process or a package.Type.", ctx, parameter)
+    return words
+
+
+def trusting(words: Sequence[str]) -> dict[str, Any]:
+    """Return ``--trust`` as `read_model` takes it."""
+    types = [word for word in words if word not in ("pickle", "process")]
+    return {"allow_pickle": "pickle" in words, "trust": "process" in words, "trusted": types}
+
 
 EPS = 0.1
 _FILE = click.Path(path_type=Path)
 _SHARE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
+_ABOVE_ZERO = click.FloatRange(min=0, min_open=True)
+_TWINS = ["attribute", "consequences", "matched", "all"]
 
-_OPTIONS_OPTIONS: dict[str, Callable[[Any], Any]] = {
-    "target": click.option("--target", required=True, help="Column that the model predicts."),
-    "target_left_out": click.option("--target", help="Column that the model predicts; it is left out."),
-    "positive": click.option(
-        "--positive", help="Value of the target that counts as 1, all others as 0; or a limit: '>=10'."
+_SHARED: dict[str, Callable[[Any], Any]] = {
+    "target": option("--target", required=True, metavar="COLUMN", help="Column that the model predicts."),
+    "target_left_out": option("--target", metavar="COLUMN", help="Column that the model predicts."),
+    "positive": option(
+        "--positive", metavar="VALUE", help="Value of the target that counts as 1; or '>=10'."
     ),
-    "classes": click.option(
-        "--classes", is_flag=True, help="Take each number of the target as a class, however many there are."
-    ),
-    "sensitive": click.option(
+    "classes": option("--classes", is_flag=True, help="Take each number of the target as a class."),
+    "sensitive": option(
         "--sensitive", multiple=True, metavar="COLUMN", help="Column that should not decide. Repeatable."
     ),
-    "immutable": click.option(
-        "--immutable", multiple=True, metavar="COLUMN", help="Column that no twin may differ in. Repeatable."
-    ),
-    "edit": click.option(
+    "edit": option(
         "--edit",
         multiple=True,
         metavar="COLUMN:A=B",
-        help="Twins that differ so: relationship:Husband=Wife. Repeatable.",
+        help="Values to exchange: role:Husband=Wife. Repeatable.",
     ),
-    "twins": click.option(
-        "--twins",
-        type=click.Choice(["attribute", "consequences", "matched", "all"]),
-        help="Also ask what becomes of people when only the attribute changes, its consequences with it, or beside comparable people.",
-    ),
-    "graph": click.option(
-        "--graph", type=_FILE, metavar="FILE", help="DOT file: which columns follow from which, for --twins."
-    ),
-    "rules": click.option(
-        "--rules",
+    "metric": option(
+        "--metric",
+        type=_FILE,
         metavar="FILE",
-        help="TOML file of rules that twins keep to, or the word learned, for --twins.",
+        help="From learn-metric; or columns: only --sensitive is free.",
     ),
-    "eps": click.option(
+    "eps": option(
         "--eps",
         default=f"{EPS}",
         show_default=True,
         metavar="EPS",
-        help="Budget: a mean squared fair distance, or in the table's units: age=2,hours-per-week=5.",
+        help="Tolerated distance, or age=2,hours=5.",
     ),
-    "delta": click.option(
-        "--delta", type=click.FloatRange(min=0), help="Gap that is still fair; above it the exit code is 1."
+    "delta": option(
+        "--delta", type=click.FloatRange(min=0), metavar="GAP", help="Largest fair gap; exit code 1 above it."
     ),
-    "confidence": click.option(
-        "--confidence", type=_SHARE, default=0.95, show_default=True, help="Of intervals, tests and bounds."
+    "confidence": option(
+        "--confidence",
+        type=_SHARE,
+        default=0.95,
+        show_default=True,
+        metavar="SHARE",
+        help="Of intervals and bounds.",
     ),
-    "metric": click.option(
-        "--metric",
-        type=_FILE,
+    "twins": option(
+        "--twins", type=click.Choice(_TWINS), metavar="KIND", help=f"Counterfactuals: {', '.join(_TWINS)}."
+    ),
+    "rules": option(
+        "--rules",
+        multiple=True,
         metavar="FILE",
-        help="Fair metric that `likewise learn-metric` wrote, or the word columns: just the sensitive columns are free.",
+        help="For --twins: FILE.toml, FILE.dot (a graph) or learned.",
     ),
-    "search": click.option(
-        "--search",
-        type=click.Choice(["auto", "candidates", "gradient", "domain", "exact"]),
-        default="auto",
+    "columns": option(
+        "--columns",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="What the columns are; from `likewise inspect`.",
+    ),
+    "sample": option(
+        "--sample", type=click.IntRange(min=2), metavar="N", help="Take N people at random instead of all."
+    ),
+    "budget": option("--budget-seconds", type=_ABOVE_ZERO, metavar="N", help="Time limit of the search."),
+    "proof_budget": option(
+        "--budget-seconds",
+        type=_ABOVE_ZERO,
+        metavar="N",
+        default=60.0,
         show_default=True,
-        help="How worst cases are looked for.",
+        help="CPU time of the proof.",
     ),
-    "budget": click.option(
-        "--budget",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="SECONDS",
-        help="How long to search. [default: until it has settled]",
-    ),
-    "loss": click.option(
-        "--loss",
-        type=click.Choice(["auto", "cross_entropy", "hinge", "zero_one", "squared"]),
-        default="auto",
+    "seed": option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
         show_default=True,
-        help="What a prediction costs; auto is cross_entropy, and squared for a model that predicts numbers.",
+        metavar="N",
+        help="The same seed gives the same result.",
     ),
-    "tolerance": click.option(
-        "--tolerance",
-        type=click.FloatRange(min=0),
-        default=0.0,
+    "jobs": option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        default=2,
         show_default=True,
-        help="For a model that predicts numbers: predictions that differ by no more are the same decision.",
+        metavar="N",
+        help="Trainings at a time.",
     ),
-    "json": click.option(
-        "--json", "json_file", metavar="FILE", help="Write the result as JSON; - prints it."
-    ),
-    "html": click.option(
-        "--html", "html_file", type=_FILE, help="Write the page here: one file, no network."
-    ),
-    "explore": click.option(
-        "--explore",
-        is_flag=True,
-        help="Let readers of --html edit people and see the decision. The model and rows of people are inside the page then.",
-    ),
-    "language": click.option(
+    "language": option(
         "--language",
         type=click.Choice(LANGUAGES),
         default="en",
         show_default=True,
-        help="Of the page; columns, values and JSON stay as they are.",
+        help="Of page and terminal.",
     ),
-    "evidence": click.option(
-        "--evidence",
-        "evidence_folder",
-        type=_FILE,
-        metavar="DIR",
-        help="Write evidence for others to this new folder: model card, JUnit, SARIF, CSV tables, impact ratios, and "
-        "evidence.json, which `likewise replay` repeats.",
-    ),
-    "seed": click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
-    "sample": click.option(
-        "--sample", type=click.IntRange(min=2), help="Take so many people at random instead of all."
-    ),
-    "engine": click.option(
+    "engine": option(
         "--engine",
-        type=click.Choice(["local", "dask"]),
         default="local",
         show_default=True,
-        help="Where Parquet files are worked on: in this process, or by Dask workers. The numbers are the same.",
+        metavar="ENGINE",
+        help="local, dask, dask:WORKERS, dask:ADDRESS.",
     ),
-    "scheduler": click.option(
-        "--scheduler", metavar="ADDRESS", help="Dask scheduler to use, such as tcp://10.0.0.5:8786."
-    ),
-    "workers": click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        help="Dask workers to start on this machine, where no scheduler is named.  [default: 2]",
-    ),
-    "map": click.option(
-        "--map",
-        "map_folder",
-        type=_FILE,
-        help="Write everybody beside their worst twin to this new folder, as Parquet files.",
-    ),
-    "diagnose": click.option(
-        "--diagnose", is_flag=True, help="Also show how well the metric hides each sensitive column (slower)."
-    ),
-    "allow_pickle": click.option(
-        "--allow-pickle", is_flag=True, help="Load pickle, joblib, TorchScript, .pt2: they can run any code."
-    ),
-    "trust": click.option(
+    "trust": option(
         "--trust",
-        is_flag=True,
-        help="Run the model file in this process: no limits, and it may crash the command.",
+        multiple=True,
+        metavar="LEVEL",
+        callback=_check_trust,
+        help="What a model file may do; see below. Repeatable.",
+        legend={
+            "pickle": "Load pickle, joblib, TorchScript, .pt2: they can run any code.",
+            "process": "Run the file in this process, without a sandbox.",
+            "package.Type": "Load this type from a skops file.",
+        },
     ),
-    "trust_type": click.option(
-        "--trust-type", multiple=True, metavar="TYPE", help="Type in a skops file to trust. Repeatable."
+    "quiet": option("-q", "--quiet", is_flag=True, help="Print nothing; the exit code tells."),
+    "config": option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=_read_config,
+        help="TOML file of options, for all verbs or by [verb].",
     ),
-    "quiet": click.option(
-        "-q", "--quiet", is_flag=True, help="No progress and no table; the exit code tells."
-    ),
-    "force": click.option("--force", is_flag=True, help="Replace files that exist."),
-    "config": config_option,
 }
 
 
@@ -349,7 +479,7 @@ def options(*names: str) -> Callable[[F], F]:
 
     def add(function: F) -> F:
         for name in reversed(names):
-            function = _OPTIONS_OPTIONS[name](function)
+            function = _SHARED[name](function)
         return function
 
     return add
@@ -363,7 +493,7 @@ def example(*lines: str, after: str = "") -> str:
 
 
 def parse_edits(edits: Sequence[str]) -> dict[str, list[str]]:
-    """Read ``relationship:Husband=Wife`` as a column with the values its twins exchange."""
+    """Read ``relationship:Husband=Wife`` as a column with the values that are exchanged."""
     found: dict[str, list[str]] = {}
     for edit in edits:
         column, colon, rest = edit.partition(":")
@@ -373,29 +503,26 @@ def parse_edits(edits: Sequence[str]) -> dict[str, list[str]]:
                 f"--edit must be COLUMN:A=B, such as relationship:Husband=Wife, got {edit!r}. "
                 "Quote it if it contains spaces."
             )
-        found.setdefault(column.strip(), []).extend(
-            v for v in values if v not in found.get(column.strip(), [])
-        )
+        known = found.setdefault(column.strip(), [])
+        known.extend(value for value in values if value not in known)
     return found
 
 
 def parse_budget(text: str) -> float | dict[str, float]:
     """Read ``--eps``: a number, or columns with an amount each in their own units."""
+    wrong = (
+        f"--eps must be a number >= 0, or columns with amounts such as age=2,hours-per-week=5, got {text!r}."
+    )
     try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if number >= 0 and number != float("inf"):
-        return number
-    units: dict[str, float] = {}
-    for part in text.split(","):
-        column, equals, amount = part.rpartition("=")
-        try:
-            units[column.strip()] = float(amount)
-        except ValueError:
-            equals = ""
-        if not equals or not column.strip():
-            raise InputError(
-                f"--eps must be a number >= 0, or columns with amounts such as age=2,hours-per-week=5, got {text!r}."
-            )
+        if "=" not in text:
+            number = float(text)
+            if 0 <= number < float("inf"):
+                return number
+            raise InputError(wrong)
+        parts = [part.rpartition("=") for part in text.split(",")]
+        units = {column.strip(): float(amount) for column, _, amount in parts}
+    except ValueError as error:
+        raise InputError(wrong) from error
+    if not all(units):
+        raise InputError(wrong)
     return units

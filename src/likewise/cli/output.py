@@ -1,28 +1,26 @@
-"""How far a run of cells is, on standard error: a bar with the time left, or a line per cell in a log."""
+"""What verbs write and print: files checked before any work is done, results, and how far a run of cells is."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from likewise.core.errors import InputError, require
+from likewise.core.progress import error_console, progress_bar, written_duration
 
 if TYPE_CHECKING:
-    from likewise.auditing.progress import OnProgress
+    from likewise.cli.options import Outputs
     from likewise.improving.cells import Cell
-    from likewise.improving.runner import CellTask, Failure, StudyProgress
+    from likewise.improving.runner import CellTask, Failure, Plan, StudyProgress
 
     Reporter = Callable[[StudyProgress, CellTask, Cell | Failure], None]
-
-# Files a verb will write: checked before any work is done, so that nobody waits for a refusal.
 
 
 def can_write_pages() -> bool:
@@ -30,14 +28,13 @@ def can_write_pages() -> bool:
     return importlib.util.find_spec("jinja2") is not None
 
 
-def check_outputs(
-    paths: Sequence[Path | None], *, force: bool, suffixes: Sequence[str] = (), option: str = "-o"
-) -> None:
+def check_outputs(paths: Sequence[Path | None], *, force: bool) -> None:
     """Raise unless every file can be written where it should go."""
-    wanted = [path for path in paths if path is not None]
-    if any(path.suffix == ".html" for path in wanted):
-        require("jinja2", extra="report", why="Writing a page")
-    for path in wanted:
+    for path in paths:
+        if path is None:
+            continue
+        if path.suffix == ".html":
+            require("jinja2", extra="report", why="Writing a page")
         if not path.parent.is_dir():
             raise InputError(f"The folder {str(path.parent)!r} does not exist. Make it first.")
         if path.is_dir():
@@ -46,56 +43,46 @@ def check_outputs(
             raise InputError(f"{path} exists already. Choose another name, or pass --force to replace it.")
         if not os.access(path.parent, os.W_OK):
             raise InputError(f"The folder {str(path.parent)!r} cannot be written to.")
-        if suffixes and not path.name.endswith(tuple(suffixes)):
-            raise InputError(f"{option} must end in {' or '.join(suffixes)}, got {path.name!r}.")
-    if len({path.absolute() for path in wanted}) < len(wanted):
-        raise InputError("Two outputs have the same name. Give each its own.")
 
 
-# What is going on, on standard error: only where a person looks on, and never with --quiet.
+def json_text(document: Mapping[str, Any]) -> str:
+    """Return a document as it is printed."""
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-class Progress:
-    """Stages of a run: a spinner with the current one, a line with its time when it is done."""
-
-    def __init__(self, quiet: bool = False) -> None:
-        from rich.console import Console
-
-        self._console = Console(stderr=True, highlight=False)
-        self._quiet = quiet
-        self.shown = self._console.is_terminal and not quiet
-
-    @property
-    def searches(self) -> bool | OnProgress:
-        """What `audit` is told about progress: whether its searches show bars of their own, or who hears of them."""
-        return self.shown
-
-    @contextmanager
-    def stage(self, title: str, *, spinner: bool = True) -> Iterator[None]:
-        """Show a stage while the block runs."""
-        if not self.shown:
-            yield
-            return
-        start = time.monotonic()
-        if spinner:
-            status: Any = self._console.status(f"{title} …")
-            with status:
-                yield
-        else:
-            self._console.print(f"{title} …", markup=False)
-            yield
-        self._console.print(f"[green]✓[/] {_escaped(title)} [dim]{time.monotonic() - start:.1f} s[/]")
-
-    def note(self, text: str) -> None:
-        """Say something that the user should know, in one line on standard error."""
-        if not self._quiet:
-            click.echo(f"Note: {text}", err=True)
+def deliver(
+    outputs: Outputs,
+    *,
+    quiet: bool,
+    document: Callable[[], str],
+    show: Callable[[], object],
+    **writers: Callable[[Path], object],
+) -> None:
+    """Write the files that were asked for, each by the writer of its kind; then print the result, or its JSON text."""
+    for kind, write in writers.items():
+        if (path := outputs.get(kind)) is not None:
+            write(path)
+    if outputs.screen:
+        click.echo(document().rstrip("\n"))
+    elif not quiet:
+        show()
+        for path in outputs.paths.values():
+            click.echo(f"Wrote {path}")
 
 
-def _escaped(text: str) -> str:
-    from rich.markup import escape
+# Cells: trainings that run in processes of their own and are kept.
 
-    return escape(text)
+
+def announce_plan(plan: Plan, jobs: int, quiet: bool) -> None:
+    """Say how much is kept and how much is left to compute."""
+    if quiet:
+        return
+    for line in plan.damaged:
+        click.echo(f"Note: {line}; it is computed again.", err=True)
+    if plan.replaced:
+        click.echo(f"Note: {len(plan.replaced)} cells of other settings are computed again.", err=True)
+    kept = f"{plan.finished} cells are finished; " if plan.finished else ""
+    click.echo(f"{kept}{len(plan.tasks)} to compute, {jobs} at a time.", err=True)
 
 
 @contextmanager
@@ -104,37 +91,21 @@ def reporting(total: int, quiet: bool, *, unit: str = "seed") -> Iterator[Report
     if quiet or not total:
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-        yield partial(_log, unit)
-        return
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Bar(*columns, console=console) as bar:
-        line = bar.add_task("Computing", total=total, left="")
+    on_terminal = bool(error_console().is_terminal)
+    with progress_bar(show=on_terminal, counted=True, estimated=False, transient=False) as bar:
+        bar.start("Computing", total=total)
 
         def show(progress: StudyProgress, task: CellTask, outcome: Cell | Failure) -> None:
-            left = progress.seconds_left
-            bar.update(
-                line, completed=progress.done, left="" if left is None else f"about {_duration(left)} left"
-            )
-            bar.console.print(_line(task, outcome, unit), markup=False)
+            seconds = progress.seconds_left if progress.done < progress.total else None
+            left = f"about {written_duration(seconds)} left" if seconds else ""
+            line = _line(task, outcome, unit)
+            bar.update(progress.done, note=left)
+            bar.print(line)
+            if not on_terminal:
+                rest = f", {left}" if left else ""
+                click.echo(f"{line} ({progress.done} of {progress.total}{rest})", err=True)
 
         yield show
-
-
-def _log(unit: str, progress: StudyProgress, task: CellTask, outcome: Cell | Failure) -> None:
-    left = progress.seconds_left
-    rest = f", about {_duration(left)} left" if left and progress.done < progress.total else ""
-    click.echo(f"{_line(task, outcome, unit)} ({progress.done} of {progress.total}{rest})", err=True)
 
 
 def _line(task: CellTask, outcome: Cell | Failure, unit: str) -> str:
@@ -144,10 +115,3 @@ def _line(task: CellTask, outcome: Cell | Failure, unit: str) -> str:
     if isinstance(outcome, Cell):
         return f"{name}: {outcome.cpu_seconds:.1f} CPU s"
     return f"{name} failed: {outcome.reason}"
-
-
-def _duration(seconds: float) -> str:
-    """Seconds in the unit a person waits in."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

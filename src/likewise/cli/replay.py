@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import example, options
+from likewise.cli.options import READ, SETTINGS, TableChoices, example, option, options, parse_keys, verb
 from likewise.core.errors import InputError
+from likewise.core.progress import Progress
 
 if TYPE_CHECKING:
     from likewise.cli.audit import AuditChoices
@@ -21,34 +22,34 @@ TOLERANCE = 1e-6
 _MOST_SHOWN = 20
 
 
-@click.command(
+@verb(
     "replay",
     epilog=example(
         "likewise datasets german -o people.csv",
         "likewise train people.csv --target target --sensitive sex -o model.safetensors",
-        "likewise audit model.safetensors people.csv --target target --sensitive sex --evidence evidence",
+        "likewise audit model.safetensors people.csv --target target --sensitive sex -o evidence/",
         "likewise replay evidence/evidence.json",
         after="Exit codes: 0 the figures are the same, 1 some differ, 2 it cannot be repeated: a file is missing or has "
         "changed, or the evidence is damaged.",
     ),
 )
 @click.argument("evidence", type=click.Path(path_type=Path))
-@click.option(
+@option(
     "--model",
     metavar="MODEL",
     help="Where the model is now; needed for one that is package.module:attribute.",
 )
-@click.option("--table", type=click.Path(path_type=Path), help="Where the table is now.")
-@click.option("--metric", type=click.Path(path_type=Path), help="Where the file of the metric is now.")
-@click.option("--columns", type=click.Path(path_type=Path), help="Where the file of the columns is now.")
-@click.option(
+@option("--table", type=click.Path(path_type=Path), help="Where the table is now.")
+@option("--metric", type=click.Path(path_type=Path), help="Where the file of the metric is now.")
+@option("--columns", type=click.Path(path_type=Path), help="Where the file of the columns is now.")
+@option(
     "--rtol",
     type=click.FloatRange(min=0),
     default=TOLERANCE,
     show_default=True,
     help="Numbers that differ by no more, relative to the larger, are the same.",
 )
-@options("allow_pickle", "trust", "trust_type", "quiet")
+@options("trust", "quiet")
 def command(
     evidence: Path,
     model: str | None,
@@ -56,19 +57,16 @@ def command(
     metric: Path | None,
     columns: Path | None,
     rtol: float,
-    allow_pickle: bool,
-    trust: bool,
-    trust_type: Sequence[str],
+    trust: Sequence[str],
     quiet: bool,
 ) -> None:
-    """Repeat an audit from EVIDENCE, the evidence.json that an audit with --evidence wrote, and compare.
+    """Repeat an audit from EVIDENCE, the evidence.json in a folder that an audit wrote with -o, and compare.
 
     The files it read must be the same, byte for byte. Nothing but an audit with the recorded options is run, and no
     option that lets a model file run code is taken from the evidence: such trust is yours to give, here again. Files
     outside the current folder are read only where you name them.
     """
-    from likewise.cli.audit import Trusted, impact_of_case, load, run_audit
-    from likewise.cli.output import Progress
+    from likewise.cli.audit import impact_of_case, load, run_audit
     from likewise.report.document import audit_document
     from likewise.report.evidence import compare_figures, figures_of, read_evidence
 
@@ -80,7 +78,7 @@ def command(
     progress = Progress(quiet)
     for note in _notes(recorded):
         progress.note(note)
-    loaded = load(source, Trusted(allow_pickle, trust, tuple(trust_type)), progress)
+    loaded = load(source, trust, progress)
     audited = run_audit(loaded, Path(people), choices, progress)
     impact, _ = impact_of_case(audited.case, audited.people)
     document = audit_document(audited.result, evaluation=audited.extras["evaluation"])
@@ -96,28 +94,31 @@ def _found_again(recorded: Evidence, moved: Mapping[str, str | Path | None]) -> 
     """The same evidence with every file where it is now; one outside the current folder must have been named."""
     if recorded.options is None or not {"model", "table"} <= set(recorded.inputs):
         raise InputError(
-            "The evidence does not say how the audit was run, so it cannot be repeated. `likewise audit --evidence DIR` "
+            "The evidence does not say how the audit was run, so it cannot be repeated. `likewise audit -o FOLDER/` "
             "writes evidence that can."
         )
     known = recorded.inputs["model"]
     if moved["model"] is None and known["sha256"] is None:
         raise InputError(
-            f"The audited model was no file but {known['path']!r}, which is code. If you trust it, name it: "
+            f"The audited model was not a file but {known['path']!r}, which is code. If you trust it, name it: "
             "--model package.module:attribute."
         )
     options, inputs = dict(recorded.options), dict(recorded.inputs)
     for name in ("metric", "columns"):
         if name in options and [inputs.get(name, {}).get("path")] != list(options[name]):
             raise InputError(f"The evidence names different files for its {name}, so it is damaged.")
-    for name, place in moved.items():
-        if name in inputs and place is not None:
-            inputs[name] = {**inputs[name], "path": str(place)}
+    for name, known in inputs.items():
+        place = moved.get(name)
+        if place is not None:
+            inputs[name] = {**known, "path": str(place)}
             if name in options:
                 options[name] = [str(place)]
-        elif name in inputs and not _is_inside(str(inputs[name]["path"])):
+        elif name != "model description" and not _is_inside(str(known["path"])):
+            remedy = (
+                f"If that is the file you mean, name it: --{name} FILE." if name in moved else "Copy it here."
+            )
             raise InputError(
-                f"The evidence names a {name} outside the current folder, {inputs[name]['path']!r}. If that is the file you "
-                f"mean, name it: --{name} FILE."
+                f"The evidence names a {name} outside the current folder, {known['path']!r}. {remedy}"
             )
     return replace(recorded, options=options, inputs=inputs)
 
@@ -131,26 +132,66 @@ def _is_inside(path: str) -> bool:
 def _choices(recorded: Evidence, model: str, table: str) -> AuditChoices:
     """The recorded options, read as the command line reads them."""
     from likewise.cli import audit
-    from likewise.cli.audit import arguments_of
-    from likewise.cli.options import TableChoices
 
     assert recorded.options is not None  # _found_again has looked
-    arguments = arguments_of(audit.command, recorded.options, audit.REPEATED)
+    arguments = arguments_of(recorded.options)
     try:
         with audit.command.make_context("audit", [*arguments, "--", model, table]) as context:
-            given: Mapping[str, Any] = context.params
+            given = context.params
     except click.ClickException as error:
         raise InputError(
             f"The evidence has an option that `likewise audit` refuses: {error.format_message()}"
         ) from error
-    reading = TableChoices(**{field.name: given[field.name] for field in fields(TableChoices)})
-    return audit.AuditChoices(reading=reading, **{name: given[name] for name in audit.REPEATED})
+    reading = TableChoices(columns=given["columns"], **parse_keys(given["read"], READ))
+    wanted = {field.name for field in fields(audit.AuditChoices)}
+    found = given | parse_keys(given["set"], SETTINGS) | {"reading": reading}
+    return audit.AuditChoices(**{name: value for name, value in found.items() if name in wanted})
+
+
+# Options that a repetition takes over. None of them lets a file run code, writes a file or opens a connection.
+REPEATED = (
+    "target", "positive", "sensitive", "edit", "metric", "eps", "delta", "confidence", "twins", "rules", "columns", "read",
+    "sample", "budget-seconds", "seed", "set",
+)  # fmt: skip
+
+
+def recorded_options(ctx: click.Context) -> dict[str, list[str]]:
+    """Return the options of an audit as text, by their long names."""
+    found: dict[str, list[str]] = {}
+    for name in REPEATED:
+        value = ctx.params[name.replace("-", "_")]
+        if value is not None and value != ():
+            found[name] = [str(one) for one in (value if isinstance(value, tuple) else [value])]
+    return found
+
+
+def arguments_of(options: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return recorded options as the command line takes them; one that a repetition must not take is refused."""
+    for name in options:
+        if name not in REPEATED:
+            raise InputError(
+                f"The evidence asks for the option '--{name}', which a replay never takes from a file."
+            )
+    return [f"--{name}={value}" for name, values in options.items() for value in values]
+
+
+def inputs_of(
+    model: str, table: Path, options: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, str | None]]:
+    """Return what an audit reads: the path of each file as it was given, and its SHA-256."""
+    from likewise.models.containers import sidecar_path
+    from likewise.report.provenance import hash_of
+
+    paths = {"model": model, "table": str(table)}
+    if sidecar_path(model).is_file():
+        paths["model description"] = str(sidecar_path(model))
+    paths |= {name: options[name][-1] for name in ("metric", "columns") if name in options}
+    paths |= {f"file of rules {path}": path for path in options.get("rules", ())}
+    return {name: {"path": path, "sha256": hash_of(path)} for name, path in paths.items()}
 
 
 def _check_unchanged(recorded: Evidence, model: str, table: Path) -> None:
     """Raise unless every file the audit read is there and has the recorded bytes."""
-    from likewise.cli.audit import inputs_of
-
     now = inputs_of(model, table, recorded.options or {})
     for name, known in recorded.inputs.items():
         found = now.get(name)
@@ -159,7 +200,9 @@ def _check_unchanged(recorded: Evidence, model: str, table: Path) -> None:
         if wanted is None:
             continue
         if found is None or found["sha256"] is None:
-            hint = "" if name == "model description" else f" Say where it is now: --{name}."
+            hint = (
+                f" Say where it is now: --{name}." if name in ("model", "table", "metric", "columns") else ""
+            )
             raise InputError(f"The {name} {path!r} is not there.{hint}")
         if found["sha256"] != wanted:
             raise InputError(
@@ -176,8 +219,10 @@ def _check_unchanged(recorded: Evidence, model: str, table: Path) -> None:
 def _notes(recorded: Evidence) -> list[str]:
     """What may make figures differ although the files are the same."""
     said = []
-    if "budget" in (recorded.options or {}):
-        said.append("the audit had a time limit (--budget), so how far it came depends on the machine.")
+    if "budget-seconds" in (recorded.options or {}):
+        said.append(
+            "the audit had a time limit (--budget-seconds), so how far it came depends on the machine."
+        )
     if recorded.inputs["model"]["sha256"] is None:
         said.append("the model is code, so whether it has changed cannot be told.")
     return said

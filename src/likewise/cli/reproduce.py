@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.options import example, options
-from likewise.cli.output import reporting
+from likewise.cli.options import example, option, options, verb
+from likewise.cli.output import announce_plan, reporting
 
 if TYPE_CHECKING:
     from likewise.experiments.study import Study, StudyTable
@@ -20,45 +21,42 @@ EXIT_FAILED = 3
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
-@click.command(
+@verb(
     "reproduce",
     epilog=example(
-        "likewise reproduce toy --out reproduction",
+        "likewise reproduce toy -o reproduction",
         "likewise reproduce adult --seeds 3 --method Baseline --method SenSR",
         after="Run the same command again after a stop: finished cells are kept, and only the missing ones are computed.",
     ),
 )
 @click.argument("study", type=click.Choice([*STUDIES, "sentences", "all"]))
-@click.option(
+@option(
     "--seeds",
     type=click.IntRange(min=1),
     help=f"Seeds (and splits) 0 to SEEDS - 1.  [default: {SEEDS}; {QUICK_SEEDS} with --quick]",
 )
-@click.option("--method", "methods", multiple=True, metavar="NAME", help="Only this method. Repeatable.")
-@click.option("--quick", is_flag=True, help="A small trial of the same programs; its figures mean nothing.")
-@click.option(
-    "--out",
+@option("--method", "methods", multiple=True, metavar="NAME", help="Only this method. Repeatable.")
+@option("--quick", is_flag=True, help="A small trial of the same programs; its figures mean nothing.")
+@option(
+    "-o",
+    "--output",
+    "out",
+    metavar="FOLDER",
     type=click.Path(path_type=Path),
     default=Path("reproduction"),
     show_default=True,
     help="Folder; each study has its own in it.",
 )
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    help="Cells at a time, each in a process of its own with one thread.",
-)
-@click.option("--vectors", type=_FILE, help="Sentiment: word vectors. Default: the bundled GloVe.")
-@click.option("--names", type=_FILE, help="Sentiment: first names to learn from. Default: the bundled list.")
-@click.option(
+@options("jobs")
+@option("--vectors", type=_FILE, help="Sentiment: word vectors. Default: the bundled GloVe.")
+@option("--names", type=_FILE, help="Sentiment: first names to learn from. Default: the bundled list.")
+@option(
     "--steps",
     type=click.IntRange(min=1),
     help="Sentiment: updates of every method; the paper's are 4000.  [default: 200; 30 with --quick]",
 )
-@click.option("--tables", "only_tables", is_flag=True, help="Compute nothing; write what is finished.")
-@click.option("--force", is_flag=True, help="Compute cells again that were made with other settings.")
+@option("--tables", "only_tables", is_flag=True, help="Compute nothing; write what is finished.")
+@option("--force", is_flag=True, help="Compute cells again that were made with other settings.")
 @options("quiet")
 def command(
     study: str,
@@ -93,7 +91,7 @@ def command(
     failures: tuple[Failure, ...] = ()
     if not only_tables:
         plan = plan_run(stores, count, methods, replace_other=force)
-        _announce(plan, jobs, quiet)
+        announce_plan(plan, jobs, quiet)
         try:
             with reporting(len(plan.tasks), quiet) as report:
                 failures = run_plan(plan, jobs=jobs, report=report)
@@ -114,35 +112,12 @@ def _studies(which: str, quick: bool, words: dict[str, Any]) -> list[Study]:
     wanted = STUDIES if which == "all" else (which,)
     if "sentiment" not in wanted and any(choice is not None for choice in words.values()):
         raise click.UsageError("--vectors, --names and --steps are for the sentiment study.")
-    made: list[Study] = []
-    if "toy" in wanted:
-        from likewise.experiments.toy import ToyStudy
-
-        made.append(ToyStudy(quick=quick))
-    if "sentiment" in wanted:
-        from likewise.experiments.sentiment import SentimentStudy
-
-        made.append(SentimentStudy(quick=quick, **words))
-    if "sentences" in wanted:
-        from likewise.experiments.sentences import SentencesStudy
-
-        made.append(SentencesStudy(quick=quick))
-    if "adult" in wanted:
-        from likewise.experiments.adult import AdultStudy
-
-        made.append(AdultStudy(quick=quick))
-    return made
-
-
-def _announce(plan: Plan, jobs: int, quiet: bool) -> None:
-    if quiet:
-        return
-    for line in plan.damaged:
-        click.echo(f"Note: {line}; it is computed again.", err=True)
-    if plan.replaced:
-        click.echo(f"Note: {len(plan.replaced)} cells of other settings are computed again.", err=True)
-    kept = f"{plan.finished} cells are finished; " if plan.finished else ""
-    click.echo(f"{kept}{len(plan.tasks)} to compute, {jobs} at a time.", err=True)
+    found: list[Study] = []
+    for name in wanted:
+        module = importlib.import_module(f"likewise.experiments.{name}")
+        choices = words if name == "sentiment" else {}
+        found.append(getattr(module, f"{name.capitalize()}Study")(quick=quick, **choices))
+    return found
 
 
 def _show_stop(plan: Plan, quiet: bool) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from likewise.cli.audit import AuditChoices, Trusted, check_choices, load, run_audit
-from likewise.cli.options import example, options, table_options
-from likewise.cli.output import Progress
+from likewise.cli.audit import AuditChoices, check_choices, load, run_audit
+from likewise.cli.options import example, option, options, settings, table_options, verb
 from likewise.core.errors import InputError
+from likewise.core.progress import Progress
 
 if TYPE_CHECKING:
     from likewise.auditing.progress import OnProgress
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from likewise.serving.audits import Audited, Question
 
 
-@click.command(
+@verb(
     "serve",
     epilog=example(
         "likewise datasets german -o people.csv",
@@ -32,26 +32,14 @@ if TYPE_CHECKING:
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path), required=False)
-@options(
-    "target_left_out", "positive", "sensitive", "immutable", "edit", "eps", "delta", "confidence", "metric", "search",
-    "budget", "loss",
-)  # fmt: skip
+@options("target_left_out", "positive", "sensitive", "edit", "metric", "eps", "delta", "confidence")
 @table_options
-@click.option(
-    "--model-takes",
-    type=click.Choice(["auto", "table", "encoded"]),
-    default="auto",
-    show_default=True,
-    help="Whether the model takes the table itself or encoded numbers, where that cannot be seen.",
-)
-@click.option(
-    "--port", type=click.IntRange(0, 65_535), default=0, help="Port of 127.0.0.1.  [default: a free one]"
-)
-@click.option("--open", "opens", is_flag=True, help="Open the link in the browser.")
-@click.option(
-    "--uploads/--no-uploads", default=True, help="Whether further tables can be audited in the browser."
-)
-@click.option(
+@options("sample", "budget", "seed")
+@settings("search", "loss", "immutable", "model_takes")
+@option("--port", type=click.IntRange(0, 65_535), default=0, help="Port of 127.0.0.1.  [default: a free one]")
+@option("--open", "opens", is_flag=True, help="Open the link in the browser.")
+@option("--uploads/--no-uploads", default=True, help="Whether tables can be audited in the browser.")
+@option(
     "--max-upload",
     type=click.IntRange(1, 1024),
     default=64,
@@ -59,7 +47,7 @@ if TYPE_CHECKING:
     metavar="MB",
     help="Size of an uploaded table.",
 )
-@options("language", "seed", "sample", "allow_pickle", "trust", "trust_type", "quiet", "config")
+@options("language", "trust", "quiet", "config")
 def command(
     model: str,
     table: Path | None,
@@ -67,9 +55,7 @@ def command(
     opens: bool,
     uploads: bool,
     max_upload: int,
-    allow_pickle: bool,
-    trust: bool,
-    trust_type: Sequence[str],
+    trust: Sequence[str],
     quiet: bool,
     language: str,
     target: str | None,
@@ -92,7 +78,7 @@ def command(
     from likewise.serving.server import run_server
 
     progress = Progress(quiet)
-    loaded = load(model, Trusted(allow_pickle, trust, tuple(trust_type)), progress)
+    loaded = load(model, trust, progress)
     loaded = replace(loaded, native=one_caller(loaded.native))
     auditor = CommandAuditor(loaded, model, choices)
     title = f"Audit of {Path(model).name}"
@@ -141,7 +127,7 @@ class CommandAuditor:
             target=question.target,
             positive=question.positive,
             sensitive=question.sensitive,
-            budget=question.seconds,
+            budget_seconds=question.seconds,
         )
         check_choices(choices)
         title = f"Audit of {Path(self.name).name} on {table.name}"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from likewise.cli.app import agreeing, grouped
-from likewise.cli.options import TableChoices, example, options, table_options
-from likewise.cli.output import check_outputs
+from likewise.cli.options import Outputs, TableChoices, example, option, options, outputs, table_options, verb
 from likewise.core.errors import InputError, NotConvergedError
 from likewise.core.launch import launched
+from likewise.core.progress import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from likewise.data.tabular import TabularDomain
     from likewise.fair_metrics import FairMetric
 
-# The methods that `train` and `compare` know by name.
+# The methods that `train` and `improve --compare` know by name.
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def train_method(
     return estimator.fit(frame[list(domain.feature_names_in_)], y, sensitive_features=extra)
 
 
-@click.command(
+@verb(
     "train",
     epilog=example(
         "likewise datasets german -o people.csv",
@@ -80,29 +80,28 @@ def train_method(
     ),
 )
 @click.argument("table", type=click.Path(path_type=Path))
-@click.option(
+@option(
     "--method", type=click.Choice(sorted(METHODS)), default="sensr", show_default=True, help="How to train."
-)
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), required=True, help="File to write: .safetensors."
 )
 @options("target", "positive", "classes", "sensitive", "metric")
 @table_options
-@click.option("--eps", type=click.FloatRange(min=0), help="Budget of robust methods.")
-@click.option("--steps", type=click.IntRange(min=1), help="Training steps; by default the method's own.")
-@click.option(
+@option("--eps", type=click.FloatRange(min=0), help="Tolerance of robust methods.")
+@option("--steps", type=click.IntRange(min=1), help="Training steps.  [default: the method's own]")
+@option(
     "--held-out",
     type=click.FloatRange(min=0, max=0.9),
     default=0.2,
     show_default=True,
-    help="Share of the people to report on, who are not trained on; 0 trains on all.",
+    help="Share of the people to report on; 0 trains on all.",
 )
-@click.option("--hidden", default="100", show_default=True, help="Units of the hidden layers: 100 or 64,32.")
-@options("seed", "sample", "quiet", "force", "config")
+@option("--hidden", default="100", show_default=True, help="Units of the hidden layers: 100 or 64,32.")
+@options("sample", "seed")
+@outputs("safetensors", required=True)
+@options("quiet", "config")
 def command(
     table: Path,
     method: str,
-    out: Path,
+    outputs: Outputs,
     target: str,
     positive: str | None,
     sensitive: tuple[str, ...],
@@ -116,19 +115,18 @@ def command(
     seed: int,
     sample: int | None,
     quiet: bool,
-    force: bool,
 ) -> None:
     """Train a classifier on a table.
 
     The file keeps the encoding of the table, so `likewise audit` needs nothing else.
     """
+    out = outputs.paths["safetensors"]
     with grouped():
         with agreeing():
             if launched().first:
-                check_outputs([out], force=force, suffixes=[".safetensors"], option="-o")
+                outputs.check()
             layers = parse_layers(hidden)
             _check(method, sensitive, metric, eps)
-            from likewise.cli.output import Progress
             from likewise.data.case import check_varied
             from likewise.data.target import check_classes, leakage_notes
 
@@ -228,7 +226,7 @@ def _check(method: str, sensitive: Sequence[str], metric: Path | None, eps: floa
     if needs == "metric" and not sensitive and metric is None:
         raise InputError(f"--method {method} needs --sensitive COLUMN, or a metric: --metric FILE.")
     if eps is not None and method not in ("sensr", "sensei", "wasserstein"):
-        raise InputError(f"--eps is for sensr, sensei and wasserstein; --method {method} has no budget.")
+        raise InputError(f"--eps is for sensr, sensei and wasserstein; --method {method} has no tolerance.")
 
 
 def _comparable(

@@ -448,7 +448,9 @@ def bounded_mean_interval(
     size = float(len(numbers)) if n is None else n
     scale = size / len(numbers)
     below, above = (
-        least_mean(scale * float(distances.sum()), scale * float((distances**2).sum()), size, (1 - confidence) / 2)
+        least_mean(
+            scale * float(distances.sum()), scale * float((distances**2).sum()), size, (1 - confidence) / 2
+        )
         for distances in (numbers - low, high - numbers)
     )
     return Interval(low + below, high - above, confidence, "Gaffke")

@@ -123,7 +123,7 @@ def find_missing(frame: pd.DataFrame, held: Sequence[str] = ()) -> MissingCells:
             continue
         if name + _MARK in taken:
             raise InputError(
-                f"the table has a column {name + _MARK!r} already. Rename it, or pass --missing impute."
+                f"the table has a column {name + _MARK!r} already. Rename it, or pass --read missing=impute."
             )
         fills[str(name)] = _fill(column)
     return MissingCells(fills, {name: pd.Index(frame[name].unique()) for name in held})
@@ -151,8 +151,8 @@ def drop_missing(frame: pd.DataFrame, *, owner: str) -> pd.DataFrame:
     share = frame.isna().mean().sort_values(ascending=False, kind="stable")
     worst = folded([f"{name!r} ({part:.0%})" for name, part in share.items() if part > 0], most=5)
     raise InputError(
-        f"{owner}: every row has a missing value, so --missing drop leaves nobody. The emptiest columns: {worst}. "
-        "Leave them out with --ignore, or pass --missing impute."
+        f"{owner}: every row has a missing value, so --read missing=drop leaves nobody. The emptiest columns: {worst}. "
+        "Leave them out with --read ignore=NAME, or pass --read missing=impute."
     )
 
 

@@ -40,7 +40,7 @@ class Reading:
     >>> Reading(encoding="latin-99")
     Traceback (most recent call last):
     ...
-    likewise.core.errors.InputError: --encoding: 'latin-99' is no text encoding that Python knows. Common ones: utf-8, latin-1, cp1252, utf-16.
+    likewise.core.errors.InputError: --read encoding: 'latin-99' is no text encoding that Python knows. Common ones: utf-8, latin-1, cp1252, utf-16.
     """
 
     encoding: str | None = None
@@ -55,17 +55,17 @@ class Reading:
             known = codecs.lookup(self.encoding)
         except LookupError as error:
             raise InputError(
-                f"--encoding: {self.encoding!r} is no text encoding that Python knows. "
+                f"--read encoding: {self.encoding!r} is no text encoding that Python knows. "
                 "Common ones: utf-8, latin-1, cp1252, utf-16."
             ) from error
         # Some codecs of Python turn bytes into bytes, such as base64.
         if not getattr(known, "_is_text_encoding", True):
-            raise InputError(f"--encoding: {self.encoding!r} is no encoding of text.")
+            raise InputError(f"--read encoding: {self.encoding!r} is no encoding of text.")
 
 
 def option(name: str, value: str = "") -> str:
     """Return how the command line says a choice about a table, for messages."""
-    return f"--{name} {value}".rstrip()
+    return f"--read {name}={value}" if value else f"--read {name}"
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,6 @@ class TableChoices:
     integer: tuple[str, ...] = ()
     columns: Path | None = None
     missing: str = "auto"
-    drop_missing: bool = False
     encoding: str | None = None
     decimal: str | None = None
     header: bool | None = None
@@ -88,7 +87,7 @@ class TableChoices:
     @property
     def policy(self) -> str:
         """What to do with missing cells."""
-        return "drop" if self.drop_missing else self.missing
+        return self.missing
 
     @property
     def reading(self) -> Reading:

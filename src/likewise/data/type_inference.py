@@ -1,7 +1,7 @@
 """What a column looks like: a number, a count, a code, a category, an id, dates or free text.
 
 A guess from the values and, where these do not decide, from words in the name. It is always said, and the user's word
-(`columns.toml`, --categorical, --integer, --keep, --ignore) wins.
+(`columns.toml`, --read) wins.
 """
 
 from __future__ import annotations

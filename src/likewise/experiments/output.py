@@ -207,7 +207,7 @@ _FILES = ("table.csv", "cells.csv", "table.md", "index.html")
 
 def check_folder(folder: Path) -> None:
     """Raise if results cannot be written, or would replace files that no run of a study wrote."""
-    check_own_folder(folder, "results.json", KIND, others=_FILES, by="a study", option="--out")
+    check_own_folder(folder, "results.json", KIND, others=_FILES, by="a study", option="-o")
 
 
 def write_results(store: Store, seeds: int) -> tuple[StudyTable, tuple[str, ...]]:

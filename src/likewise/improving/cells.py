@@ -207,11 +207,11 @@ class Store:
                 damaged.append(f"{where} is damaged ({error})")
                 continue
             if not isinstance(content, dict) or content.get("kind") != KIND:
-                raise InputError(f"{where} is not a cell of a study. Move it away, or choose another --out.")
+                raise InputError(f"{where} is not a cell of a study. Move it away, or choose another -o.")
             if content.get("study") != self.study.name:
                 raise InputError(
                     f"{where} belongs to {content.get('study')}, not to {self.study.name}. Move it away, or choose another "
-                    "--out."
+                    "-o."
                 )
             key = (content.get("method"), content.get("seed"))
             if key not in asked:

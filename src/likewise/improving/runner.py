@@ -259,7 +259,7 @@ def plan_run(
         tasks += (CellTask(study, *key) for key in cells if key not in found.cells)
     if other and not replace_other:
         raise InputError(
-            f"{len(other)} finished cells were made with other settings, such as {other[0]}. Choose another --out, "
+            f"{len(other)} finished cells were made with other settings, such as {other[0]}. Choose another -o, "
             "or pass --force to compute them again."
         )
     # The last two seeds are one, so that no long cell is left to run alone at the end.

@@ -156,7 +156,7 @@ def _on_plain_numbers(
     if text:
         raise InputError(
             f"The model takes numbers, and column {text[0]!r} is text. Audit a model that takes the table itself, "
-            "such as a pipeline with its encoder, or say that it takes encoded rows (takes='encoded', --model-takes encoded)."
+            "such as a pipeline with its encoder, or say that it takes encoded rows (takes='encoded', --set model_takes=encoded)."
         )
     return Matched(TableModel(model, used), make_domain(columns), columns, _left_out(frame, columns))
 
@@ -260,5 +260,5 @@ def refuse_missing(frame: pd.DataFrame, why: str) -> InputError:
     named = folded([repr(name) for name in frame.columns if frame[name].isna().any()], most=5)
     return InputError(
         f"The table has missing values in {named}, and the model does not take them: {why.rstrip('.')}. Choose what "
-        "stands in for them: --missing impute, --missing category, or --missing drop."
+        "stands in for them: --read missing=impute, --read missing=category, or --read missing=drop."
     )

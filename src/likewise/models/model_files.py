@@ -78,7 +78,7 @@ def check_allowed(kind: Container, path: Path, *, allow_pickle: bool) -> None:
         raise InputError(
             f"{path.name} is {_NAMES[kind]}, which can run any code on this machine when it is loaded, so it was not "
             f"opened. Save the model {better}; or, if you made the file yourself, pass allow_pickle=True "
-            "(--allow-pickle)."
+            "(--trust pickle)."
         )
     warnings.warn(
         f"{path.name} is {_NAMES[kind]}. Loading it can run any code that its maker put there: read or delete files, "
@@ -345,7 +345,7 @@ def _skops(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
         raise InputError(
             f"{path.name} contains types that skops does not know to be harmless: {', '.join(unknown)}. "
             "Nothing was loaded. If you know them, name each: trusted=[...] ("
-            + " ".join(f"--trust-type {name}" for name in unknown)
+            + " ".join(f"--trust {name}" for name in unknown)
             + ")."
         )
     try:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import signal
 import tempfile
-import threading
 import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -22,6 +20,7 @@ from torch import nn
 
 from likewise.core.checks import check_integer, to_numpy
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.progress import ProgressBar, deferred_interrupts, progress_bar
 from likewise.core.randomness import RandomState, spawn_seeds
 from likewise.models.oracle import module_device, module_dtype
 from likewise.training.batch import Batch, BatchSource, Sampling
@@ -47,33 +46,6 @@ from likewise.training.setup import (
     make_source,
     torch_threads,
 )
-
-# A progress bar with the time left, when asked for.
-
-
-Report = Callable[[int, float], None]
-
-
-@contextmanager
-def progress_bar(steps: int, done: int = 0, *, show: bool, title: str) -> Iterator[Report]:
-    """Give a function of (steps done, loss) that moves the bar; it does nothing when `show` is False."""
-    if not show:
-        yield lambda step, loss: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.4f}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=steps, completed=done, loss=float("nan"))
-        yield lambda step, loss: bar.update(task, completed=step, loss=loss)
-
 
 # One step of several ranks: each works on its share of the batch, and all make the same update.
 
@@ -119,6 +91,13 @@ class DistributedStep:
             raise KeyboardInterrupt
         return not bad
 
+    def interrupts(self) -> AbstractContextManager[None]:
+        """Defer Ctrl-C, for all ranks to stop at the same step; one rank stops at once."""
+        return deferred_interrupts(self._interrupt) if self.ranks.several else nullcontext()
+
+    def _interrupt(self) -> None:
+        self.interrupted = True
+
     def robust_loss(self, objective: Objective, net: nn.Module, rows: Batch, state: State) -> float:
         """Return the objective's robust loss on held-out rows, of which each rank takes its share."""
         if not self.ranks.several:
@@ -161,23 +140,6 @@ def _sum_gradients(
             p.grad = part.reshape(p.shape) if there else None
         heard = tuple(present[len(own) :])
     return heard
-
-
-@contextmanager
-def held_interrupts(together: DistributedStep) -> Iterator[None]:
-    """Run a block in which Ctrl-C is noted, for all ranks to stop at the same step; one rank stops at once."""
-    if not together.ranks.several or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def note(number: int, frame: Any) -> None:
-        together.interrupted = True
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def why_not_shared(objective: Objective, net: nn.Module) -> str | None:
@@ -280,12 +242,10 @@ class Run:
         reason = f"all {schedule.steps} steps were made"
         show = progress and self.ranks.first
         try:
-            with (
-                progress_bar(schedule.steps, self.step, show=show, title=title) as report,
-                held_interrupts(self.together),
-            ):
+            with progress_bar(show=show, counted=True) as bar, self.together.interrupts():
+                bar.start(title, total=schedule.steps, done=self.step)
                 while self.step < schedule.steps:
-                    ended = self._advance(schedule, callback, report)
+                    ended = self._advance(schedule, callback, bar)
                     if ended is not None:
                         status, reason = ended
                         break
@@ -301,7 +261,7 @@ class Run:
         return self._result(status, reason, time.perf_counter() - started)
 
     def _advance(
-        self, schedule: Schedule, callback: Callback | None, report: Callable[[int, float], None]
+        self, schedule: Schedule, callback: Callback | None, bar: ProgressBar
     ) -> tuple[Status, str] | None:
         """Make one step and what is due after it; return how the run ended, if it did."""
         row = self._update()
@@ -319,7 +279,7 @@ class Run:
         self.recorder.add({"step": self.step, **row})
         if self.checkpoint is not None and self.step % schedule.checkpoint_every == 0:
             self.save()
-        report(self.step, row["loss"])
+        bar.update(self.step, note=f"loss {row['loss']:.4f}")
         if callback is not None:
             callback(self.step, row["loss"], self.state)
         if stopped:

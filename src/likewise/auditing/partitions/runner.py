@@ -42,6 +42,7 @@ from likewise.auditing.search.choosing import choose_searches
 from likewise.auditing.search.contract import Budget, Search
 from likewise.core.errors import InputError
 from likewise.core.messages import Message
+from likewise.core.progress import progress_bar
 
 # Leading bits of λ that the bins of a large table agree in: 256 bins for every doubling of λ.
 _BITS = 8
@@ -220,15 +221,10 @@ class AuditRunner:
         return total
 
     def _tracked(self, answers: Iterator[Any], title: str) -> Iterator[Any]:
-        if not (self.progress and title):
-            yield from answers
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task(title, total=self.n)
+        with progress_bar(show=bool(self.progress and title), counted=True, transient=False) as bar:
+            bar.start(title, total=self.n)
+            done = 0
             for part, found in zip(self.parts, answers, strict=True):
                 yield found
-                bar.advance(task, part.rows)
+                done += part.rows
+                bar.update(done)

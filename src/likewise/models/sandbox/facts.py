@@ -261,7 +261,7 @@ def _tagged(value: Any, name: Any) -> tuple[str, Any]:
 def _cannot_travel(name: Any, kind: str) -> InputError:
     return InputError(
         f"SandboxedModel: column {name!r} holds {kind}, which is not sent to a model file in a process of its own. "
-        "Make it text or numbers, or load the model in this process: trust=True (--trust)."
+        "Make it text or numbers, or load the model in this process: trust=True (--trust process)."
     )
 
 

@@ -256,7 +256,7 @@ class SandboxedFile:
         if self.container == "catboost":
             # CatBoost writes its trees to a file, and the process may write none.
             raise InputError(
-                "read_trees: the trees of a CatBoost file are only read in this process: trust=True (--trust)."
+                "read_trees: the trees of a CatBoost file are only read in this process: trust=True (--trust process)."
             )
         question = {"ask": "trees", "number": self.facts(choices).number}
         trees: TreeEnsemble = self._read(self._alive(), question, unpack_trees)

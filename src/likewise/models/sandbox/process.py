@@ -11,42 +11,13 @@ import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, MissingExtraError, ModelError
+from likewise.core.progress import deferred_interrupts
 from likewise.models.sandbox.messages import MEMORY, SECONDS, Array, Limits, receive, send
-
-# Defer SIGINT in a critical section; a second one is not deferred.
-
-
-@contextmanager
-def held_interrupts() -> Iterator[None]:
-    """Run a block to its end before SIGINT is handled; a second SIGINT is handled inside it.
-
-    Python handles signals in the main thread only; in other threads the block is run as it is.
-    """
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-    heard: list[Any] = []
-
-    def hold(number: int, frame: Any) -> None:
-        heard.append(number)
-        if len(heard) > 1:
-            before(number, frame)
-
-    signal.signal(signal.SIGINT, hold)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if heard:
-            before(heard[0], None)
-
 
 _ERRORS: dict[str, type[LikewiseError]] = {
     "InputError": InputError,
@@ -55,7 +26,7 @@ _ERRORS: dict[str, type[LikewiseError]] = {
     "MissingExtraError": MissingExtraError,
 }
 _MAX_SENTENCE = 2_000
-_TRUST = "If you made the file yourself, run it in this process: trust=True (--trust)"
+_TRUST = "If you made the file yourself, run it in this process: trust=True (--trust process)"
 
 
 # Starts a process: what has its `kill` and `wait`, and the pipes to write questions to and to read answers from.
@@ -102,7 +73,7 @@ class Child:
     ) -> tuple[dict[str, Any], list[Array]]:
         """Ask a question and return the answer."""
         # Ctrl-C is heard between two questions: who keeps what was found before it goes on asking.
-        with self._lock, held_interrupts():
+        with self._lock, deferred_interrupts():
             if self.over is not None:
                 raise ModelError(self.over)
             late = threading.Event()

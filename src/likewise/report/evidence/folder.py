@@ -132,9 +132,7 @@ def read_evidence(path: str | Path) -> Evidence:
     file = Path(path)
     file = file / EVIDENCE if file.is_dir() else file
     if not file.is_file():
-        raise InputError(
-            f"There is no file {str(file)!r}. `likewise audit --evidence DIR` writes DIR/{EVIDENCE}."
-        )
+        raise InputError(f"There is no file {str(file)!r}. `likewise audit -o DIR/` writes DIR/{EVIDENCE}.")
     if file.stat().st_size > _MOST_BYTES:
         raise FormatError(f"{file.name}: more than {_MOST_BYTES:,} bytes are not the evidence of one audit.")
     try:

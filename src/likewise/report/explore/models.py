@@ -344,7 +344,7 @@ def page_model(
     """
     if model.loss.regression:
         raise InputError(
-            "explore: this model predicts numbers, and the panel shows decisions. Leave --explore out."
+            "explore: this model predicts numbers, and the panel shows decisions. Leave explore=yes out."
         )
     # Gaps were filled and marked for the audit; the page gives the inner model the gaps themselves.
     inner = model.inner if isinstance(model, MissingCellsModel) else model
@@ -370,7 +370,7 @@ def page_model(
 def _stays(why: str) -> InputError:
     return InputError(
         f"explore: this model cannot travel inside a page: {why}. "
-        "Leave --explore out, or let the page ask the model: likewise serve."
+        "Leave explore=yes out, or let the page ask the model: likewise serve."
     )
 
 

@@ -1,4 +1,4 @@
-"""`likewise compare`: models side by side, searched by the same means."""
+"""`likewise improve --compare`: models side by side, searched by the same means."""
 
 import likewise as lw
 
@@ -7,7 +7,7 @@ def test_models_with_and_without_gradients_are_searched_alike():
     """Broke once: gaps by candidates stood beside gaps by gradient, .054 and .137 for the same network."""
     import torch
 
-    from likewise.cli.compare import Setting, _searched_alike
+    from likewise.cli.comparing import Setting, _searched_alike
     from likewise.models.matching import Matched
 
     notes = []
@@ -16,7 +16,7 @@ def test_models_with_and_without_gradients_are_searched_alike():
         def note(self, text):
             notes.append(text)
 
-    setting = Setting(None, None, None, None, (), {}, "0.1", 0.95, "auto", "cross_entropy", 0)
+    setting = Setting(None, None, None, None, {}, "auto", {})
     net = Matched(lw.as_model(torch.nn.Linear(2, 2)), None, ())
     rule = Matched(lw.as_model(lambda X: X[:, 0]), None, ())
     assert _searched_alike(setting, {"net": net}, Notes()).search == "auto"
