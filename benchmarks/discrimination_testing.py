@@ -23,7 +23,7 @@ from likewise.auditing.verification.asked_shares import SensitiveValues, sample_
 from likewise.auditing.verification.verify import verify_family
 from likewise.core.files import atomic_path
 from likewise.data.column import Column, Dtype
-from likewise.models.layers import Layers as ReluNetwork
+from likewise.models.layers import Layers
 from likewise.models.losses import ZeroOne
 
 # Codes of the columns, both ends included. Adult: the authors' code lists. German and bank: the least and largest code
@@ -69,7 +69,7 @@ def networks(folder, fairify):
             Column(f"x{i}", "integer", Dtype("int64"), lower=low, upper=high, start=i, stop=i + 1)
             for i, (low, high) in enumerate(ranges)
         )
-        exact = ReluNetwork(
+        exact = Layers(
             tuple(w.astype(np.float64) for w in weights),
             tuple(b.astype(np.float64) for b in biases),
             roundoff=2.0**-24,

@@ -19,7 +19,7 @@ from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.verification.verify import verify_family
 from likewise.core.files import atomic_path
 from likewise.data.column import Column, Dtype
-from likewise.models.layers import Layers as ReluNetwork
+from likewise.models.layers import Layers
 from likewise.models.losses import ZeroOne
 
 PROTECTED = {"AC": {"race": 7, "sex": 8}, "BM": {"age": 15}, "GC": {"sex": 19, "age": 11}}
@@ -55,7 +55,7 @@ def network(folder, name):
         Column(f"x{i}", "integer", Dtype("int64"), lower=low, upper=high, start=i, stop=i + 1)
         for i, (low, high) in enumerate(zip(about["low"], about["high"], strict=True))
     )
-    return NetworkFamily(ReluNetwork(weights, biases), TableLayout(columns), ZeroOne())
+    return NetworkFamily(Layers(weights, biases), TableLayout(columns), ZeroOne())
 
 
 def published(folder):

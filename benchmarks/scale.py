@@ -87,7 +87,7 @@ def run(engine_name: str, folder: Path, pool: int, out: Path) -> None:
         torch.nn.functional.cross_entropy(net(x[some].float()), y[some]).backward()
         optimizer.step()
     metric = lw.AttributeSubspace(["sex"], domain=data.domain).fit(data.frame_train).metric_
-    search = lw.CandidateSearch(edits=["sex"], pool_rows=pool)
+    search = lw.auditing.CandidateSearch(edits=["sex"], pool_rows=pool)
     local = engine_name == "local"
     engine = LocalEngine() if local else DaskEngine(workers=int(engine_name.removeprefix("dask")))
     idle, spent, start = resident(), cpu(), time.monotonic()

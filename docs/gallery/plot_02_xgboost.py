@@ -27,7 +27,7 @@ found = {
     name: lw.audit(model, people, outcome, metric=metric, domain=data.domain, search=search)
     for name, search in {
         "people of the table": "candidates",
-        "all people who could exist": lw.DomainSearch(calls=200),
+        "all people who could exist": lw.auditing.DomainSearch(calls=200),
     }.items()
 }
 for name, result in found.items():

@@ -26,7 +26,7 @@ metric = lw.ExpertSubspace(["sex"], domain=data.domain).fit(data.frame_train).me
 # %%
 # What somebody who knows this business suspects: the model may read sex off age and the length of a credit.
 @dataclass(frozen=True)
-class OtherAges(lw.Search):
+class OtherAges(lw.auditing.Search):
     """The same people at other ages."""
 
     name = "other ages"  # what the result calls it
@@ -40,12 +40,12 @@ class OtherAges(lw.Search):
             rows = problem.X.copy()
             rows[:, column.start] = (age - column.mean) / column.scale
             support = support.with_rows(rows, np.arange(problem.n))  # row i was found for person i
-        return lw.Found(support)
+        return lw.auditing.Found(support)
 
 
 # %%
 # Searches join: each starts from what those before it found.
-twins = lw.CandidateSearch(use_rows=False)  # own twins only
+twins = lw.auditing.CandidateSearch(use_rows=False)  # own twins only
 found = {}
 for name, search in {"twins": twins, "twins and other ages": [twins, OtherAges()]}.items():
     found[name] = lw.audit(

@@ -38,7 +38,7 @@ print(
 
 # %%
 # The second metric calls people comparable who have more of both. The model agrees with it as far as its weights do.
-domain = lw.BoxDomain(lower=X.min(axis=0), upper=X.max(axis=0))
+domain = lw.data.BoxDomain(lower=X.min(axis=0), upper=X.max(axis=0))
 found = {
     name: lw.audit(model, X, repaid, metric=metric, domain=domain, eps=0.05)
     for name, metric in {"every column but the postcode": plain, "income − 2 debt": ratio}.items()

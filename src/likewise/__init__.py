@@ -41,26 +41,16 @@ if TYPE_CHECKING:
     from likewise.auditing import (
         AuditResult as AuditResult,
         Bound as Bound,
-        CandidateSearch as CandidateSearch,
         Certificate as Certificate,
-        DomainSearch as DomainSearch,
         Estimate as Estimate,
-        Found as Found,
-        GradientSearch as GradientSearch,
-        Search as Search,
         audit as audit,
         verify as verify,
     )
     from likewise.core.errors import (
-        FormatError as FormatError,
         InputError as InputError,
         LikewiseError as LikewiseError,
-        MissingExtraError as MissingExtraError,
-        ModelError as ModelError,
-        NotConvergedError as NotConvergedError,
         UnfairError as UnfairError,
     )
-    from likewise.core.subspace import Subspace as Subspace
     from likewise.counterfactuals import (
         Consequences as Consequences,
         Edit as Edit,
@@ -69,20 +59,14 @@ if TYPE_CHECKING:
         twin_study as twin_study,
     )
     from likewise.data import (
-        BoxDomain as BoxDomain,
-        DataRangeDomain as DataRangeDomain,
         TabularDomain as TabularDomain,
-        Unbounded as Unbounded,
     )
     from likewise.estimators import (
-        AdversarialDebiasingClassifier as AdversarialDebiasingClassifier,
-        CoCLClassifier as CoCLClassifier,
         FairBoostingClassifier as FairBoostingClassifier,
         MLPBaselineClassifier as MLPBaselineClassifier,
         ProjectClassifier as ProjectClassifier,
         SenSeIClassifier as SenSeIClassifier,
         SenSRClassifier as SenSRClassifier,
-        WassersteinRobustClassifier as WassersteinRobustClassifier,
     )
     from likewise.evaluation import evaluate as evaluate, group_gaps as group_gaps
     from likewise.fair_metrics import (
@@ -96,31 +80,22 @@ if TYPE_CHECKING:
         mahalanobis as mahalanobis,
     )
     from likewise.improving import (
-        Improvement as Improvement,
         improve as improve,
-        write_improvement as write_improvement,
     )
     from likewise.mitigation import (
         GraphSmoothing as GraphSmoothing,
-        HardDebias as HardDebias,
         Project as Project,
         TwinConsensus as TwinConsensus,
     )
     from likewise.models import as_model as as_model, load_model as load_model
-    from likewise.report import Comparison as Comparison, write_html as write_html, write_json as write_json
+    from likewise.report import write_html as write_html
     from likewise.text import (
-        NameSwap as NameSwap,
-        TermSwap as TermSwap,
         audit_scores as audit_scores,
         audit_texts as audit_texts,
     )
     from likewise.training import (
-        ERM as ERM,
-        AdversarialDebiasing as AdversarialDebiasing,
-        CoCL as CoCL,
         SenSeI as SenSeI,
         SenSR as SenSR,
-        wasserstein_robust as wasserstein_robust,
     )
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, "__version__")

@@ -12,7 +12,7 @@ from likewise.auditing.inference.certificate import Bound
 
 
 @dataclass(frozen=True)
-class Wrong(lw.Search):
+class Wrong(lw.auditing.Search):
     """A search that claims to have proved too much."""
 
     name: ClassVar[str] = "wrong"
@@ -23,7 +23,7 @@ class Wrong(lw.Search):
         bound = Bound(
             value=1e-3, gap=0.0, eps=self.eps, n=problem.n, method="a mistake", measure=self.measure
         )
-        return lw.Found(support, more=(bound,))
+        return lw.auditing.Found(support, more=(bound,))
 
 
 @pytest.mark.parametrize("measure", ["loss", "decisions"])

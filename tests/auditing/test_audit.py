@@ -281,7 +281,7 @@ def test_foreign_damaged_and_newer_files_are_refused(result, tmp_path):
     with pytest.raises(InputError, match="holds no evidence"):
         result.save(tmp_path / "mine", overwrite=True)
     path = tmp_path / "audit.json"
-    lw.write_json(result, path)
+    lw.report.write_json(result, path)
     with pytest.raises(FormatError, match="not the whole result"):
         AuditResult.load(path)
     result.save(path, overwrite=True)

@@ -127,7 +127,7 @@ def test_the_last_round_is_at_the_lambda_of_the_support(boxed_model, monkeypatch
         metric=metric,
         domain=box,
         eps=0.1,
-        search=[lw.CandidateSearch(use_rows=False), _Watched()],
+        search=[lw.auditing.CandidateSearch(use_rows=False), _Watched()],
     )
     assert result.status == "converged"
     # The support that the last round was given was solved just before it.

@@ -164,7 +164,7 @@ def test_probing_finds_every_split_and_leaves_smooth_numbers_alone(setting):
 
 
 def test_narrow_bands_of_a_wide_range_are_found_beside_others():
-    box = lw.BoxDomain([0.0], [100_000.0])
+    box = lw.data.BoxDomain([0.0], [100_000.0])
     edges = np.array([4000.0, 4100.0, 4140.0, 7000.0])
     asked = []
 
@@ -205,7 +205,7 @@ def test_auto_searches_the_domain_only_without_gradients(setting):
     assert any("domain search was left out" in line for line in linear.left_out)
     assert trees.search == "candidates, enumeration, domain"
     assert not any("other person of the table" in line for line in trees.assumptions)
-    boundless = lw.audit(model, rows, y[:30], metric=metric, domain=lw.Unbounded())
+    boundless = lw.audit(model, rows, y[:30], metric=metric, domain=lw.data.Unbounded())
     assert "domain" not in boundless.search
     assert any("column by column" in line for line in boundless.left_out)
 
@@ -293,7 +293,7 @@ def test_a_domain_without_columns_cannot_be_searched(setting):
             domain.encode(table.iloc[:10]),
             y[:10],
             metric=metric,
-            domain=lw.Unbounded(),
+            domain=lw.data.Unbounded(),
             search="domain",
         )
 

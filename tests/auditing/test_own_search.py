@@ -73,7 +73,7 @@ def test_a_search_of_ones_own_finds_what_brute_force_finds(german):
 def test_it_runs_in_memory_and_on_parquet_with_the_same_bits(german):
     """On Dask: tests/scale, where there is a cluster."""
     data, folder, metric = german
-    searches = [lw.CandidateSearch(use_rows="pool", pool_rows=60), OtherAges()]
+    searches = [lw.auditing.CandidateSearch(use_rows="pool", pool_rows=60), OtherAges()]
     given = {"metric": metric, "domain": data.domain, "eps": 0.05, "search": searches}
     here = lw.audit(old_score, data.frame, data.y, **given)
     files = lw.audit(old_score, folder, "credit", **given)
@@ -95,7 +95,7 @@ def test_memory_and_parts_agree_to_the_bit_on_adult(kind, tmp_path):
     metric = lw.ExpertSubspace(["sex", "race"], domain=data.domain).fit(data.frame_train).metric_
     people, y = data.frame_test[:4_000], data.y_test[:4_000]
     people.assign(income=y).to_parquet(tmp_path / "a.parquet", index=False, row_group_size=850)
-    searches = (lw.CandidateSearch(use_rows="pool", pool_rows=150), OtherAges((25, 50)))
+    searches = (lw.auditing.CandidateSearch(use_rows="pool", pool_rows=150), OtherAges((25, 50)))
     asked = AuditRequest(model, metric, searches, data.domain, eps=0.02)
     questions = Questions(0.02, None, 0.01, 0.95)
     here = audit_asked(asked, people, y, questions)

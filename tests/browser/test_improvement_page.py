@@ -29,7 +29,7 @@ def improvement():
     unseen = Unseen(alternatives[2].name, figures(0.85, 0, 0, 0.2, 0.05), figures(0.86, 0, 0, 0.21, 0.09))
     return Improvement(
         alternatives, Rule(), unseen.name, None, unseen, unseen, {"SenSR": "it diverged"}, 0.1, 0.95, 800, 200, 5,
-        command="likewise improve people.csv --target y --sensitive sex --out better", notes=("A note.",),
+        command="likewise improve people.csv --target y --sensitive sex -o better/", notes=("A note.",),
     )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def test_gaps_are_those_of_an_audit_of_the_same_people(found, hiring):
         metric=ground.metric,
         domain=ground.domain,
         eps=0.1,
-        search=lw.CandidateSearch(edits=list(ground.twin_edits)),
+        search=lw.auditing.CandidateSearch(edits=list(ground.twin_edits)),
     )
     assert tally.gap.mean == pytest.approx(result.gap)
     assert tally.pure_gap.mean == pytest.approx(result.pure_gap)

@@ -153,7 +153,7 @@ def check_absent(programs: Path, place: Path) -> None:
 
 def check_extras(programs: Path, place: Path) -> None:
     """With every extra: each does what it is for."""
-    run([programs / "likewise", "demo", "--quick", "--out", "demo.html"], place)
+    run([programs / "likewise", "demo", "--quick", "-o", "demo.html"], place)
     assert (place / "demo.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     for extra, lines in PRESENT.items():
         script = place / f"uses_{extra}.py"

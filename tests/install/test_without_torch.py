@@ -47,7 +47,7 @@ def network():
 def sentence(ask):
     try:
         ask()
-    except lw.MissingExtraError as error:
+    except lw.core.MissingExtraError as error:
         return str(error)
     raise SystemExit("no MissingExtraError")
 
@@ -85,7 +85,7 @@ said["consensus"] = len(lw.TwinConsensus(boosted(), edits=[lw.Edit("sex")]).fit(
 
 def test_a_network_of_scikit_learn_is_proved_and_audited_without_the_gradient_search(tmp_path):
     code = """
-box = lw.BoxDomain(numbers.min(axis=0), numbers.max(axis=0))
+box = lw.data.BoxDomain(numbers.min(axis=0), numbers.max(axis=0))
 free = lw.ExpertSubspace([0]).fit(numbers).metric_
 result = lw.audit(network(), numbers[:40], hired[:40], metric=free, eps=0.1)
 said["gap"], said["notes"] = float(result.gap), [str(note) for note in result.left_out]
@@ -136,7 +136,7 @@ people.assign(hired=hired).to_csv("people.csv", index=False)
 boosted().save_model("model.json")
 asked = ["people.csv", "--target", "hired", "--sensitive", "sex"]
 said["audit"] = command("audit", "model.json", *asked, "--metric", "columns")
-said["train"] = command("train", *asked, "--out", "model.safetensors")
+said["train"] = command("train", *asked, "-o", "model.safetensors")
 """
     said = run(code, tmp_path)
     assert said["audit"] == 0

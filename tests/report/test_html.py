@@ -206,7 +206,7 @@ def test_without_jinja_the_error_names_the_extra(samples, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(lw.MissingExtraError, match=r"likewise\[report\]"):
+    with pytest.raises(lw.core.MissingExtraError, match=r"likewise\[report\]"):
         render_html(audit_document(samples.nasty_result()))
 
 

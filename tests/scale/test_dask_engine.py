@@ -198,7 +198,7 @@ def test_a_search_of_ones_own_gives_the_bits_of_the_local_engine(engine, german,
     cloudpickle.register_pickle_by_value(own_search)
     data, folder, _ = german
     metric = lw.ExpertSubspace(["sex", "age"], domain=data.domain).fit(data.frame).metric_
-    searches = [lw.CandidateSearch(use_rows="pool", pool_rows=60), own_search.OtherAges()]
+    searches = [lw.auditing.CandidateSearch(use_rows="pool", pool_rows=60), own_search.OtherAges()]
     given = {"metric": metric, "domain": data.domain, "eps": 0.05, "search": searches}
     files, there = (
         lw.audit(old_score, folder, ("credit", "good"), **given, **more) for more in ({}, {"engine": engine})
@@ -216,7 +216,7 @@ def test_errors_of_a_part_come_back_as_they_are_and_leave_nothing(engine, german
     def broken(frame):
         return np.full(len(frame), np.nan if (frame["age"] > 60).any() else 0.5)
 
-    with pytest.raises(lw.ModelError, match="finite"):
+    with pytest.raises(lw.core.ModelError, match="finite"):
         audit_german(german, broken, engine, tmp_path / "map")
     assert list(tmp_path.iterdir()) == []
     check_same(audit_german(german, score, engine), audit_german(german, score, LocalEngine()))

@@ -97,7 +97,13 @@ def test_an_audit_takes_the_same_edit_and_finds_more(people):
     edit = Edit("sex", consequences=Consequences(graph={"sex": ["pay"]}))
     plain, more = (
         lw.audit(
-            model, people, y, metric=metric, eps=1.0, edits=edits, search=lw.CandidateSearch(use_rows=False)
+            model,
+            people,
+            y,
+            metric=metric,
+            eps=1.0,
+            edits=edits,
+            search=lw.auditing.CandidateSearch(use_rows=False),
         )
         for edits in (["sex"], [edit])
     )

@@ -114,5 +114,5 @@ def test_an_attribute_without_effects_is_refused_and_an_empty_graph_is_not():
 def test_without_pydot_plain_text_is_read_and_the_rest_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydot", None)
     assert set(read_graph(DOT, COLUMNS, owner="x").edges) == set(EDGES)
-    with pytest.raises(lw.MissingExtraError, match=r"likewise\[graphs\]"):
+    with pytest.raises(lw.core.MissingExtraError, match=r"likewise\[graphs\]"):
         parse_dot("digraph { sex:e -> job }")

@@ -46,7 +46,7 @@ class FormatError(InputError):
     >>> _ = path.write_bytes(b"not what it claims to be")
     >>> try:
     ...     lw.FairMetric.load(path)
-    ... except lw.FormatError as error:
+    ... except lw.core.FormatError as error:
     ...     print("no metric file")
     no metric file
     """
@@ -60,7 +60,7 @@ class ModelError(LikewiseError, ValueError):
     >>> import likewise as lw
     >>> try:
     ...     lw.as_model(lambda rows: [float("nan")] * len(rows)).predict([[1.0], [2.0]])
-    ... except lw.ModelError as error:
+    ... except lw.core.ModelError as error:
     ...     print(error)
     CallableModel: the model's output is not finite for 2 of 2 rows, first at row 0: [nan]. Nothing can be said about such a model.
     """

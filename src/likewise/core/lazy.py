@@ -57,7 +57,8 @@ def lazy_names(package: str, *eager: str) -> tuple[Callable[[str], Any], Callabl
         setattr(sys.modules[package], name, value)
         return value
 
-    public = sorted({*homes, *eager})
+    # Subpackages are attributes, but not part of what a package offers by name.
+    public = sorted({*eager, *(name for name, (module, _) in homes.items() if module != package)})
     return get, lambda: public, public
 
 

@@ -35,7 +35,7 @@ from likewise.auditing.verification.verify import verify_family
 from likewise.core.errors import InputError
 from likewise.data.curve import Curve, learn_curve
 from likewise.fair_metrics.metric import COSTS_NOTHING
-from likewise.models.layers import Layers as ReluNetwork
+from likewise.models.layers import Layers
 from likewise.models.losses import CrossEntropy, Squared, ZeroOne
 
 _spec = importlib.util.spec_from_file_location(
@@ -81,7 +81,7 @@ def tree_case(rng, layout, seed):
 def network_case(rng, layout, seed):
     sizes = [layout.width, *rng.integers(2, 6, rng.integers(0, 3)), 1]
     weights = tuple(rng.normal(size=(b, a)) for a, b in pairwise(sizes))
-    net = ReluNetwork(weights, tuple(rng.normal(size=len(w)) for w in weights))
+    net = Layers(weights, tuple(rng.normal(size=len(w)) for w in weights))
     loss = (CrossEntropy(), Squared())[seed % 2]
     return NetworkFamily(net, layout, loss), loss, lambda rows: net.outputs(layout.encode(rows))
 

@@ -16,7 +16,7 @@ from likewise.auditing.bounds.regions import Regions, TableLayout, encoded_box
 from likewise.core.errors import InputError
 from likewise.data.column import Column, Dtype
 from likewise.fair_metrics.metric import COSTS_NOTHING
-from likewise.models.layers import Layers as ReluNetwork, read_relu_network
+from likewise.models.layers import Layers, read_relu_network
 from likewise.models.losses import CrossEntropy, Hinge, Squared, ZeroOne
 
 _spec = importlib.util.spec_from_file_location(
@@ -32,7 +32,7 @@ TOL = 1e-6
 def random_network(rng, n_inputs, n_outputs):
     sizes = [n_inputs, *rng.integers(2, 7, rng.integers(0, 4)), n_outputs]
     weights = tuple(rng.normal(size=(b, a)) * 1.2 for a, b in pairwise(sizes))
-    return ReluNetwork(weights, tuple(rng.normal(size=len(w)) for w in weights))
+    return Layers(weights, tuple(rng.normal(size=len(w)) for w in weights))
 
 
 def losses_by_formula(net, loss, encoded, target):
@@ -154,7 +154,7 @@ def test_compiled_bounds_hold_what_the_plain_ones_hold(seed, monkeypatch):
     layout = TableLayout(made.random_columns(rng))
     sizes = [layout.width, 9, 7, 5, 1]
     weights = tuple(rng.normal(size=(b, a)) for a, b in pairwise(sizes))
-    net = ReluNetwork(weights, tuple(rng.normal(size=len(w)) for w in weights))
+    net = Layers(weights, tuple(rng.normal(size=len(w)) for w in weights))
     rows = made.every_row(layout.columns)
     whole = Regions(
         rows.min(axis=0)[None], rows.max(axis=0)[None], np.ones((1, layout.n_categories), dtype=np.uint8)

@@ -283,7 +283,7 @@ def test_searches_say_how_far_they_are(capsys):
 
     model, domain, metric, X, y = setting("linear")
     problem = AuditProblem.build(model, X, y, metric=metric, domain=domain)
-    for search in (ProofSearch(), EnumerationSearch(), lw.GradientSearch()):
+    for search in (ProofSearch(), EnumerationSearch(), lw.auditing.GradientSearch()):
         told = []
         search.extend(problem, Support.start(problem), 0.1, Budget(watch=told.append))
         assert told

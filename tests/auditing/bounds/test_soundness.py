@@ -27,7 +27,7 @@ from likewise.auditing.dual.supporting_rows import Support
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.contract import Budget
 from likewise.fair_metrics.metric import COSTS_NOTHING
-from likewise.models.layers import Layers as ReluNetwork
+from likewise.models.layers import Layers
 from likewise.models.losses import CrossEntropy, Hinge, Squared, ZeroOne
 
 _spec = importlib.util.spec_from_file_location(
@@ -115,7 +115,7 @@ def network_case(rng, seed):
         for a, b in itertools.pairwise(sizes)
     )
     biases = tuple(rng.normal(size=len(w)).astype(np.float32) for w in weights)
-    net = ReluNetwork(
+    net = Layers(
         tuple(w.astype(np.float64) for w in weights), tuple(b.astype(np.float64) for b in biases), SINGLE
     )
 

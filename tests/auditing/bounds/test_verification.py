@@ -17,7 +17,7 @@ from likewise.auditing.verification.verify import verify, verify_family
 from likewise.core.errors import InputError
 from likewise.data import TabularDomain
 from likewise.data.column import Column, Dtype
-from likewise.models.layers import Layers as ReluNetwork
+from likewise.models.layers import Layers
 from likewise.models.losses import ZeroOne
 
 _spec = importlib.util.spec_from_file_location(
@@ -38,9 +38,7 @@ def random_family(seed):
         return TreeFamily(trees, layout, encoded_sources(layout), ZeroOne())
     sizes = [layout.width, 5, 4, outputs]
     weights = tuple(rng.normal(size=(b, a)) for a, b in pairwise(sizes))
-    return NetworkFamily(
-        ReluNetwork(weights, tuple(rng.normal(size=len(w)) for w in weights)), layout, ZeroOne()
-    )
+    return NetworkFamily(Layers(weights, tuple(rng.normal(size=len(w)) for w in weights)), layout, ZeroOne())
 
 
 def enumerated(family, sensitive):
@@ -114,7 +112,7 @@ def test_wide_numbers_are_looked_at_in_pieces():
     layout = TableLayout((age, job))
     # 1 where job >= 5 whatever the age; below, where age >= 50.
     weights = (np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 100.0]]))
-    net = ReluNetwork(weights, (np.array([-49.0, -4.0]), np.array([-0.5])))
+    net = Layers(weights, (np.array([-49.0, -4.0]), np.array([-0.5])))
     found = verify_family(NetworkFamily(net, layout, ZeroOne()), ["age"])
     assert (found.proved, found.flips) == (pytest.approx(0.5), pytest.approx(0.5))
 
@@ -159,7 +157,7 @@ def test_a_linear_model_is_decided_almost_at_once():
         for i, top in enumerate(tops)
     )
     layout = TableLayout(columns)
-    net = ReluNetwork((rng.normal(size=(1, 4)),), (np.array([0.3]),))
+    net = Layers((rng.normal(size=(1, 4)),), (np.array([0.3]),))
     family = NetworkFamily(net, layout, ZeroOne())
     rows = np.stack(np.meshgrid(*(np.arange(top + 1.0) for top in tops), indexing="ij"), axis=-1)
     decided = family.decisions(rows.reshape(-1, 4)).reshape(rows.shape[:-1])
@@ -259,7 +257,7 @@ def test_networks_that_do_not_weigh_a_column_are_proved_at_once():
     layout, rng = TableLayout.of(domain), np.random.default_rng(0)
     weights = (rng.normal(size=(6, layout.width)), rng.normal(size=(1, 6)))
     weights[0][:, layout.columns[2].slice] = 0.0
-    blind = NetworkFamily(ReluNetwork(weights, (np.zeros(6), np.zeros(1))), layout, ZeroOne())
+    blind = NetworkFamily(Layers(weights, (np.zeros(6), np.zeros(1))), layout, ZeroOne())
     found = verify_family(blind, ["sex"])
     assert (found.proved, found.trivial, found.regions) == (1.0, True, 0)
     # Sex has no say, age has: the two together are as age alone.

@@ -18,7 +18,7 @@ from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError
 from likewise.data.encoding import AffineMap
 from likewise.models import Model, as_model
-from likewise.models.layers import Layers as ReluNetwork, read_relu_network
+from likewise.models.layers import Layers, read_relu_network
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import TableModel, are_made_up
 from likewise.models.sklearn_model import SklearnModel
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # A network of a table's own numbers as a network of encoded rows: the encoding goes into the first layer.
 
 
-def of_encoded_rows(net: ReluNetwork, layout: TableLayout, names: Sequence[str] | None) -> ReluNetwork:
+def of_encoded_rows(net: Layers, layout: TableLayout, names: Sequence[str] | None) -> Layers:
     """Put the way from encoded rows to the table's numbers in front of a network: W(Ax + c) + b = (WA)x + (Wc + b)."""
     known = {column.name: i for i, column in enumerate(layout.columns)}
     wanted = list(known) if names is None else list(names)
@@ -63,7 +63,7 @@ def of_encoded_rows(net: ReluNetwork, layout: TableLayout, names: Sequence[str] 
     return behind(net, AffineMap(spread, centre))
 
 
-def behind(net: ReluNetwork, numbers: AffineMap) -> ReluNetwork:
+def behind(net: Layers, numbers: AffineMap) -> Layers:
     """Put an affine map in front of a network."""
     weight, bias = net.weights[0], net.biases[0]
     sizes = (np.abs(weight), np.abs(bias)) if net.first_sizes is None else net.first_sizes
@@ -180,15 +180,15 @@ def _behind_pipeline(
     return TreeFamily(trees, layout, sources, loss, _answered(adapter, trees))
 
 
-def _answered(adapter: Model, read: TreeEnsemble | ReluNetwork) -> float:
+def _answered(adapter: Model, read: TreeEnsemble | Layers) -> float:
     """How far an answered probability may lie from that of the score: one of two is 1 minus the other, rounded."""
-    scores = isinstance(read, ReluNetwork) or read.kind == "scores"
+    scores = isinstance(read, Layers) or read.kind == "scores"
     return 4.0 * read.roundoff if adapter.gives_probabilities and scores else 0.0
 
 
 def _network(
     inner: Model, adapter: Model, layout: TableLayout, encoded: bool | None, own: AffineMap | None
-) -> ReluNetwork:
+) -> Layers:
     """The network of encoded rows that a model is."""
     # What a general adapter of scikit-learn wraps may be a network all the same.
     net = read_relu_network(inner.estimator if isinstance(inner, SklearnModel) else inner)

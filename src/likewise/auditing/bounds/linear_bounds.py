@@ -21,7 +21,7 @@ import numpy as np
 from likewise.auditing.bounds.regions import box_means
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.compiled import compiled, is_compiled
-from likewise.models.layers import Layers as ReluNetwork
+from likewise.models.layers import Layers
 
 # Lines above and below a ReLU where its input lies in an interval, and how lines of a layer pass through
 # them.
@@ -82,7 +82,7 @@ def _mix(slope, rise, lift, least, mixed, offset):  # type: ignore[no-untyped-de
 
 
 def live_bounds(
-    net: ReluNetwork,
+    net: Layers,
     lower: FloatArray,
     upper: FloatArray,
     blocks: IntArray,
@@ -96,7 +96,7 @@ def live_bounds(
 
 
 @cache
-def _flat(net: ReluNetwork) -> tuple[Any, Any, Any]:
+def _flat(net: Layers) -> tuple[Any, Any, Any]:
     """All hidden weights and biases in one array each, and the widths of inputs and hidden layers."""
     sizes = np.array([net.n_inputs, *(len(weight) for weight in net.weights[:-1])], dtype=np.int64)
     weights = np.concatenate([weight.ravel() for weight in net.weights[:-1]])
@@ -269,7 +269,7 @@ def extremes(slope: FloatArray, lower: FloatArray, upper: FloatArray, blocks: In
 
 
 def hidden_bounds(
-    net: ReluNetwork, lower: FloatArray, upper: FloatArray, blocks: IntArray, known: FloatArray
+    net: Layers, lower: FloatArray, upper: FloatArray, blocks: IntArray, known: FloatArray
 ) -> Hidden:
     """Bounds of what enters every hidden unit."""
     found = known.copy()
@@ -287,7 +287,7 @@ def hidden_bounds(
 
 
 def _all_bounds(
-    net: ReluNetwork,
+    net: Layers,
     lower: FloatArray,
     upper: FloatArray,
     blocks: IntArray,
@@ -324,7 +324,7 @@ def _narrow(part: FloatArray, low: FloatArray, high: FloatArray) -> None:
 
 
 def output_lines(
-    net: ReluNetwork,
+    net: Layers,
     head: FloatArray,
     hidden: Hidden,
     lower: FloatArray,
@@ -364,14 +364,14 @@ def _rank(lines: Lines, mean: FloatArray, best_at: str) -> FloatArray:
     return np.asarray(lines.offset + (lines.slope @ mean[:, :, None])[:, :, 0])
 
 
-def _rounding(net: ReluNetwork, layer: int) -> float:
+def _rounding(net: Layers, layer: int) -> float:
     """By which share of the sizes s_k a bound of layer k may be off."""
     steps = sum(weight.shape[1] for weight in net.weights[: layer + 1]) + 4 * (layer + 1)
     return float(1.01 * steps * (2 * layer + 3) * _UNIT_ROUNDOFF)
 
 
 def _back(
-    net: ReluNetwork,
+    net: Layers,
     layer: int,
     weight: FloatArray,
     bias: FloatArray,

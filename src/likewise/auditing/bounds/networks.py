@@ -19,14 +19,14 @@ from likewise.auditing.bounds.linear_bounds import Hidden, Lines, hidden_bounds,
 from likewise.auditing.bounds.regions import Regions, Split, TableLayout, encoded_box, halves
 from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError
-from likewise.models.layers import Layers as ReluNetwork
+from likewise.models.layers import Layers
 from likewise.models.losses import CrossEntropy, Hinge, Loss, Squared
 
 # Which column of a region to cut: the one whose width makes the lines of a network loose.
 
 
 def column_importance(
-    net: ReluNetwork,
+    net: Layers,
     layout: TableLayout,
     hidden: Hidden,
     effect: FloatArray,
@@ -64,7 +64,7 @@ class NetworkFamily:
     the loss.
     """
 
-    def __init__(self, net: ReluNetwork, layout: TableLayout, loss: Loss, answered: float = 0.0) -> None:
+    def __init__(self, net: Layers, layout: TableLayout, loss: Loss, answered: float = 0.0) -> None:
         if net.n_inputs != layout.width:
             raise InputError(
                 f"bounds: the network takes {net.n_inputs} columns, the domain encodes {layout.width}. "

@@ -2,7 +2,7 @@
 
 A search of one's own is one class with one method::
 
-    class Retired(likewise.Search):
+    class Retired(likewise.auditing.Search):
         name = "retired twins"
         in_parts = True
 
@@ -94,13 +94,13 @@ class Found:
     >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
     >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
     >>> @dataclass(frozen=True)
-    ... class SwapSex(lw.Search):
+    ... class SwapSex(lw.auditing.Search):
     ...     name = "swap sex"
     ...     def extend(self, problem, support, eps, budget):
     ...         swapped = people.assign(sex=["M", "F", "F", "M"])
     ...         rows = problem.coordinates.domain.encode(swapped)
     ...         found = support.with_rows(rows, np.arange(problem.n))
-    ...         return lw.Found(found, status="not_converged", reasons=("it looked at one twin only",))
+    ...         return lw.auditing.Found(found, status="not_converged", reasons=("it looked at one twin only",))
     >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0, search=SwapSex())
     >>> result.status, result.reasons
     ('not_converged', ('it looked at one twin only',))
@@ -139,12 +139,12 @@ class Search(ABC):
     >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
     >>> result = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0)
     >>> @dataclass(frozen=True)
-    ... class SwapSex(lw.Search):
+    ... class SwapSex(lw.auditing.Search):
     ...     name = "swap sex"
     ...     def extend(self, problem, support, eps, budget):
     ...         swapped = people.assign(sex=["M", "F", "F", "M"])
     ...         rows = problem.coordinates.domain.encode(swapped)
-    ...         return lw.Found(support.with_rows(rows, np.arange(problem.n)))
+    ...         return lw.auditing.Found(support.with_rows(rows, np.arange(problem.n)))
     >>> found = lw.audit(score, people, [0, 1, 1, 1], metric=metric, eps=0.0, search=SwapSex())
     >>> round(found.pure_gap, 3), found.search
     (0.243, 'swap sex')

@@ -23,7 +23,7 @@ from likewise.core.errors import InputError
 from likewise.core.messages import Message
 from likewise.core.randomness import RandomState
 from likewise.data.domain import BoxDomain
-from likewise.models.layers import Layers as ReluNetwork
+from likewise.models.layers import Layers
 from likewise.models.losses import ZeroOne
 
 if TYPE_CHECKING:
@@ -475,7 +475,7 @@ class _LinearReading:
         domain = place.domain if tabular(place.domain) else BoxDomain.from_data(problem.X)
         self.layout = TableLayout.of(domain)
         # The map between two encodings rounds once more.
-        self.net = ReluNetwork((form[0],), (form[1],), 16.0 * place.model.roundoff)
+        self.net = Layers((form[0],), (form[1],), 16.0 * place.model.roundoff)
 
     def outputs(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores and their rounding."""
@@ -517,7 +517,7 @@ def _slack(problem: AuditProblem, model: LinearModel) -> float:
     ceiling = loss_ceiling(model, place.domain)
     lower, upper = (np.asarray(to_numpy(side), dtype=np.float64) for side in _ends(problem))
     largest = np.maximum(np.abs(lower), np.abs(upper))
-    net = ReluNetwork((model.coef,), (model.intercept,), 16.0 * place.model.roundoff)
+    net = Layers((model.coef,), (model.intercept,), 16.0 * place.model.roundoff)
     error = 2.0 * float(net.rounding(largest)[0]) if np.isfinite(largest).all() else 0.0
     if not place.model.gives_probabilities or not np.isfinite(ceiling):
         return error
