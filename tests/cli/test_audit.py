@@ -372,7 +372,7 @@ def test_models_that_answer_nonsense(run, table, tmp_path):
     for name, message in [
         ("nan", "not finite"),
         ("short", "shape (3,) for"),
-        ("logits", "no probabilities"),
+        ("logits", "not probabilities"),
         ("raises", "RuntimeError"),
         ("wide", "3 columns for 2 classes"),
         ("number", "as_model: 'model' must be"),

@@ -103,7 +103,7 @@ def test_fair_boosting_and_improve_leave_networks_out_with_a_sentence(tmp_path):
     code = """
 fair = lw.FairBoostingClassifier(sensitive_features=["sex"], random_state=0).fit(people, hired)
 said["fair"] = float(lw.correspondence_study(fair, people, lw.Edit("sex")).consistency)
-found = lw.improve(people, hired, sensitive=["sex"], folds=2, eps=0.0)
+found = lw.improve(people, hired, sensitive_features=["sex"], folds=2, eps=0.0)
 said["names"] = [one.name for one in found.alternatives]
 said["notes"] = [str(note) for note in found.notes]
 """

@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
-from likewise.auditing.dual.finite_dual import dual_curve, dual_objective, solve_dual
+from likewise.auditing.dual.finite_dual import dual_curve, solve_dual
 from likewise.auditing.dual.frontier import Frontier
 
 number = st.floats(0, 1e3, allow_nan=False, allow_subnormal=False)
 tidy = st.integers(0, 8).map(float)  # many ties and zeros
 point = st.tuples(st.integers(0, 3), st.one_of(number, tidy), st.one_of(number, tidy))
+
+
+def dual_objective(frontier, lam, eps):
+    """λε + mean_i max_j (loss_ij − λ d²_ij), which is at least V(ε) for every λ ≥ 0."""
+    return (lam * eps if lam > 0 else 0.0) + frontier.conjugate(lam).mean()
 
 
 @st.composite

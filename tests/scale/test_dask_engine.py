@@ -186,7 +186,7 @@ def test_the_command_gives_the_same_document(engine, german, tmp_path, monkeypat
         documents.append(json.loads(out))
     assert "500 people are read part by part" in err
     assert documents[0]["numbers"] == documents[1]["numbers"]
-    assert len(pd.read_parquet("map")) == 500
+    assert len(pd.read_parquet("map.parquet")) == 500
 
 
 def test_a_search_of_ones_own_gives_the_bits_of_the_local_engine(engine, german, monkeypatch):

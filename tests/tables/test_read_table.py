@@ -23,7 +23,7 @@ def test_the_same_people_however_they_are_written(trouble, people, name):
 
 
 def test_other_encodings_by_choice(trouble, people):
-    with pytest.raises(FormatError, match=r"not UTF-8 text.*--encoding latin-1"):
+    with pytest.raises(FormatError, match=r"not UTF-8 text.*--read encoding=latin-1"):
         read_table(trouble("latin"))
     found = read_table(trouble("latin"), Reading(encoding="latin-1")).frame
     assert set(found["job"]) == {"clerk", "Köchin", "nurse"}
@@ -42,7 +42,7 @@ def test_every_doubled_name_is_told_and_identical_copies_go(trouble, people, tmp
     assert "'age' and 'job'" in found.notes[-1]
     path = tmp_path / "differ.csv"
     path.write_text("a,b,a,b,c\n1,2,3,4,5\n")
-    with pytest.raises(FormatError, match=r"'a' and 'b'.*--doubled number.*--ignore"):
+    with pytest.raises(FormatError, match=r"'a' and 'b'.*--read doubled=number.*--read ignore"):
         read_table(path)
     assert list(read_table(path, Reading(doubled="number")).frame) == ["a", "b", "a (2)", "b (2)", "c"]
     assert list(read_table(path, ignore=["a", "b"]).frame) == ["c"]

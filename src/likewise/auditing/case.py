@@ -5,6 +5,7 @@ Python, the command line, the server, the integrations and `improve` all use thi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -414,11 +415,10 @@ def _with_gaps(result: AuditResult, gaps: MissingCells | None, tolerance: float)
         return result
     sensitive = result.sensitive
     if gaps is not None and sensitive is not None and sensitive.example is not None:
-        cells = dict(sensitive.example.cells)
-        for name, mark in zip(gaps.columns, gaps.marks, strict=True):
-            if cells.pop(mark, False):
-                cells[name] = None
-        cells |= {name: str(kept[int(cells[name])]) for name, kept in gaps.held.items()}
+        cells = {
+            name: None if isinstance(cell, float) and math.isnan(cell) else cell
+            for name, cell in sensitive.example.cells.items()
+        }
         sensitive = replace(sensitive, example=replace(sensitive.example, cells=cells))
     return replace(
         result,
