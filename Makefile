@@ -21,7 +21,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,docs,boosting,fast,mlflow,onnx,report,scale,serve,skops,torch]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,docs,boosting,fast,graphs,mlflow,onnx,report,scale,serve,skops,torch]"
 	touch $@
 
 test: $(READY) browser
