@@ -193,7 +193,7 @@ def audit(
     budget = Budget(budget_seconds)
     if budget_seconds is not None:
         # People and numbers are put together after the search.
-        budget = replace(budget, seconds=budget_seconds - min(0.1 * budget_seconds, 0.5))
+        budget = replace(budget, seconds=budget_seconds - min(0.2 * budget_seconds, 0.5))
     asked = AuditRequest(
         model,
         metric,

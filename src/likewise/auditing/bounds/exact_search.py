@@ -178,7 +178,7 @@ class ProofSearch(Search):
     def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Answer the questions one after the other; the rows found for any of them serve all."""
         ended = Found(support)
-        questions = list(self._questions(problem, eps))
+        questions = list(self._questions(problem, eps, budget))
         for done, question in enumerate(questions):
             budget.tell(done / len(questions))
             if budget.spent:
@@ -207,7 +207,7 @@ class ProofSearch(Search):
         from likewise.auditing.bounds.sampled_proof import prove_by_sample
 
         bounds: list[Bound] = []
-        for question in self._questions(sample, eps):
+        for question in self._questions(sample, eps, budget):
             time = Budget(max(question.share * budget.left, 1e-3))
             if LinearSearch().why_not(question.problem) is None:
                 solved = self.exact.extend(
@@ -229,12 +229,16 @@ class ProofSearch(Search):
             bounds += [_share(bound) for bound in found] if question.decisions else found
         return tuple(bounds)
 
-    def _questions(self, problem: AuditProblem, eps: float) -> Iterator[_Question]:
+    def _questions(self, problem: AuditProblem, eps: float, budget: Budget) -> Iterator[_Question]:
+        from likewise.auditing.bounds.families import seconds_of_check
+
         # Where everybody at no distance can be listed, that is exact already.
         listed = EnumerationSearch().why_not(problem) is None
         if eps > 0 and not listed:
             yield _Question(problem, 0.0, False, 0.15)
-        decided = about_decisions(problem) if problem.decides else None
+        # Decisions are another reading, whose check takes as long as that of the losses and cannot be stopped.
+        in_time = budget.left > 3 * seconds_of_check(problem)
+        decided = about_decisions(problem) if problem.decides and in_time else None
         if eps > 0 or not listed:
             yield _Question(problem, eps, False, 1.0 if decided is None else 0.7)
         if decided is None or self.exact.why_not(decided) is not None:

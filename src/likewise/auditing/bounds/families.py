@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -81,6 +82,7 @@ def behind(net: Layers, numbers: AffineMap) -> Layers:
 # An audit asks for its family time and again, and to read a model takes longer than many a question.
 _KNOWN: WeakKeyDictionary[Coordinates, TreeFamily | NetworkFamily] = WeakKeyDictionary()
 _CHECKED: WeakKeyDictionary[AuditProblem, TreeFamily | NetworkFamily | InputError] = WeakKeyDictionary()
+_SECONDS: WeakKeyDictionary[Coordinates, float] = WeakKeyDictionary()
 # People whose cells rows of the domain are mixed with, at most.
 _MIXED = 2_000
 
@@ -140,10 +142,17 @@ def family_in(problem: AuditProblem) -> TreeFamily | NetworkFamily:
     return found
 
 
+def seconds_of_check(problem: AuditProblem) -> float:
+    """How long it took to read an audit's model and to compare it with its own answers; 0 if that was not done."""
+    return _SECONDS.get(problem.coordinates, 0.0)
+
+
 def _checked(problem: AuditProblem, place: Coordinates) -> TreeFamily | NetworkFamily | InputError:
     try:
         if place not in _KNOWN:
+            clock = time.perf_counter()
             _KNOWN[place] = family_at(place, problem.X)
+            _SECONDS[place] = time.perf_counter() - clock
         family = _KNOWN[place]
         asker = Asker(place, family.layout)
         check_rows(family, asker, family.layout.values(problem.X), decides=problem.decides)
