@@ -251,8 +251,15 @@ class ProofSearch(Search):
     def _answer(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         timed = budget.seconds is not None and problem.n > _FEW and problem.decides
         if timed and LinearSearch().why_not(problem) is not None:
+            from likewise.auditing.bounds.families import seconds_of_check
             from likewise.auditing.bounds.sampled_proof import prove_by_sample
+            from likewise.auditing.search.choosing import search_words
 
+            # A first look at everybody cannot be stopped; it takes about as long as the check of the reading.
+            if budget.left < seconds_of_check(problem):
+                return Found(
+                    support, "not_converged", (Message("reason.no_time", name=search_words(self.name)),)
+                )
             nodes = BranchAndBoundSearch().nodes
             proof = prove_by_sample(problem, support, eps, budget, nodes=nodes, confidence=self.confidence)
             if proof is not None:
