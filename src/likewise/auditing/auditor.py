@@ -76,7 +76,8 @@ def audit(
     sensitive_features : sequence of str, optional
         Columns of `X` that should not decide.
     favourable : object, optional
-        The label of the favourable outcome; class 1 of a model that only numbers its classes.
+        The label of the favourable outcome, which `result.effects` counts; class 1 of a model that only numbers its
+        classes. By default the second of two classes.
     metric : FairMetric, learner, "columns" or "learned"
         Who is comparable with whom. A learner that is not fitted yet is fitted on `X`. A metric that was learned in
         another encoding of the same columns is re-expressed exactly. The words are for `sensitive_features`: people who
@@ -148,6 +149,13 @@ def audit(
     >>> audit(score, people, sensitive_features=["sex"]).sensitive.changed
     0.25
 
+    Who would lose and who would gain the favourable decision, class 1:
+
+    >>> audit(score, people, sensitive_features=["sex"]).effects
+      attribute recorded instead  people  lose  gain
+    0       sex        F       M       2     0     1
+    1       sex        M       F       2     0     0
+
     The paper's audit, with a metric that ignores sex:
 
     >>> metric = lw.ExpertSubspace(["sex"]).fit(people).metric_
@@ -187,7 +195,56 @@ def audit(
         raise InputError(
             f"audit: pass {absent!r}, or say which columns should not decide: sensitive_features=['sex']."
         )
-    eps = 0.1 if eps is None else eps
+    return audit_prepared(
+        model,
+        X,
+        y,
+        metric=metric,
+        domain=domain,
+        eps=0.1 if eps is None else eps,
+        delta=delta,
+        search=search,
+        loss=loss,
+        edits=edits,
+        encoded=encoded,
+        budget_seconds=budget_seconds,
+        tau=tau,
+        confidence=confidence,
+        random_state=random_state,
+        tolerance=tolerance,
+        engine=engine,
+        map_folder=map_folder,
+        progress=progress,
+    )
+
+
+def audit_prepared(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    metric: Any,
+    eps: float,
+    domain: Any = None,
+    delta: float | None = None,
+    search: Any = "auto",
+    loss: Any = None,
+    edits: Any = None,
+    encoded: bool | None = None,
+    budget_seconds: float | None = None,
+    tau: float = 0.01,
+    confidence: float = 0.95,
+    random_state: int = 0,
+    tolerance: float | None = None,
+    engine: Engine | None = None,
+    map_folder: str | Path | None = None,
+    progress: bool | OnProgress = False,
+    absent: Any = None,
+) -> AuditResult:
+    """Audit people whose table needs no more preparation; parameters as in `audit`.
+
+    `absent` is a table of truth values: which sensitive cells were missing before they were filled for the model.
+    """
     questions = Questions(eps, delta, tau, confidence)
     searches, required = read_searches(search, timed=budget_seconds is not None, confidence=confidence)
     budget = Budget(budget_seconds)
@@ -207,6 +264,7 @@ def audit(
         budget,
         random_state,
         tolerance,
+        absent,
     )
     return audit_asked(asked, X, y, questions, engine=engine, map_folder=map_folder, progress=progress)
 

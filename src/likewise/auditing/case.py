@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.sources import StreamedPeople
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.plain import plain_cell
 from likewise.core.text import folded
 from likewise.counterfactuals.edits import EditParts, edited_columns
 from likewise.data.case import (
@@ -90,6 +91,8 @@ class Case:
     labels: Any = None
     # Their sensitive columns as they are in the table, missing cells included.
     told: pd.DataFrame | None = None
+    # The favourable outcome as the user wrote it.
+    favourable: Any = None
     gaps: MissingCells | None = None
     notes: tuple[str, ...] = ()
 
@@ -322,6 +325,7 @@ def prepare_case(
         people=found.frame,
         labels=labels,
         told=people.frame[list(sensitive)],
+        favourable=positive,
         gaps=found.gaps,
         notes=found.notes,
         **asked,
@@ -371,7 +375,7 @@ def audit_case(
     **choices: Any,
 ) -> AuditResult:
     """Audit a case; `choices` are further parameters of `audit`."""
-    from likewise.auditing.auditor import audit
+    from likewise.auditing.auditor import audit_prepared
 
     matched, metric = case.matched, case.metric
     known = {column.name for column in matched.domain.columns_ if not column.immutable}
@@ -380,7 +384,8 @@ def audit_case(
     if not streamed:
         check_varied(case.frame, [name for name in case.sensitive if name in single])
     edited = edited_columns(case.edits)
-    result = audit(
+    _favourable_class(case)  # an unknown one is said before the audit is run
+    result = audit_prepared(
         matched.model,
         case.frame if streamed else case.frame[list(matched.columns)],
         case.y,
@@ -397,9 +402,27 @@ def audit_case(
         engine=engine,
         map_folder=map_folder,
         progress=progress,
+        absent=None if streamed or case.told is None else case.told.isna(),
         **choices,
     )
+    chosen = _favourable_class(case)
+    if chosen is not None:
+        result = replace(result, favourable=chosen)
     return _with_gaps(result, case.gaps, case.tolerance or 0.0)
+
+
+def _favourable_class(case: Case) -> Any:
+    """Return the class that the user calls favourable, class 1 of a model that only numbers two; None if unknown."""
+    model = case.matched.model
+    if case.favourable is None or model.loss.regression or model.known_classes is None:
+        return None
+    classes = model.known_classes.tolist()
+    try:
+        return plain_cell(find_value(classes, case.favourable, what="audit: 'favourable': the model"))
+    except InputError:
+        if classes in ([0, 1], [-1, 1]):
+            return plain_cell(classes[1])
+        raise
 
 
 def unbroken(result: AuditResult) -> AuditResult:

@@ -58,6 +58,7 @@ class AuditRequest:
     budget: Budget = field(default_factory=Budget)
     random_state: int = 0
     tolerance: float | None = None
+    absent: Any = None
 
     def problem(self, X: Any, y: Any, domain: Any) -> AuditProblem:
         """Build the problem of some people."""
@@ -118,7 +119,7 @@ class Prepared:
 
 def prepare_people(asked: AuditRequest, X: Any, y: Any) -> Prepared:
     """Prepare the audit of people in memory."""
-    problem = asked.problem(X, y, asked.domain)
+    problem = replace(asked.problem(X, y, asked.domain), absent=asked.absent)
     searches, left_out = choose_searches(
         asked.searches, problem, required=asked.required, in_parts=False, eps=asked.eps
     )

@@ -34,6 +34,8 @@ from likewise.models.losses import as_loss
 from likewise.models.matching import MissingCellsModel
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from likewise.auditing.results.sensitive import SensitiveValues
 
 # People whose answers are asked for twice.
@@ -63,6 +65,8 @@ class AuditProblem:
     unnamed: tuple[str, ...] = ()
     values: SensitiveValues | None = None
     tolerance: float | None = None
+    # Which sensitive cells were missing in the table and were filled for the model, a column each.
+    absent: pd.DataFrame | None = None
 
     @classmethod
     def build(
@@ -118,6 +122,7 @@ class AuditProblem:
             y=np.asarray(y),
             first=first,
             pool=self.pool if pool is None else rows_of(pool, self.coordinates),
+            absent=None,
         )
         found.check()
         return found

@@ -22,6 +22,7 @@ from likewise.auditing.inference.intervals import frontier_gains
 from likewise.auditing.preparation import Prepared
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.progress import OnProgress, search_bar
+from likewise.auditing.results.effects import Exchange, merged_exchanges
 from likewise.auditing.results.sensitive import (
     ChangedGroup,
     ChangedPerson,
@@ -124,6 +125,7 @@ class SensitiveSums:
     exact: bool = True
     unmoved: frozenset[str] = frozenset()
     telling: bool = True
+    exchanges: tuple[Exchange, ...] | None = None
 
     @classmethod
     def of(cls, twins: SensitiveTwins) -> SensitiveSums:
@@ -137,6 +139,7 @@ class SensitiveSums:
             twins.exact,
             twins.unmoved,
             twins.telling,
+            None if twins.singles is None else twins.singles.exchanges(),
         )
 
     def merge(self, other: SensitiveSums) -> SensitiveSums:
@@ -156,6 +159,9 @@ class SensitiveSums:
             self.exact and other.exact,
             self.unmoved & other.unmoved,
             self.telling and other.telling,
+            None
+            if self.exchanges is None or other.exchanges is None
+            else merged_exchanges((*self.exchanges, *other.exchanges)),
         )
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from likewise.report.comparison import Comparison
 
 KINDS = ("audit", "comparison")
+# Effects that are listed, those that change the most decisions first.
+MAX_EFFECTS = 200
 
 
 def evaluation_document(evaluation: Evaluation, *, labels: Mapping[Any, str] | None = None) -> dict[str, Any]:
@@ -244,6 +246,7 @@ def audit_document(
         },
         "findings": findings_document(result.findings),
         "numbers": numbers_document(result),
+        "effects": effects_document(result),
         "test": _test(result),
         "certificate": {
             "estimate": _claim(result.certificate.estimate),
@@ -324,6 +327,7 @@ def numbers_document(result: AuditResult) -> dict[str, Any]:
         "pure_gap": _estimate(result.pure_gap, low, high, result.test.confidence),
         "gap": _estimate(result.gap, result.interval.low, result.interval.high, result.interval.confidence),
         "sensitive_only": _sensitive_only(result),
+        "changed": _changed(result),
         "changed_decisions": plain_number(result.flipped),
         "lambda": plain_number(result.lambda_),
         "transport": plain_number(result.transport),
@@ -352,6 +356,29 @@ def number_rows(numbers: Mapping[str, Any]) -> list[list[str]]:
 
 def _row(name: str, found: Mapping[str, Any]) -> list[str]:
     return [name, short_number(found["value"]), interval_ends(found["low"], found["high"])]
+
+
+def _changed(result: AuditResult) -> dict[str, Any] | None:
+    found = result.changed
+    if found is None:
+        return None
+    low, high = map(plain_number, found.interval)
+    values = plain_fields(found, n="people")
+    del values["interval"]
+    return values | {"low": low, "high": high}
+
+
+def effects_document(result: AuditResult) -> dict[str, Any] | None:
+    """Return who would lose and who would gain the favourable decision, as plain values; the largest effects."""
+    table = result.effects
+    if table is None:
+        return None
+    rows = table.head(MAX_EFFECTS).to_dict("records")
+    return {
+        "favourable": plain_cell(result.favourable),
+        "total": len(table),
+        "rows": [{str(name): plain_cell(cell) for name, cell in row.items()} for row in rows],
+    }
 
 
 def _sensitive_only(result: AuditResult) -> dict[str, Any] | None:

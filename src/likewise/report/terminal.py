@@ -13,6 +13,7 @@ from rich.text import Text
 
 from likewise.auditing.inference.verdict import Bracket, Kind, give_verdict
 from likewise.auditing.results.audit_result import AuditResult
+from likewise.auditing.results.effects import effects_words
 from likewise.auditing.results.unfair_map import UnfairMap, differences_in_words, rounded_like, shown_cell
 from likewise.core.intervals import Measure
 from likewise.core.plain import named
@@ -84,7 +85,8 @@ def print_audit(
     verdict = give_verdict(result)
     first, *more = first_words(result, labels)
     out.print(Text.assemble((verdict.title, _STYLES[verdict.kind]), ": ", (first, "bold")))
-    for line in (*more, verdict.sentence, reach_words(result)[0]):
+    effects = effects_words(result.exchanges, result.favourable) if result.answered else []
+    for line in (*effects, *more, verdict.sentence, reach_words(result)[0]):
         if line:
             out.print(Text(line))
     out.print()

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from likewise.auditing.dual.finite_dual import DualCurve
 from likewise.auditing.inference.certificate import ROUNDING, Bound, Certificate, Estimate
@@ -19,6 +20,7 @@ from likewise.auditing.results.audit_result import AuditResult, SensitiveAnswer
 from likewise.auditing.results.unfair_map import UnfairMap
 from likewise.auditing.rounds import HARM_EDGES, Ending, FoundSums, SensitiveSums, SettledSums
 from likewise.core.messages import Message
+from likewise.core.plain import plain_cell
 
 
 @dataclass
@@ -145,9 +147,17 @@ def conclude(
         assumptions=prepared.assumptions,
         settings=prepared.settings | asked,
         timing=clock.timing,
+        exchanges=None if sensitive is None else sensitive.exchanges,
+        favourable=_second_class(problem),
     )
     clock.lap("report")
     return result
+
+
+def _second_class(problem: AuditProblem) -> Any:
+    """Return what is called favourable unless the user says otherwise: the second of two classes."""
+    classes = problem.coordinates.model.known_classes if problem.decides else None
+    return None if classes is None or len(classes) != 2 else plain_cell(classes[1])
 
 
 def _sensitive(

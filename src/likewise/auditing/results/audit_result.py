@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from likewise.auditing.dual.finite_dual import DualCurve
 from likewise.auditing.inference.certificate import FAIR, ROUNDING, Bound, Certificate, ConfidenceInterval
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.inference.significance import TestResult
 from likewise.auditing.inference.verdict import Bracket, Bracketed, Kind, give_verdict
+from likewise.auditing.results.effects import ChangedPeople, Exchange, effects_table, effects_words
 from likewise.auditing.results.sensitive import ChangedGroup, ChangedPerson
 from likewise.auditing.results.unfair_map import UnfairMap
 from likewise.auditing.search.contract import Status
@@ -208,6 +210,11 @@ class AuditResult:
         Seed, versions and choices, plain values.
     timing : dict of str to float
         CPU seconds by part.
+    exchanges : tuple of Exchange or None
+        What `effects` is made of; None for a regression, and if nothing is sensitive.
+    favourable : object or None
+        The decision that people lose or gain in `effects`: the user's, else the second of two classes; None if the model
+        has more classes and none was named, or decides nothing.
 
     Examples
     --------
@@ -251,11 +258,41 @@ class AuditResult:
     assumptions: tuple[str, ...]
     settings: dict[str, Any]
     timing: dict[str, float]
+    exchanges: tuple[Exchange, ...] | None = None
+    favourable: Any = None
 
     @property
     def gap(self) -> float:
         """V(ε) − mean loss, the excess that (ε, δ)-DRF bounds: the certificate of the paper's section 3."""
         return self.value - self.base_loss
+
+    @property
+    def changed(self) -> ChangedPeople | None:
+        """How many people are decided differently when only the sensitive columns change.
+
+        None if nothing is sensitive, and for a regression without a tolerance.
+        """
+        only = self.sensitive
+        if only is None or only.changed is None or only.changed_interval is None:
+            return None
+        confidence = float(self.settings.get("confidence", 0.95))
+        low, high = only.changed_interval
+        count = round(only.changed * self.n)
+        return ChangedPeople(count, self.n, only.changed, (low, high), only.exact, confidence)
+
+    @property
+    def effects(self) -> pd.DataFrame | None:
+        """Who would lose and who would gain the favourable decision if one sensitive attribute were recorded differently.
+
+        A row for every attribute and every two of its values, with the other columns as they are: how many people are
+        recorded with the one, and how many of them would lose or gain the decision `favourable` if the other were
+        recorded. A number with more than 20 values has one row, which counts people for whom any value that was tried
+        does so. Missing cells are recorded as "(missing)", unless `missing="impute"` filled them on request; 0/1 columns
+        of one attribute change together. Most changes first. The numbers of Parquet files are summed over their parts: a
+        number's values are then those of the sample that the audit is prepared on, and missing cells that the model does
+        not take are counted with the value that fills them. None for a regression, and if nothing is sensitive.
+        """
+        return None if self.exchanges is None else effects_table(self.exchanges, self.favourable)
 
     def bracket(self, quantity: Bracketed = "gap", *, eps: float | None = None) -> Bracket:
         """Return one of the brackets.
@@ -388,12 +425,13 @@ class AuditResult:
         return load_result(Path(path))
 
     def __str__(self) -> str:
-        rows = [["people audited", f"{self.n:,}"]]
+        rows, told = [["people audited", f"{self.n:,}"]], 0
         if self.labelled:
             rows.append(["mean loss", f"{self.base_loss:.4f}"])
         if self.sensitive is not None:
             only = f"only {join_words(list(self.sensitive.columns))} changed"
             rows.append([f"{only}: {self.sensitive.happens}", self.sensitive.share])
+            told = 1 + len(rows)
             if self.labelled:
                 rows.append([f"{only}: added to the mean loss", f"{self.sensitive.gap:.4f}"])
         rows.append(["free under the metric: decided differently", _share(self.flipped)])
@@ -406,7 +444,9 @@ class AuditResult:
             ]
         rows += [["searched by", self.search], ["status", self.status]]
         lines = [finding.sentence for finding in self.findings]
-        lines.append(text_table(["audit", ""], rows))
+        table = text_table(["audit", ""], rows).split("\n")
+        effects = [f"  {line}" for line in effects_words(self.exchanges, self.favourable)] if told else []
+        lines += [*table[:told], *effects, *table[told:]]
         if self.labelled:
             lines += ["", str(self.test)]
         if self.delta is not None:

@@ -20,6 +20,7 @@ from likewise.auditing.bounds.trees import TreeFamily
 from likewise.auditing.coordinates import Coordinates, tabular
 from likewise.auditing.dual.frontier import Floats, Frontier
 from likewise.auditing.editable_rows import MAX_VALUES, EditableFrame, EditableRows
+from likewise.auditing.results.effects import SingleChanges
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
 from likewise.counterfactuals.edits import Edit, EditParts, edited_columns
@@ -51,6 +52,8 @@ class SensitiveValues:
     exact: bool = True
     wider: bool = False
     bands: dict[str, Floats] = field(default_factory=dict)
+    # The values that occur of a number with few.
+    few: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
 
 def sensitive_values(problem: AuditProblem) -> SensitiveValues:
@@ -69,7 +72,7 @@ def sensitive_values(problem: AuditProblem) -> SensitiveValues:
     room = min(MAX_TWINS, max(ALL_WHOLE, MAX_ROWS // max(n, 1))) / max(others, 1)
     most = max(LEAST, int(room ** (1.0 / len(numbers)) + 1e-9)) if numbers else 0
     cuts = _cuts(problem.coordinates) if numbers else {}
-    exact, bands = problem.repeats, dict[str, Floats]()
+    exact, bands, few = problem.repeats, dict[str, Floats](), dict[str, tuple[Any, ...]]()
     for name, own in numbers.items():
         values, every = _numbers(problem.coordinates, rows, name, own, cuts.get(str(name), []))
         kept = _thinned(values, most)
@@ -77,13 +80,15 @@ def sensitive_values(problem: AuditProblem) -> SensitiveValues:
         settled[name] = tuple(kept)
         if len(np.unique(own)) > MAX_VALUES:
             bands[str(name)] = np.unique(np.quantile(own, [0.25, 0.5, 0.75], method="nearest"))
+        else:
+            few[str(name)] = tuple(rows.writable(name, np.unique(own)))
     chosen = tuple(
         replace(part, values=settled[part.column])
         if isinstance(part, Edit) and part.column in settled
         else part
         for part in edits
     )
-    return SensitiveValues(chosen, exact, bool(numbers), bands)
+    return SensitiveValues(chosen, exact, bool(numbers), bands, few)
 
 
 def _takes_all(part: Edit) -> bool:
@@ -196,6 +201,7 @@ class SensitiveTwins:
     rows: Any = None
     frontier: Frontier | None = None
     free: Any = None
+    singles: SingleChanges | None = None
 
     def added_to(self, support: Support) -> Support:
         """Return a support with these twins, so that a search that tries fewer values does not know of less."""
@@ -219,6 +225,7 @@ def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
         return None
     lacking = np.any([people.missing(part.name) for part in plan.fields], axis=0)
     units = _Units(plan, edits)
+    singles = SingleChanges(problem, plan, chosen) if problem.decides else None
     harm, changed = np.zeros(problem.n), np.zeros(problem.n, dtype=bool)
     free = np.zeros(problem.n, dtype=bool)
     flips: list[_Flips] = []
@@ -238,7 +245,8 @@ def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
             decided = place.model.predict(shown)
             at = possible[problem.differ(decided, person)[possible]]
             changed[person[at]] = True
-            if problem.decides:
+            if singles is not None:
+                singles.note(number, units.differs(number), decided, possible)
                 flips.append(_Flips(number[at], person[at], np.abs(worse[at]), np.asarray(decided)[at]))
         clear = possible[
             np.abs(worse[possible]) > _CLEAR * (1.0 + np.abs(problem.base_loss[person[possible]]))
@@ -260,7 +268,7 @@ def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
     telling = chosen.exact and bool(unmoved) and _shows_small_changes(problem)
     frontier = _frontier(problem, points) if points else None
     return SensitiveTwins(
-        names, harm, changed, groups, examples, chosen.exact, unmoved, telling, plan, frontier, free
+        names, harm, changed, groups, examples, chosen.exact, unmoved, telling, plan, frontier, free, singles
     )
 
 
@@ -287,7 +295,7 @@ class _Units:
         """Note the units by which some twins, whose prediction clearly changes, differ in nothing else."""
         if self.moved.all() or not len(number):
             return
-        differs = self._differs(number)
+        differs = self.differs(number)
         self.moved |= differs[differs.sum(axis=1) == 1].any(axis=0)
 
     def unmoved(self, problem: AuditProblem) -> frozenset[str]:
@@ -305,7 +313,7 @@ class _Units:
         while start < len(plan):
             number = np.arange(start, min(start + size, len(plan)))
             start, size = start + size, min(4 * size, _BATCH)
-            number = number[self._differs(number)[:, unit]]
+            number = number[self.differs(number)[:, unit]]
             rows, target = plan.source[number], plan.combinations[plan.edit[number]]
             table = plan.people.rewrite(rows, list(zip(plan.fields, target.T, strict=True)))
             possible = place.possible(place.encoded(table)) if len(number) else np.zeros(0, dtype=bool)
@@ -326,7 +334,7 @@ class _Units:
                 return True
         return False
 
-    def _differs(self, number: IntArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def differs(self, number: IntArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which units of some candidates differ from their person's own, (k, units)."""
         target, rows = self.plan.combinations[self.plan.edit[number]], self.plan.source[number]
         own = np.stack([field.codes[rows] for field in self.plan.fields], axis=1)
