@@ -219,9 +219,6 @@ def test_cells_filled_for_a_model_that_takes_none_are_recorded_as_missing():
     assert known["F"] == (X["sex"] == "F").sum()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a None cell reaches the model as NaN, which OneHotEncoder takes for another category"
-)
 def test_a_missing_cell_that_is_none_stays_none():
     X, y, groups = table("missing")
     X = X.astype(object).where(X.notna(), None).astype({"skill": float, "years": float})

@@ -182,7 +182,7 @@ def _settle_missing(matched: Matched, people: People, policy: str, immutable: Se
     if gaps.held:
         held = MissingCells({}, gaps.held)
         matched = replace(matched, model=MissingCellsModel(matched.model, held))
-        people = replace(people, frame=held.filled(people.frame), missing=MissingCells(gaps.fills))
+        people = replace(people, frame=held.filled(people.frame), missing=replace(gaps, held={}))
     if not gaps.fills:
         return MatchedPeople(matched, matched, people, people.frame, gaps)
     own = people.frame[list(matched.columns)]
@@ -196,7 +196,7 @@ def _settle_missing(matched: Matched, people: People, policy: str, immutable: Se
             f"not take them ({option('missing')} chooses)."
         )
         return MatchedPeople(matched, matched, people, people.filled, MissingCells({}, gaps.held), (note,))
-    kept = MissingCells(gaps.fills)
+    kept = replace(gaps, held={})
     marked = kept.marked(people.frame)
     columns = (*matched.columns, *kept.marks)
     domain = planned_domain(marked, people.plans, columns, [*immutable, *kept.marks])

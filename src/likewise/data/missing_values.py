@@ -32,6 +32,8 @@ class MissingCells:
         For each column with gaps the median of a number, or the most frequent category.
     held : mapping of str to Index
         Columns of ids, dates or texts, which no twin may change, and their different values.
+    nones : frozenset of str
+        Columns whose gaps are None, which an encoder may take for another category than NaN.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class MissingCells:
 
     fills: Mapping[str, Any]
     held: Mapping[str, pd.Index[Any]] = field(default_factory=dict)
+    nones: frozenset[str] = frozenset()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -60,7 +63,8 @@ class MissingCells:
     def of(self, columns: Sequence[str]) -> MissingCells:
         """Return the same for some of the columns."""
         fills = {name: fill for name, fill in self.fills.items() if name in set(columns)}
-        return MissingCells(fills, {name: kept for name, kept in self.held.items() if name in set(columns)})
+        held = {name: kept for name, kept in self.held.items() if name in set(columns)}
+        return MissingCells(fills, held, self.nones)
 
     def filled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the table with its gaps filled."""
@@ -92,6 +96,9 @@ class MissingCells:
             if name + _MARK in frame and name in frame:
                 column = frame[name]
                 gap = frame[name + _MARK].to_numpy(dtype=bool)
+                if name in self.nones:
+                    new[name] = column.astype(object).where(~gap, None)
+                    continue
                 new[name] = (
                     column if column.dtype.kind not in "biu" or not gap.any() else column.astype(object)
                 ).mask(gap)
@@ -126,7 +133,13 @@ def find_missing(frame: pd.DataFrame, held: Sequence[str] = ()) -> MissingCells:
                 f"the table has a column {name + _MARK!r} already. Rename it, or pass --read missing=impute."
             )
         fills[str(name)] = _fill(column)
-    return MissingCells(fills, {name: pd.Index(frame[name].unique()) for name in held})
+    nones = {name for name in fills if frame[name].dtype == object and _is_none(frame[name])}
+    return MissingCells(fills, {name: pd.Index(frame[name].unique()) for name in held}, frozenset(nones))
+
+
+def _is_none(column: pd.Series[Any]) -> bool:
+    """Whether every missing cell of a column is None."""
+    return all(cell is None for cell in column[column.isna()])
 
 
 def own_category(frame: pd.DataFrame) -> pd.DataFrame:
