@@ -16,6 +16,16 @@ class NoTorch:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, NoTorch())
+from importlib import metadata
+
+_version = metadata.version
+
+def without_torch(name):
+    if name == "torch":
+        raise metadata.PackageNotFoundError(name)
+    return _version(name)
+
+metadata.version = without_torch
 import numpy as np
 import pandas as pd
 import likewise as lw

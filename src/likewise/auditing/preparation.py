@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from likewise.auditing.search.candidates import CandidateSearch
 from likewise.auditing.search.choosing import choose_searches, searches_words
 from likewise.auditing.search.contract import Budget, Search
 from likewise.core.checks import IntArray, check_number
-from likewise.core.errors import InputError
+from likewise.core.errors import InputError, installed_versions
 from likewise.core.frames import is_frame
 from likewise.core.messages import Message, Texts
 from likewise.core.randomness import numpy_generator
@@ -172,7 +171,7 @@ def _settings(asked: AuditRequest, problem: AuditProblem) -> dict[str, Any]:
     place = problem.coordinates
     found: dict[str, Any] = {
         "version": __version__,
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in libraries},
+        "versions": {"python": platform.python_version()} | installed_versions(libraries),
         "metric": repr(getattr(asked.metric, "metric_", asked.metric)),
         "loss": place.model.loss.name,
         "model": place.model.adapter,

@@ -11,14 +11,13 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TextIO
 
 import click
 
 from likewise._version import __version__
-from likewise.core.errors import LikewiseError, NotConvergedError, UnfairError
+from likewise.core.errors import LikewiseError, NotConvergedError, UnfairError, installed_versions
 from likewise.core.launch import alone, launched
 from likewise.core.progress import write_error
 from likewise.core.text import without_numbers
@@ -210,11 +209,9 @@ def _show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) 
     click.echo(f"likewise {__version__}")
     if ctx.params.get("verbose"):
         click.echo(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
+        found = installed_versions(VERSIONS)
         for name in VERSIONS:
-            try:
-                click.echo(f"{name} {version(name)}")
-            except PackageNotFoundError:
-                click.echo(f"{name} not installed")
+            click.echo(f"{name} {found.get(name, 'not installed')}")
     ctx.exit()
 
 

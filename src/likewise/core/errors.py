@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+from collections.abc import Iterable
 from types import ModuleType
 
 
@@ -128,6 +130,17 @@ def require(module: str, *, extra: str, why: str) -> ModuleType:
         raise MissingExtraError(
             f"{why} needs {module!r}, which is not installed. Run: pip install 'likewise[{extra}]'"
         ) from error
+
+
+def installed_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return the versions of those packages that are installed."""
+    from importlib import metadata  # as slow as the rest of the package's import
+
+    found = {}
+    for name in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def is_installed(module: str) -> bool:

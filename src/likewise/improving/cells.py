@@ -10,12 +10,11 @@ import platform
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from likewise._version import __version__
-from likewise.core.errors import InputError
+from likewise.core.errors import InputError, installed_versions
 
 # Settings as JSON values, so that a kept cell can say what it was made with.
 
@@ -247,13 +246,7 @@ class Store:
 
 def versions() -> dict[str, str]:
     """Return the versions that a result may depend on."""
-    found = {"likewise": __version__, "Python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:  # pragma: no cover - all are dependencies
-            continue
-    return found
+    return {"likewise": __version__, "Python": platform.python_version()} | installed_versions(_PACKAGES)
 
 
 def _number(value: float) -> float | str:
