@@ -506,10 +506,10 @@ def _plan(said: Any, where: str) -> ColumnPlan:
         if kind not in ("number", "integer"):
             raise InputError(f"{where}: 'scale' is for numbers and integers, and this is {_article(kind)}.")
     values = None if values is None else tuple(values)
-    return ColumnPlan(kind, _range_column_plan(fields.get("range"), where), values, immutable, scale)
+    return ColumnPlan(kind, _range_of_fields(fields.get("range"), where), values, immutable, scale)
 
 
-def _range_column_plan(pair: Any, where: str) -> tuple[float | None, float | None] | None:
+def _range_of_fields(pair: Any, where: str) -> tuple[float | None, float | None] | None:
     if pair is None:
         return None
     # TOML knows no null: an open end is an infinite one.

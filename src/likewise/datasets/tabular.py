@@ -252,7 +252,7 @@ def load_german(split: int = 0) -> TabularData:
     >>> data.frame["sex"].value_counts().to_dict()
     {'male': 690, 'female': 310}
     """
-    frame, y = _parsed_german()
+    frame, y = _read_german()
     return make_tabular(
         "german",
         frame.copy(),
@@ -264,7 +264,7 @@ def load_german(split: int = 0) -> TabularData:
 
 
 @cache
-def _parsed_german() -> tuple[pd.DataFrame, np.ndarray[Any, Any]]:
+def _read_german() -> tuple[pd.DataFrame, np.ndarray[Any, Any]]:
     """Parse the file once per process; callers get copies."""
     with open_bundled("german.csv.gz") as stream:
         table = pd.read_csv(stream, compression="gzip")

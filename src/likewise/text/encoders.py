@@ -105,7 +105,7 @@ class WordMean(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Iterable[str], y: Any = None) -> Self:
         """Load the vectors; the texts are not looked at."""
-        self.vectors_ = _bundled_sentence_vectors() if self.vectors is None else self.vectors
+        self.vectors_ = _bundled_vectors() if self.vectors is None else self.vectors
         return self
 
     def transform(self, X: Iterable[str]) -> FloatArray:
@@ -125,7 +125,7 @@ class WordMean(TransformerMixin, BaseEstimator):
 
 
 @cache
-def _bundled_sentence_vectors() -> WordVectors:
+def _bundled_vectors() -> WordVectors:
     return load_sentiment().vectors
 
 

@@ -192,7 +192,7 @@ class ProofSearch(Search):
             except KeyboardInterrupt:
                 # What was answered before stays.
                 return replace(ended, status="not_converged", reasons=(*ended.reasons, INTERRUPTED))
-            ended = _joined_proof_search(ended, found, question, problem)
+            ended = _with_answer(ended, found, question, problem)
             if INTERRUPTED in found.reasons:
                 break
         return ended
@@ -292,7 +292,7 @@ def _added(support: Support, known: Support, problem: AuditProblem) -> Support:
     return support.with_rows(x, frontier.row[corner])
 
 
-def _joined_proof_search(ended: Found, found: Found, question: _Question, problem: AuditProblem) -> Found:
+def _with_answer(ended: Found, found: Found, question: _Question, problem: AuditProblem) -> Found:
     """Put the answer to one question to the others."""
     support = found.support
     if question.decisions:

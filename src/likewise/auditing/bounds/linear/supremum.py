@@ -254,7 +254,7 @@ def _xlogx(p: FloatArray) -> FloatArray:
 
 # The move that is shown goes this much past the border, since on it the two scores tie.
 _PAST = 1e-11
-_MAX_STEPS_DECISION_CROSSING = 60
+_MAX_BISECTIONS = 60
 _CHUNK = 4096
 
 
@@ -333,7 +333,7 @@ def _cross_in_box(
     low, low_left, high_left = np.zeros(len(rows)), margin.copy(), np.full(len(rows), np.nan)
     theta = high.copy()
     active = np.flatnonzero((reach >= margin) & (margin > 0))
-    for step in range(_MAX_STEPS_DECISION_CROSSING):
+    for step in range(_MAX_BISECTIONS):
         if active.size == 0:
             break
         bound, move = problem.response(rows[active], theta[active, None] * gain[active], 1.0)

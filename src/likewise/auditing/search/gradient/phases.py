@@ -402,7 +402,7 @@ def _full_phase(
         own = base_loss if begin.x is x else None
         track = ascend(space, v, point, steps=choices.full_steps, damping=choices.damping, tol=choices.tol)
     if task.restarts:
-        track = _restart_phases(task, space, track)
+        track = _restarted(task, space, track)
     lost = begin.status == RowStatus.NON_FINITE.value
     return _Found(space.rows(track.v), _with_lost(track.status, lost), begin.steps + track.steps, own)
 
@@ -457,7 +457,7 @@ def _begin_at(space: Space, v: torch.Tensor, extra: torch.Tensor) -> tuple[torch
     return extra.index_copy(0, rows, at), begun, loss
 
 
-def _restart_phases(task: SearchTask, space: Space, track: Track) -> Track:
+def _restarted(task: SearchTask, space: Space, track: Track) -> Track:
     """Climb again from random displacements and keep the best for each row."""
     starts = []
     for noise, share in task.restarts:
