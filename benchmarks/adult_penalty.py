@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from likewise.datasets import load_adult
-from likewise.estimators import SenSRClassifier
 from likewise.evaluation import evaluate
 from likewise.experiments import AdultStudy
+from likewise.training import SenSRClassifier
 
 STUDY = AdultStudy()
 

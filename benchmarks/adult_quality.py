@@ -13,19 +13,19 @@ import warnings
 import numpy as np
 
 from likewise.datasets import load_adult
-from likewise.estimators import (
+from likewise.evaluation import evaluate
+from likewise.experiments import AdultStudy
+from likewise.training import (
     AdversarialDebiasingClassifier,
     CoCLClassifier,
     MLPBaselineClassifier,
     ProjectClassifier,
     SenSeIClassifier,
     SenSRClassifier,
+    TrainingWarning,
     WassersteinRobustClassifier,
 )
-from likewise.estimators.parameters import preset_parameters
-from likewise.evaluation import evaluate
-from likewise.experiments import AdultStudy
-from likewise.training import TrainingWarning
+from likewise.training.estimators.parameters import preset_parameters
 
 MEASURES = ("balanced accuracy", "S-Con", "GR-Con", "Gap_RMS sex", "Gap_RMS race")
 

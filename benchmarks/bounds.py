@@ -73,8 +73,8 @@ def tree_model(name, data):
 def network_model(name, data):
     """The paper's 41-100-2 network, plain or trained with SenSR."""
     from likewise.auditing.bounds.networks import NetworkFamily
-    from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
     from likewise.models.layers import read_relu_network
+    from likewise.training import MLPBaselineClassifier, SenSRClassifier
 
     metric = AttributeSubspace(["sex", "race"]).fit(data.X_train).metric_
     if name == "network":

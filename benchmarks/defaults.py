@@ -21,8 +21,7 @@ import pandas as pd
 
 import likewise as lw
 from likewise.datasets import load_adult, load_german
-from likewise.estimators import MLPBaselineClassifier, SenSeIClassifier, SenSRClassifier
-from likewise.training import TrainingWarning
+from likewise.training import MLPBaselineClassifier, SenSeIClassifier, SenSRClassifier, TrainingWarning
 
 METHODS = {"baseline": MLPBaselineClassifier, "sensr": SenSRClassifier, "sensei": SenSeIClassifier}
 COMPAS_COLUMNS = [

@@ -20,11 +20,10 @@ import torch
 from adult_quality import MEASURES
 
 from likewise.datasets import load_adult
-from likewise.estimators import SenSRClassifier
-from likewise.estimators.parameters import AS_PUBLISHED
 from likewise.evaluation import evaluate
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace
-from likewise.training import TrainingWarning, joined
+from likewise.training import SenSRClassifier, TrainingWarning, joined
+from likewise.training.estimators.parameters import AS_PUBLISHED
 
 
 def fitted(seed, steps, data):

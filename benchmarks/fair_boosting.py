@@ -30,11 +30,11 @@ from likewise.counterfactuals import Edit, correspondence_study
 from likewise.data import TabularDomain
 from likewise.datasets import load_adult, load_german
 from likewise.datasets.bundled import split_indices
-from likewise.estimators import FairBoostingClassifier
 from likewise.evaluation import group_gaps
 from likewise.fair_metrics import AttributeSubspace
 from likewise.mitigation import TwinConsensus
 from likewise.models import as_model
+from likewise.training import FairBoostingClassifier
 
 PENALTIES, DEPTHS = (1.0, 1.25, 1.5), (6, 4)
 SPOUSE = Edit("relationship", ("Husband", "Wife"))

@@ -27,9 +27,8 @@ from training import Theirs, training_step
 
 from likewise.core.randomness import torch_generator
 from likewise.datasets import load_adult
-from likewise.estimators import SenSRClassifier
 from likewise.fair_metrics import AttributeSubspace, FairMetric
-from likewise.training import ArrayBatches, Batch, TrainingWarning, mlp
+from likewise.training import ArrayBatches, Batch, SenSRClassifier, TrainingWarning, mlp
 
 THEIR_TRAINING_STEPS = 12_000
 AT_LEAST, AT_MOST = (0.78, 0.92, 0.978), (0.080, 0.065)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         counterfactuals as counterfactuals,
         data as data,
         datasets as datasets,
-        estimators as estimators,
         evaluation as evaluation,
         experiments as experiments,
         fair_metrics as fair_metrics,
@@ -61,13 +60,6 @@ if TYPE_CHECKING:
     from likewise.data import (
         TabularDomain as TabularDomain,
     )
-    from likewise.estimators import (
-        FairBoostingClassifier as FairBoostingClassifier,
-        MLPBaselineClassifier as MLPBaselineClassifier,
-        ProjectClassifier as ProjectClassifier,
-        SenSeIClassifier as SenSeIClassifier,
-        SenSRClassifier as SenSRClassifier,
-    )
     from likewise.evaluation import evaluate as evaluate, group_gaps as group_gaps
     from likewise.fair_metrics import (
         AttributeSubspace as AttributeSubspace,
@@ -94,8 +86,13 @@ if TYPE_CHECKING:
         audit_texts as audit_texts,
     )
     from likewise.training import (
+        FairBoostingClassifier as FairBoostingClassifier,
+        MLPBaselineClassifier as MLPBaselineClassifier,
+        ProjectClassifier as ProjectClassifier,
         SenSeI as SenSeI,
+        SenSeIClassifier as SenSeIClassifier,
         SenSR as SenSR,
+        SenSRClassifier as SenSRClassifier,
     )
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, "__version__")

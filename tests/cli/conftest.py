@@ -77,7 +77,7 @@ def table(tmp_path_factory):
 def model(tmp_path_factory):
     """A trained model of ours in its file."""
     from likewise.data import TabularDomain
-    from likewise.estimators import MLPBaselineClassifier
+    from likewise.training import MLPBaselineClassifier
 
     people = make_people()
     frame = people.drop(columns="paid")

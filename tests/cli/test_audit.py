@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import likewise as lw
-from likewise.estimators import MLPBaselineClassifier
+from likewise.training import MLPBaselineClassifier
 
 SEX = ("--target", "paid", "--sensitive", "sex", "--set", "search=candidates")
 

@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import likewise as lw
 from likewise.auditing import audit
 from likewise.datasets.tabular import CATEGORIES, NUMBERS
-from likewise.estimators import MLPBaselineClassifier
+from likewise.training import MLPBaselineClassifier
 
 N_AUDITED = 1000
 OPTIONS = ["--target", "target", "--sensitive", "sex", "--sensitive", "race", "--set", "search=candidates"]

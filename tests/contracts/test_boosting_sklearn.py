@@ -3,8 +3,8 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from likewise.estimators import FairBoostingClassifier
 from likewise.fair_metrics import euclidean
+from likewise.training import FairBoostingClassifier
 
 pytest.importorskip("xgboost")
 pytest.importorskip("lightgbm")

@@ -15,10 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from likewise import estimators
+from likewise import training
 from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.errors import FormatError, InputError
-from likewise.estimators import (
+from likewise.fair_metrics import ExpertSubspace
+from likewise.models import DifferentiableModel, as_model
+from likewise.training import (
     AdversarialDebiasingClassifier,
     CoCLClassifier,
     MLPBaselineClassifier,
@@ -27,8 +29,6 @@ from likewise.estimators import (
     SenSRClassifier,
     WassersteinRobustClassifier,
 )
-from likewise.fair_metrics import ExpertSubspace
-from likewise.models import DifferentiableModel, as_model
 
 # Light: a small network and few, larger steps.
 LIGHT = {"hidden_layer_sizes": (16,), "n_steps": 20, "batch_size": 64, "lr": 0.08, "random_state": 0}
@@ -71,7 +71,7 @@ def test_scikit_learn_contract(estimator, check):
 
 
 def test_every_estimator_is_tried():
-    public = {name for name in estimators.__all__ if name.endswith("Classifier")}
+    public = {name for name in training.__all__ if name.endswith("Classifier")}
     # Boosting is no network: test_boosting_sklearn.py.
     assert {type(e).__name__ for e in ESTIMATORS} == public - {"FairBoostingClassifier"}
 
@@ -163,7 +163,7 @@ def test_file_is_refused_when_damaged_newer_or_another(estimator, data, tmp_path
     others = [type(e) for e in ESTIMATORS if type(e) is not type(model)]
     with pytest.raises(FormatError, match=f"holds a {type(model).__name__}, not a {others[0].__name__}"):
         others[0].load(path)
-    assert type(estimators.load(path)) is type(model)
+    assert type(training.load(path)) is type(model)
     with safe_open(path, framework="numpy") as file:
         assert json.loads(file.metadata()["likewise"])["schema"] == 1
 
@@ -244,7 +244,7 @@ def test_bad_input_is_refused_before_training(estimator, data, monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("training started")
 
-    monkeypatch.setattr("likewise.estimators.network_classifier.train", never)
+    monkeypatch.setattr("likewise.training.estimators.network_classifier.train", never)
     with pytest.raises(InputError, match="one class only"):
         clone(estimator).fit(X, np.full(150, "hire"))
     with pytest.raises(InputError, match="lengths differ: X has 150 rows, sensitive_features has 3"):

@@ -286,7 +286,7 @@ def _callable_frame() -> Case:
 
 
 def _fair_boosting(table: Any, y: np.ndarray, **choices: Any) -> Case:
-    from likewise.estimators import FairBoostingClassifier
+    from likewise.training import FairBoostingClassifier
 
     pytest.importorskip(choices.get("library", "xgboost"))
     estimator = FairBoostingClassifier(n_estimators=10, random_state=0, **choices).fit(table, y)

@@ -17,9 +17,9 @@ from likewise.counterfactuals import (
     orbit_representatives,
 )
 from likewise.counterfactuals.attribute import _keys
-from likewise.estimators.boosting_files import load_boosting
 from likewise.fair_metrics.learner import ready_metric
 from likewise.mitigation.consensus_files import load_consensus
+from likewise.training.boosting.files import load_boosting
 
 GRAPH = {"sex": ["job", "pay"], "age": ["pay"], "job": ["pay"]}
 

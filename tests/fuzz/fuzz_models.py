@@ -94,8 +94,8 @@ def fork_instead() -> None:
             *LIBRARIES,
             "likewise.models.sandbox.child",
             "likewise.models.boosted",
-            "likewise.estimators.boosting_files",
-            "likewise.estimators.boosting",
+            "likewise.training.boosting.files",
+            "likewise.training.boosting.classifier",
         ]
     )
 

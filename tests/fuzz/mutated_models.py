@@ -67,7 +67,7 @@ def _boosted(frame: Any, numbers: Any, y: Any, place: Path) -> dict[str, dict[st
     import lightgbm
     import xgboost
 
-    from likewise.estimators import FairBoostingClassifier
+    from likewise.training import FairBoostingClassifier
 
     categories = frame.astype(dict.fromkeys(WORDS, "category"))
     plain = xgboost.XGBClassifier(n_estimators=3, max_depth=3, n_jobs=1).fit(numbers, y).get_booster()
@@ -122,8 +122,8 @@ def _onnx_and_skops(frame: Any, numbers: Any, y: Any) -> dict[str, dict[str, byt
 
 def _own(frame: Any, y: Any, place: Path) -> dict[str, dict[str, bytes]]:
     from likewise.data import TabularDomain
-    from likewise.estimators import MLPBaselineClassifier
     from likewise.fair_metrics import AttributeSubspace
+    from likewise.training import MLPBaselineClassifier
 
     net = MLPBaselineClassifier(
         domain=TabularDomain.from_frame(frame), hidden_layer_sizes=(4,), n_steps=5, random_state=0

@@ -53,7 +53,7 @@ def audited(model, X):
 PRESENT = {
     "boosting": """
 import xgboost, lightgbm, catboost
-from likewise.estimators import FairBoostingClassifier
+from likewise.training import FairBoostingClassifier
 coded = X.assign(sex=(X["sex"] == "M").astype(float))
 for made in (xgboost.XGBClassifier(n_estimators=5), lightgbm.LGBMClassifier(n_estimators=5, verbose=-1),
              catboost.CatBoostClassifier(n_estimators=5, verbose=0, allow_writing_files=False)):

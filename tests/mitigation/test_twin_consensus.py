@@ -12,9 +12,9 @@ from sklearn.base import clone
 
 from likewise.core.errors import FormatError, InputError
 from likewise.counterfactuals import Edit, correspondence_study
-from likewise.estimators import MLPBaselineClassifier
 from likewise.mitigation import TwinConsensus
 from likewise.models import as_model, load_model
+from likewise.training import MLPBaselineClassifier
 
 SEX, RACE, SPOUSE = ["F", "M"], ["a", "b", "c"], ["Husband", "Wife"]
 N = 160
@@ -450,7 +450,7 @@ def test_what_cannot_be_exported_is_said(name, how, file, message, tmp_path):
 
 
 def test_a_model_of_two_files_is_saved_and_loaded(tmp_path):
-    from likewise.estimators import FairBoostingClassifier
+    from likewise.training import FairBoostingClassifier
 
     frame, y = people()
     model = FairBoostingClassifier(n_estimators=5, random_state=0).fit(frame, y)

@@ -143,7 +143,7 @@ def test_an_onnx_file_is_known_by_content(people, pipeline, tmp_path):
 
 
 def test_our_own_file(people, tmp_path):
-    from likewise.estimators import MLPBaselineClassifier
+    from likewise.training import MLPBaselineClassifier
 
     frame, y = people
     domain = lw.TabularDomain.from_frame(frame)

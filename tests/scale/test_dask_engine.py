@@ -161,7 +161,7 @@ def test_the_model_is_opened_once_in_each_worker(engine, german, tmp_path):
 
 def test_the_command_gives_the_same_document(engine, german, tmp_path, monkeypatch, capsys):
     from likewise.cli.app import main
-    from likewise.estimators import MLPBaselineClassifier
+    from likewise.training import MLPBaselineClassifier
 
     data, folder, _ = german
     monkeypatch.chdir(tmp_path)

@@ -19,7 +19,6 @@ from likewise.cli import main as cli
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain
-from likewise.estimators import SenSRClassifier
 from likewise.fair_metrics import FairMetric
 from likewise.training import (
     ERM,
@@ -28,6 +27,7 @@ from likewise.training import (
     CoCL,
     SenSeI,
     SenSR,
+    SenSRClassifier,
     WithCovariancePenalty,
     alone,
     current_ranks,

@@ -7,7 +7,8 @@ from scipy.optimize import linprog
 
 from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.frontier import Frontier
-from likewise.training.boosting_rounds import (
+from likewise.training.boosting.growers import TreeGrower
+from likewise.training.boosting.rounds import (
     BoostingPeople,
     GroupCells,
     NeighbourSupport,
@@ -16,7 +17,6 @@ from likewise.training.boosting_rounds import (
     soft_gap,
     worst_case,
 )
-from likewise.training.tree_growers import TreeGrower
 
 
 def cells_and_scores(n=60, n_classes=2, seed=0):

@@ -82,7 +82,7 @@ def command(
         provenance=provenance,
     )
     if not quiet and not outputs.screen:
-        from likewise.estimators.parameters import SENSR_PRESETS
+        from likewise.training.estimators.parameters import SENSR_PRESETS
 
         click.echo(f"SenSR is the preset {PRESET!r} with a full phase. Known: {SENSR_PRESETS[PRESET].told}")
 
@@ -96,8 +96,8 @@ def paper_metric(data: TabularData) -> FairMetric:
 
 
 def _models(data: TabularData, steps: int, progress: bool, seed: int) -> dict[str, Any]:
-    from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
-    from likewise.estimators.parameters import SENSR_PRESETS
+    from likewise.training import MLPBaselineClassifier, SenSRClassifier
+    from likewise.training.estimators.parameters import SENSR_PRESETS
 
     shared: dict[str, Any] = {
         "domain": data.domain,

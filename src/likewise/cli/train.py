@@ -58,14 +58,14 @@ def train_method(
     **choices: Any,
 ) -> Any:
     """Train one method on a table."""
-    from likewise import estimators
+    from likewise import training
 
     method = METHODS[name]
     if method.needs == "metric":
         choices["metric"] = metric
     if method.needs == "attributes":
         choices["attributes"] = list(sensitive)
-    build = getattr(estimators, method.estimator)
+    build = getattr(training, method.estimator)
     estimator = build(domain=domain, progress=progress, random_state=seed, **choices)
     outside = [column for column in sensitive if column not in domain.groups_]
     extra = frame[outside] if outside and method.needs == "attributes" else None

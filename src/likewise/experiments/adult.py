@@ -67,7 +67,7 @@ class BoostingRow:
     def estimator(self) -> Any:
         """Return the trees, not grown."""
         from likewise.counterfactuals.edits import Edit
-        from likewise.estimators import FairBoostingClassifier
+        from likewise.training import FairBoostingClassifier
 
         told: dict[str, Any] = {
             "sensitive_features": list(SENSITIVE),
@@ -300,11 +300,11 @@ def _make(
     """Return an estimator that is made when it is needed; `span[w_g, e_g, e_r]` of section 4.2 is its first argument."""
 
     def made() -> Any:
-        from likewise import estimators
-        from likewise.estimators.parameters import AS_PUBLISHED, preset_parameters
+        from likewise import training
+        from likewise.training.estimators.parameters import AS_PUBLISHED, preset_parameters
 
         subspace = [preset_parameters("paper-adult")["metric"]] if paper_subspace else []
-        return getattr(estimators, name)(
+        return getattr(training, name)(
             *subspace, *arguments, **({**AS_PUBLISHED, **choices} if as_published else choices)
         )
 
@@ -313,7 +313,7 @@ def _make(
 
 def _preset(name: str) -> Any:
     def made() -> Any:
-        from likewise.estimators import SenSRClassifier
+        from likewise.training import SenSRClassifier
 
         return SenSRClassifier.preset(name)
 

@@ -166,13 +166,13 @@ class SentencesStudy(Study):
 
     def estimator(self, method: str, seed: int | None = None) -> Any:
         """Return the estimator of a method, not fitted."""
-        from likewise.estimators import (
+        from likewise.training import (
             MLPBaselineClassifier,
             ProjectClassifier,
             SenSeIClassifier,
             SenSRClassifier,
         )
-        from likewise.estimators.parameters import preset_parameters
+        from likewise.training.estimators.parameters import preset_parameters
 
         chosen = preset_parameters("paper-sentiment")
         chosen |= {"n_steps": QUICK_STEPS if self.quick else STEPS, "random_state": seed}

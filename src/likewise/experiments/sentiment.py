@@ -282,13 +282,13 @@ class SentimentStudy(Study):
 
     def estimator(self, method: str, seed: int | None = None) -> Any:
         """Return the estimator of a method, not fitted and, where it needs one, still without its metric."""
-        from likewise.estimators import (
+        from likewise.training import (
             MLPBaselineClassifier,
             ProjectClassifier,
             SenSRClassifier,
             WassersteinRobustClassifier,
         )
-        from likewise.estimators.parameters import preset_parameters
+        from likewise.training.estimators.parameters import preset_parameters
 
         paper = preset_parameters("paper-sentiment")
         paper |= {"n_steps": self.steps, "random_state": seed}

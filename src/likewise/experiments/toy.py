@@ -85,9 +85,9 @@ class ToyStudy(Study):
 
     def estimator(self, method: str, seed: int | None = None) -> Any:
         """Return the estimator of a method, not fitted."""
-        from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
-        from likewise.estimators.parameters import AS_PUBLISHED
         from likewise.fair_metrics import ExpertSubspace
+        from likewise.training import MLPBaselineClassifier, SenSRClassifier
+        from likewise.training.estimators.parameters import AS_PUBLISHED
 
         choices: dict[str, Any] = {
             "hidden_layer_sizes": (),

@@ -148,7 +148,7 @@ class BoostingCandidate(Candidate):
         return 1.0 + slower * n_people / 6000 + (n_people / 3000 if self.consensus else 0.0)
 
     def _estimator(self, ground: SplitData, seed: int) -> Any:
-        from likewise.estimators import FairBoostingClassifier
+        from likewise.training import FairBoostingClassifier
 
         named: dict[str, Any] = {}
         if self.blind:
@@ -197,7 +197,7 @@ def boosting_candidates(ground: SplitData) -> tuple[Candidate, ...]:
 
 @dataclass(frozen=True)
 class NetworkCandidate(Candidate):
-    """An estimator of `likewise.estimators` that is given the fair metric."""
+    """An estimator of `likewise.training` that is given the fair metric."""
 
     title: str
     about: str
@@ -229,9 +229,9 @@ class NetworkCandidate(Candidate):
         return self.seconds + n_people / 20_000
 
     def _estimator(self, ground: SplitData, seed: int) -> Any:
-        from likewise import estimators
+        from likewise import training
 
-        build = getattr(estimators, self.estimator)
+        build = getattr(training, self.estimator)
         return build(metric=ground.metric, domain=ground.domain, random_state=seed, **self.choices)
 
 

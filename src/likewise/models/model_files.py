@@ -125,9 +125,9 @@ _HARMLESS = frozenset({"numpy.dtype", "sklearn.compose._column_transformer._Rema
 # The rooms above this one that write files of their own: the kind that a file, or the description beside a model file,
 # names, and who reads it.
 _READERS = {
-    "estimator": "likewise.estimators.network_classifier:NetworkClassifier.load",
+    "estimator": "likewise.training.estimators.network_classifier:NetworkClassifier.load",
     "graph_smoothing": "likewise.mitigation.graph_smoothing:load_smoothing",
-    "boosting": "likewise.estimators.boosting_files:load_boosting",
+    "boosting": "likewise.training.boosting.files:load_boosting",
     "twin_consensus": "likewise.mitigation.consensus_files:load_consensus",
 }
 

@@ -29,7 +29,7 @@ _LINEAR = {
 }  # fmt: skip
 _NETWORKS = {
     "sklearn.neural_network": ("MLPClassifier", "MLPRegressor"),
-    "likewise.estimators": (
+    "likewise.training": (
         "AdversarialDebiasingClassifier", "CoCLClassifier", "MLPBaselineClassifier", "ProjectClassifier",
         "SenSRClassifier", "SenSeIClassifier", "WassersteinRobustClassifier",
     ),

@@ -1,4 +1,4 @@
-"""Training: objectives that can be swapped, and the only loop over them.
+"""Training: scikit-learn classifiers, the objectives that they minimise, and the only loop over them.
 
 An objective is a frozen set of choices with ``init(net)`` and ``step(net, batch, state)``; the loop is `train`, or
 your own.
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         LoaderBatches as LoaderBatches,
         as_batch as as_batch,
     )
+    from likewise.training.boosting.classifier import FairBoostingClassifier as FairBoostingClassifier
     from likewise.training.checkpoint import (
         TrainingResult as TrainingResult,
         read_checkpoint as read_checkpoint,
@@ -36,6 +37,16 @@ if TYPE_CHECKING:
         current_ranks as current_ranks,
         joined as joined,
     )
+    from likewise.training.estimators.classifiers import (
+        AdversarialDebiasingClassifier as AdversarialDebiasingClassifier,
+        CoCLClassifier as CoCLClassifier,
+        MLPBaselineClassifier as MLPBaselineClassifier,
+        ProjectClassifier as ProjectClassifier,
+        SenSeIClassifier as SenSeIClassifier,
+        SenSRClassifier as SenSRClassifier,
+        WassersteinRobustClassifier as WassersteinRobustClassifier,
+    )
+    from likewise.training.estimators.files import load as load
     from likewise.training.findings import Finding as Finding, TrainingWarning as TrainingWarning
     from likewise.training.history import History as History
     from likewise.training.loop import train as train

@@ -192,7 +192,7 @@ def test_networks_of_the_tables_own_numbers_are_bounded_in_its_units():
 
 
 def test_a_model_with_an_encoding_of_its_own_is_verified_over_any_domain_of_its_columns():
-    from likewise.estimators import MLPBaselineClassifier
+    from likewise.training import MLPBaselineClassifier
 
     rng = np.random.default_rng(0)
     people = pd.DataFrame({"age": rng.integers(20, 60, 100), "sex": rng.choice(["f", "m"], 100)})

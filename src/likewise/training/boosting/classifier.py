@@ -18,7 +18,10 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, ready_maker, twin_factors
 from likewise.counterfactuals.edits import Edits
-from likewise.estimators.boosting_columns import (
+from likewise.mitigation.project import table_or_array
+from likewise.models.losses import LossLike, as_loss
+from likewise.models.model import Model
+from likewise.training.boosting.columns import (
     TreeColumns,
     filled_table,
     fitted_metric,
@@ -27,13 +30,10 @@ from likewise.estimators.boosting_columns import (
     nodes_of,
     sensitive_columns,
 )
-from likewise.estimators.parameters import parameters_from_fields
-from likewise.estimators.rows import read_labels, some_rows, stratified_split
-from likewise.mitigation.project import table_or_array
-from likewise.models.losses import LossLike, as_loss
-from likewise.models.model import Model
-from likewise.training.boosting_rounds import BoostingPeople, GroupCells, NeighbourSupport, RobustGoal, boost
-from likewise.training.tree_growers import Library, TreeChoices, ensemble_scores, make_grower
+from likewise.training.boosting.growers import Library, TreeChoices, ensemble_scores, make_grower
+from likewise.training.boosting.rounds import BoostingPeople, GroupCells, NeighbourSupport, RobustGoal, boost
+from likewise.training.estimators.parameters import parameters_from_fields
+from likewise.training.estimators.rows import read_labels, some_rows, stratified_split
 
 # A fitted `FairBoostingClassifier` as a `Model`: what audits ask.
 
@@ -403,7 +403,7 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         -----
         Twins with consequences are written if they follow rules alone; what is learned along a graph is not.
         """
-        from likewise.estimators.boosting_files import save_boosting
+        from likewise.training.boosting.files import save_boosting
 
         check_is_fitted(self)
         save_boosting(self, path)
@@ -411,7 +411,7 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote; nothing in the files is executed. It predicts the same."""
-        from likewise.estimators.boosting_files import load_boosting
+        from likewise.training.boosting.files import load_boosting
 
         found: Self = load_boosting(path)
         return found

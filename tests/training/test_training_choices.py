@@ -5,9 +5,13 @@ import pytest
 import torch
 
 from likewise.core.errors import InputError
-from likewise.estimators import AdversarialDebiasingClassifier, MLPBaselineClassifier, SenSRClassifier
 from likewise.fair_metrics import ExpertSubspace
-from likewise.training import TrainingWarning
+from likewise.training import (
+    AdversarialDebiasingClassifier,
+    MLPBaselineClassifier,
+    SenSRClassifier,
+    TrainingWarning,
+)
 
 FEW = {"n_steps": 40, "batch_size": 50, "lr": 0.05, "random_state": 0, "hidden_layer_sizes": (8,)}
 

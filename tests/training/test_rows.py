@@ -8,9 +8,8 @@ import torch
 
 from likewise.core.errors import InputError
 from likewise.data import TabularDomain
-from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace
-from likewise.training import TrainingWarning
+from likewise.training import MLPBaselineClassifier, SenSRClassifier, TrainingWarning
 
 FEW = {"n_steps": 3, "batch_size": 32, "hidden_layer_sizes": (4,), "random_state": 0}
 

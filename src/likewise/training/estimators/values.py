@@ -29,8 +29,8 @@ def _known() -> dict[str, type[Any]]:
     from likewise.auditing.search.gradient.search import GradientSearch
     from likewise.core.subspace import Subspace
     from likewise.counterfactuals.edits import Edit
-    from likewise.estimators.compare_to_baseline import BesideBaseline
-    from likewise.estimators.rows import AttributeCodes, ProxyVectors
+    from likewise.training.estimators.compare_to_baseline import BesideBaseline
+    from likewise.training.estimators.rows import AttributeCodes, ProxyVectors
     from likewise.training.findings import Finding
 
     classes: list[type[Any]] = [
@@ -169,8 +169,8 @@ def _kinds() -> dict[str, Any]:
     from likewise.core.subspace import Subspace
     from likewise.data.domain import BoxDomain, DataRangeDomain, Unbounded
     from likewise.data.tabular import TabularDomain
-    from likewise.estimators.rows import AttributeCodes, ProxyVectors
     from likewise.fair_metrics import FairMetric
+    from likewise.training.estimators.rows import AttributeCodes, ProxyVectors
 
     nothing = type(None)
     return {

@@ -9,15 +9,15 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 
-from likewise import estimators
-from likewise.estimators.network_classifier import NetworkClassifier
-from likewise.estimators.parameters import parameters_from_fields, with_inherited_sections
+from likewise import training
 from likewise.fair_metrics import ExpertSubspace
+from likewise.training.estimators.network_classifier import NetworkClassifier
+from likewise.training.estimators.parameters import parameters_from_fields, with_inherited_sections
 
 CLASSES = [
     cls
-    for name in estimators.__all__
-    if name.endswith("Classifier") and issubclass(cls := getattr(estimators, name), NetworkClassifier)
+    for name in training.__all__
+    if name.endswith("Classifier") and issubclass(cls := getattr(training, name), NetworkClassifier)
 ]
 SHARED = {
     "hidden_layer_sizes", "activation", "module", "domain", "n_steps", "batch_size", "lr", "optimizer", "sampling",
@@ -84,9 +84,7 @@ def test_help_tells_of_every_parameter_once(cls):
 
 def test_grid_search_over_own_and_shared_parameters():
     X = np.random.default_rng(0).normal(size=(60, 2))
-    model = estimators.SenSRClassifier(
-        ExpertSubspace([0]), hidden_layer_sizes=(4,), n_steps=5, random_state=0
-    )
+    model = training.SenSRClassifier(ExpertSubspace([0]), hidden_layer_sizes=(4,), n_steps=5, random_state=0)
     grid = {"eps": [1e-3, 1e-2], "lr": [1e-2, 1e-1], "metric__directions": [[0], [1]]}
     search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, X.sum(axis=1) > 0)
     assert set(search.best_params_) == set(grid)
@@ -94,7 +92,7 @@ def test_grid_search_over_own_and_shared_parameters():
 
 
 def test_a_subclass_with_an_init_of_its_own_works_as_ever():
-    class Mine(estimators.SenSRClassifier):
+    class Mine(training.SenSRClassifier):
         def __init__(self, *, metric=None, n_steps=5, width=3):
             super().__init__(metric, n_steps=n_steps, hidden_layer_sizes=(width,))
             self.width = width

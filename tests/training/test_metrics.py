@@ -8,9 +8,9 @@ from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain, DataRangeDomain, TabularDomain
-from likewise.estimators import MLPBaselineClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
-from likewise.estimators.metrics import searched_metric
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric, euclidean, mahalanobis
+from likewise.training import MLPBaselineClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
+from likewise.training.estimators.metrics import searched_metric
 
 FEW = {"n_steps": 3, "batch_size": 32, "hidden_layer_sizes": (4,), "random_state": 0}
 

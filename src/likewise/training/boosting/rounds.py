@@ -16,7 +16,7 @@ from scipy.special import log_softmax, softmax
 
 from likewise.core.checks import FloatArray, IntArray
 from likewise.fair_metrics.neighbours import NearestPlaces
-from likewise.training.tree_growers import TreeGrower
+from likewise.training.boosting.growers import TreeGrower
 
 # A penalty on the groups' different rates of decisions, class by class, with its gradient by hand.
 

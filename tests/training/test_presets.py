@@ -5,8 +5,8 @@ import pytest
 from likewise.core.errors import InputError
 from likewise.counterfactuals import gender_race_consistency, spouse_consistency
 from likewise.datasets import load_adult
-from likewise.estimators import SenSRClassifier
-from likewise.estimators.parameters import SENSR_PRESETS
+from likewise.training import SenSRClassifier
+from likewise.training.estimators.parameters import SENSR_PRESETS
 
 
 @pytest.fixture(scope="module")

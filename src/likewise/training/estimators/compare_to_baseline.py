@@ -13,10 +13,10 @@ from torch import nn
 from likewise.auditing.dual.finite_dual import dual_curve
 from likewise.auditing.dual.frontier import Frontier
 from likewise.core.checks import FloatArray, to_numpy
-from likewise.estimators.networks import scores_of
 from likewise.evaluation.classification import balanced_accuracy
 from likewise.fair_metrics import FairMetric
 from likewise.training.batch import Batch
+from likewise.training.estimators.networks import scores_of
 from likewise.training.findings import Finding
 
 # What a method may cost before it is said.

@@ -21,8 +21,15 @@ from likewise.core.errors import bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.core.subspace import Subspace
 from likewise.data.tabular import TabularDomain
-from likewise.estimators.automatic import VALIDATE_EVERY, Auto, HeldOut, auto_schedule, hold_out
-from likewise.estimators.networks import (
+from likewise.evaluation.classification import balanced_accuracy
+from likewise.mitigation.project import read_new_rows
+from likewise.models.losses import LossLike
+from likewise.models.torch_module import TorchModel
+from likewise.training.batch import ArrayBatches, Batch, Sampling
+from likewise.training.checkpoint import TrainingResult
+from likewise.training.distributed import current_ranks, joined
+from likewise.training.estimators.automatic import VALIDATE_EVERY, Auto, HeldOut, auto_schedule, hold_out
+from likewise.training.estimators.networks import (
     behind_projection,
     check_outputs,
     folded,
@@ -30,8 +37,8 @@ from likewise.estimators.networks import (
     plain_layers,
     scores_of,
 )
-from likewise.estimators.parameters import parameters_from_fields
-from likewise.estimators.rows import (
+from likewise.training.estimators.parameters import parameters_from_fields
+from likewise.training.estimators.rows import (
     TrainingRows,
     canonical_order,
     classes_alike,
@@ -40,13 +47,6 @@ from likewise.estimators.rows import (
     read_sample_weight,
     warn_unscaled,
 )
-from likewise.evaluation.classification import balanced_accuracy
-from likewise.mitigation.project import read_new_rows
-from likewise.models.losses import LossLike
-from likewise.models.torch_module import TorchModel
-from likewise.training.batch import ArrayBatches, Batch, Sampling
-from likewise.training.checkpoint import TrainingResult
-from likewise.training.distributed import current_ranks, joined
 from likewise.training.findings import Finding, TrainingWarning, warn_about
 from likewise.training.loop import train
 from likewise.training.objective import ERM, Objective, State
@@ -570,7 +570,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         Written are weights, classes, columns, the encoder, the metric that was learned and the parameters. A
         module of your own is written by its weights only; parameters that are functions are left out.
         """
-        from likewise.estimators.files import save_estimator
+        from likewise.training.estimators.files import save_estimator
 
         check_is_fitted(self)
         save_estimator(self, path, training=training)
@@ -595,7 +595,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         FormatError
             When the file is damaged, of another kind, or from a newer version.
         """
-        from likewise.estimators.files import load_estimator
+        from likewise.training.estimators.files import load_estimator
 
         loaded: Self = load_estimator(cls, path, module=module)
         return loaded

@@ -13,10 +13,10 @@ from sklearn.model_selection import GridSearchCV
 
 from likewise.core.errors import FormatError, InputError, MissingExtraError
 from likewise.counterfactuals import Edit, correspondence_study
-from likewise.estimators import FairBoostingClassifier
 from likewise.evaluation import group_gaps
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, euclidean
 from likewise.models import as_model, load_model
+from likewise.training import FairBoostingClassifier
 
 pytest.importorskip("xgboost")
 pytest.importorskip("lightgbm")

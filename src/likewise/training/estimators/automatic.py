@@ -14,11 +14,11 @@ from torch import nn
 from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.checks import FloatArray, IntArray
 from likewise.data.domain import DataRangeDomain, Domain
-from likewise.estimators.compare_to_baseline import Decisions
-from likewise.estimators.rows import classes_alike, stratified_split
 from likewise.fair_metrics import FairMetric
 from likewise.training.batch import Batch
 from likewise.training.checkpoint import TrainingResult
+from likewise.training.estimators.compare_to_baseline import Decisions
+from likewise.training.estimators.rows import classes_alike, stratified_split
 
 Auto: TypeAlias = Literal["auto"]
 

@@ -14,7 +14,8 @@ from torch import nn
 
 from likewise.core.errors import FormatError, InputError
 from likewise.core.files import Fields, ListOf, MapOf, Whole, check_form, load_described, save_described
-from likewise.estimators.values import (
+from likewise.training.checkpoint import flat_optimizer, load_optimizer, tensors_of
+from likewise.training.estimators.values import (
     Arrays,
     CannotStoreError,
     check_learned,
@@ -23,7 +24,6 @@ from likewise.estimators.values import (
     encode_parameters,
     warn_left_out,
 )
-from likewise.training.checkpoint import flat_optimizer, load_optimizer, tensors_of
 from likewise.training.history import History
 from likewise.training.objective import State
 from likewise.training.setup import make_optimizer
@@ -109,14 +109,14 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
     Examples
     --------
     >>> import tempfile, numpy as np
-    >>> from likewise.estimators import MLPBaselineClassifier
+    >>> from likewise.training import MLPBaselineClassifier
     >>> X = np.array([[0.0], [1.0]] * 5)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     MLPBaselineClassifier(n_steps=5, random_state=0).fit(X, X[:, 0]).save(f"{folder}/model.safetensors")
     ...     load(f"{folder}/model.safetensors")
     MLPBaselineClassifier(n_steps=5, random_state=0)
     """
-    from likewise.estimators.network_classifier import NetworkClassifier
+    from likewise.training.estimators.network_classifier import NetworkClassifier
 
     return load_estimator(NetworkClassifier, path, module=module)
 
@@ -132,11 +132,11 @@ def load_estimator(cls: type[Any], path: str | os.PathLike[str], *, module: Any 
 
 
 def _class_of(cls: type[Any], name: str, path: Path) -> type[Any]:
-    from likewise import estimators
+    from likewise import training
 
-    if name not in estimators.__all__:
+    if name not in training.__all__:
         raise FormatError(f"{path.name} holds a {name}, which this version does not know.")
-    found: type[Any] = getattr(estimators, name)
+    found: type[Any] = getattr(training, name)
     if not issubclass(found, cls):
         raise FormatError(f"{path.name} holds a {name}, not a {cls.__name__}. Call {name}.load.")
     return found

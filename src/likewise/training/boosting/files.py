@@ -11,8 +11,6 @@ import numpy as np
 
 from likewise.core.errors import FormatError
 from likewise.core.files import Fields, ListOf, MapOf, Maybe, Whole, check_form, plain_dtype
-from likewise.estimators.boosting_columns import TreeColumns
-from likewise.estimators.values import Arrays, decode, encode_parameters, warn_left_out
 from likewise.mitigation.consensus_files import (
     FACTORS,
     TWINS,
@@ -29,6 +27,8 @@ from likewise.models.containers import (
     write_with_sidecar,
 )
 from likewise.models.model_files import read_model, read_tried
+from likewise.training.boosting.columns import TreeColumns
+from likewise.training.estimators.values import Arrays, decode, encode_parameters, warn_left_out
 
 _KIND = "boosting"
 _FORM = Fields(
@@ -95,7 +95,7 @@ def load_boosting(
     about: dict[str, Any] | None = None,
 ) -> Any:
     """Read an estimator that `save_boosting` wrote."""
-    from likewise.estimators.boosting import FairBoostingClassifier
+    from likewise.training.boosting.classifier import FairBoostingClassifier
 
     where = Path(path)
     about = find_sidecar(where, _KIND, "a FairBoostingClassifier", about)

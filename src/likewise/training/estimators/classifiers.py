@@ -9,14 +9,14 @@ from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.checks import check_number
 from likewise.data.domain import Domain
 from likewise.data.tabular import TabularDomain
-from likewise.estimators.metrics import metric_encoder, trained_metric
-from likewise.estimators.network_classifier import NetworkClassifier
-from likewise.estimators.parameters import parameters_from_fields, preset_parameters
-from likewise.estimators.robust_classifier import RobustClassifier
-from likewise.estimators.rows import AttributeCodes, ProxyVectors, TrainingRows
 from likewise.fair_metrics import FairMetric, euclidean
 from likewise.mitigation.project import projected_off
 from likewise.training.adversarial import AdversarialDebiasing
+from likewise.training.estimators.metrics import metric_encoder, trained_metric
+from likewise.training.estimators.network_classifier import NetworkClassifier
+from likewise.training.estimators.parameters import parameters_from_fields, preset_parameters
+from likewise.training.estimators.robust_classifier import RobustClassifier
+from likewise.training.estimators.rows import AttributeCodes, ProxyVectors, TrainingRows
 from likewise.training.objective import Objective
 from likewise.training.penalised import CoCL, WithCovariancePenalty
 from likewise.training.robust import LambdaRule, SearchLike
@@ -85,7 +85,7 @@ class SenSRClassifier(RobustClassifier):
         name : {"paper-adult", "paper-sentiment", "adult-best", "adult-best-untold"}
             "paper-adult" and "paper-sentiment" are Table 3 of the paper; "adult-best" is better on Adult in every
             column of its tables, *told* that husbands and wives are comparable; "adult-best-untold" was not told.
-            ``likewise.estimators.parameters.SENSR_PRESETS`` says of each what it uses and what it was told.
+            ``likewise.training.estimators.parameters.SENSR_PRESETS`` says of each what it uses and what it was told.
         **changes
             Parameters that differ from it, such as ``random_state``.
 

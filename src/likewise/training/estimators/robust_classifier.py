@@ -14,7 +14,12 @@ from likewise.core.errors import bad_parameter
 from likewise.core.subspace import Subspace
 from likewise.data.domain import Domain
 from likewise.data.tabular import TabularDomain
-from likewise.estimators.automatic import (
+from likewise.fair_metrics import FairMetric
+from likewise.fair_metrics.naming import ColumnPlaces
+from likewise.fair_metrics.removed_variance import MOST, removed_share
+from likewise.training.batch import Batch
+from likewise.training.checkpoint import TrainingResult
+from likewise.training.estimators.automatic import (
     Auto,
     BudgetLadder,
     HeldOut,
@@ -24,8 +29,8 @@ from likewise.estimators.automatic import (
     auto_search,
     other_folds,
 )
-from likewise.estimators.compare_to_baseline import compare, sayings
-from likewise.estimators.metrics import (
+from likewise.training.estimators.compare_to_baseline import compare, sayings
+from likewise.training.estimators.metrics import (
     metric_encoder,
     metric_of_model,
     removed_directions,
@@ -33,15 +38,10 @@ from likewise.estimators.metrics import (
     searched_metric,
     trained_metric,
 )
-from likewise.estimators.network_classifier import NetworkClassifier
-from likewise.estimators.networks import behind_projection
-from likewise.estimators.parameters import parameters_from_fields
-from likewise.estimators.rows import TrainingRows
-from likewise.fair_metrics import FairMetric
-from likewise.fair_metrics.naming import ColumnPlaces
-from likewise.fair_metrics.removed_variance import MOST, removed_share
-from likewise.training.batch import Batch
-from likewise.training.checkpoint import TrainingResult
+from likewise.training.estimators.network_classifier import NetworkClassifier
+from likewise.training.estimators.networks import behind_projection
+from likewise.training.estimators.parameters import parameters_from_fields
+from likewise.training.estimators.rows import TrainingRows
 from likewise.training.findings import Finding
 from likewise.training.objective import ERM, Objective
 from likewise.training.robust import LambdaRule, SearchLike

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from likewise.core.errors import InputError
-from likewise.estimators import MLPBaselineClassifier, ProjectClassifier, SenSRClassifier
 from likewise.fair_metrics import ExpertSubspace
 from likewise.models import as_model
+from likewise.training import MLPBaselineClassifier, ProjectClassifier, SenSRClassifier
 
 FEW = {"n_steps": 40, "batch_size": 50, "lr": 0.05, "random_state": 0}
 

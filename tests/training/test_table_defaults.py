@@ -11,16 +11,28 @@ import scipy.special
 import torch
 from sklearn.base import clone
 
-from likewise import estimators
+from likewise import training
 from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
-from likewise.estimators import MLPBaselineClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
-from likewise.estimators.automatic import auto_schedule, hold_out, other_folds
-from likewise.estimators.compare_to_baseline import BesideBaseline, balanced_loss, held_out_gap, sayings
-from likewise.estimators.networks import behind_projection, folded, scores_of
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
 from likewise.models import as_model
-from likewise.training import Batch, TrainingWarning, mlp
+from likewise.training import (
+    Batch,
+    MLPBaselineClassifier,
+    ProjectClassifier,
+    SenSeIClassifier,
+    SenSRClassifier,
+    TrainingWarning,
+    mlp,
+)
+from likewise.training.estimators.automatic import auto_schedule, hold_out, other_folds
+from likewise.training.estimators.compare_to_baseline import (
+    BesideBaseline,
+    balanced_loss,
+    held_out_gap,
+    sayings,
+)
+from likewise.training.estimators.networks import behind_projection, folded, scores_of
 
 QUICK = {"hidden_layer_sizes": (8,), "random_state": 0, "n_steps": 60, "lr": 0.02}
 # Where it does not matter how much was learned.
@@ -56,7 +68,7 @@ def test_sensitive_columns_change_no_digit_of_an_answer_also_from_a_file(kind, b
     frame, y = people
     model = kind(AttributeSubspace(["sex", "race"]), blind_to=blind_to, baseline=False, **FEW).fit(frame, y)
     model.save(tmp_path / "model.safetensors")
-    for one in (model, estimators.load(tmp_path / "model.safetensors")):
+    for one in (model, training.load(tmp_path / "model.safetensors")):
         assert one.predict_proba(swapped(frame)).tobytes() == one.predict_proba(frame).tobytes()
     assert (
         as_model(model).predict_proba(swapped(frame)).tobytes()
@@ -123,7 +135,7 @@ def test_eps_trades_accuracy_for_fairness(kind, people):
 def test_auto_values_come_from_the_table_and_are_kept(people, monkeypatch):
     frame, y = people
     model = SenSRClassifier(ExpertSubspace(["sex", "race"]), **QUICK)
-    monkeypatch.setattr("likewise.estimators.automatic.too_costly", lambda lost, without: False)
+    monkeypatch.setattr("likewise.training.estimators.automatic.too_costly", lambda lost, without: False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)  # of 60 steps
         model.fit(frame, y)
@@ -145,7 +157,7 @@ def test_auto_values_come_from_the_table_and_are_kept(people, monkeypatch):
 
 def test_a_budget_that_costs_too_much_is_lowered(people, monkeypatch):
     frame, y = people
-    monkeypatch.setattr("likewise.estimators.automatic._EPS_SHARE", 0.5)
+    monkeypatch.setattr("likewise.training.estimators.automatic._EPS_SHARE", 0.5)
     model = SenSRClassifier(ExpertSubspace(["sex"]), validation=0.3, **QUICK)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)  # chance, at half of all distances

@@ -12,10 +12,10 @@ from likewise.core.errors import InputError, bad_parameter
 from likewise.core.subspace import Subspace
 from likewise.data.domain import DataRangeDomain, Domain
 from likewise.data.tabular import TabularDomain
-from likewise.estimators.rows import TrainingRows
 from likewise.fair_metrics import AttributeSubspace, FairMetric
 from likewise.fair_metrics.learner import ready_metric
 from likewise.mitigation.project import check_width, projected_off
+from likewise.training.estimators.rows import TrainingRows
 
 
 def metric_encoder(metric: Any) -> TabularDomain | None:

@@ -8,8 +8,8 @@ import torch
 from likewise.auditing.auditor import audit
 from likewise.auditing.problem import AuditProblem
 from likewise.data import TabularDomain
-from likewise.estimators import MLPBaselineClassifier, SenSRClassifier
 from likewise.fair_metrics import ExpertSubspace
+from likewise.training import MLPBaselineClassifier, SenSRClassifier
 
 CHOICES = {"n_steps": 150, "batch_size": 100, "lr": 0.02, "hidden_layer_sizes": (8,), "random_state": 0}
 

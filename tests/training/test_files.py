@@ -11,14 +11,14 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from likewise import estimators
+from likewise import training
 from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.errors import FormatError, InputError
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain, TabularDomain, Unbounded
-from likewise.estimators import AdversarialDebiasingClassifier, MLPBaselineClassifier, SenSRClassifier
-from likewise.estimators.values import CannotStoreError, decode, encode
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
+from likewise.training import AdversarialDebiasingClassifier, MLPBaselineClassifier, SenSRClassifier
+from likewise.training.estimators.values import CannotStoreError, decode, encode
 
 FEW = {"n_steps": 3, "batch_size": 32, "hidden_layer_sizes": (4,), "random_state": 0}
 
@@ -47,7 +47,7 @@ def test_a_model_of_a_raw_table_comes_back_whole(people, tmp_path):
     ).fit(people, y)
     path = tmp_path / "model.safetensors"
     model.save(path)
-    loaded = estimators.load(path)
+    loaded = training.load(path)
     assert loaded.predict_proba(people).tobytes() == model.predict_proba(people).tobytes()
     assert list(loaded.feature_names_in_) == ["pay", "job", "sex"]
     assert (
@@ -72,7 +72,7 @@ def test_labels_keep_their_dtype(labels, tmp_path):
     y = np.asarray(labels)[np.arange(20) % 2]
     model = MLPBaselineClassifier(**FEW).fit(np.random.default_rng(0).normal(size=(20, 2)), y)
     model.save(tmp_path / "m.safetensors")
-    loaded = estimators.load(tmp_path / "m.safetensors")
+    loaded = training.load(tmp_path / "m.safetensors")
     assert loaded.classes_.dtype == model.classes_.dtype
     assert loaded.classes_.tolist() == model.classes_.tolist()
 
@@ -84,16 +84,16 @@ def test_a_module_of_the_users_own_is_asked_for(tmp_path):
     path = tmp_path / "m.safetensors"
     model.save(path)
     with pytest.raises(InputError, match="weights of a module of your own"):
-        estimators.load(path)
+        training.load(path)
     other = nn.Sequential(nn.Linear(2, 9), nn.Hardtanh(), nn.Linear(9, 2))
     with pytest.raises(FormatError, match="other weights than the network"):
-        estimators.load(path, module=other)
+        training.load(path, module=other)
     fresh = nn.Sequential(nn.Linear(2, 3), nn.Hardtanh(), nn.Linear(3, 2))
-    loaded = estimators.load(path, module=fresh)
+    loaded = training.load(path, module=fresh)
     assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
     MLPBaselineClassifier(**FEW).fit(X, y).save(path)
     with pytest.raises(InputError, match="not trained with a module of your own"):
-        estimators.load(path, module=fresh)
+        training.load(path, module=fresh)
 
 
 def test_functions_are_left_out_with_a_warning(tmp_path):
@@ -101,7 +101,7 @@ def test_functions_are_left_out_with_a_warning(tmp_path):
     model = MLPBaselineClassifier(optimizer=lambda p, lr: torch.optim.SGD(p, lr=lr), **FEW).fit(X, y)
     model.save(tmp_path / "m.safetensors")
     with pytest.warns(UserWarning, match="optimizer could not be written"):
-        loaded = estimators.load(tmp_path / "m.safetensors")
+        loaded = training.load(tmp_path / "m.safetensors")
     assert loaded.optimizer == "adam"
     assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
 
@@ -153,13 +153,13 @@ def test_what_cannot_be_stored(value):
 def test_other_files_are_refused(tmp_path):
     path = tmp_path / "m.safetensors"
     with pytest.raises(FileNotFoundError, match="no file"):
-        estimators.load(path)
+        training.load(path)
     path.write_bytes(b"no model")
     with pytest.raises(FormatError, match="not a readable safetensors file"):
-        estimators.load(path)
+        training.load(path)
     ExpertSubspace([0]).fit(np.ones((2, 3))).metric_.save(path)
     with pytest.raises(FormatError, match="is not an estimator"):
-        estimators.load(path)
+        training.load(path)
 
 
 def test_a_class_that_is_no_estimator_is_not_made(tmp_path):
@@ -180,7 +180,7 @@ def test_a_class_that_is_no_estimator_is_not_made(tmp_path):
         text = json.dumps(header).encode()
         path.write_bytes(struct.pack("<Q", len(text)) + text + raw[8 + size :])
         with pytest.raises(FormatError, match=message):
-            estimators.load(path)
+            training.load(path)
 
 
 def described(path, change):
@@ -224,4 +224,4 @@ def test_a_description_in_another_form_is_a_sentence_and_makes_nothing(change, m
     MLPBaselineClassifier(**FEW).fit(X, np.where(np.arange(20) % 2, "yes", "no")).save(path)
     described(path, change)
     with pytest.raises(FormatError, match=message):
-        estimators.load(path)
+        training.load(path)

@@ -6,8 +6,8 @@ import pytest
 
 from likewise.core.errors import InputError
 from likewise.data import TabularDomain
-from likewise.estimators import AdversarialDebiasingClassifier, CoCLClassifier, MLPBaselineClassifier
-from likewise.estimators.rows import AttributeCodes, ProxyVectors, TrainingRows
+from likewise.training import AdversarialDebiasingClassifier, CoCLClassifier, MLPBaselineClassifier
+from likewise.training.estimators.rows import AttributeCodes, ProxyVectors, TrainingRows
 
 FEW = {"n_steps": 3, "batch_size": 32, "hidden_layer_sizes": (4,), "random_state": 0}
 
