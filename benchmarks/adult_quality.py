@@ -83,7 +83,7 @@ def main():
             model = contenders(options.seed)[name]
             if options.checkpoints:
                 path = f"{options.checkpoints}/{name}-{split}-{options.seed}.safetensors"
-                model.set_params(checkpoint=path, resume=True)
+                model.set_params(training__checkpoint=path, training__resume=True)
             rows.append(measure(model, data.with_split(split)))
             show(name, split, rows[-1])
         if len(rows) > 1:

@@ -18,7 +18,7 @@ steps = {"n_steps": 100, "hidden_layer_sizes": (16,), "validation": None, "rando
 models = {
     "baseline": lw.MLPBaselineClassifier(**steps),
     "project": lw.ProjectClassifier(metric, **steps),
-    "SenSR": lw.SenSRClassifier(metric, baseline=False, **steps),
+    "SenSR": lw.SenSRClassifier(metric, **steps),
 }
 
 # %%

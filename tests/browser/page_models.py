@@ -88,7 +88,13 @@ def fitted(name: str) -> object:
         net = MLPClassifier((8, 6), activation="tanh", tol=1.0, random_state=0)
         return make_pipeline(encoder, net).fit(frame, y)
     metric = lw.AttributeSubspace(["sex"])
-    few = lw.SenSRClassifier(metric=metric, domain=TabularDomain(), n_steps=5, baseline=False, random_state=0)
+    few = lw.SenSRClassifier(
+        metric=metric,
+        domain=TabularDomain(),
+        n_steps=5,
+        training=lw.training.TrainingConfig(baseline=False),
+        random_state=0,
+    )
     return few.fit(frame, y)
 
 

@@ -28,6 +28,7 @@ from likewise.training import (
     SenSeI,
     SenSR,
     SenSRClassifier,
+    TrainingConfig,
     WithCovariancePenalty,
     alone,
     current_ranks,
@@ -140,7 +141,7 @@ def estimator(seed):
         batch_size=25,
         hidden_layer_sizes=(6,),
         validation=0.3,
-        baseline=False,
+        training=TrainingConfig(baseline=False),
         random_state=seed,
     )
     return model.fit(X, y)

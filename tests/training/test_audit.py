@@ -9,7 +9,7 @@ from likewise.auditing.auditor import audit
 from likewise.auditing.problem import AuditProblem
 from likewise.data import TabularDomain
 from likewise.fair_metrics import ExpertSubspace
-from likewise.training import MLPBaselineClassifier, SenSRClassifier
+from likewise.training import MLPBaselineClassifier, SenSRClassifier, TrainingConfig
 
 CHOICES = {"n_steps": 150, "batch_size": 100, "lr": 0.02, "hidden_layer_sizes": (8,), "random_state": 0}
 
@@ -85,7 +85,9 @@ def test_sensr_is_fairer_by_the_audit(data):
         audit(model.fit(X, y), new, labels, metric=ExpertSubspace(["sex"]), eps=0.0).pure_gap
         for model in (
             MLPBaselineClassifier(**CHOICES),
-            SenSRClassifier(ExpertSubspace(["sex"]), blind_to=None, baseline=False, **CHOICES),
+            SenSRClassifier(
+                ExpertSubspace(["sex"]), blind_to=None, training=TrainingConfig(baseline=False), **CHOICES
+            ),
         )
     ]
     assert gaps[1] < 0.3 * gaps[0]

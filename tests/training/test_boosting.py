@@ -16,7 +16,7 @@ from likewise.counterfactuals import Edit, correspondence_study
 from likewise.evaluation import group_gaps
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, euclidean
 from likewise.models import as_model, load_model
-from likewise.training import FairBoostingClassifier
+from likewise.training import BoostingConfig, FairBoostingClassifier
 
 pytest.importorskip("xgboost")
 pytest.importorskip("lightgbm")
@@ -152,7 +152,7 @@ def test_monotone_constraints_are_kept(library):
 
 def test_rounds_end_where_the_people_held_out_fare_best():
     frame, y = people()
-    model = small(n_estimators=300, learning_rate=0.3, patience=10).fit(frame, y)
+    model = small(n_estimators=300, learning_rate=0.3, training=BoostingConfig(patience=10)).fit(frame, y)
     assert model.n_iter_ == int(model.history_["held_out"].argmin())
     assert len(model.history_["train"]) == model.n_iter_ + 10
     everybody = small(n_estimators=30, validation=None).fit(frame, y)
@@ -219,9 +219,11 @@ def test_same_seed_same_bytes_and_tables_of_any_library():
     import polars as pl
 
     frame, y = people(500)
-    a, b = (small(subsample=0.7).fit(frame, y).predict_proba(frame) for _ in range(2))
+    a, b = (
+        small(training=BoostingConfig(subsample=0.7)).fit(frame, y).predict_proba(frame) for _ in range(2)
+    )
     assert a.tobytes() == b.tobytes()
-    other = small(subsample=0.7).fit(pl.from_pandas(frame), y)
+    other = small(training=BoostingConfig(subsample=0.7)).fit(pl.from_pandas(frame), y)
     assert other.predict_proba(pl.from_pandas(frame)).tobytes() == a.tobytes()
 
 

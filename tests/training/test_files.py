@@ -17,7 +17,12 @@ from likewise.core.errors import FormatError, InputError
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain, TabularDomain, Unbounded
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric
-from likewise.training import AdversarialDebiasingClassifier, MLPBaselineClassifier, SenSRClassifier
+from likewise.training import (
+    AdversarialDebiasingClassifier,
+    MLPBaselineClassifier,
+    SenSRClassifier,
+    TrainingConfig,
+)
 from likewise.training.estimators.values import CannotStoreError, decode, encode
 
 FEW = {"n_steps": 3, "batch_size": 32, "hidden_layer_sizes": (4,), "random_state": 0}
@@ -39,10 +44,9 @@ def test_a_model_of_a_raw_table_comes_back_whole(people, tmp_path):
     y = np.where(people["pay"] > 3000, "yes", "no")
     model = SenSRClassifier(
         [AttributeSubspace(["sex"]), ExpertSubspace(["job: cook - nurse"])],
-        project=ExpertSubspace(["sex"]),
+        blind_to=["columns", ExpertSubspace(["sex"])],
         search=GradientSearch(method="adam", subspace_steps=3),
-        search_domain="data",
-        blind_to="columns",
+        training=TrainingConfig(patience=3, checkpoint=tmp_path / "run.safetensors"),
         **FEW,
     ).fit(people, y)
     path = tmp_path / "model.safetensors"
@@ -98,11 +102,13 @@ def test_a_module_of_the_users_own_is_asked_for(tmp_path):
 
 def test_functions_are_left_out_with_a_warning(tmp_path):
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
-    model = MLPBaselineClassifier(optimizer=lambda p, lr: torch.optim.SGD(p, lr=lr), **FEW).fit(X, y)
+    model = MLPBaselineClassifier(
+        training=TrainingConfig(lambda p, lr: torch.optim.SGD(p, lr=lr)), **FEW
+    ).fit(X, y)
     model.save(tmp_path / "m.safetensors")
-    with pytest.warns(UserWarning, match="optimizer could not be written"):
+    with pytest.warns(UserWarning, match="training could not be written"):
         loaded = training.load(tmp_path / "m.safetensors")
-    assert loaded.optimizer == "adam"
+    assert loaded.training is None
     assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
 
 
@@ -195,7 +201,7 @@ def described(path, change):
 def test_what_the_metric_was_told_comes_back_also_what_is_projected_off(people, tmp_path):
     y = np.where(people["pay"] > 3000, "yes", "no")
     model = SenSRClassifier(
-        ExpertSubspace(["job: cook - nurse"]), project=ExpertSubspace(["sex"]), **FEW
+        ExpertSubspace(["job: cook - nurse"]), blind_to=["columns", ExpertSubspace(["sex"])], **FEW
     ).fit(people, y)
     assert model.metric_.sensitive_features == ("sex",)
     model.save(tmp_path / "model")

@@ -9,7 +9,13 @@ from likewise.core.errors import InputError
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain, DataRangeDomain, TabularDomain
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, FairMetric, euclidean, mahalanobis
-from likewise.training import MLPBaselineClassifier, ProjectClassifier, SenSeIClassifier, SenSRClassifier
+from likewise.training import (
+    MLPBaselineClassifier,
+    ProjectClassifier,
+    SenSeIClassifier,
+    SenSRClassifier,
+    TrainingConfig,
+)
 from likewise.training.estimators.metrics import searched_metric
 
 FEW = {"n_steps": 3, "batch_size": 32, "hidden_layer_sizes": (4,), "random_state": 0}
@@ -51,7 +57,7 @@ def test_several_metrics_mean_their_union(data):
 
 def test_what_is_projected_off_changes_nothing_and_is_not_searched(data):
     X, y = data
-    model = SenSRClassifier(ExpertSubspace([0]), project=ExpertSubspace([2]), blind_to=None, **FEW).fit(X, y)
+    model = SenSRClassifier(ExpertSubspace([0]), blind_to=ExpertSubspace([2]), **FEW).fit(X, y)
     assert model.metric_.subspace.dim == 2
     assert model.objective_.metric.subspace.dim == 1
     assert abs(model.objective_.metric.subspace.basis[0, 0]) == 1.0
@@ -69,7 +75,7 @@ def test_a_metric_inside_the_projection_leaves_nothing_to_search():
 def test_metrics_without_free_directions_are_searched_as_they_are(data):
     X, y = data
     metric = mahalanobis(np.diag([1.0, 2.0, 0.5, 1.0]))
-    model = SenSRClassifier(metric, project=ExpertSubspace([2]), search="paper", **FEW).fit(X, y)
+    model = SenSRClassifier(metric, blind_to=["auto", ExpertSubspace([2])], search="paper", **FEW).fit(X, y)
     assert model.metric_.null_space.dim == 1
 
 
@@ -80,19 +86,19 @@ def test_where_the_search_may_go(data, kind):
     learner = ExpertSubspace([0])
     assert isinstance(kind(learner, blind_to=None, **FEW).fit(X, y).search_domain_, DataRangeDomain)
     assert kind(learner, **FEW).fit(X, y).search_domain_ is None  # nothing free is left to search along
-    assert kind(learner, search_domain=box, **FEW).fit(X, y).search_domain_ is box
-    assert kind(learner, search_domain=None, **FEW).fit(X, y).search_domain_ is None
+    assert kind(learner, training=TrainingConfig(search_domain=box), **FEW).fit(X, y).search_domain_ is box
+    assert kind(learner, training=TrainingConfig(search_domain=None), **FEW).fit(X, y).search_domain_ is None
     full = GradientSearch(full_steps=3)
     assert (
-        kind(euclidean(4), search=full, lambda_rule="fixed", search_domain="data", **FEW)
+        kind(euclidean(4), search=full, training=TrainingConfig(lambda_rule="fixed"), **FEW)
         .fit(X, y)
         .search_domain_
         is None
     )
     with pytest.raises(InputError, match="'search_domain' must be None, 'data' or a Domain"):
-        kind(learner, search_domain="box", **FEW).fit(X, y)
+        kind(learner, training=TrainingConfig(search_domain="box"), **FEW).fit(X, y)
     with pytest.raises(InputError, match="domain is of 2 columns, the rows have 4"):
-        kind(learner, search_domain=BoxDomain([0, 0], [1, 1]), **FEW).fit(X, y)
+        kind(learner, training=TrainingConfig(search_domain=BoxDomain([0, 0], [1, 1])), **FEW).fit(X, y)
 
 
 def test_bad_metrics(data):
@@ -104,7 +110,7 @@ def test_bad_metrics(data):
     with pytest.raises(InputError, match="nothing to project off"):
         ProjectClassifier(euclidean(4), **FEW).fit(X, y)
     with pytest.raises(InputError, match="'lambda_rule' must be one of"):
-        SenSRClassifier(ExpertSubspace([0]), lambda_rule="newton", **FEW).fit(X, y)
+        SenSRClassifier(ExpertSubspace([0]), training=TrainingConfig(lambda_rule="newton"), **FEW).fit(X, y)
     with pytest.raises(InputError, match="'search' must be one of"):
         SenSRClassifier(ExpertSubspace([0]), search="slow", **FEW).fit(X, y)
 
@@ -128,7 +134,13 @@ def test_robust_training_uses_the_sensitive_column_less():
     choices |= {"eps": 0.0, "validation": None}
     assert (base.predict(X) == base.predict(twins)).mean() < 0.7
     for robust in (
-        SenSRClassifier(ExpertSubspace([0]), search="fast", search_domain=None, blind_to=None, **choices),
+        SenSRClassifier(
+            ExpertSubspace([0]),
+            search="fast",
+            training=TrainingConfig(search_domain=None),
+            blind_to=None,
+            **choices,
+        ),
         SenSRClassifier(ExpertSubspace([0]), blind_to=None, **choices),
         SenSeIClassifier(ExpertSubspace([0]), blind_to=None, **choices),
     ):

@@ -8,7 +8,7 @@ from torch import nn
 from likewise.core.errors import InputError
 from likewise.fair_metrics import ExpertSubspace
 from likewise.models import as_model
-from likewise.training import MLPBaselineClassifier, ProjectClassifier, SenSRClassifier
+from likewise.training import MLPBaselineClassifier, ProjectClassifier, SenSRClassifier, TrainingConfig
 
 FEW = {"n_steps": 40, "batch_size": 50, "lr": 0.05, "random_state": 0}
 
@@ -80,7 +80,9 @@ def test_sensr_and_project_train_a_users_module(data):
     X, y = data
     for model in (
         SenSRClassifier(ExpertSubspace([0]), module=Own, blind_to=None, validation=None, **FEW),
-        SenSRClassifier(ExpertSubspace([0]), project=ExpertSubspace([2]), module=Own, validation=None, **FEW),
+        SenSRClassifier(
+            ExpertSubspace([0]), blind_to=["auto", ExpertSubspace([2])], module=Own, validation=None, **FEW
+        ),
         ProjectClassifier(ExpertSubspace([2]), module=Own, **FEW),
     ):
         model.fit(X, y)
@@ -115,8 +117,8 @@ def test_the_network_behind_a_projection_is_one_plain_mlp(data):
         ({"n_steps": 0}, "'steps' must be a whole number"),
         ({"lr": 0.0}, "'lr' must be"),
         ({"batch_size": 1}, "batch_size"),
-        ({"sampling": "other"}, "sampling"),
-        ({"optimizer": "lion"}, "'optimizer' must be one of"),
+        ({"training": TrainingConfig(sampling="other")}, "sampling"),
+        ({"training": TrainingConfig(optimizer="lion")}, "'optimizer' must be one of"),
     ],
 )
 def test_bad_choices(data, choices, message):

@@ -1,5 +1,6 @@
 """Parameters that every estimator has are declared once, and scikit-learn, Python and readers see them in each."""
 
+import dataclasses
 import inspect
 import pickle
 import pydoc
@@ -10,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 
 from likewise import training
+from likewise.core.errors import InputError
 from likewise.fair_metrics import ExpertSubspace
 from likewise.training.estimators.network_classifier import NetworkClassifier
 from likewise.training.estimators.parameters import parameters_from_fields, with_inherited_sections
@@ -20,21 +22,15 @@ CLASSES = [
     if name.endswith("Classifier") and issubclass(cls := getattr(training, name), NetworkClassifier)
 ]
 SHARED = {
-    "hidden_layer_sizes", "activation", "module", "domain", "n_steps", "batch_size", "lr", "optimizer", "sampling",
-    "validation", "patience", "checkpoint", "resume", "progress", "device", "threads", "random_state",
+    "hidden_layer_sizes", "activation", "module", "domain", "n_steps", "batch_size", "lr", "validation", "training",
+    "random_state",
 }  # fmt: skip
 OWN = {
     "MLPBaselineClassifier": set(),
     "ProjectClassifier": {"metric"},
-    "SenSRClassifier": {
-        "metric", "eps", "search", "lambda_rule", "lambda_init", "search_domain", "project", "group_penalty",
-        "attributes", "blind_to", "baseline",
-    },
-    "SenSeIClassifier": {
-        "metric", "eps", "search", "lambda_rule", "lambda_init", "search_domain", "project", "rho", "outputs",
-        "blind_to", "baseline",
-    },
-    "WassersteinRobustClassifier": {"eps", "lambda_init", "lambda_rule", "search", "search_domain"},
+    "SenSRClassifier": {"metric", "eps", "blind_to", "search", "group_penalty", "attributes"},
+    "SenSeIClassifier": {"metric", "eps", "blind_to", "search", "rho", "outputs"},
+    "WassersteinRobustClassifier": {"eps", "search"},
     "AdversarialDebiasingClassifier": {"attributes", "strength", "equalized_odds", "adversary_lr"},
     "CoCLClassifier": {"attributes", "strength"},
 }  # fmt: skip
@@ -52,7 +48,7 @@ def test_signature_get_params_and_attributes_agree(cls):
     )
     estimator = cls()
     assert set(vars(estimator)) == set(parameters)
-    for name, value in estimator.get_params().items():
+    for name, value in estimator.get_params(deep=False).items():
         assert value is parameters[name].default
         assert value is getattr(estimator, name)
 
@@ -85,10 +81,33 @@ def test_help_tells_of_every_parameter_once(cls):
 def test_grid_search_over_own_and_shared_parameters():
     X = np.random.default_rng(0).normal(size=(60, 2))
     model = training.SenSRClassifier(ExpertSubspace([0]), hidden_layer_sizes=(4,), n_steps=5, random_state=0)
-    grid = {"eps": [1e-3, 1e-2], "lr": [1e-2, 1e-1], "metric__directions": [[0], [1]]}
+    grid = {
+        "eps": [1e-3, 1e-2],
+        "training__sampling": ["balanced", "uniform"],
+        "metric__directions": [[0], [1]],
+    }
     search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, X.sum(axis=1) > 0)
     assert set(search.best_params_) == set(grid)
     assert len(search.cv_results_["params"]) == 8
+
+
+@pytest.mark.parametrize("cls", [*CLASSES, training.FairBoostingClassifier], ids=lambda cls: cls.__name__)
+def test_nested_parameters_of_the_configuration(cls):
+    config = cls.config_class
+    model = cls().set_params(training__patience=7)
+    assert model.training == config(patience=7)
+    assert model.get_params()["training__patience"] == 7
+    assert set(model.get_params()) >= {f"training__{field.name}" for field in dataclasses.fields(config)}
+    assert clone(model).training == model.training
+    assert (
+        cls(training=config()).set_params(training=None).get_params()["training__patience"]
+        == config().patience
+    )
+    with pytest.raises(ValueError, match="Invalid parameter 'patienze' for"):
+        model.set_params(training__patienze=7)
+    with pytest.raises(InputError, match=f"'training' must be a {config.__name__} or None"):
+        cls(training={"patience": 7}).fit(np.zeros((4, 2)), [0, 1, 0, 1])
+    assert len(inspect.signature(cls).parameters) <= 16
 
 
 def test_a_subclass_with_an_init_of_its_own_works_as_ever():

@@ -22,6 +22,7 @@ from likewise.training import (
     ProjectClassifier,
     SenSeIClassifier,
     SenSRClassifier,
+    TrainingConfig,
     TrainingWarning,
     mlp,
 )
@@ -66,7 +67,9 @@ def swapped(frame):
 @pytest.mark.parametrize("blind_to", ["auto", "columns"])
 def test_sensitive_columns_change_no_digit_of_an_answer_also_from_a_file(kind, blind_to, people, tmp_path):
     frame, y = people
-    model = kind(AttributeSubspace(["sex", "race"]), blind_to=blind_to, baseline=False, **FEW).fit(frame, y)
+    model = kind(
+        AttributeSubspace(["sex", "race"]), blind_to=blind_to, training=TrainingConfig(baseline=False), **FEW
+    ).fit(frame, y)
     model.save(tmp_path / "model.safetensors")
     for one in (model, training.load(tmp_path / "model.safetensors")):
         assert one.predict_proba(swapped(frame)).tobytes() == one.predict_proba(frame).tobytes()
@@ -84,7 +87,9 @@ def test_sensitive_columns_change_no_digit_of_an_answer_also_from_a_file(kind, b
 
 def test_asked_otherwise_the_network_sees_sensitive_columns(people):
     frame, y = people
-    model = SenSRClassifier(ExpertSubspace(["sex"]), blind_to=None, baseline=False, **FEW).fit(frame, y)
+    model = SenSRClassifier(
+        ExpertSubspace(["sex"]), blind_to=None, training=TrainingConfig(baseline=False), **FEW
+    ).fit(frame, y)
     assert model.removed_ is None
     assert model.predict_proba(swapped(frame)).tobytes() != model.predict_proba(frame).tobytes()
 
@@ -96,7 +101,9 @@ def test_a_module_of_your_own_is_blind_too(kind, people):
     def module(n, k):
         return torch.nn.Sequential(torch.nn.LayerNorm(n), torch.nn.Linear(n, k))
 
-    model = kind(ExpertSubspace(["sex", "race"]), module=module, baseline=False, **FEW).fit(frame, y)
+    model = kind(
+        ExpertSubspace(["sex", "race"]), module=module, training=TrainingConfig(baseline=False), **FEW
+    ).fit(frame, y)
     assert model.predict_proba(swapped(frame)).tobytes() == model.predict_proba(frame).tobytes()
 
 
@@ -124,7 +131,9 @@ def test_eps_trades_accuracy_for_fairness(kind, people):
         with warnings.catch_warnings():
             # At the largest nothing can be learned, and it is said.
             warnings.simplefilter("ignore" if eps == 1.0 else "error", TrainingWarning)
-            models.append(kind(metric, eps=eps, baseline=False, **QUICK).fit(frame, y))
+            models.append(
+                kind(metric, eps=eps, training=TrainingConfig(baseline=False), **QUICK).fit(frame, y)
+            )
     answers = [model.predict_proba(frame)[:, 1] for model in models]
     spread = [float(one.std()) for one in answers]
     assert spread[0] > spread[1] > spread[2]
@@ -174,7 +183,7 @@ def test_the_first_step_is_in_units_of_the_data():
     y = X[:, 0] + X[:, 2] > 0
     metric = FairMetric.from_subspace(Subspace.from_directions([[0.0, 1.0, 1.0]]))
     small, large = (
-        SenSRClassifier(metric, blind_to=None, baseline=False, **FEW)
+        SenSRClassifier(metric, blind_to=None, training=TrainingConfig(baseline=False), **FEW)
         .fit(X * scale, y)
         .search_.subspace_step_size
         for scale in (1.0, 10.0)
@@ -282,7 +291,8 @@ def test_no_run_ends_at_chance_silently_also_where_nothing_is_compared():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     y = X[:, 0] + X[:, 1] > 0
-    ruinous = {"blind_to": None, "search_domain": None, "validation": None, "baseline": False, "eps": 50.0}
+    how = TrainingConfig(search_domain=None, baseline=False)
+    ruinous = {"blind_to": None, "training": how, "validation": None, "eps": 50.0}
     with pytest.warns(
         TrainingWarning, match="near chance: balanced accuracy 0.5.* on the people it was trained on"
     ):
@@ -297,10 +307,10 @@ def test_no_run_ends_at_chance_silently_also_where_nothing_is_compared():
 
 def test_bad_choices_are_refused(people):
     frame, y = people
-    with pytest.raises(
-        InputError, match="'blind_to' must be 'auto', 'subspace', 'columns' or None, got 'sex'"
-    ):
+    with pytest.raises(InputError, match="'blind_to' must be 'auto', 'subspace', 'columns', .* got 'sex'"):
         SenSRClassifier(ExpertSubspace(["sex"]), blind_to="sex", **QUICK).fit(frame, y)
+    with pytest.raises(InputError, match="'blind_to' must be one word, and directions beside it"):
+        SenSRClassifier(ExpertSubspace(["sex"]), blind_to=["columns", "auto"], **QUICK).fit(frame, y)
 
 
 # ---- sample_weight --------------------------------------------------------------------------------------
@@ -310,7 +320,7 @@ def test_bad_choices_are_refused(people):
     "estimator",
     [
         MLPBaselineClassifier(batch_size=32, **QUICK),
-        MLPBaselineClassifier(batch_size=32, sampling="uniform", **QUICK),
+        MLPBaselineClassifier(batch_size=32, training=TrainingConfig(sampling="uniform"), **QUICK),
         SenSRClassifier(ExpertSubspace([0]), batch_size=32, validation=None, **QUICK),
     ],
     ids=["balanced", "uniform", "sensr"],
@@ -340,7 +350,7 @@ def test_weights_move_the_decision_and_equal_ones_do_not():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
-    plain = MLPBaselineClassifier(sampling="uniform", **QUICK)
+    plain = MLPBaselineClassifier(training=TrainingConfig(sampling="uniform"), **QUICK)
     equal = clone(plain).fit(X, y, sample_weight=np.full(300, 2.5))
     assert equal.predict_proba(X).tobytes() == clone(plain).fit(X, y).predict_proba(X).tobytes()
     leaning = clone(plain).fit(X, y, sample_weight=np.where(y == 1, 9.0, 1.0))
@@ -367,7 +377,7 @@ def test_who_counts_for_nothing_is_not_there(people):
     frame, y = people
     weight = np.where(np.arange(300) < 200, 1.0, 0.0)
     weight[0] = 2.0
-    model = SenSRClassifier(AttributeSubspace(), baseline=False, **QUICK)
+    model = SenSRClassifier(AttributeSubspace(), training=TrainingConfig(baseline=False), **QUICK)
     outside = frame["sex"]
     rest = frame.drop(columns=["sex", "race"])
     a = clone(model).fit(rest, y, sensitive_features=outside, sample_weight=weight)

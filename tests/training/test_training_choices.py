@@ -10,6 +10,7 @@ from likewise.training import (
     AdversarialDebiasingClassifier,
     MLPBaselineClassifier,
     SenSRClassifier,
+    TrainingConfig,
     TrainingWarning,
 )
 
@@ -30,13 +31,13 @@ def weights(model):
 def test_validation_keeps_the_best_weights_and_patience_stops(data):
     X, y = data
     choices = {**FEW, "n_steps": 3000, "hidden_layer_sizes": (50,)}
-    model = MLPBaselineClassifier(validation=0.3, patience=2, **choices).fit(X, y)
+    model = MLPBaselineClassifier(validation=0.3, training=TrainingConfig(patience=2), **choices).fit(X, y)
     assert model.status_ == "stopped_early"
     assert model.n_iter_ < 3000
     held = model.history_["validation"]
     assert np.isfinite(held).sum() >= 3
     with pytest.raises(InputError, match=r"'patience' must be None if no rows are held out.*validation=0.2"):
-        MLPBaselineClassifier(patience=2, **FEW).fit(X, y)
+        MLPBaselineClassifier(training=TrainingConfig(patience=2), **FEW).fit(X, y)
     with pytest.raises(InputError, match="'validation' must be a finite number > 0 and < 1"):
         MLPBaselineClassifier(validation=1.5, **FEW).fit(X, y)
 
@@ -44,18 +45,18 @@ def test_validation_keeps_the_best_weights_and_patience_stops(data):
 def test_an_interrupted_run_goes_on_to_the_same_bytes(data, tmp_path, monkeypatch):
     X, y = data
     make = lambda **c: SenSRClassifier(  # noqa: E731
-        ExpertSubspace([0]), project=ExpertSubspace([2]), **{**FEW, "validation": None, **c}
+        ExpertSubspace([0]), blind_to=["auto", ExpertSubspace([2])], **{**FEW, "validation": None, **c}
     )
     whole = make().fit(X, y)
     path = tmp_path / "run.safetensors"
-    make(n_steps=17, checkpoint=path).fit(X, y)
-    resumed = make(checkpoint=path, resume=True).fit(X, y)
+    make(n_steps=17, training=TrainingConfig(checkpoint=path)).fit(X, y)
+    resumed = make(training=TrainingConfig(checkpoint=path, resume=True)).fit(X, y)
     assert weights(resumed) == weights(whole)
     assert resumed.n_iter_ == 40
     with pytest.raises(InputError, match="'random_state' must be an int if resume=True"):
-        make(checkpoint=path, resume=True, random_state=None).fit(X, y)
+        make(training=TrainingConfig(checkpoint=path, resume=True), random_state=None).fit(X, y)
     with pytest.raises(InputError, match="of a run with another"):
-        make(checkpoint=path, resume=True, lr=0.01).fit(X, y)
+        make(training=TrainingConfig(checkpoint=path, resume=True), lr=0.01).fit(X, y)
 
 
 def test_ctrl_c_keeps_what_was_reached_and_says_so(data, monkeypatch):
@@ -81,7 +82,7 @@ def test_a_loss_that_is_not_finite_is_said(data):
     X, y = data
     huge = lambda parameters, lr: torch.optim.SGD(parameters, lr=1e30)  # noqa: E731
     with pytest.warns(TrainingWarning, match="not finite at step"):
-        model = MLPBaselineClassifier(**{**FEW, "optimizer": huge}).fit(X, y)
+        model = MLPBaselineClassifier(**{**FEW, "training": TrainingConfig(optimizer=huge)}).fit(X, y)
     assert model.status_ == "diverged"
     assert np.isfinite(model.predict_proba(X)).all()
 
@@ -98,7 +99,9 @@ def test_global_state_is_left_alone(data):
     np.random.seed(0)  # noqa: NPY002
     torch.manual_seed(0)
     threads, state, legacy = torch.get_num_threads(), torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
-    MLPBaselineClassifier(**{**FEW, "random_state": None, "threads": 2}).fit(X, y).predict(X)
+    MLPBaselineClassifier(**{**FEW, "random_state": None, "training": TrainingConfig(threads=2)}).fit(
+        X, y
+    ).predict(X)
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
     assert (np.random.get_state()[1] == legacy).all()  # noqa: NPY002

@@ -96,26 +96,24 @@ def paper_metric(data: TabularData) -> FairMetric:
 
 
 def _models(data: TabularData, steps: int, progress: bool, seed: int) -> dict[str, Any]:
-    from likewise.training import MLPBaselineClassifier, SenSRClassifier
+    from likewise.training import MLPBaselineClassifier, SenSRClassifier, TrainingConfig
     from likewise.training.estimators.parameters import SENSR_PRESETS
 
     shared: dict[str, Any] = {
         "domain": data.domain,
         "n_steps": steps,
-        "progress": progress,
         "random_state": seed,
     }
     return {
-        "Baseline": MLPBaselineClassifier(**shared),
+        "Baseline": MLPBaselineClassifier(training=TrainingConfig(progress=progress), **shared),
         # The preset searches along the sensitive directions only. Three steps in all directions at a small ε keep
         # the worst case small for people a little apart too, at no loss of accuracy.
         "SenSR": SenSRClassifier.preset(
             PRESET,
             search=replace(SENSR_PRESETS[PRESET].make()["search"], full_steps=3, full_step_size=0.02),
             eps=0.002,
-            lambda_rule="dual",
             **shared,
-        ),
+        ).set_params(training__lambda_rule="dual", training__progress=progress),
     }
 
 

@@ -66,7 +66,8 @@ def train_method(
     if method.needs == "attributes":
         choices["attributes"] = list(sensitive)
     build = getattr(training, method.estimator)
-    estimator = build(domain=domain, progress=progress, random_state=seed, **choices)
+    how = training.TrainingConfig(progress=progress)
+    estimator = build(domain=domain, training=how, random_state=seed, **choices)
     outside = [column for column in sensitive if column not in domain.groups_]
     extra = frame[outside] if outside and method.needs == "attributes" else None
     return estimator.fit(frame[list(domain.feature_names_in_)], y, sensitive_features=extra)

@@ -73,7 +73,8 @@ class BoostingRow:
             "sensitive_features": list(SENSITIVE),
             "edits": [Edit("relationship", SPOUSES)],
         }
-        return FairBoostingClassifier(**(told if self.blind else {}), **self.choices)
+        estimator = FairBoostingClassifier(**(told if self.blind else {}))
+        return estimator.set_params(**self.choices)
 
     def settings(self) -> dict[str, Any]:
         """All parameters, and how one is settled, as JSON values."""
@@ -282,7 +283,7 @@ class AdultStudy(Study):
         # Standard errors come from the seeds; the intervals of a single split are not looked at.
         measured = evaluate(estimator, data.X_test[some], data.y_test[some], n_resamples=1).values
         extras = {"status": estimator.status_, "steps": int(estimator.n_iter_)}
-        if hasattr(estimator, "lambda_rule"):
+        if hasattr(estimator, "search"):
             extras["lambda"] = float(estimator.history_["lambda_"][-1])
         return CellResult({measure.key: float(measured[measure.key]) for measure in MEASURES}, extras)
 
@@ -304,9 +305,9 @@ def _make(
         from likewise.training.estimators.parameters import AS_PUBLISHED, preset_parameters
 
         subspace = [preset_parameters("paper-adult")["metric"]] if paper_subspace else []
-        return getattr(training, name)(
-            *subspace, *arguments, **({**AS_PUBLISHED, **choices} if as_published else choices)
-        )
+        published = AS_PUBLISHED if as_published else {}
+        estimator = getattr(training, name)(*subspace, *arguments, **published)
+        return estimator.set_params(**choices)
 
     return made
 
@@ -321,7 +322,7 @@ def _preset(name: str) -> Any:
 
 
 # Smaller steps, each tree on half of the columns: settled on the training people of split 0.
-_FAIR_TREES = {"max_depth": 6, "learning_rate": 0.05, "n_estimators": 800, "colsample": 0.5}
+_FAIR_TREES = {"max_depth": 6, "learning_rate": 0.05, "n_estimators": 800, "training__colsample": 0.5}
 _SUBSPACE = "the span of the gender hyperplane and the coordinates of gender and race"
 _METHODS: dict[str, _Method] = {
     "Baseline": _Method(
@@ -358,7 +359,7 @@ _METHODS: dict[str, _Method] = {
             as_published=True,
             eps=1e-3,
             search=None,
-            search_domain="data",
+            training__search_domain="data",
             n_steps=2000,
             batch_size=1000,
             lr=1e-3,

@@ -180,10 +180,10 @@ class SentencesStudy(Study):
         if method == "SenSR":
             return SenSRClassifier(**chosen)
         if method == "SenSeI":
-            chosen |= {"eps": 1e-3, "search": "fast", "lambda_rule": "authors", "search_domain": "data"}
-            return SenSeIClassifier(**chosen)
+            chosen |= {"eps": 1e-3, "search": "fast"}
+            return SenSeIClassifier(**chosen).set_params(training__search_domain="data")
         kind = ProjectClassifier if method == "Project" else MLPBaselineClassifier
-        return kind(**known_to(kind, chosen))
+        return kind(**known_to(kind, {**chosen, "training": None}))
 
     def run(self, method: str, seed: int) -> CellResult:
         """Train on the sentences of a split, measure on its test sentences and on swapped ones."""

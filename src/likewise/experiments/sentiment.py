@@ -299,7 +299,7 @@ class SentimentStudy(Study):
             paper |= {"search": replace(paper["search"], subspace_steps=0)}
             return WassersteinRobustClassifier(**known_to(WassersteinRobustClassifier, paper))
         plain = ProjectClassifier if method == "Project" else MLPBaselineClassifier
-        return plain(**known_to(plain, paper))
+        return plain(**known_to(plain, {**paper, "training": None}))
 
     def run(self, method: str, seed: int) -> CellResult:
         """Train on a split's training words, measure on its test words, the names and the sentences."""
@@ -376,7 +376,7 @@ def _measured(estimator: Any, data: SentimentData) -> CellResult:
         "findings": [str(finding) for finding in estimator.findings_],
         "sentiment": {name: round(float(s), 6) for name, s in zip(people["name"], scores, strict=True)},
     }
-    if hasattr(estimator, "lambda_rule"):
+    if hasattr(estimator, "search"):
         extras["lambda"] = float(estimator.history_["lambda_"][-1])
     return CellResult({measure.key: float(values[measure.key]) for measure in MEASURES}, extras)
 

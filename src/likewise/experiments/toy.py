@@ -98,8 +98,8 @@ class ToyStudy(Study):
         }
         if method == "Baseline":
             return MLPBaselineClassifier(**choices)
-        choices |= {**AS_PUBLISHED, "search_domain": "data"}
-        return SenSRClassifier(ExpertSubspace([0]), eps=1e-3, search="fast", **choices)
+        estimator = SenSRClassifier(ExpertSubspace([0]), eps=1e-3, search="fast", **AS_PUBLISHED, **choices)
+        return estimator.set_params(training__search_domain="data")
 
     def run(self, method: str, seed: int) -> CellResult:
         """Train, audit, and keep the boundary and (of one seed) the unfair map."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         as_batch as as_batch,
     )
     from likewise.training.boosting.classifier import FairBoostingClassifier as FairBoostingClassifier
+    from likewise.training.boosting.growers import BoostingConfig as BoostingConfig
     from likewise.training.checkpoint import (
         TrainingResult as TrainingResult,
         read_checkpoint as read_checkpoint,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         WassersteinRobustClassifier as WassersteinRobustClassifier,
     )
     from likewise.training.estimators.files import load as load
+    from likewise.training.estimators.parameters import TrainingConfig as TrainingConfig
     from likewise.training.findings import Finding as Finding, TrainingWarning as TrainingWarning
     from likewise.training.history import History as History
     from likewise.training.loop import train as train

@@ -30,9 +30,15 @@ from likewise.training.boosting.columns import (
     nodes_of,
     sensitive_columns,
 )
-from likewise.training.boosting.growers import Library, TreeChoices, ensemble_scores, make_grower
+from likewise.training.boosting.growers import (
+    BoostingConfig,
+    Library,
+    TreeChoices,
+    ensemble_scores,
+    make_grower,
+)
 from likewise.training.boosting.rounds import BoostingPeople, GroupCells, NeighbourSupport, RobustGoal, boost
-from likewise.training.estimators.parameters import parameters_from_fields
+from likewise.training.estimators.parameters import WithConfig, parameters_from_fields
 from likewise.training.estimators.rows import read_labels, some_rows, stratified_split
 
 # A fitted `FairBoostingClassifier` as a `Model`: what audits ask.
@@ -66,7 +72,7 @@ _HELD_OUT = 0.15
 
 
 @parameters_from_fields
-class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
+class FairBoostingClassifier(WithConfig, ClassifierMixin, BaseEstimator):
     """Boosted trees (XGBoost or LightGBM) that treat comparable people alike.
 
     - A column named in `sensitive_features`, or that the metric was told is sensitive, never changes a decision: no
@@ -98,22 +104,14 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         Rounds at most.
     learning_rate : float, default=0.1
     max_depth : int, default=4
-    min_child_weight : float, default=1.0
-    reg_lambda : float, default=1.0
-    subsample, colsample : float in (0, 1], default=1.0
-        Share of the rows, and of the columns, that each tree gets.
-    max_bins : int, default=256
     monotone_constraints : mapping or sequence, optional
         Column to -1 or 1, or one direction per column.
     class_weight : "balanced", dict or None, default="balanced"
         As in scikit-learn; balanced, so that the rarer class counts as much.
-    n_neighbors : int, default=16
-        Comparable people to whom each person may be moved in the worst case.
     validation : "auto", float in (0, 1) or None, default="auto"
         Share of people held out; "auto" is 0.15 from 400 people on, and none below.
-    patience : int or None, default=40
-        Rounds without a better held-out goal before it stops.
-    n_jobs : int, default=1
+    training : BoostingConfig, optional
+        How trees are grown: regularisation, subsampling, neighbours, patience, threads.
     random_state : int, Generator or None, default=None
 
     Attributes
@@ -144,6 +142,8 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
+    config_class = BoostingConfig
+
     sensitive_features: Any = field(default=None, kw_only=False)
     edits: Edits | TwinMaker | None = None
     metric: Any = None
@@ -153,17 +153,10 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
     n_estimators: int = 400
     learning_rate: float = 0.1
     max_depth: int = 4
-    min_child_weight: float = 1.0
-    reg_lambda: float = 1.0
-    subsample: float = 1.0
-    colsample: float = 1.0
-    max_bins: int = 256
     monotone_constraints: Any = None
     class_weight: Any = "balanced"
-    n_neighbors: int = 16
     validation: float | Literal["auto"] | None = "auto"
-    patience: int | None = 40
-    n_jobs: int = 1
+    training: BoostingConfig | None = None
     random_state: RandomState = None
 
     # ---- fit ------------------------------------------------------------------------------------------
@@ -218,7 +211,9 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
             self.library, nodes, held_nodes, len(self.classes_), self._choices(seed, owner), owner=owner
         )
         goal = RobustGoal(float(self.eps), float(self.group_penalty))
-        run = boost(grower, people, goal, rounds=self.n_estimators, held_out=watched, patience=self.patience)
+        run = boost(
+            grower, people, goal, rounds=self.n_estimators, held_out=watched, patience=self._config.patience
+        )
         self.booster_ = grower.ensemble(run.rounds)
         self.n_iter_ = run.rounds
         self.history_ = {"train": run.train, "held_out": run.held_out, "lambda": run.lambda_}
@@ -307,7 +302,7 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
             n_nodes=len(first),
             n_classes=len(self.classes_),
             cells=cells,
-            support=None if own is None else NeighbourSupport.of(own[first], int(self.n_neighbors)),
+            support=None if own is None else NeighbourSupport.of(own[first], self._config.n_neighbors),
         )
         return people, matrix[chosen[first]]
 
@@ -316,28 +311,18 @@ class FairBoostingClassifier(ClassifierMixin, BaseEstimator):
         return TreeChoices(
             learning_rate=float(self.learning_rate),
             max_depth=int(self.max_depth),
-            min_child_weight=float(self.min_child_weight),
-            reg_lambda=float(self.reg_lambda),
-            subsample=float(self.subsample),
-            colsample=float(self.colsample),
-            max_bins=int(self.max_bins),
+            config=self._config,
             categorical=self.columns_.categorical,
             monotone=monotone_directions(self.monotone_constraints, self.columns_, names, owner=owner),
-            n_jobs=int(self.n_jobs),
             seed=seed,
         )
 
     def _check(self, owner: str) -> None:
-        for name in ("eps", "group_penalty", "min_child_weight", "reg_lambda"):
+        for name in ("eps", "group_penalty"):
             check_number(getattr(self, name), owner=owner, name=name, low=0)
         check_number(self.learning_rate, owner=owner, name="learning_rate", low=0, open_low=True)
-        for name in ("subsample", "colsample"):
-            check_number(getattr(self, name), owner=owner, name=name, low=0, high=1, open_low=True)
-        counts = {"n_estimators": 1, "max_depth": 1, "n_neighbors": 1, "max_bins": 2}
-        for name, least in counts.items():
-            check_integer(getattr(self, name), owner=owner, name=name, low=least)
-        if self.patience is not None:
-            check_number(self.patience, owner=owner, name="patience", low=1)
+        for name in ("n_estimators", "max_depth"):
+            check_integer(getattr(self, name), owner=owner, name=name, low=1)
         if isinstance(self.class_weight, str) and self.class_weight != "balanced":
             raise bad_parameter(
                 owner, "class_weight", allowed="'balanced', a dict or None", got=self.class_weight

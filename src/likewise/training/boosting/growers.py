@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from likewise.core.checks import FloatArray
+from likewise.core.checks import FloatArray, check_integer, check_number
 from likewise.core.errors import bad_parameter, require
 
 Library: TypeAlias = Literal["xgboost", "lightgbm"]
@@ -18,19 +18,59 @@ _WHY = "Fair boosting"
 
 
 @dataclass(frozen=True)
+class BoostingConfig:
+    """How trees are grown: what most users leave alone.
+
+    Parameters
+    ----------
+    min_child_weight : float, default=1.0
+    reg_lambda : float, default=1.0
+    subsample, colsample : float in (0, 1], default=1.0
+        Share of the rows, and of the columns, that each tree gets.
+    max_bins : int, default=256
+    n_neighbors : int, default=16
+        Comparable people to whom each person may be moved in the worst case.
+    patience : int or None, default=40
+        Rounds without a better held-out goal before it stops.
+    n_jobs : int, default=1
+
+    Examples
+    --------
+    >>> from likewise.training import FairBoostingClassifier
+    >>> FairBoostingClassifier("sex", training=BoostingConfig(colsample=0.5)).training.colsample
+    0.5
+    """
+
+    min_child_weight: float = 1.0
+    reg_lambda: float = 1.0
+    subsample: float = 1.0
+    colsample: float = 1.0
+    max_bins: int = 256
+    n_neighbors: int = 16
+    patience: int | None = 40
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        for name in ("min_child_weight", "reg_lambda"):
+            check_number(getattr(self, name), owner=owner, name=name, low=0)
+        for name in ("subsample", "colsample"):
+            check_number(getattr(self, name), owner=owner, name=name, low=0, high=1, open_low=True)
+        for name, least in (("n_neighbors", 1), ("max_bins", 2)):
+            check_integer(getattr(self, name), owner=owner, name=name, low=least)
+        if self.patience is not None:
+            check_number(self.patience, owner=owner, name="patience", low=1)
+
+
+@dataclass(frozen=True)
 class TreeChoices:
     """How each tree is grown."""
 
     learning_rate: float
     max_depth: int
-    min_child_weight: float
-    reg_lambda: float
-    subsample: float
-    colsample: float
-    max_bins: int
+    config: BoostingConfig
     categorical: tuple[bool, ...]
     monotone: tuple[int, ...]
-    n_jobs: int
     seed: int
 
 
@@ -112,10 +152,10 @@ class _XGBoost(TreeGrower):
         super().__init__(n_classes)
         xgboost = require("xgboost", extra="boosting", why=_WHY)
         self._n_classes = n_classes
-        self._rows = _dmatrix(xgboost, matrix, choices.categorical, choices.n_jobs)
+        self._rows = _dmatrix(xgboost, matrix, choices.categorical, choices.config.n_jobs)
         self._held = None
         if held_out is not None:
-            self._held = _dmatrix(xgboost, held_out, choices.categorical, choices.n_jobs)
+            self._held = _dmatrix(xgboost, held_out, choices.categorical, choices.config.n_jobs)
         parameters: dict[str, Any] = {
             # The objective is never asked for gradients; it says what the margins of the saved model are.
             "objective": "binary:logistic" if n_classes == 2 else "multi:softprob",
@@ -123,12 +163,12 @@ class _XGBoost(TreeGrower):
             "tree_method": "hist",
             "learning_rate": choices.learning_rate,
             "max_depth": choices.max_depth,
-            "min_child_weight": choices.min_child_weight,
-            "reg_lambda": choices.reg_lambda,
-            "subsample": choices.subsample,
-            "colsample_bytree": choices.colsample,
-            "max_bin": choices.max_bins,
-            "nthread": choices.n_jobs,
+            "min_child_weight": choices.config.min_child_weight,
+            "reg_lambda": choices.config.reg_lambda,
+            "subsample": choices.config.subsample,
+            "colsample_bytree": choices.config.colsample,
+            "max_bin": choices.config.max_bins,
+            "nthread": choices.config.n_jobs,
             "seed": choices.seed,
         }
         if n_classes > 2:
@@ -168,19 +208,19 @@ class _LightGBM(TreeGrower):
             "learning_rate": choices.learning_rate,
             "max_depth": choices.max_depth,
             "num_leaves": 2**choices.max_depth,
-            "min_sum_hessian_in_leaf": choices.min_child_weight,
+            "min_sum_hessian_in_leaf": choices.config.min_child_weight,
             "min_data_in_leaf": 1,
             "min_data_per_group": 1,
             "cat_smooth": 10.0,
-            "lambda_l2": choices.reg_lambda,
-            "bagging_fraction": choices.subsample,
-            "bagging_freq": int(choices.subsample < 1),
-            "feature_fraction": choices.colsample,
-            "max_bin": choices.max_bins,
+            "lambda_l2": choices.config.reg_lambda,
+            "bagging_fraction": choices.config.subsample,
+            "bagging_freq": int(choices.config.subsample < 1),
+            "feature_fraction": choices.config.colsample,
+            "max_bin": choices.config.max_bins,
             "min_data_in_bin": 1,
             "feature_pre_filter": False,
             "boost_from_average": False,
-            "num_threads": choices.n_jobs,
+            "num_threads": choices.config.n_jobs,
             "deterministic": True,
             "force_row_wise": True,
             "seed": choices.seed,

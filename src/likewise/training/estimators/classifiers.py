@@ -19,7 +19,7 @@ from likewise.training.estimators.robust_classifier import RobustClassifier
 from likewise.training.estimators.rows import AttributeCodes, ProxyVectors, TrainingRows
 from likewise.training.objective import Objective
 from likewise.training.penalised import CoCL, WithCovariancePenalty
-from likewise.training.robust import LambdaRule, SearchLike
+from likewise.training.robust import SearchLike
 from likewise.training.sensei import SenSeI
 from likewise.training.sensr import SenSR, wasserstein_robust
 
@@ -68,7 +68,7 @@ class SenSRClassifier(RobustClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2))
     >>> y = X[:, 0] + X[:, 1] > 0
-    >>> clf = SenSRClassifier(ExpertSubspace([0]), baseline=False, random_state=0).fit(X, y)
+    >>> clf = SenSRClassifier(ExpertSubspace([0]), validation=None, random_state=0).fit(X, y)
     >>> clf.predict([[-3.0, 1.0], [3.0, 1.0], [3.0, -1.0]]).tolist()
     [True, True, False]
     """
@@ -95,7 +95,7 @@ class SenSRClassifier(RobustClassifier):
 
         Examples
         --------
-        >>> SenSRClassifier.preset("adult-best", random_state=0).project
+        >>> SenSRClassifier.preset("adult-best", random_state=0).blind_to
         ExpertSubspace(directions=['sex', 'race', 'relationship: Husband - Wife'])
         """
         return cls(**{**preset_parameters(name), **changes})
@@ -145,7 +145,7 @@ class SenSeIClassifier(RobustClassifier):
     >>> import numpy as np
     >>> from likewise.fair_metrics import ExpertSubspace
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> clf = SenSeIClassifier(ExpertSubspace([0]), baseline=False, random_state=0)
+    >>> clf = SenSeIClassifier(ExpertSubspace([0]), validation=None, random_state=0)
     >>> clf.fit(X, X.sum(axis=1) > 0).predict([[-1.5, 1.0], [1.5, 1.0]]).tolist()
     [True, True]
     """
@@ -173,14 +173,8 @@ class WassersteinRobustClassifier(NetworkClassifier):
     ----------
     eps : float, default=0.1
         The budget ε of mean squared Euclidean distance.
-    lambda_init : float, default=2.0
-        λ at the start.
-    lambda_rule : {"dual", "authors", "paper", "fixed"}, default="dual"
-        How λ moves; see `likewise.training.SenSR`.
     search : {"two_phase", "paper"} or GradientSearch, optional
         Default: fifteen steps of the damped fixed point over all coordinates.
-    search_domain : Domain, optional
-        Which rows the search may reach; None sets no bound.
 
     Attributes
     ----------
@@ -197,27 +191,28 @@ class WassersteinRobustClassifier(NetworkClassifier):
     """
 
     eps: float = 0.1
-    lambda_init: float = 2.0
-    lambda_rule: LambdaRule = "dual"
     search: SearchLike | None = None
-    search_domain: Domain | None = None
 
     def _learn(self, rows: TrainingRows) -> None:
         self.metric_ = euclidean(rows.x.shape[1])
 
     def _objective(self) -> Objective:
         chosen = {} if self.search is None else {"search": self.search}
+        # As far as the data goes along free directions, of which there is none.
+        domain = self._config.search_domain
         return wasserstein_robust(
             self.metric_.n_features,
             eps=self.eps,
-            lambda_init=self.lambda_init,
-            lambda_rule=self.lambda_rule,
-            domain=self.search_domain,
+            lambda_init=self._config.lambda_init,
+            lambda_rule=self._config.lambda_rule,
+            domain=None if isinstance(domain, str) else domain,
             **chosen,
         )
 
     def _why_at_chance(self) -> str:
-        return "the budget is too large: lower 'eps', or bound the search with a 'search_domain'"
+        return (
+            "the budget is too large: lower 'eps', or bound the search with TrainingConfig(search_domain=...)"
+        )
 
 
 # The paper's Project: plain training on rows without the sensitive directions.

@@ -205,7 +205,7 @@ def _shapes(weights: Mapping[str, torch.Tensor]) -> str:
 
 
 def _read_training(estimator: Any, stored: dict[str, Any], tensors: Mapping[str, torch.Tensor]) -> None:
-    optimizer = make_optimizer(estimator.network_, estimator.optimizer, estimator.lr)
+    optimizer = make_optimizer(estimator.network_, estimator._config.optimizer, estimator.lr)
     load_optimizer(optimizer, tensors_of(tensors, "optimizer"), stored["groups"])
     estimator._optimizer = optimizer
     estimator._state = State.from_tensors(tensors_of(tensors, "state"), stored["state"])

@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -37,7 +37,7 @@ from likewise.training.estimators.networks import (
     plain_layers,
     scores_of,
 )
-from likewise.training.estimators.parameters import parameters_from_fields
+from likewise.training.estimators.parameters import TrainingConfig, WithConfig, parameters_from_fields
 from likewise.training.estimators.rows import (
     TrainingRows,
     canonical_order,
@@ -50,7 +50,6 @@ from likewise.training.estimators.rows import (
 from likewise.training.findings import Finding, TrainingWarning, warn_about
 from likewise.training.loop import train
 from likewise.training.objective import ERM, Objective, State
-from likewise.training.setup import OptimizerLike
 
 # A network that learned nothing says so, also if it is compared with nothing.
 
@@ -113,7 +112,7 @@ _COLUMNS = ("n_features_in_", "feature_names_in_")
 
 
 @parameters_from_fields
-class NetworkClassifier(ClassifierMixin, BaseEstimator):
+class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
     """A network behind the scikit-learn contract; a subclass says what it minimises.
 
     Parameters
@@ -133,25 +132,11 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         Rows of one update; "auto" is a sixteenth of the table, between 64 and 512.
     lr : float, default=1e-3
         Learning rate.
-    optimizer : {"adam", "adamw", "sgd"} or callable (parameters, lr) -> Optimizer, default="adam"
-    sampling : {"balanced", "uniform"}, default="balanced"
-        "balanced" draws as many rows of each class, as the paper's Appendix C.
     validation : float or "auto", optional
         Share of the rows to hold out: the weights with the lowest robust loss on them are kept, where classes
-        count as `sampling` says. "auto" is a fifth, at most 2,000 people, and none of fewer than 100.
-    patience : int or "auto", optional
-        Stop after so many validations (one every 100 steps; 25 if it is "auto") without a better one.
-    checkpoint : path, optional
-        File that the run is written to now and then.
-    resume : bool, default=False
-        Go on from the checkpoint, if there is one, to the result of an uninterrupted run; needs a
-        `random_state` that is an int.
-    progress : bool, default=False
-        Show a bar with the time left.
-    device : str, optional
-        Where to train, such as "cuda"; default: the CPU, or where your module is.
-    threads : int, "auto" or None, default="auto"
-        Torch threads while training; "auto" is 1 for networks below a million parameters.
+        count as they are sampled. "auto" is a fifth, at most 2,000 people, and none of fewer than 100.
+    training : TrainingConfig, optional
+        How training is run: optimiser, sampling, patience, checkpoint, progress, device and more.
     random_state : int, Generator, RandomState or None, default=None
         An int gives the same bytes every time.
 
@@ -183,15 +168,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
     n_steps: int | Auto = 2000
     batch_size: int | Auto = 1000
     lr: float = 1e-3
-    optimizer: OptimizerLike = "adam"
-    sampling: Sampling = "balanced"
     validation: float | Auto | None = None
-    patience: int | Auto | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    resume: bool = False
-    progress: bool = False
-    device: str | None = None
-    threads: int | Literal["auto"] | None = "auto"
+    training: TrainingConfig | None = None
     random_state: RandomState = None
 
     # ---- what a subclass says -------------------------------------------------------------------------
@@ -269,7 +247,12 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         part = people if held_out is None else people.take(held_out.rows)
         net = behind_projection(self.network_, self.removed_)
         result = self._run(
-            net, self.objective_, part, held_out, checkpoint=self.checkpoint, resume=self.resume
+            net,
+            self.objective_,
+            part,
+            held_out,
+            checkpoint=self._config.checkpoint,
+            resume=self._config.resume,
         )
         return self._finish(result)
 
@@ -292,16 +275,16 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
     ) -> TrainingResult:
         """Train a network by an objective, with the parameters of the estimator but for `changes`."""
         choices: dict[str, Any] = {
-            "optimizer": self.optimizer,
+            "optimizer": self._config.optimizer,
             "lr": self.lr,
             "batch_size": self.batch_size_,
-            "sampling": self._drawing(people) if isinstance(people, Batch) else self.sampling,
+            "sampling": self._drawing(people) if isinstance(people, Batch) else self._config.sampling,
             "validation": None if held_out is None else held_out.people,
-            "validate_every": VALIDATE_EVERY if self.patience == "auto" else 100,
+            "validate_every": VALIDATE_EVERY if self._config.patience == "auto" else 100,
             "patience": None if held_out is None else self.patience_,
-            "progress": self.progress,
-            "device": self.device,
-            "threads": self.threads,
+            "progress": self._config.progress,
+            "device": self._config.device,
+            "threads": self._config.threads,
             "random_state": self._seed(),
         }
         steps = self.n_steps_ if steps is None else steps
@@ -361,21 +344,21 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
                 source,
                 steps=-(-len(batch) // size) if steps is None else steps,
                 state=self._state,
-                optimizer=self.optimizer if self._optimizer is None else self._optimizer,
+                optimizer=self._config.optimizer if self._optimizer is None else self._optimizer,
             )
             self._finish(result)
         return self
 
     def _check_choices(self, owner: str) -> None:
-        if self.patience not in (None, "auto") and self.validation is None:
+        if self._config.patience not in (None, "auto") and self.validation is None:
             raise bad_parameter(
                 owner,
                 "patience",
                 allowed="None if no rows are held out",
-                got=self.patience,
+                got=self._config.patience,
                 remedy="Pass validation=0.2.",
             )
-        if self.resume and not isinstance(self.random_state, (int, np.integer)):
+        if self._config.resume and not isinstance(self.random_state, (int, np.integer)):
             raise bad_parameter(
                 owner,
                 "random_state",
@@ -438,11 +421,11 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         self.validation_ = auto.validation if self.validation == "auto" else self.validation
         # Without people held out there is nothing to lose patience with.
         patience = auto.patience if self.validation_ is not None else None
-        self.patience_ = patience if self.patience == "auto" else self.patience
+        self.patience_ = patience if self._config.patience == "auto" else self._config.patience
 
     def _drawing(self, batch: Batch) -> Sampling:
         """How batches are drawn: by their weights if rows have any."""
-        return self.sampling if batch.weight is None else "weighted"
+        return self._config.sampling if batch.weight is None else "weighted"
 
     def _learned_names(self) -> list[str]:
         """Return what `fit` has set so far: the attributes whose names end in ``_``."""
@@ -469,7 +452,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
             seed=self._seed(),
             owner=type(self).__name__,
         )
-        return network if self.device is None else network.to(self.device)
+        return network if self._config.device is None else network.to(self._config.device)
 
     def _as_module(self, network: torch.nn.Module) -> torch.nn.Module:
         """Return the network of encoded rows: what is projected off is folded into it."""
@@ -478,7 +461,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
     def _batch(self, rows: TrainingRows) -> Batch:
         dtype = next((p.dtype for p in self.network_.parameters() if p.is_floating_point()), torch.float32)
         weights = rows.weights
-        if weights is not None and self.sampling == "balanced":
+        if weights is not None and self._config.sampling == "balanced":
             weights = classes_alike(rows.codes, weights)
         return Batch.from_arrays(rows.x, rows.codes, dtype=dtype, weight=weights, **self._beside(rows))
 
@@ -489,7 +472,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):
         share = check_number(
             self.validation_, owner=owner, name="validation", low=0, high=1, open_low=True, open_high=True
         )
-        return hold_out(batch, share, self._random, alike=self.sampling == "balanced")
+        return hold_out(batch, share, self._random, alike=self._config.sampling == "balanced")
 
     def _seed(self) -> int:
         return int(self._random.integers(2**31))

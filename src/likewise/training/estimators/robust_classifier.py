@@ -44,7 +44,7 @@ from likewise.training.estimators.parameters import parameters_from_fields
 from likewise.training.estimators.rows import TrainingRows
 from likewise.training.findings import Finding
 from likewise.training.objective import ERM, Objective
-from likewise.training.robust import LambdaRule, SearchLike
+from likewise.training.robust import SearchLike
 
 # What a network is not shown at all: the sensitive columns, or everything that costs nothing under the
 # metric.
@@ -69,15 +69,28 @@ def sensitive_coordinates(metric: FairMetric, encoder: TabularDomain | None, wid
     return [int(i) for i in np.flatnonzero(inside > 1.0 - 1e-9)]
 
 
+def _words_and_directions(blind_to: Any, owner: str) -> tuple[str | None, Any]:
+    """Split `blind_to` into its word and the metrics or learners that name directions; None for either that lacks."""
+    parts = list(blind_to) if isinstance(blind_to, (list, tuple)) else [blind_to]
+    words = [part for part in parts if isinstance(part, str)]
+    directions = [part for part in parts if part is not None and not isinstance(part, str)]
+    if len(words) > 1:
+        raise bad_parameter(owner, "blind_to", allowed="one word, and directions beside it", got=words)
+    return next(iter(words), None), directions if len(directions) > 1 else next(iter(directions), None)
+
+
 def choose_blindness(
-    blind_to: Any, metric: FairMetric, x: FloatArray, sensitive: Sequence[int] = (), *, owner: str
+    blind_to: str | None, metric: FairMetric, x: FloatArray, sensitive: Sequence[int] = (), *, owner: str
 ) -> BlindTo | None:
     """Return what "auto" means for these rows, and any other choice as it is."""
     if blind_to is None:
         return None
-    if not isinstance(blind_to, str) or blind_to not in ("auto", "subspace", "columns"):
+    if blind_to not in ("auto", "subspace", "columns"):
         raise bad_parameter(
-            owner, "blind_to", allowed="'auto', 'subspace', 'columns' or None", got=repr(blind_to)
+            owner,
+            "blind_to",
+            allowed="'auto', 'subspace', 'columns', a metric or learner, or None",
+            got=repr(blind_to),
         )
     if blind_to != "auto":
         return "subspace" if blind_to == "subspace" else "columns"
@@ -113,29 +126,18 @@ class RobustClassifier(NetworkClassifier):
         fewer than 2,000 people 1/10,000 alone), and stops before what brings balanced accuracy on people held out
         more than .01 below a plain network's, and further below than 0 did, and before 1/1,000 if these people are
         too few to be sure of that; if nobody is held out or there is
-        no `baseline`, it is 1/10,000. It counts only if the search has a full phase.
-    blind_to : {"auto", "subspace", "columns"} or None, default="auto"
+        no plain network to compare with, it is 1/10,000. It counts only if the search has a full phase.
+    blind_to : {"auto", "subspace", "columns"}, metric, learner, list of these, or None, default="auto"
         What the network does not see at all, exactly and by construction, also in every file it is written to.
         "columns": the sensitive columns, so that they never change a decision. "subspace": everything that costs
         nothing under the metric, which solves the search along it. None: nothing, as in the paper. "auto" is
-        "subspace", or "columns" if that would take more than half of the other columns' variance.
+        "subspace", or "columns" if that would take more than half of the other columns' variance. A metric or learner
+        such as ``ExpertSubspace(["relationship: Husband - Wife"])`` names directions: they are projected off the rows
+        first, and the search is left with the rest of the metric's subspace.
     search : {"auto", "two_phase", "fast", "paper"} or GradientSearch, default="auto"
         How the worst case is looked for. "auto": three steps of the damped fixed point, which have no length to
         choose, and before them five along free directions that the network sees, the first of half the data's
         range. "two_phase" is 10 + 10 steps of Adam, "paper" 50 + 40, "fast" 10 and none of the second phase.
-    lambda_rule : {"dual", "authors", "paper", "fixed"}, default="dual"
-        How λ moves; see `likewise.training.SenSR`.
-    lambda_init : float, default=2.0
-        λ at the start.
-    search_domain : Domain, "data" or None, default="data"
-        Which rows the search may reach: as far along each free direction as the data goes, a domain, or, with None,
-        anywhere, as in the paper, whose large moves suit some tables and ruin others.
-    project : FairMetric, learner or list of them, optional
-        Further directions that the network shall not see at all: they are projected off the rows first, and the
-        search is left with the rest of the metric's subspace.
-    baseline : bool, default=True
-        If people are held out, train a plain network beside and warn if the method did not help, or if
-        they are too few to tell.
     n_steps : int or "auto", default="auto"
         Updates of the weights, at most; "auto" is 400.
     batch_size : int or "auto", default="auto"
@@ -144,11 +146,9 @@ class RobustClassifier(NetworkClassifier):
         Learning rate.
     validation : float or "auto", default="auto"
         Share of the rows to hold out: the weights with the lowest robust loss on them are kept, where classes
-        count as `sampling` says. "auto" is a fifth, at most 2,000 people, and none of fewer than 100. Of fewer than
-        2,000 people each fifth is held out in turn for the comparison with the `baseline`, and the network is then
+        count as they are sampled. "auto" is a fifth, at most 2,000 people, and none of fewer than 100. Of fewer than
+        2,000 people each fifth is held out in turn for the comparison with a plain network, and the network is then
         trained on all of them, for as many steps as did well.
-    patience : int or "auto", default="auto"
-        Stop after so many validations without a better one; "auto" is 4, one every 25 steps.
 
     Attributes
     ----------
@@ -167,50 +167,45 @@ class RobustClassifier(NetworkClassifier):
 
     metric: Any = field(default=None, kw_only=False)
     eps: float | Auto = "auto"
-    blind_to: BlindTo | Auto | None = "auto"
+    blind_to: Any = "auto"
     search: SearchLike | Auto | None = "auto"
-    lambda_rule: LambdaRule = "dual"
-    lambda_init: float = 2.0
-    search_domain: Domain | Literal["data"] | None = "data"
-    project: Any = None
-    baseline: bool = True
     n_steps: int | Auto = "auto"
     batch_size: int | Auto = "auto"
     lr: float = 3e-3
     validation: float | Auto | None = "auto"
-    patience: int | Auto | None = "auto"
 
     def _objective_of(self, metric: FairMetric, domain: Domain | None) -> Objective:
         """Return what is minimised under a metric that is searched with, in a domain."""
         raise NotImplementedError
 
     def _encoder(self) -> TabularDomain | None:
-        return self.domain if self.domain is not None else metric_encoder([self.metric, self.project])
+        return self.domain if self.domain is not None else metric_encoder([self.metric, self.blind_to])
 
     def _learn(self, rows: TrainingRows) -> None:
         owner, width = type(self).__name__, rows.x.shape[1]
-        projected, told = removed_directions(self.project, rows, owner=owner)
+        blindness, project = _words_and_directions(self.blind_to, owner)
+        projected, told = removed_directions(project, rows, owner=owner)
         metric = trained_metric(self.metric, rows, owner=owner)
         sensitive = sensitive_coordinates(metric, rows.encoder, width)
-        self.blind_to_ = choose_blindness(self.blind_to, metric, rows.x, sensitive, owner=owner)
+        self.blind_to_ = choose_blindness(blindness, metric, rows.x, sensitive, owner=owner)
         blind = blind_directions(self.blind_to_, metric, sensitive, width)
         self.removed_ = _both(projected, blind)
         self.metric_ = metric_of_model(metric, self.removed_, told)
         searched = searched_metric(self.metric_, self.removed_)
-        self.search_domain_ = search_region(self.search_domain, searched, rows, owner=owner)
+        self.search_domain_ = search_region(self._config.search_domain, searched, rows, owner=owner)
         self._sensitive = sensitive
         self._swallowed = removed_share(rows.x, metric.null_space, sensitive)
         # Where a network that sees everything may be moved: for the comparison with a plain one.
-        self._everywhere = search_region(self.search_domain, self.metric_, rows, owner=owner)
+        self._everywhere = search_region(self._config.search_domain, self.metric_, rows, owner=owner)
         self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if self.eps == "auto" else self.eps
         self._ladder: BudgetLadder | None = None
-        if self.baseline and self.validation_ is not None:
+        if self._config.baseline and self.validation_ is not None:
             self._ladder = BudgetLadder.of(
                 self.eps_,
                 len(rows.x),
                 auto=self.eps == "auto",
                 n_steps=int(self.n_steps_),
-                cross_fit=self.validation == "auto" and self.checkpoint is None,
+                cross_fit=self.validation == "auto" and self._config.checkpoint is None,
             )
             self.eps_ = self._ladder.start
         self.search_ = auto_search(searched, self.search_domain_) if self.search == "auto" else self.search
@@ -223,8 +218,8 @@ class RobustClassifier(NetworkClassifier):
         return {
             "metric": metric,
             "eps": self.eps_,
-            "lambda_init": self.lambda_init,
-            "lambda_rule": self.lambda_rule,
+            "lambda_init": self._config.lambda_init,
+            "lambda_rule": self._config.lambda_rule,
             "search": auto_search(metric, domain) if self.search == "auto" else self.search,
             "domain": domain,
         }
@@ -240,7 +235,9 @@ class RobustClassifier(NetworkClassifier):
             train=self._train_at,
             train_plain=self._plain_network,
             as_module=self._as_module,
-            folds=lambda: other_folds(people, held_out, self._random, alike=self.sampling == "balanced"),
+            folds=lambda: other_folds(
+                people, held_out, self._random, alike=self._config.sampling == "balanced"
+            ),
         )
         choice = self._ladder.choose(trainer, people, held_out, Trained(self.network_, result))
         self.eps_, judged = choice.eps, choice.judged
@@ -291,7 +288,7 @@ class RobustClassifier(NetworkClassifier):
 
     def _why_at_chance(self) -> str:
         return (
-            "too much counts as comparable: lower 'eps', bound the search (search_domain='data'), shorten its steps, "
+            "too much counts as comparable: lower 'eps', bound the search (TrainingConfig(search_domain='data')), shorten its steps, "
             "or leave all of these at their defaults"
         )
 

@@ -29,11 +29,15 @@ def _known() -> dict[str, type[Any]]:
     from likewise.auditing.search.gradient.search import GradientSearch
     from likewise.core.subspace import Subspace
     from likewise.counterfactuals.edits import Edit
+    from likewise.training.boosting.growers import BoostingConfig
     from likewise.training.estimators.compare_to_baseline import BesideBaseline
+    from likewise.training.estimators.parameters import TrainingConfig
     from likewise.training.estimators.rows import AttributeCodes, ProxyVectors
     from likewise.training.findings import Finding
 
     classes: list[type[Any]] = [
+        BoostingConfig,
+        TrainingConfig,
         Edit,
         GradientSearch,
         Subspace,
