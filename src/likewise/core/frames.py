@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -34,6 +34,14 @@ def same_words(one: object, other: object) -> bool:
 def plain_name(name: object) -> str:
     """Return a name as libraries write it that take letters, digits and underscores only."""
     return re.sub(r"\W", "_", str(name))
+
+
+def with_columns(frame: pd.DataFrame, new: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a frame with some columns replaced or added; `DataFrame.assign` cannot take a column named ``self``."""
+    changed = frame.copy(deep=False)
+    for name, values in new.items():
+        changed[name] = values
+    return changed
 
 
 def to_pandas(table: Any, *, owner: str, name: str = "frame") -> pd.DataFrame:

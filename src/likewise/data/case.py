@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns, same_words
+from likewise.core.frames import check_columns, same_words, with_columns
 from likewise.core.text import folded
 from likewise.data.one_hot import match_one_hot
 from likewise.data.opening import TableChoices, option
@@ -208,7 +208,7 @@ def _without_gaps(
         return table.loc[whole.index], nothing
     if policy == "category":
         notes.append(f"missing values in {named} became '(missing)', or the median of a number.")
-        return table.assign(**own_category(frame)), nothing
+        return with_columns(table, own_category(frame)), nothing
     if asked.keeps_missing and policy in ("auto", "keep"):
         return table, find_missing(table, held)
     if policy == "keep":

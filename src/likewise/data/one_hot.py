@@ -13,7 +13,7 @@ import pandas as pd
 
 from likewise.core.checks import python_scalar
 from likewise.core.errors import InputError
-from likewise.core.frames import same_words
+from likewise.core.frames import same_words, with_columns
 from likewise.core.text import folded
 
 _SEPARATORS = ("_", "__", "=", ".", ":", "-", " ", "/", "|")
@@ -77,7 +77,7 @@ class OneHotColumns:
             hot[rows, known[rows].astype(np.int64)] = 1.0
         encoded = pd.DataFrame(hot, columns=list(self.names), index=frame.index)
         own = {self.names[place]: frame[name] for name, place in self.copied.items()}
-        return encoded.assign(**own) if own else encoded
+        return with_columns(encoded, own) if own else encoded
 
     def note(self) -> str:
         """Say what was recognised, and what has no column of its own."""
