@@ -283,3 +283,28 @@ def test_ids_dates_and_texts_that_a_model_takes_reach_it_as_they_are():
     people = result.pure_map.people
     assert people["id"].tolist() == frame["id"].iloc[result.pure_map.outcomes["person"]].tolist()
     assert people["hired"].dtype == frame["hired"].dtype
+
+
+@pytest.mark.parametrize(
+    "names", [("frame", "cls", "self"), ("a b", "job title", "😀"), ("0", "1", "2"), ("a\nb", "y", "loss")]
+)
+def test_columns_may_be_called_anything(names, tmp_path):
+    frame, y = with_a_gap()
+    frame = frame[["skill", "job", "sex"]].set_axis(list(names), axis=1)
+    number, _, sex = names
+
+    def score(table):
+        return 1 / (1 + np.exp(-table[number].fillna(-1.0) - (table[sex] == "M")))
+
+    result = lw.audit(score, frame, (y == "yes").astype(int), sensitive_features=[sex])
+    assert result.sensitive.changed == pytest.approx(changed_by_hand(score, frame, [sex]), abs=1e-12)
+    result.save(tmp_path / "audit.html")
+    assert sex in (tmp_path / "audit.html").read_text()
+
+
+def test_columns_of_one_name_and_names_that_are_not_text_are_refused():
+    frame, y = base()
+    with pytest.raises(lw.InputError, match=r"columns of the same name: \['sex'\]"):
+        lw.audit(function(frame, y), frame.rename(columns={"race": "sex"}), sensitive_features=["sex"])
+    with pytest.raises(lw.InputError, match="frame.columns.astype"):
+        lw.audit(function(frame, y), frame.rename(columns={"race": 3}), sensitive_features=["sex"])

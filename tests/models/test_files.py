@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import skops.io
 import torch
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -23,7 +23,7 @@ from likewise.core.errors import FormatError, InputError
 from likewise.models import load_model
 from likewise.models.containers import find_container
 from likewise.models.lightgbm_trees import check_lightgbm
-from likewise.models.model_files import UnsafeFileWarning, read_model
+from likewise.models.model_files import UnsafeFileWarning, read_model, read_tried
 from likewise.models.xgboost_trees import check_xgboost
 
 pytestmark = pytest.mark.usefixtures("fuzz")
@@ -228,6 +228,98 @@ def test_a_skops_file_with_an_unknown_type_is_refused_by_name(people, tmp_path):
         load_model(tmp_path / "model.skops")
     name = re.search(r"harmless: (\S+)\. ", str(refused.value)).group(1)
     assert read_model(tmp_path / "model.skops", trusted=[name], trust=True).container == "skops"
+
+
+def skops_kinds():
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.ensemble import (
+        GradientBoostingClassifier,
+        HistGradientBoostingClassifier,
+        RandomForestClassifier,
+        VotingClassifier,
+    )
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.svm import SVC
+
+    return [
+        LogisticRegression(),
+        RandomForestClassifier(3),
+        HistGradientBoostingClassifier(max_iter=3),
+        GradientBoostingClassifier(n_estimators=3),
+        KNeighborsClassifier(),
+        SVC(),
+        MLPClassifier((3,), max_iter=500, tol=0.1),
+        CalibratedClassifierCV(LogisticRegression(), cv=2),
+        GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2, scoring="roc_auc"),
+        VotingClassifier([("a", LogisticRegression()), ("b", RandomForestClassifier(2))]),
+    ]
+
+
+def test_what_scikit_learn_makes_is_read_from_skops_without_naming_types(people, tmp_path, recwarn):
+    frame, y = people
+    path = tmp_path / "model.skops"
+    words = make_column_selector(dtype_exclude="number")
+    for estimator in skops_kinds():
+        encode = ColumnTransformer(
+            [("c", OneHotEncoder(sparse_output=False), words)], remainder=StandardScaler()
+        )
+        fitted = make_pipeline(encode, estimator).fit(frame, y)
+        skops.io.dump(fitted, path)
+        native = read_model(path, trust=True).native
+        np.testing.assert_array_equal(native.predict(frame), fitted.predict(frame))
+
+
+def test_a_skops_file_is_audited_by_the_command_line(people, tmp_path, monkeypatch, capsys):
+    from likewise.cli.app import main
+
+    monkeypatch.chdir(tmp_path)
+    frame, y = people
+    encode = ColumnTransformer([("n", StandardScaler(), NUMBERS), ("c", OneHotEncoder(), WORDS)])
+    fitted = make_pipeline(encode, skops_kinds()[3]).fit(frame, y)
+    skops.io.dump(fitted, "model.skops")
+    frame.assign(paid=y).to_csv("people.csv", index=False)
+    with pytest.raises(SystemExit) as ended:
+        main(["audit", "model.skops", "people.csv", "--target", "paid", "--sensitive", "sex", "--metric", "columns",
+              "--eps", "0", "--positive", "yes", "-o", "audit.json"])  # fmt: skip
+    assert ended.value.code == 0, capsys.readouterr().err
+    twins = [fitted.predict(frame.assign(sex=sex)) for sex in ("Female", "Male")]
+    assert json.dumps(float((twins[0] != twins[1]).mean())) in (tmp_path / "audit.json").read_text()
+
+
+def shout(words):
+    return words
+
+
+def test_what_can_read_files_or_run_code_stays_refused(tmp_path):
+    from functools import partial
+    from operator import methodcaller
+
+    from sklearn.compose import make_column_transformer
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.preprocessing import FunctionTransformer
+
+    path = tmp_path / "model.skops"
+    (tmp_path / "secret").write_text("yes no")
+    frame = pd.DataFrame({"text": [str(tmp_path / "secret")] * 4})
+    read = make_column_transformer((CountVectorizer(input="filename"), "text"))
+    skops.io.dump(make_pipeline(read, LogisticRegression()).fit(frame, [0, 1, 0, 1]), path)
+    for trust in (False, True):
+        with pytest.raises(InputError, match=r"CountVectorizer with input='filename'.*opens the files"):
+            load_model(path, trust=trust)
+    for function in (shout, partial(shout), methodcaller("to_csv", "out.csv"), [].append):
+        skops.io.dump(make_pipeline(FunctionTransformer(function), LogisticRegression()), path)
+        with pytest.raises((InputError, FormatError)):
+            load_model(path, trust=True)
+
+
+def test_compiled_parts_are_not_loaded_into_this_process_because_a_trial_went_well(people, tmp_path):
+    frame, y = people
+    path = tmp_path / "model.skops"
+    skops.io.dump(skops_kinds()[1].fit(frame[NUMBERS], y), path)
+    with pytest.raises(InputError, match=re.escape("sklearn.tree._tree.Tree")):
+        read_tried(path)
 
 
 # ------------------------------------------------------------------------------- what is no model

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from likewise.auditing.sources import StreamedPeople
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import with_columns
 from likewise.core.plain import plain_cell
 from likewise.core.text import folded
 from likewise.counterfactuals.edits import EditParts, edited_columns
@@ -357,7 +358,7 @@ def _with_unused(found: MatchedPeople, sensitive: Sequence[str]) -> MatchedPeopl
     columns = tuple(name for name in found.frame.columns if name in {*matched.columns, *outside})
     fixed = [column.name for column in matched.domain.columns_ if column.immutable]
     filled = found.people.filled
-    frame = found.frame.assign(**{name: filled[name] for name in outside})
+    frame = with_columns(found.frame, {name: filled[name] for name in outside})
     domain = planned_domain(frame, found.people.plans, columns, fixed)
     wrapped = replace(matched, model=table_model(matched), domain=domain, columns=columns)
     return replace(found, matched=wrapped, plain=wrapped, frame=frame)

@@ -18,7 +18,7 @@ import pandas as pd
 from likewise.auditing.dual.frontier import Floats
 from likewise.core.checks import IntArray, to_numpy
 from likewise.core.errors import InputError
-from likewise.core.frames import declared_encoded, is_frame, to_pandas
+from likewise.core.frames import declared_encoded, is_frame, same_words, to_pandas
 from likewise.core.messages import Message
 from likewise.data.encoding import (
     AffineMap,
@@ -31,7 +31,7 @@ from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.constructors import reexpress
 from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models import DifferentiableModel, Model
-from likewise.models.model import are_made_up, same_words
+from likewise.models.model import are_made_up
 
 # When does a move cost nothing: squared fair distances with the rounding taken out.
 

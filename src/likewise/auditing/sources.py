@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns
+from likewise.core.frames import check_columns, with_columns
 from likewise.data.case import People, TableRequest, choose_columns, plain_plan, read_people
 from likewise.data.opening import option
 from likewise.data.target import find_value
@@ -113,7 +113,7 @@ def _spilled(people: People, asked: TableRequest) -> People:
         for name, plan in people.plans.items()
         if plan.kind == "category"
     }
-    file = _spill(people.frame.assign(**{str(asked.target): people.labels}))
+    file = _spill(with_columns(people.frame, {str(asked.target): people.labels}))
     plain = replace(asked.choices, columns=None, only=(), ignore=(), keep=(), missing="auto")
     again = replace(asked, choices=plain, plans={**people.plans, **codes})
     streamed = _stream(file, again, None)

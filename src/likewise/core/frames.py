@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -23,6 +24,24 @@ def is_frame(table: object) -> bool:
 def is_raw(frame: pd.DataFrame) -> bool:
     """Whether a frame has columns that are not numbers, so that it must be encoded first."""
     return any(getattr(dtype, "kind", "O") not in "biuf" for dtype in frame.dtypes)
+
+
+def same_words(one: object, other: object) -> bool:
+    """Whether two names differ only in signs that some library cannot write: ``hours_per_week``, ``hours per week``."""
+    return plain_name(one) == plain_name(other)
+
+
+def plain_name(name: object) -> str:
+    """Return a name as libraries write it that take letters, digits and underscores only."""
+    return re.sub(r"\W", "_", str(name))
+
+
+def with_columns(frame: pd.DataFrame, new: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a frame with some columns replaced or added; `DataFrame.assign` cannot take a column named ``self``."""
+    changed = frame.copy(deep=False)
+    for name, values in new.items():
+        changed[name] = values
+    return changed
 
 
 def to_pandas(table: Any, *, owner: str, name: str = "frame") -> pd.DataFrame:

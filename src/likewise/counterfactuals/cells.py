@@ -11,7 +11,7 @@ import pandas as pd
 
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns, check_no_missing, to_pandas
+from likewise.core.frames import check_columns, check_no_missing, to_pandas, with_columns
 
 # Rows and columns of a table in its own library: slices, broadcast values, attributes that are one-hot.
 
@@ -105,14 +105,14 @@ class Table:
             return self.native
         zeros = np.zeros(self.n_rows, dtype=np.intp)
         if self._is_pandas:
-            return self.native.assign(**{name: entry.take(zeros) for name, entry in entries.items()})
+            return with_columns(self.native, {name: entry.take(zeros) for name, entry in entries.items()})
         filled = [entry[zeros].alias(name) for name, entry in entries.items()]
         return self._narwhals.with_columns(*filled).to_native()
 
     def beside(self, extra: pd.DataFrame) -> Any:
         """Return the native table with more columns at its right."""
         if self._is_pandas:
-            return self.native.assign(**{str(name): extra[name].to_numpy() for name in extra.columns})
+            return with_columns(self.native, {str(name): extra[name].to_numpy() for name in extra.columns})
         frame = self._narwhals
         series = [
             nw.new_series(str(name), extra[name].to_numpy().tolist(), backend=frame.implementation)

@@ -19,7 +19,7 @@ import pandas as pd
 
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns
+from likewise.core.frames import check_columns, with_columns
 from likewise.counterfactuals.cells import Table
 from likewise.counterfactuals.edits import MAX_VARIANTS, Edit, cells_of, read_edits, resolve_edits
 
@@ -240,7 +240,7 @@ def _tables(
             for k, number in enumerate(numbers)
             for column in factors[k].columns
         }
-        yield frame.assign(**columns) if columns else frame
+        yield with_columns(frame, columns) if columns else frame
 
 
 def canonical_rows(frame: pd.DataFrame, factors: Sequence[TwinFactor], *, owner: str) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import check_columns
+from likewise.core.frames import check_columns, with_columns
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Condition = Mapping[str, Any]
@@ -160,7 +160,7 @@ class Rules:
                 if some.any():
                     column = _written(column, some, new)
             changed[rule.column] = column
-        return table.assign(**changed) if changed else table
+        return with_columns(table, changed) if changed else table
 
     def broken(self, table: pd.DataFrame) -> Mask:
         """Whether each row breaks an implication or is forbidden, (n,)."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns
+from likewise.core.frames import check_columns, same_words, with_columns
 from likewise.core.text import folded
+from likewise.data.one_hot import match_one_hot
 from likewise.data.opening import TableChoices, option
 from likewise.data.target import binary_labels
 
@@ -207,7 +208,7 @@ def _without_gaps(
         return table.loc[whole.index], nothing
     if policy == "category":
         notes.append(f"missing values in {named} became '(missing)', or the median of a number.")
-        return table.assign(**own_category(frame)), nothing
+        return with_columns(table, own_category(frame)), nothing
     if asked.keeps_missing and policy in ("auto", "keep"):
         return table, find_missing(table, held)
     if policy == "keep":
@@ -284,6 +285,9 @@ def choose_columns(
     if used is None and asked.width == frame.shape[1] and all(d.kind in "biuf" for d in frame.dtypes):
         # A model of as many numbers that does not name them was made on all of them.
         used = tuple(frame.columns)
+    categories: tuple[str, ...] = ()
+    if used is not None:
+        used, categories = _used_columns(used, frame)
     wanted = set(used if used is not None else frame.columns) | set(needed)
     if choices.only:
         wanted &= {*choices.only, *needed, *(used or ())}
@@ -293,7 +297,9 @@ def choose_columns(
         notes.append(f"the model does not use {folded(rest)}; left out.")
     must = {*needed, *(used or ()), *choices.only}
     plans, out = {}, []
-    for look in planned_looks(frame[names], choices, {n: p for n, p in asked.plans.items() if n in wanted}):
+    known = {name: ColumnPlan("category") for name in categories}
+    known |= {name: plan for name, plan in asked.plans.items() if name in wanted}
+    for look in planned_looks(frame[names], choices, known):
         if look.plan.kind not in ("left out", "target"):
             plans[look.name] = look.plan
         elif look.name in must:
@@ -311,6 +317,17 @@ def choose_columns(
         )
     _check_size(frame, plans, owner, min(len(frame), asked.sample or len(frame)), asked.widest)
     return frame[list(plans)], plans
+
+
+def _used_columns(names: Sequence[str], frame: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns of the table that a model's names stand for, and those that are one-hot in the model."""
+    if all(name in frame.columns for name in names):
+        return tuple(names), ()
+    one_hot = match_one_hot(names, frame)
+    if one_hot is not None:
+        return one_hot.columns, tuple(one_hot.places)
+    alike = [next((str(c) for c in frame.columns if same_words(c, name)), name) for name in names]
+    return tuple(alike), ()
 
 
 def _check_size(

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.errors import InputError
+from likewise.core.frames import with_columns
 from likewise.core.text import folded
 
 MISSING_WORD = "(missing)"
@@ -76,7 +77,7 @@ class MissingCells:
         new |= {
             name: kept.get_indexer(pd.Index(frame[name])) for name, kept in self.held.items() if name in frame
         }
-        return frame.assign(**new) if new else frame
+        return with_columns(frame, new) if new else frame
 
     def marked(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the table with its gaps filled, and marks where they were."""
@@ -104,7 +105,7 @@ class MissingCells:
                 ).mask(gap)
                 if column.dtype.kind in "iu" and gap.any():
                     new[name] = new[name].astype(float)
-        return plain.assign(**new) if new else plain
+        return with_columns(plain, new) if new else plain
 
 
 def find_missing(frame: pd.DataFrame, held: Sequence[str] = ()) -> MissingCells:
@@ -153,7 +154,7 @@ def own_category(frame: pd.DataFrame) -> pd.DataFrame:
         elif not numeric:
             column = column.astype(object)
         new[name] = _put(column, frame[name].isna(), fill if numeric else MISSING_WORD)
-    return frame.assign(**new) if new else frame
+    return with_columns(frame, new) if new else frame
 
 
 def drop_missing(frame: pd.DataFrame, *, owner: str) -> pd.DataFrame:

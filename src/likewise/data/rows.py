@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from likewise.core.checks import FloatArray, is_tensor, to_numpy
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns, is_frame, to_pandas
+from likewise.core.frames import check_columns, is_frame, to_pandas, with_columns
 from likewise.data.column import Column, Dtype, describe_schema, library_of, plain
 from likewise.data.encoding import category_codes, is_numeric, read_numbers
 
@@ -47,7 +47,7 @@ def read_table(estimator: Any, X: Any, *, owner: str) -> tuple[pd.DataFrame, str
     if library == "polars":
         # A polars Categorical shares its levels with every other frame of the process.
         shared = [name for name, dtype in dtypes.items() if dtype.name == "Categorical"]
-        frame = frame.assign(**{name: frame[name].cat.remove_unused_categories() for name in shared})
+        frame = with_columns(frame, {name: frame[name].cat.remove_unused_categories() for name in shared})
     return frame, library, dtypes
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from likewise.core.checks import FloatArray, check_matrix, check_number, is_tensor, to_numpy
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import declared_encoded, is_frame, is_raw, to_pandas
+from likewise.core.frames import declared_encoded, is_frame, is_raw, to_pandas, with_columns
 from likewise.core.subspace import Subspace
 from likewise.fair_metrics.feature_maps import apply_feature_map, is_encoder, map_names
 from likewise.fair_metrics.metric import FairMetric
@@ -249,5 +249,5 @@ def _fill(frame: pd.DataFrame, may_miss: list[Any]) -> tuple[pd.DataFrame, dict[
         known = frame[name].dropna()
         if holes.any() and len(known):
             missing[name] = holes
-            filled = filled.assign(**{name: frame[name].fillna(known.mode().iloc[0])})
+            filled = with_columns(filled, {name: frame[name].fillna(known.mode().iloc[0])})
     return filled, missing

@@ -18,7 +18,7 @@ from likewise.auditing.search.candidates import CandidateSearch
 from likewise.core.checks import FloatArray, check_integer, check_labels, check_number, check_same_length
 from likewise.core.decisions import decide
 from likewise.core.errors import InputError
-from likewise.core.frames import check_columns, to_pandas
+from likewise.core.frames import check_columns, to_pandas, with_columns
 from likewise.core.messages import Message
 from likewise.counterfactuals.correspondence import correspondence_study
 from likewise.counterfactuals.edits import Edit, Edits, edited_columns, read_edits
@@ -218,7 +218,7 @@ def _groups(frame: pd.DataFrame, labels: Any, names: Sequence[str]) -> tuple[dic
 
 
 def _digest(frame: pd.DataFrame, labels: Any) -> str:
-    whole = frame.assign(**{"": labels})
+    whole = with_columns(frame, {"": labels})
     hashed = pd.util.hash_pandas_object(whole, index=False).to_numpy()
     return hashlib.sha256(repr(list(frame.columns)).encode() + hashed.tobytes()).hexdigest()[:16]
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.errors import InputError, require
+from likewise.core.frames import with_columns
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import OutputKind, named
 from likewise.models.sklearn_model import EstimatorModel
@@ -41,7 +42,7 @@ def as_categories(frame: Any, categories: Mapping[str, list[Any]], *, owner: str
                 f"Its categories: {shown}."
             )
         changed[name] = pd.Categorical(column, categories=pd.Index(known, dtype=_dtype(known)))
-    return frame.assign(**changed) if changed else frame
+    return with_columns(frame, changed) if changed else frame
 
 
 def xgboost_categories(booster: Any) -> Categories:

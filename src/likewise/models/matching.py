@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +10,18 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.errors import InputError, LikewiseError
-from likewise.core.frames import check_columns
+from likewise.core.frames import check_columns, same_words
 from likewise.core.text import folded
 from likewise.data.missing_values import MissingCells
+from likewise.data.one_hot import OneHotColumns, match_one_hot
 from likewise.models.convert import as_model
 from likewise.models.model import (
     Model,
+    OneHotModel,
     TableModel,
     WrappedModel,
     are_made_up,
     label_array,
-    same_words,
     select_columns,
 )
 
@@ -95,6 +96,12 @@ def match_model(
     own = getattr(model, "encoder", None)
     if own is not None:
         return _with_own_encoder(model, own, frame, immutable, widen)
+    one_hot = None if takes == "encoded" else _one_hot(model, frame)
+    if one_hot is not None:
+        used = {*one_hot.columns, *needed}
+        columns = tuple(name for name in frame.columns if name in used)
+        note = " ".join(filter(None, (one_hot.note(), _left_out(frame, columns))))
+        return Matched(OneHotModel(model, one_hot), make_domain(columns), columns, note)
     columns = _used_columns(model, frame, needed)
     if model.takes_frame:
         return Matched(model, make_domain(columns), columns, _left_out(frame, columns))
@@ -127,6 +134,16 @@ def _with_own_encoder(
     return Matched(model, domain, order, _left_out(frame, order))
 
 
+def _one_hot(model: Model, frame: pd.DataFrame) -> OneHotColumns | None:
+    names = model.feature_names
+    if names is None or are_made_up(names) or all(name in frame.columns for name in names):
+        return None
+    found = match_one_hot(names, frame)
+    if found is not None and not model.takes_frame:
+        _check_numbers(found.copied, frame)
+    return found
+
+
 def _used_columns(model: Model, frame: pd.DataFrame, needed: Sequence[str]) -> tuple[str, ...]:
     """Columns that the model or the user names; all where the model knows no names."""
     if model.feature_names is None or not model.takes_frame:
@@ -152,13 +169,17 @@ def _on_plain_numbers(
     used = list(select_columns(frame.head(1), names, owner="The model").columns)
     kept = set(used) | set(needed)
     columns = tuple(name for name in frame.columns if name in kept)
+    _check_numbers(used, frame)
+    return Matched(TableModel(model, used), make_domain(columns), columns, _left_out(frame, columns))
+
+
+def _check_numbers(used: Iterable[str], frame: pd.DataFrame) -> None:
     text = [name for name in used if frame[name].dtype.kind not in "biuf"]
     if text:
         raise InputError(
             f"The model takes numbers, and column {text[0]!r} is text. Audit a model that takes the table itself, "
             "such as a pipeline with its encoder, or say that it takes encoded rows (takes='encoded', --set model_takes=encoded)."
         )
-    return Matched(TableModel(model, used), make_domain(columns), columns, _left_out(frame, columns))
 
 
 def _encoded(model: Model, frame: pd.DataFrame, make_domain: MakeDomain) -> Matched:

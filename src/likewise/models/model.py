@@ -21,10 +21,11 @@ from likewise.core.checks import (
     to_numpy,
 )
 from likewise.core.errors import InputError, LikewiseError, ModelError, bad_parameter
-from likewise.core.frames import check_columns, is_frame, to_pandas
+from likewise.core.frames import check_columns, is_frame, plain_name, to_pandas
 from likewise.models.losses import Loss, LossLike, as_loss
 
 if TYPE_CHECKING:
+    from likewise.data.one_hot import OneHotColumns
     from likewise.models.oracle import Oracle
 
 # Names that a library makes up when it was trained on an array: f0, Column_3, x1, 7.
@@ -34,11 +35,6 @@ _MADE_UP = re.compile(r"(f|x|Column_|column_|feature_)?\d+")
 def are_made_up(names: Sequence[str]) -> bool:
     """Whether a library made these names up because it was trained on an array: they stand for positions."""
     return all(_MADE_UP.fullmatch(str(name)) for name in names)
-
-
-def same_words(one: object, other: object) -> bool:
-    """Whether two names differ only in signs that some library cannot write: ``hours_per_week``, ``hours per week``."""
-    return _plain(one) == _plain(other)
 
 
 def select_columns(frame: pd.DataFrame, names: Sequence[str] | None, *, owner: str) -> pd.DataFrame:
@@ -53,15 +49,11 @@ def select_columns(frame: pd.DataFrame, names: Sequence[str] | None, *, owner: s
         return frame[list(names)]
     if are_made_up(names) and len(names) == frame.shape[1]:
         return frame
-    written = {_plain(column): column for column in frame.columns}
-    if len(written) == frame.shape[1] and all(_plain(name) in written for name in names):
-        return frame[[written[_plain(name)] for name in names]]
+    written = {plain_name(column): column for column in frame.columns}
+    if len(written) == frame.shape[1] and all(plain_name(name) in written for name in names):
+        return frame[[written[plain_name(name)] for name in names]]
     check_columns(frame, names, owner=owner, name="X")
     return frame
-
-
-def _plain(name: object) -> str:
-    return re.sub(r"\W", "_", str(name))
 
 
 def numeric_matrix(
@@ -583,3 +575,14 @@ class TableModel(WrappedModel):
 
     def _for_inner(self, rows: Any) -> np.ndarray[Any, Any]:
         return np.asarray(rows.to_numpy(dtype=np.float64))
+
+
+class OneHotModel(WrappedModel):
+    """A model fitted on one-hot columns, shown the columns of a raw table that their names stand for."""
+
+    def __init__(self, inner: Model, encoding: OneHotColumns) -> None:
+        super().__init__(inner, encoding.columns)
+        self.encoding = encoding
+
+    def _for_inner(self, rows: Any) -> pd.DataFrame:
+        return self.encoding.encode(rows)

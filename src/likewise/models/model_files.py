@@ -8,6 +8,7 @@ and .pt2 are programs, need permission, and then run here: no limit would hold t
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import io
@@ -17,11 +18,13 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, bad_parameter, require
 from likewise.core.files import check_header, read_description
@@ -74,7 +77,11 @@ class UnsafeFileWarning(UserWarning):
 def check_allowed(kind: Container, path: Path, *, allow_pickle: bool) -> None:
     """Refuse a file that can run code, unless it was allowed; then warn."""
     if not allow_pickle:
-        better = "with skops.io.dump or as ONNX" if kind == "pickle" else "as ONNX (torch.onnx.export)"
+        better = "as ONNX (torch.onnx.export)"
+        if kind == "pickle":
+            better = (
+                "in a format that holds no code, skops.io.dump(model, 'model.skops') or the library's own"
+            )
         raise InputError(
             f"{path.name} is {_NAMES[kind]}, which can run any code on this machine when it is loaded, so it was not "
             f"opened. Save the model {better}; or, if you made the file yourself, pass allow_pickle=True "
@@ -118,9 +125,46 @@ _RUNS_CODE = ("pickle", "torch", "torchscript", "pt2")
 # A file is read whole.
 MAX_FILE = 4 * 2**30
 
-# Types in every pipeline with a column transformer that skops asks about: the type of an array's cells, and a list of
-# column names. Neither holds code.
-_HARMLESS = frozenset({"numpy.dtype", "sklearn.compose._column_transformer._RemainderColsList"})
+# Parts of scikit-learn's estimators that skops asks about, by module. They are settings, arrays and pure functions of
+# numbers: none reads a file or runs what a file brings.
+_SKLEARN_TYPES = {
+    "builtins": ("object",),
+    "numpy": ("dtype", "mean"),
+    "scipy.interpolate._bsplines": ("BSpline",),
+    "scipy._lib.array_api_compat.numpy._aliases": ("asarray",),
+    "sklearn._loss.loss": ("HalfTweedieLossIdentity",),
+    "sklearn.calibration": ("_CalibratedClassifier", "_SigmoidCalibration", "_TemperatureScaling"),
+    "sklearn.compose._column_transformer": ("_RemainderColsList", "make_column_selector"),
+    "sklearn.feature_selection._mutual_info": ("mutual_info_classif", "mutual_info_regression"),
+    "sklearn.feature_selection._univariate_selection": ("chi2", "f_classif", "f_regression"),
+    "sklearn.gaussian_process._gpc": ("_BinaryGaussianProcessClassifierLaplace",),
+    "sklearn.gaussian_process.kernels": (
+        "ConstantKernel", "DotProduct", "Matern", "Product", "RBF", "RationalQuadratic", "Sum", "WhiteKernel",
+    ),
+    "sklearn.impute._iterative": ("IterativeImputer", "_ImputerTriplet"),
+    "sklearn.metrics._classification": ("accuracy_score", "balanced_accuracy_score", "f1_score"),
+    "sklearn.metrics._ranking": ("average_precision_score", "roc_auc_score"),
+    "sklearn.metrics._scorer": ("_CurveScorer", "_PassthroughScorer", "_Scorer"),
+    "sklearn.model_selection._split": (
+        "GroupKFold", "KFold", "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit", "StratifiedGroupKFold",
+        "StratifiedKFold", "StratifiedShuffleSplit", "TimeSeriesSplit",
+    ),
+    "sklearn.neural_network._stochastic_optimizers": ("AdamOptimizer", "SGDOptimizer"),
+    "sklearn.utils._bunch": ("Bunch",),
+    "sklearn.utils._metadata_requests": ("MetadataRequest", "MethodMetadataRequest"),
+}  # fmt: skip
+# Compiled parts, which follow the numbers of a file without looking: a malformed file can crash the process it runs in.
+_SKLEARN_COMPILED = {
+    "sklearn.ensemble._hist_gradient_boosting.predictor": ("TreePredictor",),
+    "sklearn.metrics._dist_metrics": tuple(
+        f"{name}Distance{bits}"
+        for name in ("Chebyshev", "Euclidean", "Hamming", "Jaccard", "Manhattan", "Minkowski", "SEuclidean")
+        for bits in (32, 64)
+    ),
+    "sklearn.neighbors._ball_tree": ("BallTree", "BallTree32", "BallTree64"),
+    "sklearn.neighbors._kd_tree": ("KDTree", "KDTree32", "KDTree64"),
+    "sklearn.tree._tree": ("Tree",),
+}
 
 # The rooms above this one that write files of their own: the kind that a file, or the description beside a model file,
 # names, and who reads it.
@@ -163,7 +207,7 @@ def load_model(
         Whether to load files that can run code: pickle, joblib, torch's pickles, TorchScript, .pt2. A warning says
         what that means.
     trusted : sequence of str, default=()
-        Types in a skops file to trust beyond those that skops knows.
+        Types in a skops file to trust beyond scikit-learn's own.
     trust : bool, default=False
         Whether to load the files of other libraries into this process, which is faster to start. A malformed file
         can then crash it, fill the memory or never end. By default they run in a process of their own with limits on
@@ -198,8 +242,12 @@ def read_model(
     trusted: Sequence[str] = (),
     trust: bool = False,
     sidecar: bool = True,
+    compiled: bool = True,
 ) -> LoadedModel:
-    """Load what a file or an import path holds, without wrapping it; see `load_model`."""
+    """Load what a file or an import path holds, without wrapping it; see `load_model`.
+
+    `compiled`: whether compiled parts of scikit-learn may be loaded into this process, if a file is.
+    """
     path = Path(source)
     if not path.exists():
         if _IMPORT_PATH.fullmatch(str(source)):
@@ -234,7 +282,9 @@ def read_model(
         return LoadedModel(found, kind if reader is None else "likewise")
     if reader is not None:
         return LoadedModel(reader(path, trusted=trusted, trust=True), "likewise")
-    return LoadedModel(_loaded(kind, data, path, trusted), kind)
+    if kind == "skops":
+        return LoadedModel(_skops(data, path, trusted, compiled=compiled), kind)
+    return LoadedModel(_loaded(kind, data, path), kind)
 
 
 def read_tried(source: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> LoadedModel:
@@ -246,7 +296,8 @@ def read_tried(source: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -
     if first.container == "likewise":
         return first
     first.native.close()
-    return read_model(source, trusted=trusted, trust=True, sidecar=False)
+    # To load a file is not to run it: what is compiled is not trusted for that.
+    return read_model(source, trusted=trusted, trust=True, sidecar=False, compiled=False)
 
 
 def read_described(path: Path, about: Any, *, trusted: Sequence[str] = (), trust: bool = False) -> Any:
@@ -308,10 +359,8 @@ def _reader(kind: Any, path: Path) -> Callable[..., Any]:
     return found
 
 
-def _loaded(kind: Container, data: bytes, path: Path, trusted: Sequence[str]) -> Any:
+def _loaded(kind: Container, data: bytes, path: Path) -> Any:
     """Load a file that runs no code into this process."""
-    if kind == "skops":
-        return _skops(data, path, trusted)
     if kind == "onnx":
         from likewise.models.onnx_model import open_session
 
@@ -333,14 +382,16 @@ def _loaded(kind: Container, data: bytes, path: Path, trusted: Sequence[str]) ->
         ) from error
 
 
-def _skops(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
+def _skops(data: bytes, path: Path, trusted: Sequence[str], *, compiled: bool) -> Any:
     io = require("skops.io", extra="skops", why="Reading a skops file")
     check_archive(data, path.name)
     try:
         found = io.get_untrusted_types(data=data)
     except Exception as error:
         raise FormatError(f"{path.name} is a damaged skops file: {error}. Save the model again.") from error
-    unknown = [name for name in found if name not in trusted and name not in _HARMLESS]
+    own = _SKLEARN_TYPES | (_SKLEARN_COMPILED if compiled else {})
+    known = {*trusted, *(f"{module}.{name}" for module, names in own.items() for name in names)}
+    unknown = [name for name in found if name not in known]
     if unknown:
         raise InputError(
             f"{path.name} contains types that skops does not know to be harmless: {', '.join(unknown)}. "
@@ -349,9 +400,37 @@ def _skops(data: bytes, path: Path, trusted: Sequence[str]) -> Any:
             + ")."
         )
     try:
-        return io.loads(data, trusted=[name for name in found if name in trusted or name in _HARMLESS])
+        loaded = io.loads(data, trusted=[name for name in found if name in known])
     except Exception as error:
         raise FormatError(
             f"{path.name} cannot be loaded: {type(error).__name__}: {error}. Save the model again with the "
             "installed versions."
         ) from error
+    readers = (one for one in _inside(loaded) if type(one).__module__ == "sklearn.feature_extraction.text")
+    reader = next((one for one in readers if getattr(one, "input", "content") != "content"), None)
+    if reader is not None:
+        raise InputError(
+            f"{path.name} contains a {type(reader).__name__} with input={reader.input!r}, which opens the files that the "
+            "cells of a table name. It was not used. Save the model with input='content'."
+        )
+    return loaded
+
+
+def _inside(loaded: Any) -> Iterator[Any]:
+    """Walk everything that a loaded object holds."""
+    seen, left = set(), [loaded]
+    while left:
+        one = left.pop()
+        if id(one) in seen or isinstance(one, (str, bytes, int, float, type, type(None))):
+            continue
+        seen.add(id(one))
+        yield one
+        if isinstance(one, dict):
+            left += [*one, *one.values()]
+        elif isinstance(one, (list, tuple, set, frozenset)):
+            left += one
+        elif isinstance(one, np.ndarray):
+            left += one.ravel().tolist() if one.dtype == object else []
+        elif isinstance(one, functools.partial):
+            left += [one.func, one.args, one.keywords]
+        left += [getattr(one, "__self__", None), *getattr(one, "__dict__", {}).values()]

@@ -10,6 +10,8 @@ import numpy as np
 
 from likewise.core.checks import python_scalar
 from likewise.core.errors import InputError
+from likewise.data.one_hot import OneHotColumns
+from likewise.models.model import OneHotModel
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
 
@@ -37,7 +39,12 @@ class TableFeature:
 
 
 def is_table_pipeline(estimator: Any) -> bool:
-    """Whether an estimator is scikit-learn's own pipeline, not a subclass, fitted on a table with named columns."""
+    """Whether a model reads a table's columns by steps that can be read.
+
+    That is scikit-learn's own pipeline, not a subclass, fitted on a table with named columns; or a model of one-hot columns.
+    """
+    if isinstance(estimator, OneHotModel):
+        return True
     kind = type(estimator)
     own = (kind.__module__, kind.__name__) == ("sklearn.pipeline", "Pipeline")
     return own and hasattr(estimator, "feature_names_in_")
@@ -47,17 +54,42 @@ def read_table_features(
     pipeline: Any, categories: Mapping[str, Sequence[Any]]
 ) -> tuple[Any, tuple[TableFeature, ...]]:
     """Return the model at the end of a pipeline, and its features in terms of the table's columns."""
-    names = [str(name) for name in pipeline.feature_names_in_]
+    one_hot = isinstance(pipeline, OneHotModel)
+    names = pipeline.encoding.columns if one_hot else [str(name) for name in pipeline.feature_names_in_]
     features = [
         TableFeature(name, answers=tuple(categories[name]) if name in categories else None) for name in names
     ]
-    steps = [step for _, step in pipeline.steps]
+    if one_hot:
+        steps = [getattr(pipeline.inner, "estimator", pipeline.inner)]
+        features = _one_hot_columns(pipeline.encoding, {feature.column: feature for feature in features})
+    else:
+        steps = [step for _, step in pipeline.steps]
     for step in steps[:-1]:
         features = _through(step, features)
     for feature in features:
         if feature.answers is not None and not all(_is_number(answer) for answer in feature.answers):
             raise InputError(f"bounds: the pipeline does not encode the categories of {feature.column!r}.")
     return steps[-1], tuple(features)
+
+
+def _one_hot_columns(encoding: OneHotColumns, raw: Mapping[str, TableFeature]) -> list[TableFeature]:
+    found = []
+    for place, name in enumerate(encoding.owners()):
+        feature = raw[name]
+        if encoding.copied.get(name) != place:
+            if feature.answers is None:
+                raise InputError(f"bounds: {name!r} is one-hot in the model, and a number in the domain.")
+            found.append(
+                replace(
+                    feature,
+                    answers=encoding.answers(name, place, feature.answers),
+                    missing=float(encoding.missing.get(name) == place),
+                    unseen=REFUSED,
+                )
+            )
+        else:
+            found.append(feature)
+    return found
 
 
 def read_trees_behind(model: Any, features: Sequence[TableFeature]) -> TreeEnsemble:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.auditing.results.unfair_map import UnfairMap, rounded_like
+from likewise.core.frames import with_columns
 from likewise.core.messages import Message
 from likewise.core.plain import named, plain_cell, plain_fields, rounded
 
@@ -148,7 +149,7 @@ def _only_moved(shown: pd.DataFrame, twins: pd.DataFrame, people: pd.DataFrame) 
     stayed = {
         name: np.isclose(twins[name], people[name], rtol=1e-9, atol=1e-9, equal_nan=True) for name in floats
     }
-    return shown.assign(**{name: np.where(stayed[name], people[name], shown[name]) for name in floats})
+    return with_columns(shown, {name: np.where(stayed[name], people[name], shown[name]) for name in floats})
 
 
 def _columns(unfair: UnfairMap) -> list[Any]:

@@ -18,7 +18,7 @@ from likewise.core.frames import is_frame
 from likewise.core.messages import Message
 from likewise.counterfactuals.edits import edited_columns
 from likewise.models.matching import MissingCellsModel
-from likewise.models.model import TableModel, select_columns
+from likewise.models.model import OneHotModel, TableModel, select_columns
 from likewise.models.table_features import is_table_pipeline, read_table_features
 from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
@@ -185,6 +185,8 @@ def _read_model(problem: AuditProblem) -> _ReadModel | None:
         if place.takes == "encoded" and place.encoding is not None:
             return _ReadModel(read_trees(model), _owners(place.encoding.columns), rows)
         model, rows = _unwrapped(model, place.for_model(problem.rows))
+        if isinstance(model, OneHotModel):
+            return _ReadModel(read_trees(model.inner), model.encoding.owners(), model.encoding.encode(rows))
         estimator = getattr(model, "estimator", None)
         if is_table_pipeline(estimator):
             return _behind_pipeline(estimator, rows, place.encoding)

@@ -23,6 +23,7 @@ from likewise.auditing.editable_rows import MAX_VALUES, EditableFrame, EditableR
 from likewise.auditing.results.effects import SingleChanges
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
+from likewise.core.frames import with_columns
 from likewise.counterfactuals.edits import Edit, EditParts, edited_columns
 from likewise.data.missing_values import MISSING_WORD
 
@@ -438,7 +439,7 @@ def _examples(
     if problem.missing is not None:
         people = problem.missing.restored(people)
         lacking = {str(k.name): people[str(k.name)].astype(object).fillna(MISSING_WORD) for k in plan.fields}
-        people = people.assign(**lacking)
+        people = with_columns(people, lacking)
     return {
         key: ChangedPerson(
             problem.first + int(person[at]),

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.auditing.dual.frontier import Floats
+from likewise.core.frames import with_columns
 from likewise.core.messages import Message
 from likewise.core.text import folded
 
@@ -184,7 +185,7 @@ def rounded_like(frame: pd.DataFrame, people: pd.DataFrame) -> pd.DataFrame:
     ]
     if not floats:
         return frame
-    return frame.assign(**{name: frame[name].round(column_decimals(people[name])) for name in floats})
+    return with_columns(frame, {name: frame[name].round(column_decimals(people[name])) for name in floats})
 
 
 def shown_cell(value: Any) -> str:

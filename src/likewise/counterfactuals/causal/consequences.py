@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import check_columns, check_no_missing, to_pandas
+from likewise.core.frames import check_columns, check_no_missing, to_pandas, with_columns
 from likewise.core.messages import Message
 from likewise.counterfactuals.attribute import AttributeTwins
 from likewise.counterfactuals.causal.conditionals import Boosting
@@ -335,10 +335,12 @@ class ConsequenceTwins:
             position = position_of(position_keys, name, self.random_state)
             # A column with a map has followed the attribute already: what is left is to follow its other causes.
             start = (
-                own.assign(**{self.attribute: edited[self.attribute], name: twins[name]}) if mapped else own
+                with_columns(own, {self.attribute: edited[self.attribute], name: twins[name]})
+                if mapped
+                else own
             )
             moved = column.move(start, twins, to if mapped else group, to, fold, position, self.codes_)
-            twins = twins.assign(**{name: moved})
+            twins = with_columns(twins, {name: moved})
         return twins
 
     def _rules(self, frame: pd.DataFrame, owner: str) -> tuple[Rules, LearnedRules | None]:

@@ -16,6 +16,7 @@ from scipy.special import softmax
 from likewise.auditing.coordinates import Coordinates
 from likewise.core.checks import FloatArray
 from likewise.core.errors import InputError
+from likewise.core.frames import same_words
 from likewise.data.column import Column
 from likewise.data.curve import Curve
 from likewise.data.encoding import category_codes, read_numbers
@@ -24,7 +25,7 @@ from likewise.fair_metrics import euclidean
 from likewise.models import Model
 from likewise.models.layers import Layers, read_network
 from likewise.models.matching import MissingCellsModel
-from likewise.models.model import TableModel, are_made_up, same_words
+from likewise.models.model import TableModel, are_made_up
 from likewise.models.table_features import (
     REFUSED,
     TableFeature,

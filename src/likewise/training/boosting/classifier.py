@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from likewise.core.checks import FloatArray, check_integer, check_number
 from likewise.core.errors import InputError, bad_parameter
+from likewise.core.frames import with_columns
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, ready_maker, twin_factors
 from likewise.counterfactuals.edits import Edits
@@ -336,7 +337,7 @@ class FairBoostingClassifier(WithConfig, ClassifierMixin, BaseEstimator):
             if not reset and self._left_out:
                 absent = [name for name in self._left_out if name not in X.columns]
                 if absent:
-                    X = X.assign(**dict.fromkeys(absent, np.nan))[list(self.feature_names_in_)]
+                    X = with_columns(X, dict.fromkeys(absent, np.nan))[list(self.feature_names_in_)]
             validate_data(self, X, reset=reset, skip_check_array=True)
             if not len(X):
                 raise InputError(f"{owner}: 'X' is empty: it has no rows. Pass at least one row.")

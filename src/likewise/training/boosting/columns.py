@@ -11,7 +11,7 @@ import pandas as pd
 
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import is_frame, to_pandas
+from likewise.core.frames import is_frame, to_pandas, with_columns
 from likewise.counterfactuals.attribute import orbit_representatives
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, canonical_rows
@@ -217,7 +217,7 @@ def filled_table(frame: pd.DataFrame) -> pd.DataFrame:
             changed[name] = pd.Series(0.0, index=frame.index)
             continue
         changed[name] = column.fillna(known.median() if numbers else known.mode().iloc[0])
-    return frame.assign(**changed) if changed else frame
+    return with_columns(frame, changed) if changed else frame
 
 
 def fitted_metric(metric: Any, sensitive: Any, given: Any, beside: Any, *, owner: str) -> FairMetric:
