@@ -29,7 +29,7 @@ def held_out(data, preset, penalty, seed):
     )
     fitted, kept, y_fitted, y_kept = parts
     model = SenSRClassifier.preset(preset, group_penalty=penalty, random_state=seed).fit(fitted, y_fitted)
-    values = evaluate(model, kept, y_kept, n_resamples=2).values
+    values = evaluate(model, kept, y_kept).values
     return [values[measure.key] for measure in STUDY.measures]
 
 

@@ -46,7 +46,7 @@ def warm_up(data):
 
 
 def measured(model, data):
-    values = evaluate(model, data.X_test, data.y_test, n_resamples=2).values
+    values = evaluate(model, data.X_test, data.y_test).values
     return [float(values[name]) for name in MEASURES]
 
 

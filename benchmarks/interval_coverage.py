@@ -1,50 +1,47 @@
-"""Do confidence intervals cover? Coverage and width by simulation, with rare and with common harm.
+"""Do confidence intervals cover? Every interval that the package prints, by simulation.
 
-    OMP_NUM_THREADS=1 python benchmarks/interval_coverage.py [--simulations 400] [--only rare budget groups means attack]
-    OMP_NUM_THREADS=1 python benchmarks/interval_coverage.py --only methods pure candidates population
+    OMP_NUM_THREADS=1 python benchmarks/interval_coverage.py [--simulations 400] [--only rare matched selection ...]
+    OMP_NUM_THREADS=1 python benchmarks/interval_coverage.py --list
 
-What every interval covers that is printed, 400 simulations of each line:
+`--list` names every interval that is printed, where it is made and which part simulates it. The parts:
 
-- rare: the gap at ε = 0 and the limits of its test where few people gain much, with cross-entropy and with the 0-1 loss;
+- rare: the gap at ε = 0 and the limits of its test if few people gain much, with cross-entropy and with the 0-1 loss;
   beside it the share of changed decisions, and what the largest loss of the sample would cover as a ceiling.
-- budget: the gap at ε > 0 over fixed candidates, gains at no distance being rare.
+- tolerance: the gap at ε > 0 over fixed candidates, gains at no distance being rare.
+- audit: `lw.audit` itself: the share of changed decisions, the gap and the limits of its test.
+- verify: the share of all rows of a domain that `lw.verify` samples.
+- bounds: confidence of bounds from a sample (betting, empirical Bernstein), from one side.
 - groups: Gap_RMS, Gap_max, the gaps of the classes, balanced accuracy and accuracy; equal, nearly equal and different
-  rates, small and large groups. Beside it the percentiles of a bootstrap of Gap_max.
-- means: mean changes of score between people and twins, and differences of mean sentiment.
+  rates, small and large groups, groups without a class.
+- selection: differences and ratios of selection rates, and impact ratios.
+- means: mean changes of score between people and counterfactuals, and differences of mean sentiment.
 - attack: the same intervals on distributions that nothing was tuned on: log-normal gains cut off at the ceiling,
   mixtures, ties, 2 to 6 groups of random sizes.
-
-How the method of the gap was chosen, by size, dimension and share of the harmed:
-
-People have a sensitive column of −1 and 1 and d − 1 normal features; labels follow a logistic model of the features,
-and the audited model adds an effect of the sensitive column: for everybody, or for the 5% whose first feature is
-highest. The metric ignores the sensitive column.
-
-The ceiling of the gains is the upper bound of the loss, that of cross-entropy.
-
-- methods: the gap at ε = 0 by every interval that was tried, 100 simulations.
-- pure: the gap at ε = 0 among own twins, about the population; truth: a million fresh people. Beside it Student's t,
-  the share of changed decisions, and how often "at most the true gap" is rejected at the 5% level.
-- candidates: the gap at ε, candidates are the audited people and their twins, about the expectation given these
-  candidates; truth: thousands of fresh people moved among the same candidates. Beside it Student's t, about the
-  same and, as it was once read, about the population.
-- population: the lower limit from a split; truth: the worst case over all places, in closed form, or (5%) among the
-  rows of thousands of fresh people, which is below it.
+- attribute: `twin_study` and `correspondence_study` with only the attribute changed.
+- matched: `twin_study` with comparable real people, with and without replacement.
+- consequences: `twin_study` with consequences learned along a graph, over refits; known counterfactuals.
+- diagnose: how well a probe predicts a sensitive column.
+- pure, candidates, population: the gap by size, dimension and share of the harmed. People have a sensitive column of −1
+  and 1 and d − 1 normal features; labels follow a logistic model of the features, and the audited model adds an effect of
+  the sensitive column: for everybody, or for the 5% whose first feature is highest. "pure" is the gap at ε = 0 about the
+  population; "candidates" that at ε given the candidates; "population" the lower limit from a split.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats
-from scipy.optimize import brentq
 from scipy.special import expit
 
+import likewise as lw
 from likewise.auditing.bounds.linear.supremum import logistic_supremum
 from likewise.auditing.dual.finite_dual import dual_curve
 from likewise.auditing.dual.frontier import Frontier
@@ -57,24 +54,17 @@ from likewise.auditing.inference.intervals import (
     share_interval,
     split_interval,
 )
-from likewise.auditing.inference.limits import (
-    dirichlet_mean_tails,
-    mean_at_most_p_value,
-    mean_lower_limit,
-    mean_upper_limit,
-)
+from likewise.auditing.inference.limits import betting_upper_limit, mean_at_most_p_value
 from likewise.auditing.inference.significance import gap_test_of_moments
 from likewise.auditing.search.candidates import CandidateSearch
-from likewise.core.intervals import (
-    bootstrap_counts,
-    bounded_mean_interval,
-    mean_share_interval,
-    proportion_interval,
-)
+from likewise.core.intervals import bounded_mean_interval, mean_share_interval, proportion_interval
 from likewise.core.subspace import Subspace
+from likewise.counterfactuals import Boosting, Consequences, MatchedTwins, twin_study
 from likewise.evaluation.groups import gap_intervals, gap_summaries
+from likewise.evaluation.impact import impact_ratio_limits, selection_measures
 from likewise.evaluation.sentiment import sentiment_gap_interval
 from likewise.fair_metrics import FairMetric
+from likewise.fair_metrics.diagnosis import probe
 from likewise.models import as_model
 from likewise.models.losses import CrossEntropy
 
@@ -201,65 +191,6 @@ def pure(world: World, n: int, simulations: int, seed: int) -> dict[str, float]:
         )
     names = ("coverage", "width", "t coverage", "t width", "share coverage", "rejected at the border")
     return {"truth": truth} | dict(zip(names, np.mean(rows, axis=0), strict=True))
-
-
-def methods(world: World, n: int, simulations: int, seed: int) -> dict[str, float]:
-    """Intervals that were tried for the gap at ε = 0: coverage and mean width of each."""
-    rng = np.random.default_rng([seed, world.d, n, 3])
-    truth = world.pure_gains(*world.people(rng, 10**6)).mean()
-    rows = []
-    for _ in range(min(simulations, 100)):
-        X, y = world.people(rng, n)
-        gains, ceiling = world.pure_gains(X, y), UPPER
-        found = [interval(gains, ceiling) for interval in METHODS.values()]
-        rows.append([number for low, high in found for number in (low <= truth <= high, high - low)])
-    heads = [f"{name} {what}" for name in METHODS for what in ("coverage", "width")]
-    return dict(zip(heads, np.mean(rows, axis=0), strict=True))
-
-
-def student(gains: Any, ceiling: float) -> tuple[float, float]:
-    half = stats.t.ppf(0.975, len(gains) - 1) * stats.sem(gains)
-    return gains.mean() - half, gains.mean() + half
-
-
-def share_times_mean(gains: Any, ceiling: float) -> tuple[float, float]:
-    """Clopper–Pearson for the share of harmed, Student's t for their mean, 97.5% each."""
-    harmed = gains[gains > 0]
-    share = share_interval(len(harmed), len(gains), confidence=0.975)
-    if len(harmed) < 2:
-        return 0.0, share.high * ceiling
-    half = stats.t.ppf(0.9875, len(harmed) - 1) * stats.sem(harmed)
-    return share.low * max(0.0, harmed.mean() - half), share.high * min(ceiling, harmed.mean() + half)
-
-
-def bernstein(gains: Any, ceiling: float) -> tuple[float, float]:
-    """Maurer and Pontil's empirical Bernstein bound from both sides."""
-    margin = mean_upper_bound(gains, ceiling, confidence=0.975) - gains.mean()
-    return max(0.0, gains.mean() - margin), min(ceiling, gains.mean() + margin)
-
-
-def gaffke(gains: Any, ceiling: float) -> tuple[float, float]:
-    """Gaffke's limits of all numbers, which no summary of a few sums holds."""
-    values, counts = np.unique(np.append(gains, 0.0), return_counts=True)
-    low = 0.0
-    if values[-1] > 0:
-        low = brentq(lambda q: dirichlet_mean_tails(values, counts, q)[0] - 0.025, 0.0, values[-1])
-    values, counts = np.unique(np.append(gains, ceiling), return_counts=True)
-    return low, brentq(lambda q: dirichlet_mean_tails(values, counts, q)[1] - 0.025, 0.0, ceiling)
-
-
-def ours(gains: Any, ceiling: float) -> tuple[float, float]:
-    found = Moments.of(gains)
-    return mean_lower_limit(found, level=0.975), mean_upper_limit(found, ceiling, level=0.975)
-
-
-METHODS = {
-    "t": student,
-    "share × t": share_times_mean,
-    "empirical Bernstein": bernstein,
-    "Gaffke, all gains": gaffke,
-    "Gaffke, sums": ours,
-}
 
 
 def candidates(world: World, n: int, simulations: int, seed: int) -> dict[str, float]:
@@ -397,7 +328,7 @@ class Line:
         )
 
 
-def budget(simulations: int, seed: int) -> Lines:
+def tolerance(simulations: int, seed: int) -> Lines:
     for loss, (ceiling, _) in LOSSES.items():
         for share in (0.001, 0.01, 0.03):
             for eps in (0.01, 0.1):
@@ -451,7 +382,7 @@ GROUPS = {
 }
 
 
-def group_line(people: Any, rates: Any, simulations: int, rng: Any, *, old: bool = True) -> dict[str, float]:
+def group_line(people: Any, rates: Any, simulations: int, rng: Any) -> dict[str, float]:
     people, rates = np.asarray(people), np.asarray(rates)
     first, second = np.triu_indices(len(people), k=1)
     gaps = rates[first] - rates[second]
@@ -460,7 +391,7 @@ def group_line(people: Any, rates: Any, simulations: int, rng: Any, *, old: bool
     weights, total = people.sum(axis=0), int(people.sum())
     recall = (people * rates).sum(axis=0) / weights
     rows = []
-    for simulation in range(simulations):
+    for _ in range(simulations):
         right = rng.binomial(people, rates)
         found = gap_intervals(right, people)
         balanced = mean_share_interval(right.sum(axis=0), weights)
@@ -468,26 +399,9 @@ def group_line(people: Any, rates: Any, simulations: int, rng: Any, *, old: bool
         of_classes = np.mean([covers(one, truth) for one, truth in zip(found[2:], classes, strict=True)])
         row = [covers(found[0], rms), found[0].high - found[0].low, covers(found[1], largest)]
         row += [found[1].high - found[1].low, of_classes]
-        row += [covers(balanced, recall.mean()), covers(accurate, (people * rates).sum() / total)]
-        if old:
-            cells = np.stack([people - right, right], axis=2).ravel()
-            interval = bootstrap_counts(
-                lambda counts, shape=people.shape: _gap_max(counts, shape),
-                cells,
-                n_resamples=300,
-                random_state=simulation,
-            )[0]
-            row.append(covers(interval, largest))
-        rows.append(row)
+        rows.append([*row, covers(balanced, recall.mean()), covers(accurate, (people * rates).sum() / total)])
     names = ["Gap_RMS", "width", "Gap_max", "width of it", "gaps of classes", "balanced accuracy", "accuracy"]
-    names += ["Gap_max by percentiles"] if old else []
     return {"true Gap_max": float(largest)} | dict(zip(names, tally(rows), strict=True))
-
-
-def _gap_max(counts: Any, shape: Any) -> Any:
-    cells = counts.reshape(len(counts), *shape, 2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return gap_summaries(cells[..., 1] / cells.sum(axis=3))[:, 1]
 
 
 def groups(simulations: int, seed: int) -> Lines:
@@ -518,11 +432,10 @@ def means(simulations: int, seed: int) -> Lines:
         for _ in range(simulations):
             one, two = rng.gamma(4.0, 0.5, first), rng.normal(0.0, 1.0, second)
             found = sentiment_gap_interval(one, two)
-            plain = sentiment_gap_interval(one, two, method="percentile", n_resamples=300)
-            rows.append((covers(found, 2.0), found.high - found.low, covers(plain, 2.0)))
+            rows.append((covers(found, 2.0), found.high - found.low))
         yield (
             f"difference of sentiment, {first} and {second} names",
-            {"truth": 2.0} | dict(zip(("mean", "width", "percentiles"), tally(rows), strict=True)),
+            {"truth": 2.0} | dict(zip(("mean", "width"), tally(rows), strict=True)),
         )
 
 
@@ -559,16 +472,357 @@ def attack_groups(simulations: int, seed: int) -> Lines:
                 spread = 0.02 if kind == "nearly equal" else 0.25
                 rates = np.clip(rates + rng.normal(0.0, spread, rates.shape), 0.01, 0.995)
             name = f"{number} groups of {people.sum(axis=1).min()} to {people.sum(axis=1).max()}, {kind}"
-            yield name, group_line(people, rates, simulations, rng, old=False)
+            yield name, group_line(people, rates, simulations, rng)
 
 
-BY_WORLD = {"methods": methods, "pure": pure, "candidates": candidates, "population": population}
+def selection(simulations: int, seed: int) -> Lines:
+    """Equal, nearly equal and different rates, rare selections included; 2 to 6 groups, 60 to 3,000 people."""
+    rng = np.random.default_rng([seed, 21])
+    for number in (2, 3, 4, 6):
+        for total in (60, 600, 3_000):
+            for kind in ("equal", "nearly equal", "different"):
+                people = 5 + rng.multinomial(total - 5 * number, rng.dirichlet(np.full(number, 2.0)))
+                rates = np.full(number, rng.choice([0.02, 0.1, 0.4, 0.8]))
+                if kind != "equal":
+                    rates = np.clip(rates * rng.lognormal(0.0, 0.05 if kind == "nearly equal" else 0.5, number), 0.005, 0.99)
+                truth = np.ptp(rates), rates.min() / rates.max(), rates / rates.max()
+                rows = []
+                for _ in range(simulations):
+                    taken = rng.binomial(people, rates)
+                    group = np.repeat(np.arange(number), people)
+                    chosen = np.concatenate([np.arange(n) < k for n, k in zip(people, taken, strict=True)])
+                    gap, ratio = selection_measures(chosen, group, attribute="g")
+                    low, high = impact_ratio_limits(taken, people)
+                    inside = (low <= truth[2] + 1e-12) & (truth[2] <= high + 1e-12)
+                    rows.append([covers(gap, truth[0]), gap.high - gap.low, ratio.low <= truth[1] + 1e-12 <= ratio.high + 2e-12,
+                                 ratio.high - ratio.low, inside.mean()])  # fmt: skip
+                names = ("difference", "width", "ratio", "width of it", "impact ratios")
+                name = f"{number} groups, {total:,} people, rates {rates.min():.3f} to {rates.max():.3f}, {kind}"
+                yield name, {"true ratio": float(truth[1])} | dict(zip(names, tally(rows), strict=True))
+
+
+def missing_cells(simulations: int, seed: int) -> Lines:
+    """Groups and classes drawn at random, so that some groups have nobody of a class."""
+    rng = np.random.default_rng([seed, 22])
+    for number, n in ((2, 60), (3, 60), (4, 200)):
+        shares = rng.dirichlet(np.full(number, 2.0))
+        base, rates = rng.uniform(0.02, 0.3, number), rng.uniform(0.3, 0.95, (number, 2))
+        truth, rows = gap_summaries(rates[None])[0], []
+        for _ in range(simulations):
+            group = rng.choice(number, p=shares, size=n)
+            y = (rng.random(n) < base[group]).astype(int)
+            cells, right = 2 * group + y, rng.random(n) < rates[group, y]
+            people = np.bincount(cells, minlength=2 * number).reshape(number, 2)
+            found = gap_intervals(np.bincount(cells[right], minlength=2 * number).reshape(number, 2), people)
+            known = [np.isnan(one.low) or covers(one, number) for one, number in zip(found, truth, strict=False)]
+            rows.append((*known, (people == 0).any()))
+        names = ("Gap_RMS", "Gap_max", "share of samples with an empty cell")
+        yield f"{number} groups, {n} people, rare class", dict(zip(names, tally(rows), strict=True))
+
+
+def audit_line(simulations: int, seed: int) -> Lines:
+    """An effect of sex on the share of people whose skill is in a narrow range, and none at all."""
+    for share, n in ((0.0, 200), (0.003, 200), (0.003, 1_000), (0.03, 200), (0.03, 1_000), (0.3, 200)):
+        rng = np.random.default_rng([seed, 23, n, int(1e4 * share)])
+        low, high = stats.norm.ppf([0.5, 0.5 + share])
+
+        def chance(frame: Any, low: float = low, high: float = high) -> Any:
+            reached = (frame["skill"] > low) & (frame["skill"] < high)
+            return expit(np.where(reached, np.where(frame["sex"] == "M", 3.0, -3.0), frame["skill"] - 1.0))
+
+        def people(n: int, rng: Any = rng) -> Any:
+            return pd.DataFrame({"skill": rng.normal(size=n), "sex": rng.choice(["F", "M"], n)})
+
+        model = as_model(chance, takes_frame=True)
+
+        def losses(frame: Any, y: Any, chance: Any = chance) -> Any:
+            p = chance(frame)
+            return -np.log(np.where(y == 1, p, 1 - p))
+
+        many = people(400_000)
+        y = (rng.random(len(many)) < 0.4).astype(int)
+        other = many.assign(sex=np.where(many["sex"] == "M", "F", "M"))
+        own, theirs = losses(many, y), losses(other, y)
+        gap = float(np.maximum(theirs - own, 0.0).mean())
+        changed = float(((chance(many) > 0.5) != (chance(other) > 0.5)).mean())
+        rows = []
+        for _ in range(simulations):
+            some = people(n)
+            labels = (rng.random(n) < 0.4).astype(int)
+            found = lw.audit(model, some, labels, sensitive_features=["sex"])
+            only, test = found.sensitive, found.test.interval
+            rows.append((only.gap_interval[0] <= gap <= only.gap_interval[1], covers(found.interval, gap),
+                         test[0] <= gap <= test[1], only.changed_interval[0] <= changed <= only.changed_interval[1]))  # fmt: skip
+        names = ("gap, only sex changed", "gap at ε = 0", "limits of the test", "share of changed decisions")
+        yield f"{share:.1%} affected, n = {n}", {"true share": changed} | dict(zip(names, tally(rows), strict=True))
+
+
+def verify(simulations: int, seed: int) -> Lines:
+    for width in (0.0002, 0.003, 0.05):
+        frame = pd.DataFrame({"sex": ["F", "M"] * 50, "a": np.linspace(0.0, 1.0, 100), "b": np.tile(np.arange(5), 20)})
+
+        def decide(table: Any, width: float = width) -> Any:
+            return (table["a"] + width * (table["sex"] == "M") > 0.5).astype(int)
+
+        rows = []
+        for number in range(simulations):
+            found = lw.verify(decide, frame, sensitive_features=["sex"], random_state=seed + number).sampled
+            rows.append((covers(found, width), found.high - found.low))
+        yield f"{width:.2%} of all rows", dict(zip(("share", "width"), tally(rows), strict=True))
+
+
+def bounds(simulations: int, seed: int) -> Lines:
+    rng = np.random.default_rng([seed, 24])
+    shapes = {
+        "uniform": lambda n: rng.random(n),
+        "0 but for 1% of 1": lambda n: (rng.random(n) < 0.01).astype(float),
+        "1 but for 1% of 0": lambda n: (rng.random(n) > 0.01).astype(float),
+        "beta(.1, .3)": lambda n: rng.beta(0.1, 0.3, n),
+        "all .2": lambda n: np.full(n, 0.2),
+    }
+    for name, draw in shapes.items():
+        truth = float(draw(4_000_000).mean())
+        for n in (50, 500):
+            rows = []
+            for _ in range(simulations):
+                values, pilot = draw(n), draw(24)
+                betting = betting_upper_limit(values, 1.0, pilot=pilot, level=0.95, planned=n)
+                bernstein = mean_upper_bound(values, 1.0, confidence=0.95)
+                rows.append((betting >= truth - 1e-12, betting - truth, bernstein >= truth, bernstein - truth))
+            names = ("betting", "above the truth by", "empirical Bernstein", "above by")
+            yield f"{name}, n = {n}", {"truth": truth} | dict(zip(names, tally(rows), strict=True))
+
+
+def study_lines(make: Any, ask: Any, simulations: int) -> dict[str, float]:
+    """Coverage of everything that a question of `twin_study` prints, about the mean over samples of this size."""
+    values, ends = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(simulations):
+            answer = ask(make())
+            told = [answer.changed, *answer.effects]
+            told += [one for group in answer.groups for one in (group.changed, group.change)]
+            values.append([one.value for one in told])
+            ends.append([(one.low, one.high) for one in told])
+    truth, limits = np.mean(values, axis=0), np.array(ends)
+    inside = ((limits[:, :, 0] <= truth + 1e-12) & (truth <= limits[:, :, 1] + 1e-12)).mean(axis=0)
+    width, effects = (limits[:, :, 1] - limits[:, :, 0]).mean(axis=0), len(answer.effects)
+    of_groups = inside[1 + effects :]
+    return {"share": truth[0], "changed": inside[0], "width": width[0], "effect": truth[1], "effects": inside[1 : 1 + effects].min(),
+            "width of it": width[1], "groups, changed": of_groups[::2].min(), "groups, change": of_groups[1::2].min()}  # fmt: skip
+
+
+def attribute(simulations: int, seed: int) -> Lines:
+    """Only the attribute changes, and the correspondence study of the same people."""
+    for share in (0.001, 0.01, 0.03, 0.3):
+        for n in (100, 1_000):
+            rng = np.random.default_rng([seed, 31, n, int(1e4 * share)])
+            covered = []
+
+            def make(rng: Any = rng, n: int = n) -> Any:
+                return pd.DataFrame({"sex": rng.choice(["F", "M"], n), "u": rng.random(n)})
+
+            def decide(t: Any, share: float = share) -> Any:
+                return ((t["u"] < share) & (t["sex"] == "M")).astype(int)
+
+            def ask(people: Any, decide: Any = decide, share: float = share, covered: Any = covered) -> Any:
+                study = lw.correspondence_study(decide, people, {"sex": None})
+                covered.append(1 - share in study.interval())
+                return twin_study(decide, people, "sex", questions=["attribute"])["attribute"]
+
+            found = study_lines(make, ask, simulations)
+            yield f"{share:.1%} change, n = {n:,}", found | {"consistency": float(np.mean(covered))}
+
+
+def skewed(rng: Any, n: int, share: float) -> pd.DataFrame:
+    """Two skewed features that differ between the groups a little, a category, and what the metric does not see."""
+    man = rng.random(n) < share
+    return pd.DataFrame({
+        "sex": np.where(man, "M", "F"), "x": rng.gamma(2.0 + 0.5 * man), "z": rng.standard_t(5, n), "u": rng.random(n),
+        "job": rng.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2]),
+    })  # fmt: skip
+
+
+class Scored:
+    """Probabilities that depend on features, sex and, for the decision, on chance."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, effect: float) -> None:
+        self.effect = effect
+
+    def predict_proba(self, t: Any) -> Any:
+        p = expit(t["x"] - 2.0 + 0.5 * t["z"] + self.effect * (t["sex"] == "M")).to_numpy()
+        return np.stack([1 - p, p], axis=1)
+
+    def predict(self, t: Any) -> Any:
+        return (self.predict_proba(t)[:, 1] > 0.5).astype(int)
+
+
+MATCHED = {
+    "1% by chance": lambda t: (t["u"] < 0.01).astype(int),
+    "30% by chance": lambda t: (t["u"] < 0.3).astype(int),
+    "men 6%, women 1% by chance": lambda t: (t["u"] < np.where(t["sex"] == "M", 0.06, 0.01)).astype(int),
+    "of the features only": lambda t: (t["x"] + 0.3 * t["z"] > 2.0).astype(int),
+    "of features, sex and chance": lambda t: (t["x"] + (t["sex"] == "M") + 2 * t["u"] > 3.0).astype(int),
+    "probabilities, no effect": Scored(0.0),
+    "probabilities, effect 1": Scored(1.0),
+}
+
+
+def matched(simulations: int, seed: int) -> Lines:
+    """The truth is the mean over samples of the same size; metrics ignore sex and chance."""
+    for replace in (True, False):
+        for name, model in MATCHED.items():
+            for n in (100, 300, 1_000):
+                rng = np.random.default_rng([seed, 32, n, len(name)])
+
+                def make(rng: Any = rng, n: int = n) -> Any:
+                    return skewed(rng, n, 0.35)
+
+                def ask(people: Any, model: Any = model, replace: bool = replace) -> Any:
+                    how = MatchedTwins("sex", metric=lw.ExpertSubspace(["sex", "u"]), replace=replace)
+                    return twin_study(model, people, "sex", questions=["matched"], matched=how)["matched"]
+
+                words = "with" if replace else "without"
+                yield f"{words} replacement, {name}, n = {n:,}", study_lines(make, ask, simulations)
+
+
+def matched_otherwise(simulations: int, seed: int) -> Lines:
+    """Three groups, several comparators, a learned metric, other people as the pool."""
+    def three(rng: Any, n: int) -> Any:
+        return skewed(rng, n, 0.35).assign(sex=rng.choice(["F", "M", "X"], n, p=[0.5, 0.3, 0.2]))
+
+    kinds: dict[str, Any] = {
+        "three groups": (three, {}, None),
+        "three groups, without replacement": (three, {"replace": False}, None),
+        "3 comparators": (lambda rng, n: skewed(rng, n, 0.5), {"k": 3}, None),
+        "1 in 10 a man": (lambda rng, n: skewed(rng, n, 0.1), {}, None),
+        "compared with 300 others": (lambda rng, n: skewed(rng, n, 0.5), {}, 300),
+    }  # fmt: skip
+    for name, (draw, options, others) in kinds.items():
+        for words in ("30% by chance", "of features, sex and chance"):
+            rng = np.random.default_rng([seed, 33, len(name)])
+
+            def make(draw: Any = draw, rng: Any = rng) -> Any:
+                return draw(rng, 300)
+
+            def ask(people: Any, draw: Any = draw, rng: Any = rng, words: str = words, options: Any = options,
+                    others: Any = others) -> Any:  # fmt: skip
+                how = MatchedTwins("sex", metric=lw.ExpertSubspace(["sex", "u"]), **options)
+                pool = None if others is None else draw(rng, others)
+                return twin_study(MATCHED[words], people, "sex", questions=["matched"], matched=how, reference=pool)["matched"]
+
+            yield f"{name}, {words}, n = 300", study_lines(make, ask, simulations)
+
+
+def consequences(simulations: int, seed: int) -> Lines:
+    """A linear and a bent structural model; the truth is that of a million people and their known counterfactuals."""
+    graph = {"sex": ["school", "pay"], "age": ["school", "pay"], "school": ["pay"]}
+
+    def world(rng: Any, n: int, bent: bool, effect: float) -> tuple[Any, Any]:
+        sex, age = rng.integers(0, 2, n), rng.normal(40, 10, n)
+        u, v = rng.normal(size=(2, n))
+
+        def of(s: Any) -> Any:
+            school = 12 + 0.05 * age + effect * s + (1 + 0.3 * s * bent) * u
+            pay = 0.8 * school + 0.02 * age + effect * s + v + bent * np.sin(school)
+            return pd.DataFrame({"sex": np.where(s == 1, "M", "F"), "age": age, "school": school, "pay": pay})
+
+        return of(sex), of(1 - sex)
+
+    for bent, effect, n in ((False, 0.0, 200), (False, 1.0, 200), (False, 1.0, 600), (True, 1.0, 400)):
+        rng = np.random.default_rng([seed, 34, n, int(bent), int(effect)])
+        cut = float(world(rng, 100_000, bent, effect)[0]["pay"].quantile(0.7))
+
+        def decide(t: Any, cut: float = cut) -> Any:
+            return (t["pay"] > cut).astype(int)
+
+        people, other = world(rng, 1_000_000, bent, effect)
+        own, theirs = decide(people).to_numpy(), decide(other).to_numpy()
+        man = (people["sex"] == "M").to_numpy()
+        change = theirs - own
+        truth = [np.mean(own != theirs), np.where(man, -change, change).mean(), np.mean(change[~man] != 0),
+                 change[~man].mean(), np.mean(change[man] != 0), change[man].mean()]  # fmt: skip
+        rows = []
+        for number in range(simulations):
+            some = world(rng, n, bent, effect)[0]
+            given = Consequences(graph=graph, boosting=Boosting(n_iter=20))
+            answer = twin_study(
+                decide, some, "sex", questions=["consequences"], consequences=given, refits=20, random_state=number
+            )["consequences"]
+            told = [answer.changed, *answer.effects]
+            told += [one for group in answer.groups for one in (group.changed, group.change)]
+            rows.append([covers(one, t) for one, t in zip(told, truth, strict=True)] + [told[0].high - told[0].low])
+        names = ("changed", "effect", "women changed", "women change", "men changed", "men change", "width")
+        name = f"{'bent' if bent else 'linear'}, effect {effect:g}, n = {n}, 20 refits"
+        yield name, {"true share": truth[0]} | dict(zip(names, tally(rows), strict=True))
+
+
+def diagnose(simulations: int, seed: int) -> Lines:
+    """AUC of a probe trained on 4/5 of n people; the truth is the mean AUC of such probes on 20,000 others."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+
+    for slope, n in ((0.0, 200), (0.5, 200), (0.5, 1_000), (2.0, 200)):
+        rng = np.random.default_rng([seed, 35, n, int(10 * slope)])
+
+        def draw(n: int, rng: Any = rng, slope: float = slope) -> tuple[Any, Any]:
+            X = rng.normal(size=(n, 4))
+            return X, (rng.random(n) < expit(slope * X[:, 0])).astype(int)
+
+        Xf, yf = draw(20_000)
+        found, truths = [], []
+        for number in range(simulations):
+            X, y = draw(n)
+            found.append(probe("linear", X, y, classes=True, folds=5, seed=number))
+            Xt, yt = draw(4 * n // 5)
+            truths.append(roc_auc_score(yf, LogisticRegression(max_iter=2000).fit(Xt, yt).decision_function(Xf)))
+        truth = float(np.mean(truths))
+        rows = [(covers(one, truth), one.high - one.low) for one in found]
+        yield f"slope {slope:g}, n = {n}", {"truth": truth} | dict(zip(("AUC", "width"), tally(rows), strict=True))
+
+
+BY_WORLD = {"pure": pure, "candidates": candidates, "population": population}
 PRINTED = {
     "rare": (rare,),
-    "budget": (budget,),
-    "groups": (groups,),
+    "tolerance": (tolerance,),
+    "audit": (audit_line,),
+    "verify": (verify,),
+    "bounds": (bounds,),
+    "groups": (groups, missing_cells),
+    "selection": (selection,),
     "means": (means,),
     "attack": (attack, attack_groups),
+    "attribute": (attribute,),
+    "matched": (matched, matched_otherwise),
+    "consequences": (consequences,),
+    "diagnose": (diagnose,),
+}
+# Every interval that is printed: where it is made, and which part simulates it.
+INVENTORY = {
+    "audit: gap at ε = 0, only sensitive columns changed": ("auditing.inference.intervals.gap_interval", "rare audit attack pure"),
+    "audit: gap at ε > 0 given its candidates": ("auditing.inference.intervals.gap_interval", "tolerance candidates"),
+    "audit: gap of the population, lower limit": ("auditing.inference.intervals.split_interval", "population"),
+    "audit: share of changed decisions": ("auditing.inference.intervals.share_interval", "rare audit attack"),
+    "audit: test of the gap, limits and p-value": ("auditing.inference.significance.gap_test_of_moments", "rare audit attack"),
+    "audit: test of the share of flips": ("auditing.inference.significance.flip_share_test", "rare (the same limits)"),
+    "audit: bound from a sample of people": ("auditing.bounds.sampled_proof", "bounds"),
+    "audit: bound for the population": ("auditing.inference.certificate.finite_sample_bound", "bounds"),
+    "verify: sampled share of all rows": ("auditing.verification.asked_shares.sample_rows", "verify"),
+    "evaluate: accuracy, balanced accuracy": ("core.intervals", "groups attack"),
+    "evaluate: S-Con, GR-Con, consistency": ("counterfactuals.correspondence", "attribute"),
+    "evaluate, group_gaps: Gap_RMS, Gap_max, gaps of classes": ("evaluation.groups.gap_intervals", "groups attack"),
+    "evaluate: selection difference and ratio": ("evaluation.impact.selection_measures", "selection"),
+    "impact_ratios: impact ratio": ("evaluation.impact.impact_ratio_limits", "selection"),
+    "sentiment_gaps: race, gender, cuisine": ("evaluation.sentiment", "means"),
+    "twin_study: only the attribute": ("counterfactuals.changes.Quantity", "attribute means"),
+    "twin_study: comparable real people": ("counterfactuals.changes.SharedPeople", "matched"),
+    "twin_study: consequences": ("counterfactuals.changes.refit_measures", "consequences"),
+    "diagnose: AUC or R² of probes": ("fair_metrics.diagnosis.probe", "diagnose"),
+    "diagnose: angles (spread of resamples, not an interval)": ("fair_metrics.stability", "none"),
+    "improve: announced figures": ("improving.figures", "announced_intervals.py"),
+    "audit_scores, audit_texts: shifts, equivalence": ("text", "benchmarks of text audits"),
 }
 
 
@@ -597,9 +851,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--simulations", type=int, default=400)
-    parser.add_argument("--only", choices=[*PRINTED, *BY_WORLD], nargs="*", default=list(PRINTED))
+    parser.add_argument("--only", choices=[*PRINTED, *BY_WORLD], nargs="*", default=[*PRINTED, "pure"])
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
+    if options.list:
+        for name, (made, part) in INVENTORY.items():
+            print(f"{name:58s} {made:52s} {part}")
+        return
     for part in options.only:
         for lines in PRINTED.get(part, ()):
             show(part, "", lines(options.simulations, options.seed))

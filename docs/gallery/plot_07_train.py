@@ -27,7 +27,7 @@ people, outcome = data.frame_test.iloc[:100], data.y_test[:100]
 entries = []
 for name, model in models.items():
     model.fit(data.frame_train, data.y_train)
-    figures = lw.evaluate(model, data.frame_test, data.y_test, attributes=["sex"], n_resamples=200)
+    figures = lw.evaluate(model, data.frame_test, data.y_test, sensitive_features=["sex"])
     found = lw.audit(model, people, outcome, metric=metric, domain=data.domain, eps=0.05)
     entries.append(ComparisonEntry(name, figures, found))
 comparison = Comparison(tuple(entries))

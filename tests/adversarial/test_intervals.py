@@ -179,7 +179,7 @@ def test_mean_changes_of_score_that_are_rare(up, down):
 def test_one_empty_cell_stops_nothing():
     people = pd.DataFrame({"race": ["a"] * 50 + ["b"] * 50 + ["c"] * 3})
     y = np.array([0, 1] * 50 + [0, 0, 0])
-    found = evaluate(y, people, y, attributes=["race"])
+    found = evaluate(y, people, y, sensitive_features=["race"])
     assert found["Gap_max race"].value == 0.0
     assert found["Gap_max race"].high > 0.1
     assert found.gaps["race"].left_out == (("c", 1),)

@@ -61,12 +61,22 @@ def test_the_papers_row_in_one_call(people):
     assert result.frame.loc["Gap_max sex", "method"] == "simultaneous"
 
 
-def test_same_seed_same_numbers_and_a_bootstrap_of_all_but_the_gaps(people):
+def test_selection_rates_are_compared_if_the_favourable_decision_is_named(people):
     frame, y = people
-    a, b = (ev.evaluate(model, frame, y, random_state=3, interval="bca") for _ in range(2))
-    assert a.measures == b.measures
-    assert set(a.frame.loc[NAMES[:4], "method"]) == {"bca"}
-    assert set(a.frame.loc[NAMES[4:], "method"]) == {"simultaneous"}
+    result = ev.evaluate(model, frame, y, sensitive_features="sex", favourable=1)
+    rates = pd.Series(model(frame) == 1).groupby(frame["sex"].to_numpy()).mean()
+    assert result["selection difference sex"].value == pytest.approx(np.ptp(rates))
+    assert result["selection ratio sex"].value == pytest.approx(rates.min() / rates.max())
+    equal = ev.evaluate(np.tile([0, 1], 300), frame.assign(sex=["F", "F", "M", "M"] * 150), y, favourable=1)
+    assert equal["selection difference sex"].low == 0.0 < equal["selection difference sex"].high
+    assert equal["selection ratio sex"].low < 1.0 == equal["selection ratio sex"].high
+
+
+def test_a_column_with_one_group_has_no_gaps_and_that_is_said(people):
+    frame, y = people
+    result = ev.evaluate(model(frame), frame.assign(race="x"), y, sensitive_features=["sex", "race"])
+    assert set(result.gaps) == {"sex"}
+    assert "race: one group only" in str(result)
 
 
 def test_polars_and_encode(people):
@@ -93,19 +103,14 @@ def test_predictions_have_accuracies_and_gaps_and_finished_studies(people):
 
 def test_own_attributes_and_studies(people):
     frame, y = people
-    result = ev.evaluate(model, frame, y, attributes=["sex"], studies={"sex only": {"sex": None}})
+    result = ev.evaluate(model, frame, y, sensitive_features=["sex"], studies={"sex only": {"sex": None}})
     assert list(result.values) == ["accuracy", "balanced accuracy", "sex only", "Gap_RMS sex", "Gap_max sex"]
-    crossed = ev.evaluate(model, frame, y, attributes=[("sex", "race")])
+    crossed = ev.evaluate(model, frame, y, sensitive_features=[("sex", "race")])
     assert list(crossed.values)[2:] == ["S-Con", "GR-Con", "Gap_RMS sex × race", "Gap_max sex × race"]
-    other = ev.evaluate(model, frame, y, attributes=["sex", "relationship"])
+    other = ev.evaluate(model, frame, y, sensitive_features=["sex", "relationship"])
     assert "consistency (sex × relationship)" in other.values
-    none = ev.evaluate(model, frame, y, attributes=[], studies={})
+    none = ev.evaluate(model, frame, y, sensitive_features=[], studies={})
     assert list(none.values) == NAMES[:2]
-
-
-def test_unknown_intervals_are_shown_as_unknown():
-    y = np.array([0] * 50 + [1])
-    assert "unknown" in str(ev.evaluate(y, None, y, interval="percentile"))
 
 
 def test_a_name_that_is_not_there_lists_those_that_are(people):
@@ -119,17 +124,13 @@ def test_bad_input(people):
     for call, error, message in [
         (lambda: ev.evaluate(model, frame, y[:-1]), InputError, "lengths differ"),
         (lambda: ev.evaluate(y[:-1], frame, y[:-1]), InputError, "lengths differ"),
-        (lambda: ev.evaluate(model, None, y), InputError, "'frame' is None"),
-        (lambda: ev.evaluate(y, None, y, attributes=["sex"]), InputError, "'frame' is None"),
-        (lambda: ev.evaluate(model, frame, y, attributes=["sexx"]), InputError, "did you mean 'sex'"),
+        (lambda: ev.evaluate(model, None, y), InputError, "'X' is None"),
+        (lambda: ev.evaluate(y, None, y, sensitive_features=["sex"]), InputError, "'X' is None"),
+        (lambda: ev.evaluate(model, frame, y, sensitive_features=["sexx"]), InputError, "did you mean 'sex'"),
         (lambda: ev.evaluate(model, frame, y * 0), InputError, "one class only"),
         (lambda: ev.evaluate(lambda t: [1], frame, y), ModelError, "1 decisions for 600 rows"),
         (lambda: ev.evaluate("model.pt", frame, y), InputError, "'model' must be"),
-        (
-            lambda: ev.evaluate(model, frame, y, interval="exact"),
-            InputError,
-            "'interval' must be one of 'auto'",
-        ),
+        (lambda: ev.evaluate(model, frame, y, confidence=95), InputError, "'confidence' must be"),
         (lambda: ev.evaluate(model, frame.assign(sex=None), y), InputError, "missing values: 'sex'"),
         (lambda: ev.evaluate(model, frame.iloc[:0], y[:0]), InputError, "empty"),
     ]:

@@ -53,10 +53,9 @@ def evaluate_case(case: Case) -> tuple[Evaluation | None, tuple[str, ...]]:
                 matched.decide,
                 frame,
                 np.asarray(case.labels),
-                attributes=list(asked),
+                sensitive_features=list(asked),
                 studies=compared,
                 confidence=case.confidence,
-                random_state=case.seed,
             )
         except LikewiseError as error:
             unknown.append(f"some measures are n/a: {error}")

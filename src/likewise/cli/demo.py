@@ -149,7 +149,7 @@ def _measure(
     from likewise.evaluation.summary import evaluate
 
     with progress.stage(f"Evaluating {title}"):
-        evaluation = evaluate(estimator, data.frame_test, data.y_test, random_state=seed)
+        evaluation = evaluate(estimator, data.frame_test, data.y_test)
     people = slice(QUICK_PEOPLE) if quick else slice(None)
     with progress.stage(f"Auditing {title}"):
         result = audit(

@@ -1,20 +1,21 @@
-"""What a model says of made twins: who flips, how scores change, and how much of it hangs on what was learned."""
+"""What a model says of counterparts: whose decision changes, how scores change, and how sure that is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import FloatArray, to_numpy
+from likewise.core.checks import FloatArray, IntArray, to_numpy
 from likewise.core.decisions import decide, decisions_differ
 from likewise.core.errors import InputError, ModelError, bad_parameter
-from likewise.core.intervals import Measure
+from likewise.core.intervals import Measure, bounded_mean_interval
 from likewise.core.messages import Message
-from likewise.counterfactuals.edited_rows import MadeTwins
+from likewise.counterfactuals.edited_rows import MadeTwins, Mask
 from likewise.counterfactuals.plausibility import Plausibility, without_implausible
 
 # A model as twins ask it: one decision and one score per row of a table.
@@ -88,9 +89,6 @@ class AskedModel:
 # What one question about twins came to: shares, changes of score, by group, with intervals and validity.
 
 
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
-
-
 @dataclass(frozen=True)
 class GroupAnswer:
     """What becomes of the people of one group when they are of the other.
@@ -148,9 +146,13 @@ class TwinAnswer:
     asked : bool array of shape (n_people,)
         Who was compared at all.
     interval : str
-        How the intervals were made, and why so.
+        How the intervals were made, and what they do not include.
     notes : tuple of str
-        What else to know, such as groups of very few people.
+        What else to know, such as groups of very few people, the distances of matches, or the E-value.
+    e_values : tuple of (float, float)
+        For each effect by consequences or matching: the risk ratio by which an unobserved confounder would have to be
+        associated with the attribute and with the outcome to explain the effect away, and to bring the nearer end of its
+        interval to no effect (`e_value`). Empty if scores are not probabilities or decisions.
 
     Examples
     --------
@@ -179,9 +181,12 @@ class TwinAnswer:
     asked: Mask
     interval: str
     notes: tuple[str, ...] = field(default_factory=tuple)
+    e_values: tuple[tuple[float, float], ...] = ()
 
 
 _TRIES = 100
+# Below about so many changes the variance that is seen says little, and that of the design counts more.
+_FEW_CHANGES = 20
 
 
 @dataclass(frozen=True)
@@ -196,58 +201,180 @@ class StudyChoices:
 
 
 @dataclass(frozen=True, eq=False)
-class FoundChanges:
-    """Person by person."""
+class Outcomes:
+    """Decisions and scores of people (first row) and of their counterparts (a row for each variant)."""
 
     values: tuple[Any, ...]
-    flips: Mask
-    asked: Mask
-    change: FloatArray
-    effects: tuple[FloatArray, ...]
-    bounds: tuple[float, float] | None = None
+    group: IntArray  # (variants,): the number of the variant's value
+    own: Mask  # (variants, n)
+    compared: Mask  # (variants, n)
+    decision: Any  # (1 + variants, n)
+    score: FloatArray  # (1 + variants, n)
+    tolerance: float | None
+
+    @property
+    def asked(self) -> Mask:
+        """Who was compared at all, (n,)."""
+        return np.asarray(self.compared.any(axis=0))
+
+    def flips(self) -> Mask:
+        """Of whom some counterpart is decided otherwise, (n,)."""
+        found = np.zeros(self.compared.shape[1], dtype=bool)
+        for decision, compared in zip(self.decision[1:], self.compared, strict=True):
+            found |= decisions_differ([self.decision[0], decision], self.tolerance) & compared
+        return found
+
+    def change(self) -> FloatArray:
+        """Mean score of the counterparts less the person's, (n,); NaN without any."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            total = np.where(self.compared, self.score[1:] - self.score[0], 0.0).sum(axis=0)
+            return np.asarray(total / self.compared.sum(axis=0))
+
+    def mean_as(self, number: int) -> FloatArray:
+        """Mean score of everybody with one of the values, (n,); NaN if it is not known."""
+        mine = self.group == number
+        seen = self.compared[mine] | self.own[mine]
+        score = np.where(self.own[mine], self.score[0], self.score[1:][mine])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(seen, score, 0.0).sum(axis=0) / seen.sum(axis=0))
+
+    def effect(self, number: int) -> FloatArray:
+        """Score with one of the values less that with the first, (n,)."""
+        return self.mean_as(number) - self.mean_as(0)
 
 
-def find_changes(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attribute: str) -> FoundChanges:
-    """Ask a model about people and all their usable twins."""
+def ask_about(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attribute: str) -> Outcomes:
+    """Ask a model about people and all their usable counterparts."""
     own_decision, own_score = asked.about(frame)
-    n = len(frame)
-    flips, total, count = np.zeros(n, dtype=bool), np.zeros(n), np.zeros(n)
     values = tuple(dict.fromkeys(variant[attribute] for variant in made.variants))
-    sums, seen = np.zeros((len(values), n)), np.zeros((len(values), n))
-    for number, (table, variant) in enumerate(zip(made.tables, made.variants, strict=True)):
-        at = values.index(variant[attribute])
-        own, some = made.own[number], np.flatnonzero(made.compared[number])
-        sums[at, own] += own_score[own]
-        seen[at, own] += 1
-        if not len(some):
-            continue
-        decision, score = asked.about(table.iloc[some])
-        flips[some] |= decisions_differ([own_decision[some], decision], asked.tolerance)
-        total[some] += score - own_score[some]
-        count[some] += 1
-        sums[at, some] += score
-        seen[at, some] += 1
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = sums / seen
-        change = total / count
-    effects = tuple(mean[k] - mean[0] for k in range(1, len(values)))
-    return FoundChanges(values, flips, count > 0, change, effects, asked.bounds)
+    decisions, scores = [own_decision], [own_score]
+    for table, compared in zip(made.tables, made.compared, strict=True):
+        decision, score, some = own_decision.copy(), own_score.copy(), np.flatnonzero(compared)
+        if len(some):
+            told, score[some] = asked.about(table.iloc[some])
+            decision = decision.astype(np.result_type(decision, told)) if told.dtype != decision.dtype else decision
+            decision[some] = told
+        decisions.append(decision)
+        scores.append(score)
+    group = np.array([values.index(variant[attribute]) for variant in made.variants])
+    stacked = np.stack(decisions), np.stack(scores)
+    return Outcomes(values, group, made.own, made.compared, *stacked, asked.tolerance)
 
 
-def with_refits(
-    answer: TwinAnswer,
+@dataclass(frozen=True, eq=False)
+class SharedPeople:
+    """Real people who are in several comparisons, and what is decided of the nearest others of their groups.
+
+    `units` says who stands in each place of the outcomes, (1 + variants, n); `decision` and `score` are those of the
+    nearest other person of the same group.
+    """
+
+    units: IntArray
+    decision: Any
+    score: FloatArray
+    distinct: bool
+
+    def design_effect(self, statistic: Callable[[Outcomes], Any], outcomes: Outcomes, keep: IntArray) -> float:
+        """How many times the variance of a mean of people is that of as many independent ones.
+
+        The variance is that of Abadie and Imbens (2006, theorem 7), for any statistic of a person and their comparators:
+        that of the people's values, and what people in several comparisons add to it given where everybody stands. The
+        latter is half the sum of squared changes of the statistic when one person's outcome is replaced by that of the
+        nearest other person of the same group (Efron and Stein 1981), less the part that is in the former already. For
+        differences of scores this is their formula. Rare changes show little of it: with few of them it goes over to
+        the variance if every change were one person's. Distinct pairs have that by construction.
+        """
+        present = np.concatenate([np.ones((1, len(keep)), dtype=bool), outcomes.compared[:, keep]])
+        _, units = np.unique(self.units[:, keep][present], return_inverse=True)
+        times = np.bincount(units)
+        by_design = float((times**2).sum() / times.sum())
+        values = np.asarray(statistic(outcomes), dtype=float)[keep]
+        spread = float(((values - values.mean()) ** 2).sum())
+        if self.distinct or spread == 0:
+            return by_design
+        moved = []
+        for row in range(len(outcomes.decision)):
+            chosen = np.arange(len(outcomes.decision)) == row
+            moved.append(self._replaced(statistic, outcomes, chosen)[keep] - values)
+        each = np.bincount(units, weights=np.stack(moved)[present])
+        anew = self._replaced(statistic, outcomes, np.ones(len(moved), dtype=bool))[keep] - values
+        found = 1.0 + max(float((each**2).sum() - (anew**2).sum()), 0.0) / 2 / spread
+        seen = int((values != 0).sum())
+        if np.isin(values, (0.0, 1.0)).all():
+            seen = min(seen, len(values) - seen)
+        weight = _FEW_CHANGES / (_FEW_CHANGES + seen)
+        return found + max(by_design - found, 0.0) * weight
+
+    def _replaced(self, statistic: Callable[[Outcomes], Any], outcomes: Outcomes, rows: Mask) -> FloatArray:
+        chosen = rows[:, None]
+        decision = np.where(chosen, self.decision, outcomes.decision)
+        score = np.where(chosen, self.score, outcomes.score)
+        return np.asarray(statistic(replace(outcomes, decision=decision, score=score)), dtype=float)
+
+
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """A mean over people that a study tells."""
+
+    name: str
+    statistic: Callable[[Outcomes], Any]
+    people: IntArray
+    bounds: tuple[float, float] | None
+
+    def values(self, outcomes: Outcomes) -> FloatArray:
+        """Person by person."""
+        return np.asarray(self.statistic(outcomes), dtype=float)[self.people]
+
+    def measure(self, outcomes: Outcomes, confidence: float, shared: SharedPeople | None) -> Measure:
+        """The mean with its interval: Gaffke's limits, which hold for few people and rare changes too.
+
+        If people are in several comparisons they are those of as many independent people as the variance corresponds
+        to (Korn and Graubard 1998). Without bounds there is no interval: a rare change that was not seen may be of any
+        size.
+        """
+        values = self.values(outcomes)
+        mean = float(values.mean()) if len(values) else np.nan
+        if self.bounds is None or not len(values):
+            return Measure(self.name, mean, np.nan, np.nan, "none")
+        size = len(values) / (
+            1.0 if shared is None else shared.design_effect(self.statistic, outcomes, self.people)
+        )
+        low, high = bounded_mean_interval(values, *self.bounds, confidence=confidence, n=size)
+        independent = shared is None or shared.distinct
+        method = ("exact" if self.bounds[0] == 0.0 else "Gaffke") if independent else "Abadie and Imbens"
+        return Measure(self.name, mean, low, high, method)
+
+
+def quantities(outcomes: Outcomes, column: Any, bounds: tuple[float, float] | None) -> list[Quantity]:
+    """List what is told: who changes, each effect, and for each group who changes and the mean change."""
+    share = (0.0, 1.0)
+    found = [Quantity("changed", Outcomes.flips, np.flatnonzero(outcomes.asked), share)]
+    for number, value in enumerate(outcomes.values[1:], start=1):
+        effect = partial(Outcomes.effect, number=number)
+        known = np.flatnonzero(~np.isnan(effect(outcomes)))
+        found.append(Quantity(f"{value} less {outcomes.values[0]}", effect, known, bounds))
+    for value in outcomes.values:
+        mine = np.flatnonzero(np.asarray(column == value) & outcomes.asked)
+        found.append(Quantity("changed", Outcomes.flips, mine, share))
+        found.append(Quantity("change", Outcomes.change, mine, bounds))
+    return found
+
+
+def refit_measures(
+    told: Sequence[Quantity],
+    measures: Sequence[Measure],
     asked: AskedModel,
     frame: pd.DataFrame,
     known: pd.DataFrame,
     maker: Any,
     looks: Plausibility,
     choices: StudyChoices,
-    values: Sequence[Any],
     rng: np.random.Generator,
-) -> TwinAnswer:
-    """Return an answer with intervals from people drawn anew and consequences learned anew.
+) -> list[Measure]:
+    """Return measures with intervals from people drawn anew and consequences learned anew.
 
-    They are the estimate ± t times the standard deviation over the refits (a bootstrap).
+    They are the estimate ± t times the standard deviation over the refits (a bootstrap), and at least as wide as with the
+    consequences taken as learned.
     """
     from scipy.special import stdtrit
 
@@ -256,48 +383,25 @@ def with_refits(
             f"twin_study: refits need a maker of twins that can be learned anew, and {type(maker).__name__} has no "
             "method anew(). Pass a Consequences, or refits=0."
         )
+    values = maker.values_
     draws: list[list[float]] = []
     for _ in range(choices.refits):
         rows = _drawn(known[choices.attribute], values, rng)
         drawn = known.iloc[rows].reset_index(drop=True)
-        person = rows if choices.themselves else None
-        people = drawn
-        if not choices.themselves:
-            drawn_rows = _drawn(frame[choices.attribute], [g.group for g in answer.groups], rng)
-            people = frame.iloc[drawn_rows].reset_index(drop=True)
+        person, people = (rows, drawn) if choices.themselves else (None, None)
+        if people is None:
+            present = [v for v in values if (frame[choices.attribute] == v).any()]
+            people = frame.iloc[_drawn(frame[choices.attribute], present, rng)].reset_index(drop=True)
         made = maker.anew().fit(drawn).make(people)
         if choices.drop:
             made = without_implausible(made, looks.of_twins(made, person))
-        found = find_changes(asked, people, made, choices.attribute)
-        groups = [np.asarray(people[choices.attribute] == g.group) & found.asked for g in answer.groups]
-        draws.append(
-            [
-                _mean(found.flips[found.asked]),
-                *(_mean(effect[~np.isnan(effect)]) for effect in found.effects),
-                *(_mean(found.flips[mine]) for mine in groups),
-                *(_mean(found.change[mine]) for mine in groups),
-            ]
-        )
+        outcomes = ask_about(asked, people, made, choices.attribute)
+        again = quantities(outcomes, people[choices.attribute], asked.bounds)
+        draws.append([_mean(quantity.values(outcomes)) for quantity in again])
     # Few refits know the deviation poorly: Student's t with one degree less than there are.
-    reach = float(stdtrit(choices.refits - 1, (1 + choices.confidence) / 2)) * np.std(draws, axis=0, ddof=1)
-    k, m = len(answer.effects), len(answer.groups)
-    groups_now = tuple(
-        replace(
-            g,
-            changed=_around(g.changed, reach[1 + k + i]),
-            change=_around(g.change, reach[1 + k + m + i]),
-        )
-        for i, g in enumerate(answer.groups)
-    )
-    return replace(
-        answer,
-        changed=_around(answer.changed, reach[0]),
-        effects=tuple(_around(e, reach[1 + i]) for i, e in enumerate(answer.effects)),
-        groups=groups_now,
-        interval=answer.interval
-        if np.isnan(answer.groups[0].change.low)
-        else Message("twins.interval.refits", n=choices.refits),
-    )
+    t = float(stdtrit(choices.refits - 1, (1 + choices.confidence) / 2))
+    reach = t * np.std(draws, axis=0, ddof=1)
+    return [_around(m, float(r), q.bounds) for q, m, r in zip(told, measures, reach, strict=True)]
 
 
 def _drawn(column: pd.Series[Any], values: Sequence[Any], rng: np.random.Generator) -> Any:
@@ -318,11 +422,17 @@ def _mean(values: Any) -> float:
     return float(np.mean(values)) if len(values) else np.nan
 
 
-def _around(measure: Measure, reach: float) -> Measure:
-    """Widen an interval to the refits'; if nothing bounds the values there is none."""
-    if np.isnan(measure.low):
+def _around(measure: Measure, reach: float, bounds: tuple[float, float] | None) -> Measure:
+    if bounds is None or np.isnan(measure.low):
         return measure
     low, high = min(measure.low, measure.value - reach), max(measure.high, measure.value + reach)
-    if measure.name == "changed":
-        low, high = max(low, 0.0), min(high, 1.0)
-    return replace(measure, low=float(low), high=float(high), method="refits")
+    return replace(measure, low=max(low, bounds[0]), high=min(high, bounds[1]), method="refits")
+
+
+def e_value(ratio: float) -> float:
+    """Least risk ratio by which an unobserved confounder would have to explain a risk ratio (VanderWeele and Ding 2017).
+
+    The confounder is associated by this ratio with the attribute and with the outcome, beyond the columns compared.
+    """
+    ratio = max(ratio, 1.0 / ratio) if ratio > 0 else np.inf
+    return float(ratio + np.sqrt(ratio * (ratio - 1.0)))

@@ -15,7 +15,6 @@ from likewise.core.decisions import check_model, decide, decisions_differ
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import to_same_library
 from likewise.core.intervals import Interval, Measure, proportion_interval
-from likewise.core.randomness import RandomState
 from likewise.core.text import text_table
 from likewise.counterfactuals.cells import AttributeColumn, Table
 from likewise.counterfactuals.edited_rows import TwinMaker, made_twins, maker_of
@@ -91,23 +90,9 @@ class CorrespondenceStudy:
             table.loc[a, b] = table.loc[b, a] = share
         return table
 
-    def interval(
-        self,
-        *,
-        confidence: float = 0.95,
-        method: str = "exact",
-        n_resamples: int = 2000,
-        random_state: RandomState = 0,
-    ) -> Interval:
-        """Confidence interval of `consistency`; see `proportion_interval` for the parameters."""
-        return proportion_interval(
-            self.n_people - self.n_flipped,
-            self.n_people,
-            confidence=confidence,
-            method=method,
-            n_resamples=n_resamples,
-            random_state=random_state,
-        )
+    def interval(self, *, confidence: float = 0.95) -> Interval:
+        """Exact confidence interval of `consistency` (see `proportion_interval`)."""
+        return proportion_interval(self.n_people - self.n_flipped, self.n_people, confidence=confidence)
 
     def __str__(self) -> str:
         counts = self.counts

@@ -1,7 +1,8 @@
-"""Comparable real people of the other group (situation testing): nobody is made up.
+"""Comparable real people of the other group (situation testing).
 
-Each person is compared with the k nearest people of every other group under the fair metric: who is comparable is
-what the metric says, and what the two differ in besides is real.
+Each person is compared with the k nearest people of every other group under the fair metric. What the two differ in
+besides is real, and may be much: the distance of matches in all columns is compared with that of neighbours within a
+group.
 """
 
 from __future__ import annotations
@@ -16,15 +17,12 @@ from likewise.core.frames import check_columns, check_no_missing, to_pandas
 from likewise.core.messages import Message
 from likewise.counterfactuals.attribute import AttributeTwins
 from likewise.counterfactuals.cells import put_rows
-from likewise.counterfactuals.edited_rows import MadeTwins
+from likewise.counterfactuals.edited_rows import MadeTwins, Mask
 from likewise.counterfactuals.edits import Edit
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import AttributeSubspace
 from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.neighbours import NearestPlaces
-
-# Pairs of people of two groups, nobody in two of them.
-
 
 _EXACT = 2_000 * 2_000
 _NEAREST = 32
@@ -74,8 +72,9 @@ class MatchedTwins:
     k : int, default=1
         Comparable people for each person and group.
     replace : bool, default=True
-        Whether somebody may be the comparator of several. Without, people are assigned so that the sum of squared
-        distances is least (up to 2,000 × 2,000 people) or, beyond, nearest pairs first; who is left over has no twin.
+        Whether somebody may be the comparator of several. Without, each two groups are assigned to each other in pairs
+        so that the sum of squared distances is least (up to 2,000 × 2,000 people) or, beyond, nearest pairs first;
+        people who are left over are not compared.
     max_distance : float, optional
         Fair distance beyond which nobody is comparable.
 
@@ -84,12 +83,16 @@ class MatchedTwins:
     metric_ : FairMetric
     pool_ : DataFrame
         The people that comparators are taken from.
+    neighbours_ : int array
+        For each person of ``pool_`` the nearest other person of the same group, themselves if there is none.
 
     Notes
     -----
-    `make` also leaves ``matched_``: for each variant the positions of the comparators in ``pool_``, -1 for none; and
-    ``distance_``, their fair distances. Asked about people of the pool itself, nobody is their own comparator: they
-    are of another group.
+    `make` also leaves ``matched_``: for each variant the positions of the comparators in ``pool_``, -1 for none;
+    ``distance_``, their fair distances; ``own_neighbours_``, for each person the nearest person of their own group in
+    ``pool_``; and ``apart_``, the Euclidean distances in all columns but the attribute's of comparators (first rows) and
+    of neighbours in the own group (last row). A fair metric may count little of what the groups differ in; these
+    distances count all of it.
 
     Examples
     --------
@@ -143,14 +146,19 @@ class MatchedTwins:
         asked = AttributeSubspace([self.attribute]) if self.metric is None else self.metric
         self.metric_ = ready_metric(asked, frame, owner=owner, encoder=TabularDomain.from_frame(frame))
         self.pool_ = frame
-        self.groups_ = [np.flatnonzero(np.asarray(frame[self.attribute] == v)) for v in self.values_]
+        codes = self._codes(frame)
+        self.groups_ = [np.flatnonzero(codes == h) for h in range(len(self.values_))]
         small = [v for v, rows in zip(self.values_, self.groups_, strict=True) if len(rows) < self.k]
         if small:
             raise InputError(
                 f"{owner}: fewer than k = {self.k} people have {self.attribute} = {small[0]!r}. Pass a smaller k, or "
                 "leave this value out of the edit."
             )
+        self.others_ = [name for name in frame.columns if name != self.attribute]
+        self.plain_domain_ = TabularDomain.from_frame(frame[self.others_]) if self.others_ else None
+        self.plain_places_ = self._plain(frame)
         self.places_ = np.asarray(self.metric_.embed(frame), dtype=np.float64)
+        self.neighbours_ = self._neighbours(self.places_, codes, np.arange(len(frame)))
         return self
 
     def make(self, people: Any) -> MadeTwins:
@@ -160,45 +168,94 @@ class MatchedTwins:
             raise InputError(f"{owner}: there is nobody to compare with yet. Call fit(people) first.")
         frame = to_pandas(people, owner=owner, name="people")
         check_columns(frame, self.pool_.columns, owner=owner, name="people")
-        places = np.asarray(self.metric_.embed(frame), dtype=np.float64)
-        tables, variants, own, matched, distances = [], [], [], [], []
-        for value, rows in zip(self.values_, self.groups_, strict=True):
-            mine = np.asarray(frame[self.attribute] == value)
-            found = np.full((len(frame), self.k), -1, dtype=np.int64)
-            away = np.full((len(frame), self.k), np.nan)
-            asking = np.flatnonzero(~mine)
-            if len(asking):
-                found[asking], away[asking] = self._match(places[asking], rows)
-            for j in range(self.k):
-                has = np.flatnonzero(found[:, j] >= 0)
-                tables.append(put_rows(frame, self.pool_.iloc[found[has, j]], has))
-                variants.append({self.attribute: value} | ({"comparator": j + 1} if self.k > 1 else {}))
-                own.append(mine)
-                matched.append(found[:, j])
-                distances.append(away[:, j])
-        self.matched_, self.distance_ = np.stack(matched), np.stack(distances)
-        own_all = np.stack(own)
-        absent = (self.matched_ < 0) & ~own_all
+        places, codes = np.asarray(self.metric_.embed(frame), dtype=np.float64), self._codes(frame)
+        self.same_people_ = frame is self.pool_ or frame.equals(self.pool_)
+        self.matched_, self.distance_ = self._matches(places, codes)
+        self.own_neighbours_ = (
+            self.neighbours_ if self.same_people_ else self._neighbours(places, codes, None)
+        )
+        plain, beside = self._plain(frame), (*self.matched_, self.own_neighbours_)
+        self.apart_ = np.stack([self._distances(plain, index) for index in beside])
+        own = np.repeat([codes == h for h in range(len(self.values_))], self.k, axis=0)
+        tables, variants = [], []
+        for number, found in enumerate(self.matched_):
+            has = np.flatnonzero(found >= 0)
+            tables.append(put_rows(frame, self.pool_.iloc[found[has]], has))
+            value, rank = self.values_[number // self.k], number % self.k
+            variants.append({self.attribute: value} | ({"comparator": rank + 1} if self.k > 1 else {}))
+        absent = (self.matched_ < 0) & ~own
         far = np.zeros_like(absent)
         if self.max_distance is not None:
             far = np.nan_to_num(self.distance_, nan=0.0) > self.max_distance
         why: dict[str, Any] = {
             words: mask for words, mask in ((UNMATCHED, absent), (TOO_FAR, far)) if mask.any()
         }
-        return MadeTwins(tuple(tables), tuple(variants), own_all, ~absent & ~far, why)
+        return MadeTwins(tuple(tables), tuple(variants), own, ~absent & ~far, why)
 
-    def _match(self, places: FloatArray, rows: IntArray) -> tuple[IntArray, FloatArray]:
-        if self.replace:
-            index, squared = NearestPlaces(self.places_[rows]).query(places, self.k)
-            return rows[index], np.sqrt(squared)
-        found = np.full((len(places), self.k), -1, dtype=np.int64)
-        away = np.full((len(places), self.k), np.nan)
-        left = np.arange(len(rows))
+    def comparable(self, level: float) -> Mask:
+        """Whether each match is as near, in all columns, as a neighbour of the comparator's own group, (variants, n).
+
+        The limit is the distance that a share `level` of that group has to the nearest other member. If the groups
+        overlap, about that share of matches is within it.
+        """
+        within = self._distances(self.plain_places_, self.neighbours_)
+        limit = [np.quantile(within[rows], level, method="higher") for rows in self.groups_]
+        return np.nan_to_num(self.apart_[:-1], nan=0.0) <= np.repeat(limit, self.k)[:, None] + 1e-12
+
+    def _codes(self, frame: Any) -> IntArray:
+        """The number of each person's group, -1 if it is none of those compared."""
+        codes = np.full(len(frame), -1, dtype=np.int64)
+        for number, value in enumerate(self.values_):
+            codes[np.asarray(frame[self.attribute] == value)] = number
+        return codes
+
+    def _matches(self, places: FloatArray, codes: IntArray) -> tuple[IntArray, FloatArray]:
+        """Positions of comparators in the pool and their distances, (groups × k, n)."""
+        shape = (len(self.values_), self.k, len(places))
+        found, away = np.full(shape, -1, dtype=np.int64), np.full(shape, np.nan)
+        for h, rows in enumerate(self.groups_):
+            asking = np.flatnonzero(codes != h)
+            if self.replace and len(asking):
+                index, squared = NearestPlaces(self.places_[rows]).query(places[asking], self.k)
+                found[h][:, asking], away[h][:, asking] = rows[index].T, np.sqrt(squared).T
+            for a in () if self.replace else np.unique(codes[asking]):
+                # The pairs of two groups of the same people are found once and hold for both.
+                if not (self.same_people_ and 0 <= a < h):
+                    self._pair(places, np.flatnonzero(codes == a), rows, found[h], away[h])
+                    if self.same_people_ and a > h:
+                        for j in range(self.k):
+                            has = np.flatnonzero((codes == a) & (found[h, j] >= 0))
+                            found[a, j, found[h, j, has]], away[a, j, found[h, j, has]] = has, away[h, j, has]
+        return found.reshape(-1, len(places)), away.reshape(-1, len(places))
+
+    def _pair(self, places: FloatArray, mine: IntArray, rows: IntArray, found: IntArray, away: FloatArray) -> None:
+        left = rows
         for j in range(self.k):
-            if not len(left):
-                break
-            pairs, squared = assign(places, self.places_[rows[left]])
-            has = np.flatnonzero(pairs >= 0)
-            found[has, j], away[has, j] = rows[left[pairs[has]]], np.sqrt(squared[has])
-            left = np.setdiff1d(left, left[pairs[has]])
-        return found, away
+            if len(left):
+                pairs, squared = assign(places[mine], self.places_[left])
+                has = np.flatnonzero(pairs >= 0)
+                found[j, mine[has]], away[j, mine[has]] = left[pairs[has]], np.sqrt(squared[has])
+                left = np.setdiff1d(left, left[pairs[has]])
+
+    def _neighbours(self, places: FloatArray, codes: IntArray, person: IntArray | None) -> IntArray:
+        """The nearest person of the own group in the pool, other than oneself; oneself or -1 if there is none."""
+        nearest = np.full(len(places), -1, dtype=np.int64) if person is None else person.copy()
+        for h, rows in enumerate(self.groups_):
+            mine = np.flatnonzero(codes == h)
+            if not len(mine) or len(rows) < (1 if person is None else 2):
+                continue
+            index = rows[NearestPlaces(self.places_[rows]).query(places[mine], 1 if person is None else 2)[0]]
+            nearest[mine] = (
+                index[:, 0] if person is None else np.where(index[:, 0] == person[mine], index[:, 1], index[:, 0])
+            )
+        return nearest
+
+    def _plain(self, frame: Any) -> FloatArray:
+        """People as numbers by all columns but the attribute."""
+        if self.plain_domain_ is None:
+            return np.zeros((len(frame), 0))
+        return self.plain_domain_.encode_array(frame[self.others_])
+
+    def _distances(self, plain: FloatArray, index: IntArray) -> FloatArray:
+        """Distance from people of the pool, NaN for -1."""
+        return np.where(index >= 0, np.linalg.norm(plain - self.plain_places_[index], axis=1), np.nan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,23 +10,26 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from likewise.core.checks import FloatArray, IntArray, check_integer, check_number
-from likewise.core.decisions import check_model
+from likewise.core.checks import check_integer, check_number
+from likewise.core.decisions import check_model, decisions_differ
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns, check_no_missing, to_pandas
-from likewise.core.intervals import Measure, bounded_mean_interval
+from likewise.core.intervals import Measure
 from likewise.core.messages import Message
 from likewise.core.randomness import numpy_generator
 from likewise.core.text import text_table
 from likewise.counterfactuals.attribute import AttributeTwins
 from likewise.counterfactuals.changes import (
     AskedModel,
-    FoundChanges,
     GroupAnswer,
+    Outcomes,
+    SharedPeople,
     StudyChoices,
     TwinAnswer,
-    find_changes,
-    with_refits,
+    ask_about,
+    e_value,
+    quantities,
+    refit_measures,
 )
 from likewise.counterfactuals.edited_rows import TwinMaker
 from likewise.counterfactuals.edits import Edit
@@ -35,62 +39,7 @@ from likewise.counterfactuals.plausibility import Plausibility, learn_plausibili
 if TYPE_CHECKING:
     from likewise.counterfactuals.causal.consequences import Consequences
 
-# Intervals of means over pairs of a person and a twin, whether or not twins are shared.
-
-
-def share_measure(name: str, flags: Any, confidence: float, clusters: IntArray | None = None) -> Measure:
-    """Share of people with its interval: Clopper and Pearson's if people are independent."""
-    found = mean_measure(name, np.asarray(flags, dtype=float), confidence, clusters, bounds=(0.0, 1.0))
-    return replace(found, method="exact") if clusters is None and len(flags) else found
-
-
-def mean_measure(
-    name: str,
-    values: FloatArray,
-    confidence: float,
-    clusters: IntArray | None = None,
-    bounds: tuple[float, float] | None = None,
-) -> Measure:
-    """Mean with its interval; people who share a comparator are not independent observations.
-
-    Numbers within `bounds` have Gaffke's limits, which hold for few people and rare changes too. With clusters they are
-    those of as many independent people as the variance corresponds to (Korn and Graubard 1998). Without bounds there is
-    no interval: whatever was seen, a rare change that was not may be of any size.
-    """
-    values = np.asarray(values, dtype=float)
-    mean = float(values.mean()) if len(values) else np.nan
-    if bounds is None or not len(values):
-        return Measure(name, mean, np.nan, np.nan, "none")
-    size = None if clusters is None else effective_people(values, np.atleast_2d(clusters), confidence)
-    found = Measure.of(name, mean, bounded_mean_interval(values, *bounds, confidence=confidence, n=size))
-    return found if clusters is None else replace(found, method="clustered by comparator")
-
-
-def effective_people(values: FloatArray, clusters: IntArray, confidence: float = 0.95) -> float:
-    """How many independent people the mean of people who share comparators, (variants, n), is worth.
-
-    The variance sums over all pairs of people who share a comparator, and is at least that of independent people (Cameron,
-    Gelbach and Miller 2011; a pair that shares several counts for each). If everybody has the same value, there is no
-    variance, and the comparators are counted instead.
-    """
-    from scipy.special import stdtrit
-
-    n, left = len(values), values - values.mean()
-    variant, person = np.nonzero(clusters >= 0)
-    comparators, number = np.unique(clusters[variant, person], return_inverse=True)
-    k, alone = len(comparators), float((left**2).sum())
-    if alone == 0 or k < 2:
-        return float(min(max(k, 1), n))
-    sums = np.bincount(number.ravel(), weights=left[person])
-    # Everybody is a pair with themselves once, however many comparators they have.
-    again = np.maximum((clusters >= 0).sum(axis=0) - 1, 0)
-    shared = float((sums**2).sum() - (again * left**2).sum()) * k / (k - 1)
-    tails = stdtrit(np.array([n - 1, k - 1]), (1 + confidence) / 2)
-    return n / max(shared * (n - 1) / (alone * n), 1.0) * min(float(tails[0] / tails[1]) ** 2, 1.0)
-
-
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
-
+_NO_OVERLAP = 0.5  # share of matches that are farther than neighbours within a group
 _FEW = 20  # people of a group that say little about what follows from being of it
 
 QUESTIONS = {
@@ -280,12 +229,8 @@ def twin_study(
     answers = []
     for question, maker in makers.items():
         fitted = maker if maker.fitted else maker.fit(known)
-        answer = _answer(question, asked, frame, known, fitted, looks, choices)
-        if refits and question == "consequences":
-            rng = numpy_generator(random_state)
-            values = _values(fitted, edit)
-            answer = with_refits(answer, asked, frame, known, maker, looks, choices, values, rng)
-        answers.append(answer)
+        rng = numpy_generator(random_state)
+        answers.append(_answer(question, asked, frame, known, fitted, looks, choices, rng))
     carrying = makers.get("consequences")
     rules = getattr(carrying, "rules_", None)
     return TwinStudy(
@@ -338,6 +283,7 @@ def _answer(
     maker: TwinMaker,
     looks: Plausibility,
     choices: StudyChoices,
+    rng: np.random.Generator,
 ) -> TwinAnswer:
     made = maker.make(frame)
     if not all(choices.attribute in variant for variant in made.variants):
@@ -345,54 +291,117 @@ def _answer(
             f"twin_study: the twins of the question {question!r} differ in "
             f"{', '.join(map(str, made.variants[0]))}, not in {choices.attribute!r}. Make them of the column studied."
         )
-    person: Any = np.arange(len(frame)) if choices.themselves else None
-    if isinstance(maker, MatchedTwins):
-        # A comparator is a real person and nobody's making: they themselves are left out.
-        person = maker.matched_ if maker.pool_ is known else None
-    valid = looks.of_twins(made, person)
-    compared = made.compared.copy()
-    validity = share_measure("validity", valid[compared], choices.confidence)
+    matched = maker if isinstance(maker, MatchedTwins) else None
+    if matched is None:
+        valid = looks.of_twins(made, np.arange(len(frame)) if choices.themselves else None)
+    else:
+        # Comparators are real people; the question is whether they are near enough to be compared.
+        valid = matched.comparable(looks.level) | ~made.compared
+    compared, dropped = made.compared, made.compared & ~valid
     if choices.drop:
         made = without_implausible(made, valid)
-    # The comparators of each person, (variants, n); None if everybody has their own.
-    cluster = maker.matched_ if isinstance(maker, MatchedTwins) and maker.replace else None
-    found = find_changes(asked, frame, made, choices.attribute)
-    keep = np.flatnonzero(found.asked)
-    shared = None if cluster is None else cluster[:, keep]
-    confidence = choices.confidence
-    column = frame[choices.attribute]
-    groups = [_group(value, found, column, cluster, confidence) for value in found.values]
+    outcomes = ask_about(asked, frame, made, choices.attribute)
+    shared = None if matched is None else _shared(asked, matched, outcomes)
+    told = quantities(outcomes, frame[choices.attribute], asked.bounds)
+    learned = question == "consequences" and bool(getattr(maker, "moved_", ()))
+    if learned and not choices.refits:
+        told = [replace(quantity, bounds=None) for quantity in told]
+    measures = [quantity.measure(outcomes, choices.confidence, shared) for quantity in told]
+    if choices.refits and question == "consequences":
+        measures = refit_measures(told, measures, asked, frame, known, maker, looks, choices, rng)
+    k = len(outcomes.values)
+    groups = [
+        GroupAnswer(value, len(quantity.people), changed, change)
+        for value, quantity, changed, change in zip(
+            outcomes.values, told[k::2], measures[k::2], measures[k + 1 :: 2], strict=True
+        )
+    ]
+    e_values: tuple[tuple[float, float], ...] = ()
+    if (learned or matched is not None) and asked.bounds is not None:
+        e_values = tuple(_e_values(outcomes, number, measures[number]) for number in range(1, k))
+    notes = () if question == "attribute" else _few(known[choices.attribute], outcomes.values, choices.attribute)
+    if matched is not None:
+        notes += _overlap(matched, asked, outcomes, compared, dropped, choices.attribute)
+    notes += tuple(_confounder(choices.attribute, m, *e) for m, e in zip(measures[1:k], e_values, strict=False))
     return TwinAnswer(
         question,
-        len(keep),
-        share_measure("changed", found.flips[keep], confidence, shared),
-        tuple(
-            mean_measure(f"{value} less {found.values[0]}", effect[~np.isnan(effect)], confidence,
-                         None if cluster is None else cluster[:, ~np.isnan(effect)], found.bounds)
-            for value, effect in zip(found.values[1:], found.effects, strict=True)
-        ),
+        len(told[0].people),
+        measures[0],
+        tuple(measures[1:k]),
         tuple(group for group in groups if group.n),
-        validity,
+        Measure("validity", float(valid[compared].mean()) if compared.any() else np.nan, np.nan, np.nan, "none"),
         looks.level,
         int(compared.sum()),
-        int((compared & ~valid).sum()),
+        int(dropped.sum()),
         {why: int(mask.sum()) for why, mask in made.why_not.items()},
-        found.flips,
-        found.asked,
-        _why(question, cluster, found.bounds),
-        () if question == "attribute" else _few(known[choices.attribute], found.values, choices.attribute),
-    )  # fmt: skip
-
-
-def _group(value: Any, found: FoundChanges, column: Any, cluster: Any, confidence: float) -> GroupAnswer:
-    mine = np.flatnonzero(np.asarray(column == value) & found.asked)
-    shared = None if cluster is None else cluster[:, mine]
-    return GroupAnswer(
-        value,
-        len(mine),
-        share_measure("changed", found.flips[mine], confidence, shared),
-        mean_measure("change", found.change[mine], confidence, shared, found.bounds),
+        outcomes.flips(),
+        outcomes.asked,
+        _why(question, learned, choices.refits, shared, asked.bounds),
+        notes,
+        e_values,
     )
+
+
+def _shared(asked: AskedModel, matched: MatchedTwins, outcomes: Outcomes) -> SharedPeople:
+    """Who stands where, and the outcome of the nearest other person of the same group."""
+    decision, score = asked.about(matched.pool_)
+    n = outcomes.compared.shape[1]
+    people = np.arange(n) if matched.same_people_ else len(matched.pool_) + np.arange(n)
+    nearest = np.concatenate([matched.own_neighbours_[None], matched.neighbours_[matched.matched_]])
+    nobody = np.concatenate([matched.own_neighbours_[None] < 0, ~outcomes.compared])
+    return SharedPeople(
+        np.concatenate([people[None], matched.matched_]),
+        np.where(nobody, outcomes.decision, decision[nearest]),
+        np.where(nobody, outcomes.score, score[nearest]),
+        not matched.replace,
+    )
+
+
+def _overlap(
+    matched: MatchedTwins, asked: AskedModel, outcomes: Outcomes, compared: Any, far: Any, attribute: str
+) -> tuple[str, ...]:
+    """Distances and decisions of matches beside those of neighbours within a group; a warning without overlap."""
+    if not compared.any():
+        return ()
+    share = float(far.sum() / compared.sum())
+    within = matched.own_neighbours_ >= 0
+    decision = asked.about(matched.pool_)[0][matched.own_neighbours_]
+    alike = decisions_differ([outcomes.decision[0], decision], asked.tolerance)[within & outcomes.asked]
+    notes: tuple[str, ...] = (
+        Message(
+            "twins.note.distance",
+            matched=float(np.median(matched.apart_[:-1][compared])),
+            within=float(np.nanmedian(matched.apart_[-1])),
+            far=share,
+        ),
+    )
+    if len(alike):
+        notes += (Message("twins.note.placebo", share=float(alike.mean())),)
+    if share > _NO_OVERLAP:
+        notes += (no_overlap := Message("twins.note.no_overlap", attribute=attribute, far=share),)
+        warnings.warn(f"twin_study: {no_overlap}", UserWarning, stacklevel=4)
+    return notes
+
+
+def _e_values(outcomes: Outcomes, number: int, effect: Measure) -> tuple[float, float]:
+    """Of the ratio of mean scores, and of the end of the effect's interval that is nearer to no effect."""
+    first = float(np.nanmean(outcomes.mean_as(0)[~np.isnan(outcomes.effect(number))]))
+
+    def of(difference: float) -> float:
+        return e_value((first + difference) / first if first > 0 else 0.0)
+
+    if np.isnan(effect.low):
+        return of(effect.value), np.nan
+    return of(effect.value), 1.0 if effect.low <= 0 <= effect.high else of(min(effect.low, effect.high, key=abs))
+
+
+def _confounder(attribute: str, effect: Measure, point: float, limit: float) -> Message:
+    told = {"attribute": attribute, "effect": effect.name, "point": point}
+    if np.isnan(limit):
+        return Message("twins.note.confounder_of_value", **told)
+    if limit == 1.0:
+        return Message("twins.note.confounder_of_none", effect=effect.name)
+    return Message("twins.note.confounder", limit=limit, **told)
 
 
 def _few(column: Any, values: Sequence[Any], attribute: str) -> tuple[str, ...]:
@@ -405,14 +414,16 @@ def _few(column: Any, values: Sequence[Any], attribute: str) -> tuple[str, ...]:
     )
 
 
-def _why(question: str, cluster: Any, bounds: Any) -> Message:
+def _why(question: str, learned: bool, refits: int, shared: SharedPeople | None, bounds: Any) -> Message:
+    if learned and not refits:
+        return Message("twins.interval.learned")
     if bounds is None:
         return Message("twins.interval.unbounded")
-    if question == "matched":
-        return Message("twins.interval.pairs") if cluster is None else Message("twins.interval.shared")
-    return (
-        Message("twins.interval.learned") if question == "consequences" else Message("twins.interval.people")
-    )
+    if shared is not None:
+        return Message("twins.interval.pairs" if shared.distinct else "twins.interval.shared")
+    if question == "consequences" and refits:
+        return Message("twins.interval.refits", n=refits)
+    return Message("twins.interval.people")
 
 
 def _values(maker: Any, edit: Edit) -> tuple[Any, ...]:

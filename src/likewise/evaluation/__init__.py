@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from likewise.core.intervals import (
         Interval as Interval,
         Measure as Measure,
-        bootstrap_counts as bootstrap_counts,
-        bootstrap_interval as bootstrap_interval,
         proportion_interval as proportion_interval,
     )
     from likewise.evaluation.classification import (

@@ -6,17 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.checks import FloatArray, IntArray
+from likewise.core.checks import IntArray, check_number
 from likewise.core.decisions import check_pair
-from likewise.core.intervals import (
-    METHODS,
-    Interval,
-    bootstrap_counts,
-    check_choices,
-    mean_share_interval,
-    proportion_interval,
-)
-from likewise.core.randomness import RandomState
+from likewise.core.intervals import Interval, mean_share_interval, proportion_interval
 
 
 def accuracy(y_true: Any, y_pred: Any) -> float:
@@ -40,23 +32,14 @@ def accuracy(y_true: Any, y_pred: Any) -> float:
     return float(np.mean(truth == decided))
 
 
-def accuracy_interval(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    confidence: float = 0.95,
-    method: str = "exact",
-    n_resamples: int = 2000,
-    random_state: RandomState = 0,
-) -> Interval:
-    """Confidence interval of `accuracy`.
+def accuracy_interval(y_true: Any, y_pred: Any, *, confidence: float = 0.95) -> Interval:
+    """Exact confidence interval of `accuracy` (see `proportion_interval`).
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n,)
         True and predicted labels.
-    confidence, method, n_resamples, random_state
-        As in `proportion_interval`.
+    confidence : float in (0, 1), default=0.95
 
     Returns
     -------
@@ -69,14 +52,7 @@ def accuracy_interval(
     True
     """
     truth, decided = check_pair(y_true, y_pred, owner="accuracy_interval")
-    return proportion_interval(
-        int(np.sum(truth == decided)),
-        len(truth),
-        confidence=confidence,
-        method=method,
-        n_resamples=n_resamples,
-        random_state=random_state,
-    )
+    return proportion_interval(int(np.sum(truth == decided)), len(truth), confidence=confidence)
 
 
 def balanced_accuracy(y_true: Any, y_pred: Any) -> float:
@@ -98,30 +74,19 @@ def balanced_accuracy(y_true: Any, y_pred: Any) -> float:
     0.5
     """
     truth, decided = check_pair(y_true, y_pred, owner="balanced_accuracy", min_classes=2)
-    return float(_mean_recall(_cells(truth, decided)[None].astype(float))[0])
+    right, people = _recalls(truth, decided)
+    # Balanced Acc = (1/|C|) Σ_c P(Ŷ = c | Y = c), Appendix D.5.
+    return float(np.mean(right / people))
 
 
-def balanced_accuracy_interval(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    confidence: float = 0.95,
-    method: str = "combined",
-    n_resamples: int = 2000,
-    random_state: RandomState = 0,
-) -> Interval:
-    """Confidence interval of `balanced_accuracy`.
+def balanced_accuracy_interval(y_true: Any, y_pred: Any, *, confidence: float = 0.95) -> Interval:
+    """Confidence interval of `balanced_accuracy`: the exact intervals of the classes' recalls combined.
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n,)
         True and predicted labels.
     confidence : float in (0, 1), default=0.95
-    method : {"combined", "percentile", "basic", "bca"}, default="combined"
-        The exact intervals of the classes' recalls combined (`mean_share_interval`), or a bootstrap, which covers too
-        seldom where a class is small or always recognised.
-    n_resamples, random_state
-        As in `bootstrap_interval`; only for a bootstrap.
 
     Returns
     -------
@@ -134,30 +99,13 @@ def balanced_accuracy_interval(
     True
     """
     owner = "balanced_accuracy_interval"
+    check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
     truth, decided = check_pair(y_true, y_pred, owner=owner, min_classes=2)
-    check_choices(owner, n_resamples, confidence, method, ("combined", *METHODS))
-    cells = _cells(truth, decided)
-    if method == "combined":
-        return mean_share_interval(cells[1::2], cells[0::2] + cells[1::2], confidence=confidence)
-    return bootstrap_counts(
-        _mean_recall,
-        cells,
-        confidence=confidence,
-        method=method,
-        n_resamples=n_resamples,
-        random_state=random_state,
-    )[0]
+    return mean_share_interval(*_recalls(truth, decided), confidence=confidence)
 
 
-def _cells(truth: Any, decided: Any) -> IntArray:
-    """Counts of (class, wrong), (class, right), class by class."""
+def _recalls(truth: Any, decided: Any) -> tuple[IntArray, IntArray]:
+    """How many of each class are recognised, and how many there are."""
     classes, code = np.unique(truth, return_inverse=True)
-    cell = 2 * code + (truth == decided)
-    return np.bincount(cell, minlength=2 * len(classes)).astype(np.int64)
-
-
-def _mean_recall(counts: FloatArray) -> FloatArray:
-    # Balanced Acc = (1/|C|) Σ_c P(Ŷ = c | Y = c), Appendix D.5; NaN where nobody of a class was drawn.
-    wrong, right = counts[:, 0::2], counts[:, 1::2]
-    with np.errstate(invalid="ignore"):
-        return np.asarray((right / (wrong + right)).mean(axis=1))
+    right = np.bincount(code[truth == decided], minlength=len(classes))
+    return right.astype(np.int64), np.bincount(code).astype(np.int64)

@@ -226,6 +226,16 @@ def group_gaps_by_attribute(
     1.0
     """
     owner = "group_gaps_by_attribute"
+    return {
+        name: group_gaps(y_true, y_pred, group, attribute=name)
+        for name, group in groups_by_attribute(frame, attributes, owner=owner).items()
+    }
+
+
+def groups_by_attribute(
+    frame: Any, attributes: Sequence[str | Sequence[str]], *, owner: str
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the group of each person by attribute; crossed ones are named ``"sex × race"``."""
     if isinstance(attributes, str):
         raise bad_parameter(
             owner,
@@ -234,16 +244,15 @@ def group_gaps_by_attribute(
             got=attributes,
             remedy=f"Pass [{attributes!r}].",
         )
-    table = Table.of(frame, owner=owner)
-    found: dict[str, GroupGaps] = {}
+    found: dict[str, np.ndarray[Any, Any]] = {}
+    table = Table.of(frame, owner=owner) if attributes else None
     for wanted in attributes:
         crossed = (wanted,) if isinstance(wanted, str) else tuple(wanted)
-        parts = [find_attribute(table, name, owner=owner).column for name in crossed]
-        name = " × ".join(crossed)
+        parts = [find_attribute(table, name, owner=owner).column for name in crossed]  # type: ignore[arg-type]
         group = parts[0]
         if len(parts) > 1:
             group = np.array([" × ".join(map(str, values)) for values in zip(*parts, strict=True)])
-        found[name] = group_gaps(y_true, y_pred, group, attribute=name)
+        found[" × ".join(crossed)] = group
     return found
 
 

@@ -17,7 +17,9 @@ import pandas as pd
 from likewise.core.checks import FloatArray, check_number, check_same_length
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import check_columns
+from likewise.core.intervals import Interval, Measure, ratio_limits
 from likewise.core.text import text_table
+from likewise.evaluation.groups import gap_intervals
 
 # § 5-301 (d): a category with less of the data may be left out of the impact ratios, and is still counted.
 SMALL_SHARE = 0.02
@@ -42,6 +44,9 @@ class CategoryRate:
         where nobody is selected.
     excluded : bool
         Whether the category is too small to count.
+    low, high : float or None
+        95% confidence interval of the impact ratio; it includes 1 unless some other category is shown to have a higher
+        rate. None without a ratio.
 
     Examples
     --------
@@ -55,6 +60,8 @@ class CategoryRate:
     rate: float
     impact_ratio: float | None
     excluded: bool = False
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -80,9 +87,9 @@ class ImpactTable:
     --------
     >>> print(impact_ratios([1, 1, 0, 1, 0, 0], ["m", "m", "m", "f", "f", None], attribute="sex"))
     sex: selection rates (selected)
-    category  people  selected   rate  impact ratio
-    f              2         1  0.500         0.750
-    m              3         2  0.667         1.000
+    category  people  selected   rate  impact ratio    95% interval
+    f              2         1  0.500         0.750  [0.018, 1.000]
+    m              3         2  0.667         1.000  [0.168, 1.000]
     1 of unknown category in no rate.
     """
 
@@ -117,10 +124,11 @@ class ImpactTable:
                 f"{row.selected:,}",
                 f"{row.rate:.3f}",
                 "n/a" if row.impact_ratio is None else f"{row.impact_ratio:.3f}",
+                "" if row.low is None else f"[{row.low:.3f}, {row.high:.3f}]",
             ]
             for row in self.rows
         ]
-        table = text_table(["category", "people", "selected", "rate", "impact ratio"], rows)
+        table = text_table(["category", "people", "selected", "rate", "impact ratio", "95% interval"], rows)
         return "\n".join([f"{self.attribute}: {self.kind} rates ({self.outcome})", table, *self.notes])
 
 
@@ -190,6 +198,7 @@ def impact_ratios(
     rates = taken / people
     counts = people >= least * len(members)
     highest = rates[counts].max(initial=0.0)
+    ends = iter(zip(*impact_ratio_limits(taken[counts], people[counts]), strict=True))
     rows = tuple(
         CategoryRate(
             str(names[i]),
@@ -197,11 +206,46 @@ def impact_ratios(
             int(taken[i]),
             float(rates[i]),
             float(rates[i] / highest) if counts[i] and highest > 0 else None,
-            excluded=not bool(counts[i]),
+            not bool(counts[i]),
+            *(map(float, next(ends)) if counts[i] and highest > 0 else ()),
         )
         for i in range(len(names))
     )
     return ImpactTable(attribute, kind, outcome, rows, int((~known).sum()), least)
+
+
+def impact_ratio_limits(selected: Any, people: Any, *, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
+    """Confidence limits of each category's rate over the highest rate, (k,) each.
+
+    The ratio is the least of the ratios to all categories: it is at most each of them, so its upper limit is the least
+    of limits that hold for all together (Bonferroni), and its lower limit the least of limits that hold one by one.
+    """
+    others = max(len(people) - 1, 1)
+    low = ratio_limits(selected, people, confidence=confidence)[0]
+    high = ratio_limits(selected, people, confidence=1.0 - (1.0 - confidence) / others)[1]
+    np.fill_diagonal(low, 1.0)
+    np.fill_diagonal(high, 1.0)
+    return np.minimum(low, 1.0).min(axis=1, initial=1.0), np.minimum(high, 1.0).min(axis=1, initial=1.0)
+
+
+def selection_measures(
+    selected: Any, group: Any, *, attribute: str, confidence: float = 0.95
+) -> tuple[Measure, Measure]:
+    """Largest difference and smallest ratio of the groups' selection rates, with intervals that allow for equality."""
+    names, codes = np.unique(np.asarray(group, dtype=str), return_inverse=True)
+    people = np.bincount(codes)
+    taken = np.bincount(codes, weights=np.asarray(selected, dtype=float))
+    rates, k = taken / people, len(names)
+    difference = gap_intervals(taken[:, None], people[:, None], confidence=confidence)[1]
+    every = ~np.eye(k, dtype=bool)
+    low = ratio_limits(taken, people, confidence=confidence)[0][every].min()
+    high = ratio_limits(taken, people, confidence=1.0 - (1.0 - confidence) / (k * (k - 1)))[1][every].min()
+    top = float(rates.max())
+    ratio = Interval(min(float(low), 1.0), min(float(high), 1.0), confidence, "simultaneous")
+    return (
+        Measure.of(f"selection difference {attribute}", float(np.ptp(rates)), difference),
+        Measure.of(f"selection ratio {attribute}", float(rates.min()) / top if top else np.nan, ratio),
+    )
 
 
 def impact_tables(

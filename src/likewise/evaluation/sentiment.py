@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from likewise.core.checks import FloatArray, check_labels, check_same_length, to_numpy
+from likewise.core.checks import FloatArray, check_labels, check_number, check_same_length, to_numpy
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.intervals import METHODS, Interval, Measure, bootstrap_interval, check_choices
-from likewise.core.randomness import RandomState, spawn_seeds
+from likewise.core.intervals import Interval, Measure
 from likewise.core.text import text_table
 
 # Names that data sets use for the paper's N_0 and N_1; the first of each pair is the one subtracted from.
@@ -88,26 +87,14 @@ def sentiment_gap(scores_0: Any, scores_1: Any) -> float:
     return float(first.mean() - second.mean())
 
 
-def sentiment_gap_interval(
-    scores_0: Any,
-    scores_1: Any,
-    *,
-    confidence: float = 0.95,
-    method: str = "welch",
-    n_resamples: int = 2000,
-    random_state: RandomState = 0,
-) -> Interval:
-    """Confidence interval of `sentiment_gap`.
+def sentiment_gap_interval(scores_0: Any, scores_1: Any, *, confidence: float = 0.95) -> Interval:
+    """Welch's confidence interval of `sentiment_gap`.
 
     Parameters
     ----------
     scores_0, scores_1 : array-like of shape (n,), or (n, 2)
         As in `sentiment_gap`.
     confidence : float in (0, 1), default=0.95
-    method : {"welch", "percentile", "basic", "bca"}, default="welch"
-        Welch's t, or a bootstrap with the names of each group drawn anew, which covers too seldom for few names.
-    n_resamples, random_state
-        As in `bootstrap_interval`; only for a bootstrap.
 
     Returns
     -------
@@ -121,21 +108,10 @@ def sentiment_gap_interval(
     True
     """
     owner = "sentiment_gap_interval"
-    check_choices(owner, n_resamples, confidence, method, ("welch", *METHODS))
+    check_number(confidence, owner=owner, name="confidence", low=0, high=1, open_low=True, open_high=True)
     first = _scores(scores_0, owner=owner, name="scores_0")
     second = _scores(scores_1, owner=owner, name="scores_1")
-    if method == "welch":
-        return _welch(first, second, confidence)
-    return bootstrap_interval(
-        lambda one, other, axis=-1: one.mean(axis=axis) - other.mean(axis=axis),
-        first,
-        second,
-        paired=False,
-        confidence=confidence,
-        method=method,
-        n_resamples=n_resamples,
-        random_state=random_state,
-    )
+    return _welch(first, second, confidence)
 
 
 def sentiment_gaps(
@@ -147,9 +123,6 @@ def sentiment_gaps(
     race_order: tuple[Any, Any] | None = None,
     gender_order: tuple[Any, Any] | None = None,
     confidence: float = 0.95,
-    method: str = "welch",
-    n_resamples: int = 2000,
-    random_state: RandomState = 0,
 ) -> SentimentGaps:
     """Race, gender and cuisine gap of a sentiment classifier (section 4.1 of the paper).
 
@@ -165,8 +138,7 @@ def sentiment_gaps(
     race_order, gender_order : tuple of two values, optional
         Which value is subtracted from and which is subtracted. By default the usual words for them (and 0, 1)
         are known: Caucasian − African-American, female − male.
-    confidence, method, n_resamples, random_state
-        As in `sentiment_gap_interval`.
+    confidence : float in (0, 1), default=0.95
 
     Returns
     -------
@@ -181,26 +153,21 @@ def sentiment_gaps(
     """
     owner = "sentiment_gaps"
     values = _scores(scores, owner=owner, name="scores")
-    seeds = spawn_seeds(random_state, 3)
-    choices: dict[str, Any] = {"confidence": confidence, "method": method, "n_resamples": n_resamples}
 
-    def of_names(name: str, labels: Any, order: Any, known: Any, seed: int) -> Measure:
+    def of_names(name: str, labels: Any, order: Any, known: Any) -> Measure:
         first = _is_first(labels, order, known, len(values), owner=owner, name=name)
         parts = values[first], values[~first]
-        interval = sentiment_gap_interval(*parts, **choices, random_state=seed)
+        interval = sentiment_gap_interval(*parts, confidence=confidence)
         return Measure.of(f"{name} gap", sentiment_gap(*parts), interval)
 
     differences = _sentence_differences(sentences, owner)
-    cuisine = Measure("cuisine gap", np.nan, np.nan, np.nan, method)
+    cuisine = Measure("cuisine gap", np.nan, np.nan, np.nan, "welch")
     if len(differences):
-        if method == "welch":
-            interval = _welch(differences, np.zeros(0), confidence)
-        else:
-            interval = bootstrap_interval(np.mean, differences, **choices, random_state=seeds[2])
+        interval = _welch(differences, np.zeros(0), confidence)
         cuisine = Measure.of("cuisine gap", float(differences.mean()), interval)
     return SentimentGaps(
-        race=of_names("race", race, race_order, _RACES, seeds[0]),
-        gender=of_names("gender", gender, gender_order, _GENDERS, seeds[1]),
+        race=of_names("race", race, race_order, _RACES),
+        gender=of_names("gender", gender, gender_order, _GENDERS),
         cuisine=cuisine,
     )
 
@@ -215,8 +182,8 @@ def _welch(first: FloatArray, second: FloatArray, confidence: float) -> Interval
     parts = np.array([group.var(ddof=1) / len(group) for group in groups])
     freedom = np.array([len(group) - 1 for group in groups])
     middle, variance = float(first.mean() - (second.mean() if len(second) else 0.0)), float(parts.sum())
-    if variance == 0.0:
-        return Interval(middle, middle, confidence, "welch")
+    if variance == 0.0:  # equal scores say nothing about how others spread
+        return Interval(np.nan, np.nan, confidence, "welch")
     quantile = float(stdtrit(variance**2 / float((parts**2 / freedom).sum()), (1 + confidence) / 2))
     return Interval(middle - quantile * variance**0.5, middle + quantile * variance**0.5, confidence, "welch")
 

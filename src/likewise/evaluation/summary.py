@@ -11,10 +11,9 @@ import pandas as pd
 
 from likewise.core.checks import check_same_length
 from likewise.core.decisions import check_model, decide
-from likewise.core.errors import InputError, bad_parameter
+from likewise.core.errors import InputError
 from likewise.core.frames import is_frame
-from likewise.core.intervals import METHODS, Measure
-from likewise.core.randomness import RandomState, spawn_seeds
+from likewise.core.intervals import Measure
 from likewise.core.text import text_table
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.counterfactuals.correspondence import CorrespondenceStudy, correspondence_study
@@ -25,7 +24,8 @@ from likewise.evaluation.classification import (
     balanced_accuracy,
     balanced_accuracy_interval,
 )
-from likewise.evaluation.groups import GroupGaps, group_gaps_by_attribute
+from likewise.evaluation.groups import GroupGaps, group_gaps_by_attribute, groups_by_attribute
+from likewise.evaluation.impact import selection_measures
 
 _PAPER_ATTRIBUTES = ("sex", "race")
 _SPOUSES = ("Husband", "Wife")
@@ -47,6 +47,8 @@ class Evaluation:
         Name to `CorrespondenceStudy`: who flipped.
     gaps : dict
         Attribute to `GroupGaps`: the rates behind the gaps.
+    unmeasured : tuple of str
+        Sensitive features that have no gaps, and why.
 
     Examples
     --------
@@ -64,6 +66,7 @@ class Evaluation:
     confidence: float
     studies: dict[str, CorrespondenceStudy] = field(default_factory=dict)
     gaps: dict[str, GroupGaps] = field(default_factory=dict)
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def values(self) -> dict[str, float]:
@@ -79,8 +82,8 @@ class Evaluation:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know beside the numbers: which groups have nobody of a class."""
-        return tuple(note for gap in self.gaps.values() for note in gap.notes)
+        """What a reader must know beside the numbers: what is not measured, and why."""
+        return (*self.unmeasured, *(note for gap in self.gaps.values() for note in gap.notes))
 
     def __getitem__(self, name: str) -> Measure:
         for measure in self.measures:
@@ -103,43 +106,43 @@ class Evaluation:
 
 def evaluate(
     model: Any,
-    frame: Any,
+    X: Any,
     y: Any,
     *,
-    attributes: Sequence[str | Sequence[str]] | None = None,
+    sensitive_features: Sequence[str | Sequence[str]] | str | None = None,
+    favourable: Any = None,
     studies: Mapping[str, Edits | CorrespondenceStudy] | None = None,
     encode: Callable[[Any], Any] | None = None,
-    interval: str = "auto",
     confidence: float = 0.95,
-    n_resamples: int = 2000,
-    random_state: RandomState = 0,
 ) -> Evaluation:
     """Evaluate a model, or predictions, on a table of people.
+
+    Every interval holds for small groups, rare errors and equal rates: exact ones of shares, and combinations of these
+    for balanced accuracy, gaps, differences and ratios.
 
     Parameters
     ----------
     model : object with `predict`, callable, or array-like of shape (n,)
-        The model, or its predicted labels. Predictions alone cannot tell what would be decided about twins,
+        The model, or its predicted labels. Predictions alone cannot tell what would be decided about counterfactuals,
         so they have no correspondence studies (pass finished ones in `studies`).
-    frame : pandas, polars or arrow table of n people, or None
+    X : pandas, polars or arrow table of n people, or None
         Original or encoded columns. None is enough for the accuracies of predictions.
     y : array-like of shape (n,)
         True labels, as the model predicts them.
-    attributes : sequence of str or of tuples of str, optional
-        Attributes for the group gaps (see `group_gaps_by_attribute`). Default: ``sex`` and ``race`` where the
-        table has them.
+    sensitive_features : str, or sequence of str or of tuples of str, optional
+        Columns for the group gaps (see `group_gaps_by_attribute`). Default: ``sex`` and ``race`` if the table has
+        them. A column with one group only is left out, and said in the notes.
+    favourable : object, optional
+        The favourable decision. With it the selection rates of the groups are compared: the largest difference and the
+        smallest ratio.
     studies : mapping, optional
-        Name to the edits of a correspondence study, or to a study already made. Default: ``"S-Con"`` where
-        the table has husbands and wives, and the combinations of all attributes (``"GR-Con"`` for sex and
-        race, as in the paper).
+        Name to the edits of a correspondence study, or to a study already made. Default: ``"S-Con"`` if the table has
+        husbands and wives, and the combinations of all sensitive features (``"GR-Con"`` for sex and race, as in the
+        paper).
     encode : callable, optional
         Applied to a table before the model sees it, such as ``domain.encode``.
-    interval : {"auto", "percentile", "basic", "bca"}, default="auto"
-        "auto" takes exact intervals of the shares of people (accuracy, consistency) and combines those of the classes
-        for balanced accuracy: they hold for small classes and at 0 and 1. The others are bootstraps of these three. The
-        intervals of group gaps are always those of `gap_intervals`, which no bootstrap can replace.
-    confidence, n_resamples, random_state
-        As in `bootstrap_interval`.
+    confidence : float in (0, 1), default=0.95
+        Of each interval by itself.
 
     Returns
     -------
@@ -148,66 +151,52 @@ def evaluate(
     Examples
     --------
     >>> people = pd.DataFrame({"sex": ["F", "M"] * 100, "pay": [1, 2, 3, 4] * 50})
-    >>> evaluation = evaluate(lambda t: (t["pay"] + (t["sex"] == "M") > 3).astype(int), people, [0, 0, 1, 1] * 50)
-    >>> evaluation["consistency (sex)"].value, evaluation["Gap_max sex"].value
-    (0.75, 1.0)
+    >>> evaluation = evaluate(lambda t: (t["pay"] + (t["sex"] == "M") > 3).astype(int), people, [0, 0, 1, 1] * 50,
+    ...                       favourable=1)
+    >>> evaluation["consistency (sex)"].value, evaluation["Gap_max sex"].value, evaluation["selection ratio sex"].value
+    (0.75, 1.0, 0.0)
     """
     owner = "evaluate"
-    if interval not in ("auto", *METHODS):
-        words = ", ".join(repr(word) for word in ("auto", *METHODS))
-        raise bad_parameter(owner, "interval", allowed=f"one of {words}", got=interval)
     is_model = hasattr(model, "predict") or callable(model)
-    table = None if frame is None else Table.of(frame, owner=owner)
+    table = None if X is None else Table.of(X, owner=owner, name="X")
     predictions = _predictions(model, is_model, table, encode, owner)
     check_same_length(owner, y=y, **{"the predictions": predictions})
     if table is not None:
-        check_same_length(owner, frame=range(table.n_rows), y=y)
-    chosen: list[str | Sequence[str]] = list(attributes or [])
-    if attributes is None and table is not None:
+        check_same_length(owner, X=range(table.n_rows), y=y)
+    named = [sensitive_features] if isinstance(sensitive_features, str) else sensitive_features
+    chosen: list[str | Sequence[str]] = list(named or [])
+    if named is None and table is not None:
         chosen = [name for name in _PAPER_ATTRIBUTES if _has_values(table, name, 2)]
     if table is None and chosen:
         raise InputError(
-            f"{owner}: 'attributes' need a table to be looked up in, and 'frame' is None. Pass the frame."
+            f"{owner}: 'sensitive_features' need a table to be looked up in, and 'X' is None. Pass the table."
         )
-    finished = _studies(model if is_model else None, table, studies, chosen, encode)
-    gaps = group_gaps_by_attribute(y, predictions, frame, chosen) if chosen else {}
-
-    measures = _measures(y, predictions, finished, gaps, interval, confidence, n_resamples, random_state)
-    return Evaluation(measures, len(predictions), confidence, finished, gaps)
-
-
-def _measures(
-    y: Any,
-    predictions: Any,
-    studies: dict[str, CorrespondenceStudy],
-    gaps: dict[str, GroupGaps],
-    interval: str,
-    confidence: float,
-    n_resamples: int,
-    random_state: RandomState,
-) -> tuple[Measure, ...]:
-    seeds = iter(spawn_seeds(random_state, 2 + len(studies)))
-    shares, others = ("exact", "combined") if interval == "auto" else (interval, interval)
-
-    def choices(method: str) -> dict[str, Any]:
-        return {
-            "confidence": confidence,
-            "n_resamples": n_resamples,
-            "method": method,
-            "random_state": next(seeds),
-        }
-
-    right = accuracy_interval(y, predictions, **choices(shares))
-    balanced = balanced_accuracy_interval(y, predictions, **choices(others))
-    measures = [
-        Measure.of("accuracy", accuracy(y, predictions), right),
-        Measure.of("balanced accuracy", balanced_accuracy(y, predictions), balanced),
+    alone = [
+        name
+        for name in chosen
+        if isinstance(name, str) and table is not None and len(find_attribute(table, name, owner=owner).values) < 2
     ]
-    for name, study in studies.items():
-        measures.append(Measure.of(name, study.consistency, study.interval(**choices(shares))))
+    chosen = [name for name in chosen if name not in alone]
+    finished = _studies(model if is_model else None, table, studies, chosen, encode)
+    gaps = group_gaps_by_attribute(y, predictions, X, chosen) if chosen else {}
+    measures = [
+        Measure.of("accuracy", accuracy(y, predictions), accuracy_interval(y, predictions, confidence=confidence)),
+        Measure.of(
+            "balanced accuracy",
+            balanced_accuracy(y, predictions),
+            balanced_accuracy_interval(y, predictions, confidence=confidence),
+        ),
+    ]
+    for name, study in finished.items():
+        measures.append(Measure.of(name, study.consistency, study.interval(confidence=confidence)))
     for gap in gaps.values():
         measures.extend(gap.measures(confidence=confidence)[:2])
-    return tuple(measures)
+    if favourable is not None:
+        selected = np.asarray(predictions) == favourable
+        for name, group in groups_by_attribute(X, chosen, owner=owner).items():
+            measures.extend(selection_measures(selected, group, attribute=name, confidence=confidence))
+    unmeasured = tuple(f"{name}: one group only, so there are no gaps." for name in alone)
+    return Evaluation(tuple(measures), len(predictions), confidence, finished, gaps, unmeasured)
 
 
 def _predictions(model: Any, is_model: bool, table: Table | None, encode: Any, owner: str) -> Any:
@@ -218,7 +207,7 @@ def _predictions(model: Any, is_model: bool, table: Table | None, encode: Any, o
     check_model(model, owner=owner)
     if table is None:
         raise InputError(
-            f"{owner}: a model needs a table to decide about, and 'frame' is None. Pass the frame."
+            f"{owner}: a model needs a table to decide about, and 'X' is None. Pass the table."
         )
     rows = table.native if encode is None else encode(table.native)
     return decide(model, rows, table.n_rows, owner=owner)
@@ -250,7 +239,7 @@ def _studies(
             finished[name] = edits
         elif model is None or table is None:
             raise InputError(
-                f"evaluate: study {name!r} needs decisions about twins, which predictions alone do not tell. "
+                f"evaluate: study {name!r} needs decisions about counterfactuals, which predictions alone do not tell. "
                 "Pass the model, or a finished CorrespondenceStudy."
             )
         else:

@@ -276,12 +276,12 @@ class AdultStudy(Study):
         if row is not None:
             train, test, y = data.frame_train[some], data.frame_test[some], data.y_test[some]
             model, extras = row.fitted(train, data.y_train[some], seed)
-            measured = evaluate(model, test, y, n_resamples=1).values
+            measured = evaluate(model, test, y).values
             extras |= audited_gaps(model, train, test, y, data.domain)
             return CellResult({measure.key: float(measured[measure.key]) for measure in MEASURES}, extras)
         estimator = self.estimator(method, seed).fit(data.X_train[some], data.y_train[some])
         # Standard errors come from the seeds; the intervals of a single split are not looked at.
-        measured = evaluate(estimator, data.X_test[some], data.y_test[some], n_resamples=1).values
+        measured = evaluate(estimator, data.X_test[some], data.y_test[some]).values
         extras = {"status": estimator.status_, "steps": int(estimator.n_iter_)}
         if hasattr(estimator, "search"):
             extras["lambda"] = float(estimator.history_["lambda_"][-1])

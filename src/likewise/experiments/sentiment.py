@@ -367,7 +367,7 @@ def _measured(estimator: Any, data: SentimentData) -> CellResult:
     scores = estimator.decision_function(data.evaluation_vectors)
     sentences = estimator.decision_function(data.sentence_vectors)
     # Standard errors come from the seeds; the intervals of a single split are not looked at.
-    gaps = sentiment_gaps(scores, people["race"], people["gender"], sentences, n_resamples=1).absolute
+    gaps = sentiment_gaps(scores, people["race"], people["gender"], sentences).absolute
     values = {"accuracy": float((estimator.predict(data.X_test) == data.y_test).mean()), **gaps}
     values["spread"] = float(scores.std())
     extras: dict[str, Any] = {
