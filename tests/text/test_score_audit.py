@@ -138,7 +138,7 @@ def test_intervals_cover_and_equivalence_holds_with_few_clusters_or_a_dominant_o
     if share is not None:
         sizes[0] = round(3 * (n_clusters - 1) * share / (1 - share))
     clusters = np.repeat(np.arange(n_clusters), sizes)
-    margin, covered, wrong, n_wrong = 0.5, 0, 0, 0
+    margin, covered, wrong = 0.5, 0, 0
     for run in range(RUNS):
         correlation = (0.0, 0.3, 0.9)[run % 3]
         shared = np.sqrt(correlation) * rng.normal(size=n_clusters)[clusters]
