@@ -11,6 +11,7 @@ from likewise.core.plain import plain_fields, rounded
 from likewise.core.text import join_words, short_number
 from likewise.report.page import render_page, results_table, section
 from likewise.report.provenance import Provenance
+from likewise.text.cluster_inference import clusters_needed
 from likewise.text.score_audit import EditEffect, ScoreAudit, ScoreAudits
 
 if TYPE_CHECKING:
@@ -57,9 +58,15 @@ def notes_of(result: ScoreAudits) -> list[str]:
     bare = [part.name or "the table" for part in result if not part.placebos]
     if bare:
         notes.append(f"No placebos in {join_words(bare)}: {_NO_FLOOR}.")
-    few = [part.name or "the table" for part in result if part.least_p_value > part.level]
-    if few:
-        notes.append(f"{join_words(few)}: too few clusters for a test to show anything at this level.")
+    for part in result:
+        if part.undecidable:
+            needed = clusters_needed(part.n_tests, part.level)
+            fewest = min(effect.n_clusters for effect in part.undecidable)
+            named = join_words([effect.name for effect in part.undecidable])
+            notes.append(
+                f"{part.name or 'The table'}: {named} cannot be shown to shift, whatever the effect: {fewest} clusters, "
+                f"and {part.n_tests} families tested together at {part.level:g} need {needed} or more."
+            )
     dropped = sum(part.dropped for part in result)
     if dropped:
         notes.append(f"{dropped} units without a baseline were left out.")
@@ -85,7 +92,8 @@ _LEGEND = (
     "From baseline: mean score of the value that shifts most, minus the baseline's. Above placebos: the same minus "
     "what edits that should change nothing did, with its interval. Size and floor: mean absolute change by the "
     "family's edits and by the placebos. Shifted: differs from the baseline and from the placebos, in one direction, "
-    "after Holm's adjustment. Equivalent: shown to be smaller than the margin. Undecided: neither."
+    "after Holm's adjustment over all families and models. Equivalent: shown to be smaller than the margin. Undecided: "
+    "neither. Each cluster counts once."
 )
 
 
@@ -165,6 +173,8 @@ def _cells(effect: Mapping[str, Any]) -> list[str]:
 def _with_ends(measure: Mapping[str, Any]) -> str:
     if measure["value"] is None:
         return "unknown"
+    if measure["low"] is None:
+        return f"{short_number(measure['value'])} (no interval)"
     return (
         f"{short_number(measure['value'])} [{short_number(measure['low'])}, {short_number(measure['high'])}]"
     )

@@ -1,54 +1,54 @@
-"""Means over units whose noise is shared in clusters: intervals, sign-flip tests, Holm, equivalence."""
+"""Means over units whose noise is shared in clusters: intervals, sign-flip tests, Holm, equivalence, power.
+
+Every cluster counts once, by the mean of its units. Cluster means are independent, but their variances differ (one
+cluster may hold most of the units): Student's t of them with G − 1 degrees of freedom covers at least as often as it
+says for any variances (Bakirov and Székely 2005; Ibragimov and Müller 2010, Journal of Business & Economic Statistics
+28: 453–468), and flipping the signs of whole clusters is exact if their noise is symmetric.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from scipy import stats
 
-from likewise.core.checks import FloatArray, IntArray, check_number
+from likewise.core.checks import FloatArray, IntArray, check_integer, check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import Interval
 
-Codes = IntArray
 
-# All 2^G sign patterns up to this many clusters, a sample of them beyond.
-_ALL_SIGNS_UP_TO = 13
-
-
-def cluster_sums(values: FloatArray, clusters: Codes, n_clusters: int) -> FloatArray:
-    """Sum the rows of each cluster; NaN counts as absent."""
-    sums = np.zeros((n_clusters, *values.shape[1:]))
-    np.add.at(sums, clusters, np.where(np.isnan(values), 0.0, values))
-    return sums
-
-
-def mean_and_error(values: FloatArray, clusters: Codes) -> tuple[float, float, int]:
-    """Return the mean, its cluster-robust standard error and the number of clusters.
-
-    Var = G/(G−1) Σ_c (Σ_{u∈c} (d_u − d̄))² / n² (Liang and Zeger 1986, with the usual small-sample factor).
-    """
+def cluster_means(values: FloatArray, clusters: IntArray) -> FloatArray:
+    """Return the mean of the known values of each cluster along the first axis; NaN if none is known."""
     known = ~np.isnan(values)
-    if not known.any():
-        return float("nan"), float("nan"), 0
-    n_clusters, n = int(np.count_nonzero(np.bincount(clusters[known]))), int(known.sum())
-    mean = float(values[known].mean())
-    if n_clusters < 2:
-        return mean, float("nan"), n_clusters
-    sums = np.bincount(clusters[known], weights=values[known] - mean)
-    return mean, float(np.sqrt(n_clusters / (n_clusters - 1) * np.sum(sums**2)) / n), n_clusters
+    shape = (int(clusters.max()) + 1, *values.shape[1:])
+    sums, counts = np.zeros(shape), np.zeros(shape)
+    np.add.at(sums, clusters, np.where(known, values, 0.0))
+    np.add.at(counts, clusters, known)
+    return np.divide(sums, counts, out=np.full(shape, np.nan), where=counts > 0)
 
 
-def mean_interval(values: FloatArray, clusters: Codes, confidence: float = 0.95) -> Interval:
-    """Return the interval of a mean, Student's t with G − 1 degrees of freedom."""
-    mean, error, n_clusters = mean_and_error(values, clusters)
-    if not np.isfinite(error):
-        return Interval(float("nan"), float("nan"), confidence, "cluster t")
-    reach = _t_quantile(0.5 + confidence / 2, n_clusters - 1) * error
-    return Interval(mean - reach, mean + reach, confidence, "cluster t")
+def mean_interval(
+    means: FloatArray, confidence: float = 0.95, bounds: tuple[float, float] | None = None
+) -> Interval:
+    """Return the interval of the expectation of cluster means.
+
+    Student's t; with `bounds` that no mean can exceed (decisions, scores of two values) limits that hold for any
+    distribution between them. Unknown if there is one cluster, or if unbounded means are all equal.
+    """
+    known = means[~np.isnan(means)]
+    unknown = Interval(float("nan"), float("nan"), confidence, "cluster t")
+    if len(known) < 2:
+        return unknown
+    if bounds is not None:
+        return Interval(*_bounded_limits(known, bounds, confidence), confidence, "bounded mean")
+    error = _error(known)
+    if error == 0.0:
+        return unknown
+    reach = _t_quantile(0.5 + confidence / 2, len(known) - 1) * error
+    return Interval(float(known.mean()) - reach, float(known.mean()) + reach, confidence, "cluster t")
 
 
 @cache
@@ -56,40 +56,79 @@ def _t_quantile(share: float, freedom: int) -> float:
     return float(stats.t.ppf(share, freedom))
 
 
+def _error(known: FloatArray) -> float:
+    """Standard error of the mean; 0 if all are equal but for rounding."""
+    error = float(known.std(ddof=1) / math.sqrt(len(known)))
+    return error if error > 1e-12 * float(np.abs(known).max()) else 0.0
+
+
+def _bounded_limits(known: FloatArray, bounds: tuple[float, float], confidence: float) -> tuple[float, float]:
+    """Limits of a bounded mean: what was not seen lies at the bound, with a random weight (Gaffke 2005)."""
+    weights = _dirichlet(len(known) + 1)
+    # Each limit is a quantile of Σ D_i x_(i), D uniform on the simplex, with one x at the bound.
+    below, above = (weights @ np.append(known, bound) for bound in bounds)
+    tail = 0.5 - confidence / 2
+    return float(np.quantile(below, tail)), float(np.quantile(above, 1.0 - tail))
+
+
+@lru_cache(maxsize=8)
+def _dirichlet(count: int) -> FloatArray:
+    return np.random.default_rng(0).dirichlet(np.ones(count), size=4000)
+
+
 @dataclass(frozen=True, eq=False)
 class SignFlips:
-    """Two-sided p-values of zero means."""
+    """Two-sided p-values of zero means, alone and adjusted for the largest of a family, and the statistics."""
 
     p_values: FloatArray
     adjusted: FloatArray
     statistics: FloatArray
 
 
-def sign_flips(
-    values: FloatArray, clusters: Codes, *, n_flips: int = 9999, rng: np.random.Generator
-) -> SignFlips:
-    """Test that columns have mean zero by flipping the signs of whole clusters."""
-    n_clusters = int(clusters.max()) + 1
-    sums = cluster_sums(values, clusters, n_clusters)
-    norms = np.sqrt((sums**2).sum(axis=0))
-    scaled = np.divide(sums, norms, out=np.zeros_like(sums), where=norms > 0)
-    if n_clusters <= _ALL_SIGNS_UP_TO:
+def sign_flips(means: FloatArray, *, n_flips: int = 9999, rng: np.random.Generator) -> SignFlips:
+    """Test that columns of cluster means, (G, …, columns), have mean zero by flipping the signs of clusters.
+
+    The statistic is Σ m_c / √Σ m_c². Columns are one family: `adjusted` compares each with the largest of all of them.
+    All 2^G patterns if they are no more than `n_flips`, else a sample of so many.
+    """
+    n_clusters = len(means)
+    values = np.where(np.isnan(means), 0.0, means)
+    norms = np.sqrt((values**2).sum(axis=0))
+    scaled = np.divide(values, norms, out=np.zeros_like(values), where=norms > 0)
+    if 2**n_clusters <= n_flips:
         bits = (np.arange(2**n_clusters)[:, None] >> np.arange(n_clusters)) & 1
         own = 0
     else:
         bits = rng.integers(0, 2, size=(n_flips, n_clusters))
         own = 1  # the pattern observed is one of those that could have been
-    flipped = np.abs((2.0 * bits - 1.0) @ scaled)
+    flipped = np.abs(np.tensordot(2.0 * bits - 1.0, scaled, axes=1))
     statistics = scaled.sum(axis=0)
     # Rounding must not break ties with the pattern that was observed.
     limits = np.abs(statistics) - 1e-9
-    largest = flipped.max(axis=1)[:, None]
+    largest = flipped.max(axis=-1, keepdims=True)
     total = own + len(flipped)
     return SignFlips(
         (own + (flipped >= limits).sum(axis=0)) / total,
         (own + (largest >= limits).sum(axis=0)) / total,
         statistics,
     )
+
+
+def larger_of_contrasts(values: FloatArray, statistics: FloatArray) -> FloatArray:
+    """Return per edit the larger value of its two contrasts, the halves of the last axis; 1 if their signs differ."""
+    first, second = np.split(values, 2, axis=-1)
+    one, other = np.split(statistics, 2, axis=-1)
+    return np.where(one * other > 0.0, np.maximum(first, second), 1.0)
+
+
+def least_p_value(n_clusters: int, n_tests: int = 1) -> float:
+    """Return the smallest p-value that sign flips of so many clusters can give, adjusted by Holm over the tests."""
+    return min(1.0, n_tests * 2.0 ** (1 - n_clusters))
+
+
+def clusters_needed(n_tests: int, level: float) -> int:
+    """Return from how many clusters on sign flips can show an effect at all."""
+    return math.ceil(1.0 + math.log2(n_tests / level))
 
 
 def holm(p_values: FloatArray) -> FloatArray:
@@ -104,17 +143,26 @@ def holm(p_values: FloatArray) -> FloatArray:
     return adjusted
 
 
-def equivalence_p_value(values: FloatArray, clusters: Codes, margin: float) -> float:
-    """Test that |mean| is at least `margin`: a small p-value shows that it is smaller (TOST, Schuirmann 1987)."""
-    mean, error, n_clusters = mean_and_error(values, clusters)
-    if not np.isfinite(error):
+def equivalence_p_value(means: FloatArray, margin: float) -> float:
+    """Test that |expectation| is at least `margin`: a small p-value shows that it is smaller (TOST, Schuirmann 1987).
+
+    Never below 2^−G, the chance that all of G cluster means are on the inner side of the margin if half should be:
+    equal means of a few clusters do not show anything.
+    """
+    known = means[~np.isnan(means)]
+    if len(known) < 2 or abs(mean := float(known.mean())) >= margin:
         return 1.0
-    if error == 0.0:
-        return 0.0 if abs(mean) < margin else 1.0
-    return float(stats.t.sf((margin - abs(mean)) / error, n_clusters - 1))
+    error = _error(known)
+    p_value = float(stats.t.sf((margin - abs(mean)) / error, len(known) - 1)) if error > 0.0 else 0.0
+    return max(p_value, 2.0 ** -len(known))
 
 
 # How many texts and repeats an audit needs to see an effect of a given size.
+
+# Simulated audits, in batches that share their sign patterns, and how many patterns.
+_N_BATCHES, _BATCH, _N_FLIPS = 40, 50, 2048
+# Beyond so many clusters power depends on effect / standard error alone.
+_MANY_CLUSTERS = 150
 
 
 @dataclass(frozen=True)
@@ -124,15 +172,17 @@ class AuditDesign:
     Parameters
     ----------
     text_sd : float
-        Standard deviation of what an edit does to one text, beyond its mean and apart from repeats.
+        Standard deviation of what an edit or a placebo does to one text, beyond its mean and apart from repeats.
     repeat_sd : float
         Standard deviation of the score when the same text is scored again.
     repeats : int, default=1
         Scores per text and variant.
     n_placebos : int, default=3
-        The control is their mean; 0 takes the baseline.
+        Effects must differ from the mean of the placebos too; 0: from the baseline alone.
     n_edits : int, default=1
-        The level is shared among them, as Holm does at its first step.
+        Families of edits that are tested in one run, over all models; Holm's adjustment is over them.
+    values_per_family : int, default=1
+        Edits of the family, of which one has the effect.
     texts_per_cluster : int, default=1
     cluster_correlation : float, default=0
         Of the differences of two texts of one cluster.
@@ -140,15 +190,17 @@ class AuditDesign:
 
     Notes
     -----
-    A text's difference, edit − mean of k placebos, has variance (σ_text² + σ_repeat²/R)(1 + 1/k); clusters of
-    m texts multiply that of the mean by 1 + (m − 1)ρ; the t test has G − 1 degrees of freedom.
+    Power is the share of simulated audits in which the audit's own rule (sign flips of clusters, from the baseline and
+    from the placebos in one direction, the strongest value of a family, Holm's first step) shows the effect. Scores are
+    normal: the baseline of a text has variance σ_repeat²/R, an edit or a placebo σ_text² + σ_repeat²/R; the mean of m
+    texts of a cluster has (1 + (m − 1)ρ)/m of it.
 
     Examples
     --------
     >>> design = AuditDesign(text_sd=0.3, repeat_sd=0.5, repeats=5, n_edits=8)
     >>> n = design.texts_needed(effect=0.2)
-    >>> n, round(design.power(n, effect=0.2), 2), round(design.power(n // 2, effect=0.2), 2)
-    (64, 0.8, 0.39)
+    >>> n, design.power(n, effect=0.2) >= 0.8, round(design.power(n // 2, effect=0.2), 1)
+    (83, True, 0.3)
     """
 
     text_sd: float
@@ -156,6 +208,7 @@ class AuditDesign:
     repeats: int = 1
     n_placebos: int = 3
     n_edits: int = 1
+    values_per_family: int = 1
     texts_per_cluster: int = 1
     cluster_correlation: float = 0.0
     level: float = 0.05
@@ -165,47 +218,46 @@ class AuditDesign:
         for name in ("text_sd", "repeat_sd"):
             check_number(getattr(self, name), owner=owner, name=name, low=0.0)
         check_number(self.cluster_correlation, owner=owner, name="cluster_correlation", low=0.0, high=1.0)
-        for name, least in (("repeats", 1), ("n_placebos", 0), ("n_edits", 1), ("texts_per_cluster", 1)):
-            if getattr(self, name) < least:
-                raise bad_parameter(owner, name, allowed=f"an int >= {least}", got=getattr(self, name))
-        if not 0.0 < self.level < 1.0:
-            raise bad_parameter(owner, "level", allowed="between 0 and 1", got=self.level)
-
-    def difference_sd(self) -> float:
-        """Standard deviation of one text's difference from its control."""
-        one = self.text_sd**2 + self.repeat_sd**2 / self.repeats
-        return math.sqrt(one * (1.0 + 1.0 / max(self.n_placebos, 1)))
+        for name in ("repeats", "n_edits", "values_per_family", "texts_per_cluster", "n_placebos"):
+            check_integer(getattr(self, name), owner=owner, name=name, low=int(name != "n_placebos"))
+        check_number(self.level, owner=owner, name="level", low=0, high=1, open_low=True, open_high=True)
 
     def power(self, n_texts: int, effect: float) -> float:
         """Return the probability that an effect of this size is found with so many texts."""
         n_clusters = n_texts // self.texts_per_cluster
-        if n_clusters < 2:
+        if least_p_value(n_clusters, self.n_edits) > self.level:
             return 0.0
-        inflation = 1.0 + (self.texts_per_cluster - 1) * self.cluster_correlation
-        error = self.difference_sd() * math.sqrt(inflation / n_texts)
-        if error == 0.0:
-            return 1.0
-        limit = stats.t.ppf(1.0 - self.level / self.n_edits / 2.0, n_clusters - 1)
-        shift = abs(effect) / error
-        tails = stats.nct.sf(limit, n_clusters - 1, shift) + stats.nct.cdf(-limit, n_clusters - 1, shift)
-        return float(tails)
+        simulated = min(n_clusters, _MANY_CLUSTERS)
+        inflation = (1.0 + (self.texts_per_cluster - 1) * self.cluster_correlation) / self.texts_per_cluster
+        scale = math.sqrt(inflation * simulated / n_clusters)
+        repeat = self.repeat_sd / math.sqrt(self.repeats)
+        one = math.hypot(self.text_sd, repeat)
+        rng = np.random.default_rng(0)
+        n_flips = max(_N_FLIPS, math.ceil(6 * self.n_edits / self.level))
+        found = 0
+        for _ in range(_N_BATCHES):
+            edits = rng.normal(0.0, scale * one, (simulated, _BATCH, self.values_per_family))
+            edits[..., 0] += abs(effect)
+            base = rng.normal(0.0, scale * repeat, (simulated, _BATCH, 1))
+            placebo = rng.normal(0.0, scale * one / math.sqrt(self.n_placebos or 1), (simulated, _BATCH, 1))
+            contrasts = [edits - base, edits - (placebo if self.n_placebos else base)]
+            flips = sign_flips(np.concatenate(contrasts, axis=-1), n_flips=n_flips, rng=rng)
+            p_values = larger_of_contrasts(flips.adjusted, flips.statistics).min(axis=-1)
+            found += int((p_values * self.n_edits <= self.level).sum())
+        return found / (_N_BATCHES * _BATCH)
 
     def texts_needed(self, effect: float, power: float = 0.8, at_most: int = 10_000_000) -> int:
         """Return the smallest number of texts that finds an effect of this size with this probability."""
+        owner = "AuditDesign.texts_needed"
         if not abs(effect) > 0.0:
-            raise bad_parameter("AuditDesign.texts_needed", "effect", allowed="not zero", got=effect)
-        if not 0.0 < power < 1.0:
-            raise bad_parameter("AuditDesign.texts_needed", "power", allowed="between 0 and 1", got=power)
+            raise bad_parameter(owner, "effect", allowed="not zero", got=effect)
+        check_number(power, owner=owner, name="power", low=0, high=1, open_low=True, open_high=True)
         low, high = 1, 2
         while self.power(high * self.texts_per_cluster, effect) < power:
             low, high = high, high * 2
             if high * self.texts_per_cluster > at_most:
-                raise bad_parameter(
-                    "AuditDesign.texts_needed",
-                    "effect",
-                    allowed=f"large enough to be seen with {at_most:,} texts",
-                    got=effect,
-                )
+                allowed = f"large enough to be seen with {at_most:,} texts"
+                raise bad_parameter(owner, "effect", allowed=allowed, got=effect)
         while high - low > 1:
             middle = (low + high) // 2
             if self.power(middle * self.texts_per_cluster, effect) < power:
@@ -216,4 +268,4 @@ class AuditDesign:
 
     def calls(self, n_texts: int) -> int:
         """Return how many scores that is: baseline, edits and placebos, repeated."""
-        return n_texts * (1 + self.n_edits + self.n_placebos) * self.repeats
+        return n_texts * (1 + self.n_edits * self.values_per_family + self.n_placebos) * self.repeats

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -15,7 +16,15 @@ from likewise.core.errors import InputError, UnfairError, bad_parameter
 from likewise.core.frames import check_columns
 from likewise.core.intervals import Measure
 from likewise.core.randomness import RandomState, numpy_generator
-from likewise.text.cluster_inference import SignFlips, equivalence_p_value, holm, mean_interval, sign_flips
+from likewise.text.cluster_inference import (
+    cluster_means,
+    equivalence_p_value,
+    holm,
+    larger_of_contrasts,
+    least_p_value,
+    mean_interval,
+    sign_flips,
+)
 
 # A table of scores as pairs: per unit and variant the mean score, and how often the decision is another.
 
@@ -31,6 +40,7 @@ class PairedScores:
     changes: FloatArray
     flips: FloatArray | None
     dropped: int
+    bounds: tuple[float, float] | None = None  # of differences, if scores take two values only
 
     @property
     def n_clusters(self) -> int:
@@ -99,6 +109,7 @@ def pair_scores(
         if decision is None
         else _flips(frame[decision], frame[unit], names, baseline, order, means.index)
     )
+    span = float(numbers.max() - numbers.min())
     return PairedScores(
         tuple(means.index),
         _clusters(frame, unit, cluster, means.index),
@@ -107,6 +118,7 @@ def pair_scores(
         changes,
         flips,
         int((~has_base).sum()),
+        (-span, span) if numbers.nunique() == 2 else None,
     )
 
 
@@ -145,13 +157,17 @@ def _flips(
 class EditEffect:
     """What one edit, or all edits of a family, did to the scores.
 
+    Means are over clusters: each counts once, by the mean of its units.
+
     Parameters
     ----------
     name : str
-        The variant; the family where it is one.
+        The variant, or the family.
     n_units, n_clusters : int
+        That the edits change.
     change : Measure
-        Mean of edit − baseline. Of a family: that of the value that shifts most, `worst`.
+        Mean of edit − baseline. Of a family: that of the value that shifts most, `worst`, with an interval that holds
+        for the strongest of all its values.
     shift : Measure
         Mean of edit − mean of the unit's placebos, the same way; equal to `change` without placebos.
     size : float
@@ -162,17 +178,17 @@ class EditEffect:
         size − floor.
     p_value, adjusted : float
         By flipping signs of clusters: that the edit does no more than nothing, or no more than a placebo. Both
-        must be refused, in one direction (the larger p-value counts). Holm over all edits (or all families). A
-        family's is that of its strongest value, adjusted for having looked at all.
+        must be refused, in one direction (the larger p-value counts). Holm over all edits (or all families) of the run,
+        in every part. A family's is that of its strongest value, adjusted for having looked at all.
     changed : Measure or None
         Share of decisions that change, minus that of the placebos; None without decisions.
     equivalence : float or None
         p-value against a difference of `margin` or more, from the baseline and from the placebos (twice the
-        smaller of the two); the largest of a family's. None without a margin.
+        smaller of the two); the largest of a family's, adjusted like `adjusted`. None without a margin.
     verdict : str
         ``"shifted"``, ``"equivalent"`` (smaller than the margin) or ``"undecided"``.
     worst : str
-        The value that shifts most; the variant itself where it is one.
+        The value that shifts most; of a variant, the variant itself.
 
     Examples
     --------
@@ -215,6 +231,8 @@ class ScoreAudit:
     n_units, n_clusters, dropped : int
     level : float
     margin : float or None
+    n_tests : int
+        Families that are tested in the same run, in all parts.
 
     Examples
     --------
@@ -236,6 +254,7 @@ class ScoreAudit:
     dropped: int
     level: float
     margin: float | None
+    n_tests: int
 
     @property
     def shifted(self) -> tuple[EditEffect, ...]:
@@ -244,13 +263,18 @@ class ScoreAudit:
 
     @property
     def least_p_value(self) -> float:
-        """The smallest p-value that so many clusters can give; above the level nothing can ever be shown."""
-        return float(2.0 ** (1 - self.n_clusters))
+        """The smallest adjusted p-value that so many clusters can give a family."""
+        return least_p_value(self.n_clusters, self.n_tests)
+
+    @property
+    def undecidable(self) -> tuple[EditEffect, ...]:
+        """Families that change too few clusters for any effect to be shown, whatever its size."""
+        return tuple(e for e in self.families if least_p_value(e.n_clusters, self.n_tests) > self.level)
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreAudits:
-    """One `ScoreAudit` per model or group; goes through them, and stops a build where one is unfair.
+    """One `ScoreAudit` per model or group, tested together: iterate over them, or stop a build if one is unfair.
 
     Examples
     --------
@@ -275,7 +299,7 @@ class ScoreAudits:
         return pd.DataFrame([_row(part, effect) for part in self.parts for effect in part.families])
 
     def raise_if_unfair(self) -> None:
-        """Raise `UnfairError` where an effect is shown."""
+        """Raise `UnfairError` if an effect is shown."""
         shown = [f"{part.name} {one.name}".strip() for part in self.parts for one in part.shifted]
         if shown:
             more = f" and {len(shown) - 3} more" if len(shown) > 3 else ""
@@ -307,12 +331,13 @@ def audit_scores(
     unit, variant, score, baseline, placebo, cluster, decision
         As in `pair_scores`: columns, the variant that is not an edit, and those that should change nothing.
     by : str, optional
-        Column of models or groups to audit one by one; Holm's adjustment is made within each.
+        Column of models or groups to audit one by one; p-values are adjusted over all of them together.
     margin : float, optional
         τ: a shift smaller than this does not matter. With it, "no effect larger than τ" can be shown.
     level : float, default=0.05
         Of the tests; intervals are at 1 − level.
     n_flips : int, default=9999
+        Sign patterns at least; more if many edits are tested.
     random_state : int, Generator or None, default=0
 
     Returns
@@ -349,26 +374,47 @@ def audit_scores(
         "cluster": cluster,
         "decision": decision,
     }
-    return ScoreAudits(
-        tuple(
-            audit_paired(
-                pair_scores(part, **columns), name=name, margin=margin, level=level, n_flips=n_flips, rng=rng
-            )
-            for name, part in groups
-        )
-    )
+    paired = {name: pair_scores(part, **columns) for name, part in groups}
+    return audit_together(paired, margin=margin, level=level, n_flips=n_flips, rng=rng)
 
 
-def audit_paired(
-    paired: PairedScores,
+def audit_together(
+    parts: Mapping[str, PairedScores],
     *,
-    name: str = "",
     margin: float | None = None,
     level: float = 0.05,
     n_flips: int = 9999,
     rng: np.random.Generator,
+) -> ScoreAudits:
+    """Audit paired scores of one or more models, and adjust over all that is reported."""
+    # The smallest p-value of a sample of patterns must be small enough for all edits together.
+    n_flips = max(n_flips, math.ceil(4 * sum(len(one.edits) for one in parts.values()) / level))
+    found = [_audit_part(one, name, margin, level, n_flips, rng) for name, one in parts.items()]
+    n_tests = sum(len(part.families) for part in found)
+    families = iter(_verdicts([one for part in found for one in part.families], level))
+    edits = iter(_verdicts([one for part in found for one in part.edits], level))
+    return ScoreAudits(
+        tuple(
+            replace(
+                part,
+                families=tuple(next(families) for _ in part.families),
+                edits=tuple(next(edits) for _ in part.edits),
+                n_tests=n_tests,
+            )
+            for part in found
+        )
+    )
+
+
+def _audit_part(
+    paired: PairedScores,
+    name: str,
+    margin: float | None,
+    level: float,
+    n_flips: int,
+    rng: np.random.Generator,
 ) -> ScoreAudit:
-    """Audit paired scores; see `audit_scores`."""
+    """Effects of one part, their p-values not yet adjusted."""
     n_edits = len(paired.edits)
     changes = paired.changes[:, :n_edits]
     shifts = changes - paired.floor[:, None]
@@ -379,17 +425,19 @@ def audit_paired(
     families = []
     for family, columns in members.items():
         both = np.concatenate([changes[:, columns], shifts[:, columns]], axis=1)
-        flips = sign_flips(both, paired.clusters, n_flips=n_flips, rng=rng)
-        alone, together = _larger(flips.p_values, flips), _larger(flips.adjusted, flips)
+        flips = sign_flips(cluster_means(both, paired.clusters), n_flips=n_flips, rng=rng)
+        alone = larger_of_contrasts(flips.p_values, flips.statistics)
+        together = larger_of_contrasts(flips.adjusted, flips.statistics)
         for column, p_value in zip(columns, alone, strict=True):
             edits.append(_effect(paired, shifts, [column], column, (float(p_value), margin, level)))
-        worst = columns[int(np.argmin(_larger(-np.abs(flips.statistics), flips)))]
+        strength = larger_of_contrasts(-np.abs(flips.statistics), flips.statistics)
         test = (float(together.min()), margin, level)
-        families.append(replace(_effect(paired, shifts, columns, worst, test), name=family))
+        found = _effect(paired, shifts, columns, columns[int(np.argmin(strength))], test)
+        families.append(replace(found, name=family))
     return ScoreAudit(
         name,
-        _adjusted(families, level),
-        _adjusted(edits, level),
+        tuple(families),
+        tuple(edits),
         tuple(_pairs(paired, members, level)),
         paired.placebos,
         len(paired.units),
@@ -397,14 +445,8 @@ def audit_paired(
         paired.dropped,
         level,
         margin,
+        len(families),
     )
-
-
-def _larger(values: FloatArray, flips: SignFlips) -> FloatArray:
-    """Return per edit the larger value of its two contrasts; 1 where they point in two directions."""
-    half = len(values) // 2
-    agree = flips.statistics[:half] * flips.statistics[half:] > 0.0
-    return np.where(agree, np.maximum(values[:half], values[half:]), 1.0)
 
 
 def _effect(
@@ -421,15 +463,17 @@ def _effect(
         if paired.placebos
         else np.full(len(sizes), np.nan)
     )
+    # The strongest of several values was chosen by what is shown: all of them share the level (Bonferroni).
+    chosen = level / len(columns)
     return EditEffect(
         paired.edits[worst],
         int((~np.isnan(sizes)).sum()),
-        paired.n_clusters,
-        _measure("change", paired.changes[:, worst], paired, level),
-        _measure("shift", shifts[:, worst], paired, level),
-        _mean(sizes),
-        _mean(floors),
-        _measure("excess", sizes - floors, paired, level),
+        len(np.unique(paired.clusters[~np.isnan(sizes)])),
+        _measure("change", paired.changes[:, worst], paired, chosen, paired.bounds),
+        _measure("shift", shifts[:, worst], paired, chosen, paired.bounds),
+        _mean(sizes, paired),
+        _mean(floors, paired),
+        _measure("excess", sizes - floors, paired, level, paired.bounds),
         p_value,
         1.0,
         _changed(paired, columns, level),
@@ -439,15 +483,14 @@ def _effect(
     )
 
 
-def _adjusted(effects: list[EditEffect], level: float) -> tuple[EditEffect, ...]:
+def _verdicts(effects: Sequence[EditEffect], level: float) -> Iterator[EditEffect]:
     adjusted = holm(np.array([effect.p_value for effect in effects]))
-    found = []
-    for effect, p_value in zip(effects, adjusted, strict=True):
+    small = holm(np.array([1.0 if one.equivalence is None else one.equivalence for one in effects]))
+    for effect, p_value, margin in zip(effects, adjusted, small, strict=True):
         # Shown to be smaller than what matters is fair, however surely it is not zero.
-        small = effect.equivalence is not None and effect.equivalence <= level
-        verdict = "equivalent" if small else "shifted" if p_value <= level else "undecided"
-        found.append(replace(effect, adjusted=float(p_value), verdict=verdict))
-    return tuple(found)
+        verdict = "equivalent" if margin <= level else "shifted" if p_value <= level else "undecided"
+        equivalence = None if effect.equivalence is None else float(margin)
+        yield replace(effect, adjusted=float(p_value), equivalence=equivalence, verdict=verdict)
 
 
 def _pairs(paired: PairedScores, members: dict[str, list[int]], level: float) -> Iterator[Measure]:
@@ -455,7 +498,8 @@ def _pairs(paired: PairedScores, members: dict[str, list[int]], level: float) ->
         for place, first in enumerate(columns):
             for second in columns[place + 1 :]:
                 difference = paired.changes[:, first] - paired.changes[:, second]
-                yield _measure(f"{paired.edits[first]} − {paired.edits[second]}", difference, paired, level)
+                name = f"{paired.edits[first]} − {paired.edits[second]}"
+                yield _measure(name, difference, paired, level, paired.bounds)
 
 
 def _changed(paired: PairedScores, columns: list[int], level: float) -> Measure | None:
@@ -464,24 +508,32 @@ def _changed(paired: PairedScores, columns: list[int], level: float) -> Measure 
     flips = mean_of_known(paired.flips[:, columns])
     if paired.placebos:
         flips = flips - mean_of_known(paired.flips[:, len(paired.edits) :])
-    return _measure("changed decisions", flips, paired, level)
+    return _measure("changed decisions", flips, paired, level, (-1.0 if paired.placebos else 0.0, 1.0))
 
 
-def _measure(name: str, values: FloatArray, paired: PairedScores, level: float) -> Measure:
-    return Measure.of(name, _mean(values), mean_interval(values, paired.clusters, 1.0 - level))
+def _measure(
+    name: str,
+    values: FloatArray,
+    paired: PairedScores,
+    level: float,
+    bounds: tuple[float, float] | None,
+) -> Measure:
+    interval = mean_interval(cluster_means(values, paired.clusters), 1.0 - level, bounds)
+    return Measure.of(name, _mean(values, paired), interval)
 
 
-def _mean(values: FloatArray) -> float:
-    known = values[~np.isnan(values)]
+def _mean(values: FloatArray, paired: PairedScores) -> float:
+    means = cluster_means(values, paired.clusters)
+    known = means[~np.isnan(means)]
     return float(known.mean()) if len(known) else float("nan")
 
 
 def _equivalence(paired: PairedScores, shifts: FloatArray, column: int, margin: float) -> float:
-    """An edit is harmless where it does about nothing, or about what a placebo does; Bonferroni for the or."""
-    from_baseline = equivalence_p_value(paired.changes[:, column], paired.clusters, margin)
+    """An edit is harmless if it does about nothing, or about what a placebo does; Bonferroni for the or."""
+    from_baseline = equivalence_p_value(cluster_means(paired.changes[:, column], paired.clusters), margin)
     if not paired.placebos:
         return from_baseline
-    from_placebos = equivalence_p_value(shifts[:, column], paired.clusters, margin)
+    from_placebos = equivalence_p_value(cluster_means(shifts[:, column], paired.clusters), margin)
     return min(1.0, 2.0 * min(from_baseline, from_placebos))
 
 
