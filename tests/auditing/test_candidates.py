@@ -9,7 +9,10 @@ import pandas as pd
 import pytest
 
 from likewise.auditing.dual.finite_dual import dual_curve, solve_dual
+from likewise.auditing.dual.supporting_rows import Support
+from likewise.auditing.problem import AuditProblem
 from likewise.auditing.search.candidates import CandidateSearch
+from likewise.auditing.search.contract import Budget
 from likewise.core.errors import InputError, ModelError
 from likewise.core.subspace import Subspace
 from likewise.counterfactuals import Edit
@@ -388,3 +391,34 @@ def test_same_input_same_bytes(frame, domain, model, metric, labels):
     )
     for name in ("indptr", "squared_distance", "loss", "candidate"):
         assert getattr(first.frontier, name).tobytes() == getattr(second.frontier, name).tobytes()
+
+
+@pytest.mark.parametrize("looks", [0, 2, 6, 10**6])
+def test_the_time_ends_the_search_and_what_was_compared_counts(domain, metric, looks):
+    """A clock that goes by looks at it: everybody is asked about, then fewer and fewer comparisons are made."""
+    people, asked = table(300, seed=1), []
+    weight = np.random.default_rng(3).normal(size=(domain.n_features, 3))
+
+    def counted(X):
+        asked.append(len(X))
+        return _softmax(np.tanh(X @ weight) * 2)
+
+    class Looks(Budget):
+        left = property(lambda self: next(clock))
+
+    problem = AuditProblem.build(
+        as_model(counted), people, np.arange(300) % 3, metric=metric, domain=domain.widened(people)
+    )
+    search = CandidateSearch(edits=["sex"], block_bytes=4096, batch_size=50)
+    whole = search.search(problem).frontier
+    clock, before = iter([1.0] * looks + [-1.0] * 10**6), sum(asked)
+    found = search.extend(problem, Support.start(problem), 0.1, Looks(1.0))
+    late = looks < 10**6
+    assert found.status == ("not_converged" if late else "converged")
+    assert ("compared" in "".join(found.reasons)) == late
+    if looks == 0:
+        assert sum(asked) - before == 300
+    for lam in (0.0, 0.1, 1.0):
+        below = whole.conjugate(lam) - found.support.frontier.conjugate(lam)
+        assert (below >= -1e-12).all()
+        assert (below > 1e-9).any() == late

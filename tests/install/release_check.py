@@ -72,7 +72,7 @@ assert audited(lw.load_model("model.onnx"), coded).pure_gap > 0
 """,
     "fast": """
 from likewise.core.compiled import compiled
-assert hasattr(compiled(lambda x: x), "py_func")
+assert hasattr(compiled(lambda x: x).made(), "py_func")
 """,
     "mlflow": """
 import mlflow, os, pathlib

@@ -120,7 +120,12 @@ def prepare_people(asked: AuditRequest, X: Any, y: Any) -> Prepared:
     """Prepare the audit of people in memory."""
     problem = replace(asked.problem(X, y, asked.domain), absent=asked.absent)
     searches, left_out = choose_searches(
-        asked.searches, problem, required=asked.required, in_parts=False, eps=asked.eps
+        asked.searches,
+        problem,
+        required=asked.required,
+        in_parts=False,
+        eps=asked.eps,
+        budget=asked.budget,
     )
     pool = asked.pool(searches, problem.n)
     if len(pool):

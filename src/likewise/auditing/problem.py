@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -157,10 +158,20 @@ class AuditProblem:
         return target if classes is None else np.asarray(classes[target])
 
     @cached_property
+    def _asked(self) -> tuple[Floats, float]:
+        clock, place = time.time(), self.coordinates
+        loss = np.asarray(place.model.losses(place.for_model(self.rows), self.labels), dtype=np.float64)
+        return loss, time.time() - clock
+
+    @property
     def base_loss(self) -> Floats:
         """Loss of each person where they stand."""
-        place = self.coordinates
-        return np.asarray(place.model.losses(place.for_model(self.rows), self.labels), dtype=np.float64)
+        return self._asked[0]
+
+    @property
+    def seconds_to_ask(self) -> float:
+        """How long the model takes to answer about everybody once."""
+        return self._asked[1]
 
     @cached_property
     def decisions(self) -> np.ndarray[Any, Any]:

@@ -38,6 +38,8 @@ from likewise.core.messages import Message
 HARM_EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, np.inf)
 _WORSE = ("converged", "not_converged", "failed")
 _MOST_REASONS = 5
+# Per person, to make the unfair maps and the result.
+_SECONDS_AFTER = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,6 +282,10 @@ def search_people(
         support = twins.added_to(support)
     spent = time.process_time() - begin
     budget, last = prepared.budget, len(prepared.searches) - 1
+    if budget.seconds is not None:
+        # After the search decisions about the worst cases are asked for, and people are put together.
+        after = 2.0 * problem.seconds_to_ask + _SECONDS_AFTER * problem.n
+        budget = replace(budget, seconds=max(budget.seconds - after, 1e-9))
     with search_bar(show=progress) as watched:
         for number, search in enumerate(prepared.searches):
             start = time.process_time()

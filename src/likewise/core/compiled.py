@@ -16,20 +16,45 @@ def _numba() -> Any:
     return numba
 
 
+class _Compiled:
+    """A function that is compiled when it is first called: many audits need none, and numba takes long to load."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._made: Callable[..., Any] | None = None
+
+    def __call__(self, *given: Any) -> Any:
+        return self.made()(*given)
+
+    def made(self) -> Callable[..., Any]:
+        """Return the compiled function; others that it calls by name are compiled as well."""
+        if self._made is None:
+            function, numba = self._function, _numba()
+            if numba is not None:
+                # A function typed at a prompt has no file beside which code could be kept.
+                on_disk = not function.__code__.co_filename.startswith("<")
+                function = numba.njit(cache=on_disk, error_model="numpy", no_cfunc_wrapper=True)(function)
+            self._made = function
+            known = self._function.__globals__
+            for name in self._function.__code__.co_names:
+                if isinstance(known.get(name), _Compiled):
+                    known[name] = known[name].made()
+        return self._made
+
+
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of plain arrays, or return it as it is.
+    """Compile a function of plain arrays where numba is installed; else it runs as it is.
 
     Nothing is reordered (no fast maths), so both give the same numbers.
     """
-    numba = _numba()
-    if numba is None:
-        return function
-    # A function typed at a prompt has no file beside which code could be kept.
-    on_disk = not function.__code__.co_filename.startswith("<")
-    made: Callable[..., Any] = numba.njit(cache=on_disk, error_model="numpy", no_cfunc_wrapper=True)(function)
-    return made
+    return _Compiled(function)
 
 
 def is_compiled() -> bool:
     """Whether `compiled` compiles here."""
     return _numba() is not None
+
+
+def is_loaded() -> bool:
+    """Whether what `compiled` needs is loaded already; that takes about half a second."""
+    return _numba.cache_info().currsize > 0

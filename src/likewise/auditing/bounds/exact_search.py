@@ -230,14 +230,14 @@ class ProofSearch(Search):
         return tuple(bounds)
 
     def _questions(self, problem: AuditProblem, eps: float, budget: Budget) -> Iterator[_Question]:
-        from likewise.auditing.bounds.families import seconds_of_check
+        from likewise.auditing.bounds.families import seconds_to_read
 
         # Where everybody at no distance can be listed, that is exact already.
         listed = EnumerationSearch().why_not(problem) is None
         if eps > 0 and not listed:
             yield _Question(problem, 0.0, False, 0.15)
         # Decisions are another reading, whose check takes as long as that of the losses and cannot be stopped.
-        in_time = budget.left > 3 * seconds_of_check(problem)
+        in_time = budget.left > 3 * seconds_to_read(problem)
         decided = about_decisions(problem) if problem.decides and in_time else None
         if eps > 0 or not listed:
             yield _Question(problem, eps, False, 1.0 if decided is None else 0.7)
@@ -251,12 +251,12 @@ class ProofSearch(Search):
     def _answer(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         timed = budget.seconds is not None and problem.n > _FEW and problem.decides
         if timed and LinearSearch().why_not(problem) is not None:
-            from likewise.auditing.bounds.families import seconds_of_check
+            from likewise.auditing.bounds.families import seconds_to_read
             from likewise.auditing.bounds.sampled_proof import prove_by_sample
             from likewise.auditing.search.choosing import search_words
 
             # A first look at everybody cannot be stopped; it takes about as long as the check of the reading.
-            if budget.left < seconds_of_check(problem):
+            if budget.left < seconds_to_read(problem):
                 return Found(
                     support, "not_converged", (Message("reason.no_time", name=search_words(self.name)),)
                 )

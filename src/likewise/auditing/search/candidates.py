@@ -48,15 +48,22 @@ class CandidateLosses:
 
 
 def ask_about(
-    coordinates: Coordinates, candidates: Candidates, wanted: IntArray, n_rows: int, batch_size: int
+    coordinates: Coordinates,
+    candidates: Candidates,
+    wanted: IntArray,
+    n_rows: int,
+    batch_size: int,
+    budget: Budget,
 ) -> tuple[CandidateLosses, IntArray]:
-    """Ask about candidates, in batches."""
+    """Ask about candidates, in batches: about the rows themselves, and about as many others as there is time for."""
     plain = coordinates.metric.without_feature_map()
     fixed = coordinates.fixed_positions()
     parts: list[tuple[Any, ...]] = []
     centre, resolution, outside = None, 0.0, [np.zeros(0, dtype=np.int64)]
     for start in range(0, len(wanted), batch_size):
         number = wanted[start : start + batch_size]
+        if budget.spent and number[0] >= n_rows:
+            break
         table = candidates.take(number)
         scores = _scores(coordinates.model, coordinates.for_model(table))
         rows = coordinates.encoded(table)
@@ -344,8 +351,10 @@ class CandidateSearch(Search):
     def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add every candidate that treats somebody worse; the outcome is exact for this finite set."""
         for shard in _shards(problem.pool, self.shard_rows) if self.use_rows == "pool" else (None,):
-            found = self.search(problem, shard)
+            found = self.search(problem, shard, budget)
             support = support.with_source(found.candidates, found.frontier, found.changed)
+            if budget.spent:
+                return Found(support, "not_converged", (Message("reason.candidates_time"),))
         return Found(support)
 
     # ---- the search ------------------------------------------------------------------------------------
@@ -376,8 +385,12 @@ class CandidateSearch(Search):
         problem = replace(problem, edits=own)
         return self.search(problem, None if pool is None else rows_of(pool, problem.coordinates))
 
-    def search(self, problem: AuditProblem, pool: Any = None) -> CandidateFrontier:
-        """Build the frontier of everybody over their own twins and those of the pool, or of each other."""
+    def search(self, problem: AuditProblem, pool: Any = None, budget: Budget | None = None) -> CandidateFrontier:
+        """Build the frontier of everybody over their own twins and those of the pool, or of each other.
+
+        When the time is up, what was compared until then counts.
+        """
+        budget = budget or Budget()
         n, candidates = problem.n, self.plan(problem, pool)
         own = candidates.source < n
         shared = np.zeros(len(candidates), dtype=bool)
@@ -386,14 +399,19 @@ class CandidateSearch(Search):
             spread = np.linspace(0, len(open_to_all) - 1, min(self.max_candidates, len(open_to_all)))
             shared[open_to_all[np.unique(spread.astype(np.int64))]] = True
         wanted = np.flatnonzero(own | shared)
-        losses, outside = ask_about(problem.coordinates, candidates, wanted, n, self.batch_size)
+        losses, outside = ask_about(problem.coordinates, candidates, wanted, n, self.batch_size, budget)
         audited = _Audited(problem, losses)
         possible = ~np.isin(losses.number, outside)
         mine = np.flatnonzero(possible & own[losses.number] & (losses.number >= n))
         parts = [audited.corners(candidates.source[losses.number[mine]], mine)]
         everyone = np.flatnonzero(possible & shared[losses.number])
         for task in _tasks(audited, everyone):
-            parts += task.corners(audited, self.block_bytes)
+            for corners in task.corners(audited, self.block_bytes):
+                parts.append(corners)
+                if budget.spent:
+                    break
+            if budget.spent:
+                break
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         frontier = Frontier.from_points(
             base_loss=problem.base_loss,
@@ -402,7 +420,7 @@ class CandidateSearch(Search):
             loss=columns[2],
             candidate=losses.number[columns[3].astype(np.int64)],
         )
-        changed = audited.changed(candidates, mine, everyone, self.batch_size)
+        changed = audited.changed(candidates, mine, everyone, self.batch_size, budget)
         places = len(np.unique(losses.place[everyone]))
         return CandidateFrontier(frontier, candidates, outside, places, changed)
 
@@ -486,12 +504,17 @@ class _Audited:
         return out
 
     def changed(
-        self, candidates: Candidates, mine: IntArray, everyone: IntArray, batch_size: int
+        self,
+        candidates: Candidates,
+        mine: IntArray,
+        everyone: IntArray,
+        batch_size: int,
+        budget: Budget,
     ) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Whether any candidate at no distance from a row is decided differently, row by row."""
         problem, evaluated, n = self.problem, self.evaluated, self.problem.n
         found = np.zeros(n, dtype=bool)
-        if not problem.decides:
+        if not problem.decides or budget.spent:
             return found
         source = candidates.source[evaluated.number[mine]]
         free = np.flatnonzero(self.squared_distance(source, mine) == 0)

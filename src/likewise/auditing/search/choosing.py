@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from likewise.auditing.search.contract import Search
+from likewise.auditing.search.contract import Budget, Search
 from likewise.core.errors import InputError, bad_parameter, require
 from likewise.core.messages import Message, Texts
 
@@ -50,6 +50,7 @@ def choose_searches(
     required: bool,
     in_parts: bool,
     eps: float | None = None,
+    budget: Budget | None = None,
 ) -> tuple[tuple[Search, ...], tuple[str, ...]]:
     """Return the searches that can serve a problem, and in words which were left out and why."""
     chosen: list[Search] = []
@@ -58,7 +59,10 @@ def choose_searches(
         searches, left_out = _settled(searches, problem)
     for search in searches:
         one = search.for_parts() if in_parts else search
-        why = _NO_PARTS if one is None else one.why_not(problem)
+        if not required and search.from_sample and budget is not None and not _in_time(problem, budget):
+            why: Any = Message("reason.no_time", name=search_words(search.name))
+        else:
+            why = _NO_PARTS if one is None else one.why_not(problem)
         if not required and eps is not None and any(known.settles(eps) for known in chosen):
             why = Message("why_not.settled", eps=float(eps))
         if one is not None and why is None:
@@ -71,6 +75,13 @@ def choose_searches(
         else:
             left_out.append(Message("search.left_out", name=search_words(search.name), why=why))
     return tuple(chosen), tuple(left_out)
+
+
+def _in_time(problem: AuditProblem, budget: Budget) -> bool:
+    """Whether there is time to read a model, and to prove something of it then."""
+    from likewise.auditing.bounds.families import seconds_to_read
+
+    return budget.seconds is None or budget.left > 1.5 * seconds_to_read(problem)
 
 
 def search_words(name: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from likewise.auditing.bounds.families import family_in
+from likewise.auditing.bounds.families import family_in, seconds_to_read
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.frontier import Floats, Frontier
@@ -379,8 +379,9 @@ class DomainSearch(Search):
         return place.why_no_made_up_rows()
 
     def prepare(self, problem: AuditProblem) -> DomainSearch:
-        """Return these choices with the cuts of the model, and with as many calls as there are people for."""
-        cuts = split_points(problem, self.probes) if self.cuts is None else self.cuts
+        """Return these choices with as many calls as there are people for, and in parts with the cuts of the model."""
+        learns = self.cuts is None and problem.total is not None
+        cuts = split_points(problem, self.probes) if learns else self.cuts
         return replace(self, cuts=cuts, calls=self.calls_for(problem))
 
     def calls_for(self, problem: AuditProblem) -> int:
@@ -394,24 +395,27 @@ class DomainSearch(Search):
 
     def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Add the rows of everybody's frontier over all that was tried."""
-        ready = self if self.cuts is not None else self.prepare(problem)
-        place = problem.coordinates
+        place, timed = problem.coordinates, budget.seconds is not None
         layout, until = TableLayout.of(place.domain), _until(budget, self.share)
+        # A model is read, or probed, only if that leaves time to use what is learned.
+        hasty = timed and budget.left < 2.0 * seconds_to_read(problem)
+        cuts = self.cuts
+        if cuts is None:
+            cuts = {} if hasty else split_points(problem, self.probes)
         search = PeopleAtOnce(
-            _losses(problem, layout),
+            _losses(problem, layout, read=not hasty),
             layout,
             place.metric,
             prices_of(float(eps), loss_unit(place, layout)),
             furthest(float(eps)),
-            ready.cuts,
+            cuts,
             Scale.of(place.model.loss),
-            Effort(self.beam, self.rounds, self.width, ready.calls),
+            Effort(self.beam, self.rounds, self.width, self.calls_for(problem)),
         )
         # The same person twice is searched once.
         whole = np.column_stack([problem.X, np.asarray(problem.target, dtype=np.float64)])
         _, one, same = np.unique(whole, axis=0, return_index=True, return_inverse=True)
         same = same.ravel()
-        timed = budget.seconds is not None
         if timed:
             # In an order of chance, so that whoever is reached stands for the others.
             order = numpy_generator(problem.random_state).permutation(len(one))
@@ -432,7 +436,7 @@ class DomainSearch(Search):
             if timed and len(found) == 1 and 0 < eps < np.inf:
                 # Others are searched around the λ that the first people lead to, with half the effort.
                 near = _narrowed(found[0], float(eps)) or search.lambdas
-                effort = Effort(1, self.rounds, self.width, max(ready.calls // 2, 1))
+                effort = Effort(1, self.rounds, self.width, max(search.effort.calls // 2, 1))
                 search = replace(search, lambdas=near, effort=effort)
         if found:
             support = support.with_rows(*_for_everybody(found, same))
@@ -457,7 +461,7 @@ def _narrowed(found: FoundForPeople, eps: float) -> tuple[float, ...]:
     return (1.5 * lam, 0.7 * lam) if 0 < lam < np.inf else ()
 
 
-def _losses(problem: AuditProblem, layout: TableLayout) -> Callable[[Floats, Any], Floats]:
+def _losses(problem: AuditProblem, layout: TableLayout, *, read: bool) -> Callable[[Floats, Any], Floats]:
     """Losses of rows of values: by what was read off the model, which answers faster, or else by the model itself.
 
     The model is asked about every row that is kept (`Support.with_rows`), so what is found rests on its own answers.
@@ -469,10 +473,9 @@ def _losses(problem: AuditProblem, layout: TableLayout) -> Callable[[Floats, Any
         return place.losses_encoded(np.asarray(layout.encode(values), dtype=np.float64), labels)
 
     try:
-        read: Any = family_in(problem).losses
+        return family_in(problem).losses if read else ask
     except InputError:
         return ask
-    return read  # type: ignore[no-any-return]
 
 
 def _until(budget: Budget, share: float) -> float:
