@@ -41,6 +41,7 @@ def audit(
     domain: Any = None,
     eps: float | None = None,
     delta: float | None = None,
+    limit: float | None = None,
     search: Any = "auto",
     loss: Any = None,
     edits: Any = None,
@@ -90,6 +91,9 @@ def audit(
         with a metric, and 0 with `sensitive_features` alone.
     delta : float, optional
         The gap V(ε) − mean loss that is still called fair.
+    limit : float, optional
+        The share of decisions that may change when only the sensitive columns do: ``result.raise_if_unfair()`` raises
+        above it.
     search : {"auto", "candidates", "gradient", "domain", "exact"}, Search, or list of them, default="auto"
         Candidates: the people, and their twins with sensitive columns edited, for any model. Gradient: adds rows
         found by following the model's gradient. Domain: adds rows found by moving a person's columns over the whole
@@ -176,6 +180,7 @@ def audit(
             domain=domain,
             eps=eps,
             delta=delta,
+            limit=limit,
             search=search,
             loss=loss,
             edits=edits,
@@ -203,6 +208,7 @@ def audit(
         domain=domain,
         eps=0.1 if eps is None else eps,
         delta=delta,
+        limit=limit,
         search=search,
         loss=loss,
         edits=edits,
@@ -227,6 +233,7 @@ def audit_prepared(
     eps: float,
     domain: Any = None,
     delta: float | None = None,
+    limit: float | None = None,
     search: Any = "auto",
     loss: Any = None,
     edits: Any = None,
@@ -240,12 +247,13 @@ def audit_prepared(
     map_folder: str | Path | None = None,
     progress: bool | OnProgress = False,
     absent: Any = None,
+    labelled: bool = True,
 ) -> AuditResult:
     """Audit people whose table needs no more preparation; parameters as in `audit`.
 
     `absent` is a table of truth values: which sensitive cells were missing before they were filled for the model.
     """
-    questions = Questions(eps, delta, tau, confidence)
+    questions = Questions(eps, delta, tau, confidence, limit)
     searches, required = read_searches(search, timed=budget_seconds is not None, confidence=confidence)
     budget = Budget(budget_seconds)
     if budget_seconds is not None:
@@ -265,6 +273,7 @@ def audit_prepared(
         random_state,
         tolerance,
         absent,
+        labelled,
     )
     return audit_asked(asked, X, y, questions, engine=engine, map_folder=map_folder, progress=progress)
 

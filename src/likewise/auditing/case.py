@@ -5,12 +5,12 @@ Python, the command line, the server, the integrations and `improve` all use thi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from likewise.auditing.results.audit_result import AuditResult, Scope
 from likewise.auditing.sources import StreamedPeople
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from likewise.auditing.partitions.engine import Engine
     from likewise.auditing.progress import OnProgress
-    from likewise.auditing.results.audit_result import AuditResult
     from likewise.auditing.results.unfair_map import UnfairMap
     from likewise.data.tabular import TabularDomain
 
@@ -82,6 +81,7 @@ class Case:
     edits: EditParts = ()
     eps: float | Mapping[str, float] = 0.1
     delta: float | None = None
+    limit: float | None = None
     confidence: float = 0.95
     search: Any = "auto"
     seed: int = 0
@@ -94,6 +94,10 @@ class Case:
     told: pd.DataFrame | None = None
     # The favourable outcome as the user wrote it.
     favourable: Any = None
+    labelled: bool = True
+    # Where the people are in the user's table.
+    places: Any = None
+    scope: Scope | None = None
     gaps: MissingCells | None = None
     notes: tuple[str, ...] = ()
 
@@ -291,6 +295,7 @@ def prepare_case(
     loss: Any = "auto",
     positive: Any = None,
     missing: str = "auto",
+    source: str | None = None,
     **asked: Any,
 ) -> Case:
     """Bring a model and people together; `asked` are the fields of `Case` that say what is asked."""
@@ -327,10 +332,21 @@ def prepare_case(
         labels=labels,
         told=people.frame[list(sensitive)],
         favourable=positive,
+        labelled=people.labels is not None,
+        places=people.places,
+        scope=_scope(people, source),
         gaps=found.gaps,
         notes=found.notes,
         **asked,
     )
+
+
+def _scope(people: People, source: str | None) -> Scope:
+    if isinstance(people, StreamedPeople):
+        assert people.extent is not None
+        return Scope(0, 0, counted="row", source=source)  # everybody in the files
+    supplied = len(people.frame) if people.supplied is None else people.supplied
+    return Scope(len(people.frame), supplied, people.sampled, people.counted, source)
 
 
 class _ModelRows:
@@ -394,6 +410,7 @@ def audit_case(
         domain=matched.domain,
         eps=metric.budget(case.eps) if isinstance(case.eps, Mapping) else case.eps,
         delta=case.delta,
+        limit=case.limit,
         search=case.search,
         edits=[*(name for name in case.sensitive if name in known and name not in edited), *case.edits],
         budget_seconds=case.budget,
@@ -404,12 +421,28 @@ def audit_case(
         map_folder=map_folder,
         progress=progress,
         absent=None if streamed or case.told is None else case.told.isna(),
+        labelled=case.labelled,
         **choices,
     )
     chosen = _favourable_class(case)
     if chosen is not None:
-        result = replace(result, favourable=chosen)
-    return _with_gaps(result, case.gaps, case.tolerance or 0.0)
+        result = replace(result, favourable=chosen, guessed=False)
+    return _with_gaps(_with_places(result, case), case.gaps, case.tolerance or 0.0)
+
+
+def _with_places(result: AuditResult, case: Case) -> AuditResult:
+    """Return a result whose people are where they are in the user's table."""
+    scope = case.scope
+    if scope is None or result.sensitive is None:
+        return result
+    if isinstance(case.frame, Path):
+        scope = replace(scope, people=result.n, supplied=result.n)
+
+    def place(person: int) -> Any:
+        return plain_cell(case.places[person]) if case.places is not None else person + 1
+
+    people = tuple(replace(one, row=place(one.person)) for one in result.sensitive.people)
+    return replace(result, scope=scope, sensitive=replace(result.sensitive, people=people))
 
 
 def _favourable_class(case: Case) -> Any:
@@ -437,16 +470,8 @@ def _with_gaps(result: AuditResult, gaps: MissingCells | None, tolerance: float)
     """Return a result whose people and twins have their missing cells again, and whose close predictions are one decision."""
     if not tolerance and (gaps is None or not (gaps.fills or gaps.held)):
         return result
-    sensitive = result.sensitive
-    if gaps is not None and sensitive is not None and sensitive.example is not None:
-        cells = {
-            name: None if isinstance(cell, float) and math.isnan(cell) else cell
-            for name, cell in sensitive.example.cells.items()
-        }
-        sensitive = replace(sensitive, example=replace(sensitive.example, cells=cells))
     return replace(
         result,
-        sensitive=sensitive,
         unfair_map=_map_with_gaps(result.unfair_map, gaps, tolerance),
         pure_map=_map_with_gaps(result.pure_map, gaps, tolerance),
     )

@@ -252,6 +252,10 @@ class EditableArray(EditableRows):
             raise InputError("pool: must have the columns of 'X', in the same order and encoding.")
         return EditableArray(np.concatenate([self.array, other.array]), self.known)
 
+    def places(self, field: Field) -> IntArray:
+        """Positions of the cells that a column is written in."""
+        return self._cells(field)[0]
+
     def _category_codes(self, column: Any, values: Sequence[Any]) -> IntArray:
         part = self.array[:, column.start : column.stop]
         code = (part[:, 0] > 0.5).astype(np.int64) if column.is_binary else part.argmax(axis=1)

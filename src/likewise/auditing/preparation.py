@@ -33,10 +33,13 @@ class Questions:
     delta: float | None
     tau: float
     confidence: float
+    limit: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("eps", "tau") if self.delta is None else ("eps", "delta", "tau"):
             check_number(getattr(self, name), owner="audit", name=name, low=0.0)
+        if self.limit is not None:
+            check_number(self.limit, owner="audit", name="limit", low=0.0, high=1.0)
         ends: dict[str, Any] = {"low": 0.0, "high": 1.0, "open_low": True, "open_high": True}
         check_number(self.confidence, owner="audit", name="confidence", **ends)
 
@@ -58,6 +61,7 @@ class AuditRequest:
     random_state: int = 0
     tolerance: float | None = None
     absent: Any = None
+    labelled: bool = True
 
     def problem(self, X: Any, y: Any, domain: Any) -> AuditProblem:
         """Build the problem of some people."""
@@ -118,7 +122,7 @@ class Prepared:
 
 def prepare_people(asked: AuditRequest, X: Any, y: Any) -> Prepared:
     """Prepare the audit of people in memory."""
-    problem = replace(asked.problem(X, y, asked.domain), absent=asked.absent)
+    problem = replace(asked.problem(X, y, asked.domain), absent=asked.absent, labelled=asked.labelled)
     searches, left_out = choose_searches(
         asked.searches,
         problem,

@@ -68,6 +68,8 @@ class AuditProblem:
     tolerance: float | None = None
     # Which sensitive cells were missing in the table and were filled for the model, a column each.
     absent: pd.DataFrame | None = None
+    # Whether `y` are labels; else they are the model's own decisions.
+    labelled: bool = True
 
     @classmethod
     def build(
@@ -157,26 +159,47 @@ class AuditProblem:
         target, classes = self.target, self.coordinates.model.classes_
         return target if classes is None else np.asarray(classes[target])
 
-    @cached_property
-    def _asked(self) -> tuple[Floats, float]:
-        clock, place = time.time(), self.coordinates
-        loss = np.asarray(place.model.losses(place.for_model(self.rows), self.labels), dtype=np.float64)
-        return loss, time.time() - clock
+    def ask(self, table: Any) -> tuple[Floats, np.ndarray[Any, Any]]:
+        """Return the model's outputs about rows, and its decisions: positions of classes, or numbers of a regression."""
+        model, shown = self.coordinates.model, self.coordinates.for_model(table)
+        outputs = model.outputs(shown)
+        if not self.decides:
+            return outputs, outputs[:, 0]
+        if model.decides_by_outputs:
+            return outputs, np.argmax(outputs, axis=1)
+        return outputs, model.targets(model.predict(shown))
 
-    @property
-    def base_loss(self) -> Floats:
-        """Loss of each person where they stand."""
-        return self._asked[0]
+    @cached_property
+    def _own(self) -> tuple[Floats, np.ndarray[Any, Any], float]:
+        clock = time.time()
+        outputs, decided = self.ask(self.rows)
+        return outputs, decided, time.time() - clock
 
     @property
     def seconds_to_ask(self) -> float:
         """How long the model takes to answer about everybody once."""
-        return self._asked[1]
+        return self._own[2]
+
+    @property
+    def outputs(self) -> Floats:
+        """What the model says about each person, as `Model.outputs`."""
+        return self._own[0]
+
+    @property
+    def decided(self) -> np.ndarray[Any, Any]:
+        """The model's decision about each person: the position of a class, or a number."""
+        return self._own[1]
+
+    @cached_property
+    def base_loss(self) -> Floats:
+        """Loss of each person where they stand."""
+        return np.asarray(self.coordinates.model.losses_of(self.outputs, self.labels), dtype=np.float64)
 
     @cached_property
     def decisions(self) -> np.ndarray[Any, Any]:
         """The model's decision about each person."""
-        return self.coordinates.model.predict(self.coordinates.for_model(self.rows))
+        classes = self.coordinates.model.classes_
+        return self.decided if classes is None else np.asarray(classes[self.decided])
 
     @cached_property
     def repeats(self) -> bool:

@@ -22,20 +22,13 @@ from likewise.auditing.inference.intervals import frontier_gains
 from likewise.auditing.preparation import Prepared
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.progress import OnProgress, search_bar
-from likewise.auditing.results.effects import Exchange, merged_exchanges
-from likewise.auditing.results.sensitive import (
-    ChangedGroup,
-    ChangedPerson,
-    SensitiveTwins,
-    sensitive_twins,
-)
+from likewise.auditing.results.effects import SensitiveSums
+from likewise.auditing.results.sensitive import Enumeration, enumerate_sensitive
 from likewise.auditing.search.choosing import search_words
 from likewise.auditing.search.contract import Budget, Found, Status
 from likewise.core.checks import IntArray
 from likewise.core.messages import Message
 
-# Bins of harm (increase of loss) that people are counted in.
-HARM_EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, np.inf)
 _WORSE = ("converged", "not_converged", "failed")
 _MOST_REASONS = 5
 # Per person, to make the unfair maps and the result.
@@ -115,71 +108,6 @@ def _together(one: Bound, two: Bound) -> Bound:
     return replace(one, n=n, value=value, gap=gap)
 
 
-@dataclass(frozen=True)
-class SensitiveSums:
-    """What becomes of people when only the sensitive columns change, added up."""
-
-    columns: tuple[str, ...]
-    harm: Moments
-    changed: int
-    groups: tuple[ChangedGroup, ...] = ()
-    examples: dict[tuple[str, Any], ChangedPerson] = field(default_factory=dict)
-    exact: bool = True
-    unmoved: frozenset[str] = frozenset()
-    telling: bool = True
-    exchanges: tuple[Exchange, ...] | None = None
-
-    @classmethod
-    def of(cls, twins: SensitiveTwins) -> SensitiveSums:
-        """Add up what was found for each person."""
-        return cls(
-            twins.columns,
-            Moments.of(twins.harm),
-            int(twins.changed.sum()),
-            twins.groups,
-            twins.examples,
-            twins.exact,
-            twins.unmoved,
-            twins.telling,
-            None if twins.singles is None else twins.singles.exchanges(),
-        )
-
-    def merge(self, other: SensitiveSums) -> SensitiveSums:
-        """Return the sums of both."""
-        return SensitiveSums(
-            self.columns,
-            self.harm.merge(other.harm),
-            self.changed + other.changed,
-            _added_groups((*self.groups, *other.groups)),
-            {
-                key: min(
-                    (found[key] for found in (self.examples, other.examples) if key in found),
-                    key=lambda one: one.rank,
-                )
-                for key in {**self.examples, **other.examples}
-            },
-            self.exact and other.exact,
-            self.unmoved & other.unmoved,
-            self.telling and other.telling,
-            None
-            if self.exchanges is None or other.exchanges is None
-            else merged_exchanges((*self.exchanges, *other.exchanges)),
-        )
-
-
-def _added_groups(groups: Iterable[ChangedGroup]) -> tuple[ChangedGroup, ...]:
-    total: dict[tuple[str, Any, Any], ChangedGroup] = {}
-    for one in groups:
-        key = one.column, one.value, one.decision
-        known = total.get(key)
-        total[key] = (
-            one
-            if known is None
-            else replace(known, people=known.people + one.people, changed=known.changed + one.changed)
-        )
-    return tuple(total.values())
-
-
 @dataclass(frozen=True, eq=False)
 class FoundSums:
     """What the searches found in one part, or in several."""
@@ -216,7 +144,6 @@ class SettledSums:
 
     gains: dict[float, Moments]
     worst: Worst
-    histogram: IntArray
     cpu: float
 
     def merge(self, other: SettledSums, *, top: int) -> SettledSums:
@@ -224,7 +151,6 @@ class SettledSums:
         return SettledSums(
             {price: found.merge(other.gains[price]) for price, found in self.gains.items()},
             self.worst.merge(other.worst, top=top),
-            self.histogram + other.histogram,
             self.cpu + other.cpu,
         )
 
@@ -239,7 +165,7 @@ class Searched:
     support: Support
     ending: Ending
     cpu: dict[str, float]
-    twins: SensitiveTwins | None
+    twins: Enumeration | None
 
     def sums(self, *, top: int = 0, bits: int = ALL_BITS) -> FoundSums:
         """Add up what was found for each person; keep the `top` most harmed."""
@@ -276,7 +202,7 @@ def search_people(
     support, ending = Support.start(problem), Ending()
     cpu: dict[str, float] = {}
     begin = time.process_time()
-    twins = sensitive_twins(problem)
+    twins = enumerate_sensitive(problem)
     if twins is not None and prepared.exchanges:
         # The candidates give a number only a few values, and should not know of less than these twins do.
         support = twins.added_to(support)
@@ -326,13 +252,12 @@ def corners(frontier: Frontier, taken: IntArray) -> IntArray:
 def settle(
     frontier: Frontier, lam: float, prices: Sequence[float], *, first: int = 0, top: int = 0
 ) -> SettledSums:
-    """Say what λ* means for some people: their gains at a few prices, the most harmed, and a histogram."""
+    """Say what λ* means for some people: their gains at a few prices, and the most harmed."""
     start = time.process_time()
     taken = steps_taken(frontier, lam)
     harm = frontier.loss[frontier.indptr[:-1] + taken] - frontier.base_loss
     return SettledSums(
         gains={price: Moments.of(frontier_gains(frontier, price)) for price in prices},
         worst=Worst.of(harm, first + np.arange(frontier.n_rows), taken, top=top),
-        histogram=np.histogram(harm, HARM_EDGES)[0].astype(np.int64),
         cpu=time.process_time() - start,
     )

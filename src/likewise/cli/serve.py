@@ -120,14 +120,22 @@ class CommandAuditor:
     name: str
     choices: AuditChoices
 
+    @property
+    def columns(self) -> Sequence[str] | None:
+        """Columns that the model reads, if it says so."""
+        from likewise.models.matching import model_columns
+
+        return model_columns(self.loaded)[0]
+
     def __call__(self, table: MemoryFile, question: Question, on_progress: OnProgress) -> Audited:
-        """Audit an uploaded table."""
+        """Audit an uploaded table: everybody in it, or the sample that was asked for."""
         choices = replace(
             self.choices,
             target=question.target,
             positive=question.positive,
             sensitive=question.sensitive,
             budget_seconds=question.seconds,
+            sample=question.sample,
         )
         check_choices(choices)
         title = f"Audit of {Path(self.name).name} on {table.name}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 WIDEST_AUDIT = 4000
 # Encoded cells (rows × width) that a table may become: 1 GB of doubles.
 MOST_CELLS = 2**27
+
+# How the places of people in the user's table are counted: lines of a text file from 1, with its header; rows from 1,
+# without it; labels of a frame's index.
+Counted: TypeAlias = Literal["line", "row", "index"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,11 @@ class People:
     plans: Mapping[str, ColumnPlan] = field(default_factory=dict)
     missing: MissingCells | None = None
     notes: tuple[str, ...] = ()
+    # Where each of them is in the user's table, how these places are counted, and how many rows the table has.
+    places: Any = None
+    counted: Counted = "index"
+    supplied: int | None = None
+    sampled: bool = False
 
     @property
     def filled(self) -> pd.DataFrame:
@@ -72,7 +82,10 @@ class People:
     def take(self, rows: Any) -> People:
         """Return some of the people."""
         labels = None if self.labels is None else self.labels[rows]
-        return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True), labels=labels)
+        places = None if self.places is None else self.places[rows]
+        return replace(
+            self, frame=self.frame.iloc[rows].reset_index(drop=True), labels=labels, places=places
+        )
 
     def domain(self, columns: Sequence[str] | None = None, immutable: Sequence[str] = ()) -> TabularDomain:
         """Return the domain of some columns, by default of all."""
@@ -133,10 +146,21 @@ def read_people(path: Path | MemoryFile, asked: TableRequest) -> People:
     choices, target = asked.choices, asked.target
     found = read_table(path, choices.reading, ignore=choices.ignore)
     _check_names(found.frame, path.name, asked)
-    if target is None:
-        return take_people(found.frame, None, asked, name=path.name, notes=found.notes)
-    features = found.frame.drop(columns=[target])
-    return take_people(features, found.frame[target], asked, name=path.name, notes=found.notes)
+    features = found.frame if target is None else found.frame.drop(columns=[target])
+    labels = None if target is None else found.frame[target]
+    people = take_people(features, labels, asked, name=path.name, notes=found.notes)
+    header = choices.reading.header is not False
+    if _one_line_each(path, len(features) + header):
+        return replace(people, places=people.places + 1 + header, counted="line")
+    return replace(people, places=people.places + 1, counted="row")
+
+
+def _one_line_each(path: Path | MemoryFile, lines: int) -> bool:
+    """Whether a text file has exactly so many lines, so that rows can be found by their line."""
+    if PurePath(path.name).suffix.lower() not in (".csv", ".tsv", ".txt", ".data"):
+        return False
+    text = path.data if hasattr(path, "data") else path.read_bytes()
+    return text.count(b"\n") + (not text.endswith(b"\n")) == lines
 
 
 def take_people(
@@ -147,7 +171,8 @@ def take_people(
 
     from likewise.data.column import ColumnPlan
 
-    features, said = features.reset_index(drop=True), list(notes)
+    index, said = features.index, list(notes)
+    features = features.reset_index(drop=True)
     if labels is not None:
         labels = pd.Series(labels).reset_index(drop=True)
         unknown = labels.isna()
@@ -162,13 +187,23 @@ def take_people(
     held = [name for name, plan in plans.items() if plan.kind == "left out"]
     plans |= {name: ColumnPlan("integer", immutable=True) for name in held}
     features, missing = _without_gaps(features, asked, name, said, held)
-    if asked.sample is not None and asked.sample < len(features):
+    sampled = asked.sample is not None and asked.sample < len(features)
+    if asked.sample is not None and sampled:
         rng = np.random.default_rng(asked.seed)
         features = features.iloc[np.sort(rng.choice(len(features), size=asked.sample, replace=False))]
     kept = None
     if labels is not None:
         kept = binary_labels(labels.loc[features.index].to_numpy(), asked.positive)
-    return People(features.reset_index(drop=True), kept, plans, missing, tuple(said))
+    return People(
+        features.reset_index(drop=True),
+        kept,
+        plans,
+        missing,
+        tuple(said),
+        index.to_numpy()[features.index.to_numpy()],
+        supplied=len(index),
+        sampled=sampled,
+    )
 
 
 def _check_names(frame: pd.DataFrame, owner: str, asked: TableRequest) -> None:

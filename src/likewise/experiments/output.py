@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from likewise._version import __version__
 from likewise.core.errors import MissingExtraError
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_number, to_json
 from likewise.core.text import once_each
 from likewise.experiments.study import BETTER, WORSE, Entry, Row, Study, StudyTable, make_table
 from likewise.improving.cells import Cell, Store, plain_settings
-from likewise.report.page import render_page, results_table, section
+from likewise.report.page import Answer, render_page, results_table, section
 from likewise.report.provenance import Provenance
 from likewise.report.writing import check_own_folder, write_text
 
@@ -132,11 +131,6 @@ def _figure(entry: Entry) -> dict[str, Any]:
 
 # The page.
 
-_CSS = """
-.wrap { width: min(92rem, 100%); }
-figure { margin: 1rem 0; background: #fff; border-radius: .6rem; padding: .5rem; } figure img { width: 100%; height: auto; display: block; }
-"""
-
 
 def draw_svg(figure: Figure) -> bytes:
     """Return a figure as SVG; the same figure gives the same bytes."""
@@ -172,26 +166,24 @@ def render_study(table: StudyTable, drawings: Mapping[str, bytes]) -> str:
         study.title,
         sections,
         texts=Texts(),
-        mark="reproduction",
+        answer=Answer("Reproduction", "plain", [f"{study.title}: {table.seeds} seeds.", made]),
         provenance=Provenance.now(
             command=f"likewise reproduce {study.name} --seeds {table.seeds}"
         ).document(),
-        foot=[f"<span>{escape(made)}</span>", f"<span>likewise {escape(__version__)}</span>"],
-        css=_CSS,
     )
 
 
 def _row(row: Row) -> str:
     cells = "".join(_entry(entry) for entry in row.entries)
     seeds = f'<span class="small">{len(row.seeds)} seed{"s" * (len(row.seeds) != 1)}</span>'
-    return f'<tr><th scope="row">{escape(row.method)}{seeds}</th>{cells}<td>{row.cpu_seconds:,.0f}</td></tr>'
+    return f'<tr><th scope="row">{escape(row.method)}{seeds}</th>{cells}<td class="right">{row.cpu_seconds:,.0f}</td></tr>'
 
 
 def _entry(entry: Entry) -> str:
-    words, kind = _WORDS.get(entry.mark, ""), "is-good" if entry.mark == BETTER else "is-bad"
+    words, kind = _WORDS.get(entry.mark, ""), "good" if entry.mark == BETTER else "bad"
     mark = f' <span class="{kind}" title="{words} than the paper">{entry.mark}</span>' if words else ""
     paper = f'<span class="small">paper {escape(entry.theirs)}</span>' if entry.theirs else ""
-    return f"<td>{escape(entry.ours)}{mark}{paper}</td>"
+    return f'<td class="right">{escape(entry.ours)}{mark}<br>{paper}</td>'
 
 
 def _method(row: Row) -> str:

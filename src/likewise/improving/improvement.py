@@ -311,22 +311,19 @@ class Improvement:
         shared = {"chosen": self.chosen, "models": len(self.alternatives), "reference": self.reference.name}
         if self.chosen == self.reference.name:
             return Message("improve.kept", people=self.n_test, accuracy=after[ACCURACY], **shared)
-        return Message(
+        found = Message(
             "improve.sentence",
             people=self.n_test,
             accuracy=after[ACCURACY],
             accuracy_before=before[ACCURACY],
             changed=after[CHANGED],
             changed_before=before[CHANGED],
-            pure=after[PURE_GAP],
-            pure_before=before[PURE_GAP],
-            eps=self.eps,
-            gap=after[GAP],
-            gap_before=before[GAP],
-            group=group_gap(self.unseen.figures),
-            group_before=group_gap(self.reference.figures),
             **shared,
         )
+        if not any(name.startswith("Gap_RMS ") for name in after):
+            return found
+        groups = {"group": group_gap(self.unseen.figures), "group_before": group_gap(self.reference.figures)}
+        return Message("improve.and_groups", sentence=found, **groups)
 
     def __str__(self) -> str:
         head = [f"cross-validated on {self.n_train:,} people", *self.measures]

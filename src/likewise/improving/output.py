@@ -15,9 +15,9 @@ from likewise.core.intervals import Measure
 from likewise.core.messages import Texts, check_language
 from likewise.core.plain import plain_fields, to_json
 from likewise.core.text import once_each
-from likewise.improving.figures import ACCURACY, CHANGED, GAP, GROUP_GAP, PURE_GAP, group_gap
+from likewise.improving.figures import ACCURACY, CHANGED, GAP, GROUP_GAP, PURE_GAP
 from likewise.improving.improvement import UNFAIRNESS, Alternative, Improvement, Unseen
-from likewise.report.page import asset, render_page, results_table, section
+from likewise.report.page import Answer, render_page, results_table, section
 from likewise.report.provenance import Provenance
 from likewise.report.writing import check_own_folder, write_text
 
@@ -198,15 +198,16 @@ def render_improvement(
 ) -> str:
     """Return an improvement's page."""
     texts = Texts(check_language(language, owner="render_improvement"))
-    minutes = sum(one.cpu_seconds for one in improvement.alternatives) / 60
-    made = texts("improve.made", minutes=float(f"{minutes:.2g}"))
+    number = texts.number
+    people = f"{number(improvement.n_train + improvement.n_test, 'whole')}"
     return render_page(
         title or texts("improve.title"),
-        [part(improvement, texts) for part in (_short, _charts, _alternatives, _unseen_people, _details)],
+        [part(improvement, texts) for part in (_unseen_people, _alternatives, _charts)],
         texts=texts,
+        answer=_answer(improvement, texts),
+        scope=[(texts("page.scope.people"), people), (texts("improve.scope_unseen"), number(improvement.n_test, "whole"))],
+        annex=[_details(improvement, texts)],
         provenance=None if provenance is None else provenance.document(),
-        foot=[f"<span>{escape(made)}</span>", f"<span>likewise {escape(__version__)}</span>"],
-        css=asset("improvement.css"),
     )
 
 
@@ -215,44 +216,31 @@ def figure_name(name: str, texts: Texts) -> str:
     return texts(_FIGURES[name]) if name in _FIGURES else name
 
 
-def _kinds(improvement: Improvement, texts: Texts) -> list[tuple[str, str]]:
-    """The kinds of unfairness that the page shows, with their names."""
-    at_eps = texts("improve.gap_at", eps=improvement.eps)
-    kinds = [(CHANGED, texts("improve.changed")), (GAP, at_eps), (PURE_GAP, texts("improve.pure_gap"))]
-    grouped = any(name.startswith("Gap_RMS ") for name in improvement.measures)
-    return kinds + ([(GROUP_GAP, texts("improve.group_gap"))] if grouped else [])
-
-
-def _short(improvement: Improvement, texts: Texts) -> str:
-    def value(unseen: Unseen, name: str) -> float:
-        if name == GROUP_GAP:
-            return group_gap(unseen.figures)
-        return next(m.value for m in unseen.figures if m.name == name)
-
-    tiles = []
-    for name, words in ((ACCURACY, figure_name(ACCURACY, texts)), *_kinds(improvement, texts)):
-        form = "percent" if name == CHANGED else "number"
-        new, old = (
-            texts.number(value(one, name), form) for one in (improvement.unseen, improvement.reference)
-        )
-        before = texts("first.of_model", name=improvement.reference.name, sentence=old)
-        tiles.append(
-            f'<div class="tile"><p class="tile-name">{escape(words[:1].upper() + words[1:])}</p>'
-            f'<p class="tile-number">{new}</p><p class="tile-more">{escape(before)}</p></div>'
-        )
-    tiles[:2] = tiles[1::-1]  # decisions first
-    return (
-        '<section class="card verdict is-comparison" aria-labelledby="short"><h2 id="short" class="badge">'
-        f'<span aria-hidden="true">→</span> {escape(improvement.chosen)}</h2>'
-        f'<p class="sentence">{escape(texts.said(improvement.sentence()))}</p><div class="tiles">{"".join(tiles)}</div>'
-        f'<p class="lede">{escape(texts("improve.rule", rule=improvement.rule.words()))}</p></section>'
+def _answer(improvement: Improvement, texts: Texts) -> Answer:
+    kept = improvement.chosen == improvement.reference.name
+    chosen = next(one for one in improvement.alternatives if one.name == improvement.chosen)
+    warned = [
+        texts("first.of_model", name=chosen.name, sentence=f"{line}{f' ({count}×)' if count > 1 else ''}")
+        for line, count in once_each(chosen.warnings)
+    ]
+    return Answer(
+        texts("improve.badge_kept" if kept else "improve.badge", chosen=improvement.chosen),
+        "plain" if kept else "good",
+        [texts.said(improvement.sentence()), texts("improve.rule", rule=improvement.rule.words())],
+        warnings=[*(texts.said(note) for note in improvement.notes), *warned],
+        sure=[texts("improve.unseen_lede", people=improvement.n_test, level=improvement.confidence)],
+        not_shown=[texts("improve.not_shown"), texts("improve.not_shown_others")],
+        next_steps=[texts("improve.next_audit"), texts("improve.next_compare")],
     )
 
 
 def _charts(improvement: Improvement, texts: Texts) -> str:
+    """Accuracy against what people feel: changed decisions, and differences between groups if there are any."""
+    grouped = any(name.startswith("Gap_RMS ") for name in improvement.measures)
+    kinds = [(CHANGED, texts("improve.changed")), *([(GROUP_GAP, texts("improve.group_gap"))] if grouped else [])]
     drawn = "".join(
         f'<div class="chart">{frontier_svg(improvement, kind, title, texts)}</div>'
-        for kind, title in _kinds(improvement, texts)
+        for kind, title in kinds
     )
     lede = texts("improve.frontier_lede")
     return section(texts("improve.frontier"), f'<div class="charts">{drawn}</div>', id="frontier", lede=lede)
@@ -267,8 +255,8 @@ def _alternatives(improvement: Improvement, texts: Texts) -> str:
         enough = texts("setting_value.yes" if one.accurate_enough else "setting_value.no")
         rows.append(
             f'<tr{" class=chosen" if chosen else ""}><th scope="row">{number}. {escape(one.name)}{tag}'
-            f'<span class="small">{escape(texts.said(one.note))}</span>{_warned(one.warnings, texts)}</th>{cells}'
-            f"<td>{escape(enough)}</td><td>{texts.number(one.cpu_seconds, 'whole')}</td></tr>"
+            f'<span class="small">{escape(texts.said(one.note))}</span>{_warned(one.warnings)}</th>{cells}'
+            f'<td class="right">{escape(enough)}</td><td class="right">{texts.number(one.cpu_seconds, "whole")}</td></tr>'
         )
     failed = "".join(
         f"<p>{texts.rich('improve.failed', name=name, reason=reason)}</p>"
@@ -282,17 +270,12 @@ def _alternatives(improvement: Improvement, texts: Texts) -> str:
     return section(title, results_table(title, heads, rows) + failed, id="all", lede=lede)
 
 
-def _warned(lines: Sequence[str], texts: Texts) -> str:
+def _warned(lines: Sequence[str]) -> str:
     """What trainings warned about, each kind once: folds differ in the figures."""
-    kinds = once_each(lines)
-    if not kinds:
-        return ""
-    shown = "".join(
+    return "".join(
         f'<span class="small">{escape(line)}{f" ({count}×)" if count > 1 else ""}</span>'
-        for line, count in kinds
+        for line, count in once_each(lines)
     )
-    summary = escape(texts("improve.warned", n=len(kinds)))
-    return f'<details class="small"><summary>{summary}</summary>{shown}</details>'
 
 
 def _unseen_people(improvement: Improvement, texts: Texts) -> str:
@@ -304,8 +287,8 @@ def _unseen_people(improvement: Improvement, texts: Texts) -> str:
         said = texts("improve.outside" if outside else "improve.inside")
         interval = texts("page.interval", low=announced[m.name].low, high=announced[m.name].high)
         rows.append(
-            f'<tr><th scope="row">{escape(figure_name(m.name, texts))}</th>{_cell(m, texts)}<td>{escape(interval)}</td>'
-            f'<td class="{"is-bad" if outside else "is-good"}">{escape(said)}</td>{_cell(before[m.name], texts)}</tr>'
+            f'<tr><th scope="row">{escape(figure_name(m.name, texts))}</th>{_cell(m, texts)}<td class="right">{escape(interval)}</td>'
+            f'<td class="right {"bad" if outside else "good"}">{escape(said)}</td>{_cell(before[m.name], texts)}</tr>'
         )
     title = texts("improve.unseen")
     heads = [
@@ -317,18 +300,19 @@ def _unseen_people(improvement: Improvement, texts: Texts) -> str:
 
 
 def _details(improvement: Improvement, texts: Texts) -> str:
-    notes = "".join(f"<li>{escape(texts.said(note))}</li>" for note in improvement.notes)
     terms = "".join(
         f"<dt>{escape(texts(f'improve.terms.{term}.name'))}</dt><dd>{escape(texts(f'improve.terms.{term}.words'))}</dd>"
         for term in ("changed", "pure_gap", "gap", "rms")
     )
-    body = f'<dl class="terms">{terms}</dl><ul>{notes}</ul>'
-    return section(texts("improve.details"), body, id="details")
+    minutes = sum(one.cpu_seconds for one in improvement.alternatives) / 60
+    made = escape(texts("improve.made", minutes=float(f"{minutes:.2g}")))
+    body = f'<dl class="facts">{terms}</dl><p>{made}</p>'
+    return section(texts("improve.details"), body, id="details", level=3)
 
 
 def _cell(m: Measure, texts: Texts) -> str:
     interval = texts("page.interval", low=m.low, high=m.high)
-    return f'<td>{texts.number(m.value)}<span class="small">{escape(interval)}</span></td>'
+    return f'<td class="right">{texts.number(m.value)}<br><span class="small">{escape(interval)}</span></td>'
 
 
 def check_improvement_folder(folder: str | os.PathLike[str]) -> None:

@@ -313,9 +313,17 @@ class Model(ABC):
         """
         y = to_numpy(y)
         check_same_length(f"{type(self).__name__}.losses", X=X, y=y)
-        outputs = self.outputs(X)
+        return self.losses_of(self.outputs(X), y)
+
+    def losses_of(self, outputs: FloatArray, y: Any) -> FloatArray:
+        """Return the loss of each row at its own label from what `outputs` returned, (n,) float64."""
         values = self.loss.losses(outputs, self.targets(y), probabilities=self.gives_probabilities)
         return self._finite(values, "the loss")
+
+    @property
+    def decides_by_outputs(self) -> bool:
+        """Whether the decision is the class with the highest output, so that `outputs` tells it too."""
+        return not self.loss.regression
 
     def targets(self, y: Any) -> np.ndarray[Any, Any]:
         """Return labels as class indices (n,) int64, or the float64 numbers of a regression.
@@ -561,6 +569,11 @@ class WrappedModel(Model):
         """Return the inner model's own decisions, under the names of this model's classes."""
         own = self.inner.predict(self._for_inner(self._rows(X)))
         return own if self._classes is None else np.asarray(self._classes[self.inner.targets(own)])
+
+    @property
+    def decides_by_outputs(self) -> bool:
+        """Whether the inner model does so."""
+        return self.inner.decides_by_outputs
 
     def _answer(self, rows: Any) -> Any:
         return self.inner.outputs(self._for_inner(rows))

@@ -13,6 +13,17 @@ from likewise.core.errors import InputError, ModelError, bad_parameter
 from likewise.models.losses import Loss, LossLike, as_loss
 from likewise.models.model import Model, OutputKind, named
 
+# Estimators whose `predict` is the class of the highest probability, so that one question answers both.
+_BY_PROBABILITY = frozenset(
+    {
+        "xgboost.XGBClassifier",
+        "lightgbm.LGBMClassifier",
+        "sklearn.RandomForestClassifier",
+        "sklearn.ExtraTreesClassifier",
+        "sklearn.DecisionTreeClassifier",
+    }
+)
+
 
 class EstimatorModel(Model):
     """A model whose decisions are those of its estimator, which need not be the class of the largest output.
@@ -47,6 +58,15 @@ class EstimatorModel(Model):
     def decides(self) -> bool:
         """Whether the estimator decides itself."""
         return self._own_classes is not None
+
+    @property
+    def decides_by_outputs(self) -> bool:
+        """Whether the estimator's decision is known to be the class of its highest probability."""
+        if not self.decides:
+            return True
+        last = getattr(self.estimator, "steps", [(None, self.estimator)])[-1][1]
+        named = f"{type(last).__module__.partition('.')[0]}.{type(last).__name__}"
+        return self.gives_probabilities and named in _BY_PROBABILITY
 
     def predict(self, X: Any) -> np.ndarray[Any, Any]:
         """Return the estimator's own decisions, (n,)."""

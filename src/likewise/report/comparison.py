@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pandas as pd
 
-from likewise.auditing.inference.verdict import give_verdict
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.files import SCHEMA_VERSION
 from likewise.core.errors import InputError, bad_parameter
@@ -233,7 +232,7 @@ class Comparison:
         measures, rows = self.measures, {}
         for entry in self.entries:
             found = entry.measures()
-            rows[entry.name] = [*(_shown(found.get(m)) for m in measures), give_verdict(entry.audit).title]
+            rows[entry.name] = [*(_shown(found.get(m)) for m in measures), entry.audit.headline.title]
         table = pd.DataFrame.from_dict(rows, orient="index", columns=[*measures, "verdict"])
         with pd.option_context("display.max_colwidth", None):
             return f'<div style="overflow-x:auto"><p>{escape(self.sentence())}</p>{table.to_html(border=0)}</div>'

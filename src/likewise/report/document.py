@@ -10,7 +10,7 @@ import numpy as np
 
 from likewise.auditing.dual.finite_dual import DualCurve
 from likewise.auditing.inference.certificate import Bound, Estimate
-from likewise.auditing.inference.verdict import by_value, give_verdict
+from likewise.auditing.inference.verdict import gap_words
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.auditing.results.files import KIND, SCHEMA_VERSION, result_values
 from likewise.core.checks import check_number
@@ -23,7 +23,7 @@ from likewise.counterfactuals.correspondence import CorrespondenceStudy
 from likewise.counterfactuals.study import QUESTIONS
 from likewise.evaluation.groups import GroupGaps
 from likewise.evaluation.summary import Evaluation
-from likewise.report.first_words import findings_document, summary_document
+from likewise.report.first_words import changed_document, findings_document, summary_document
 from likewise.report.page import asset
 from likewise.report.provenance import Provenance
 from likewise.report.unfair_map_values import MAX_PEOPLE, map_document
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from likewise.report.comparison import Comparison
 
 KINDS = ("audit", "comparison")
-# Effects that are listed, those that change the most decisions first.
-MAX_EFFECTS = 200
 
 
 def evaluation_document(evaluation: Evaluation, *, labels: Mapping[Any, str] | None = None) -> dict[str, Any]:
@@ -226,7 +224,7 @@ def audit_document(
             "audit_document", "result", allowed="an AuditResult", got=f"a {type(result).__name__}"
         )
     max_people = int(check_number(max_people, owner="audit_document", name="max_people", low=1))
-    verdict = give_verdict(result)
+    verdict = result.headline
     maps = [("free", 0.0, result.pure_map)]
     if result.eps > 0:
         maps.append(("budget", result.eps, result.unfair_map))
@@ -238,15 +236,15 @@ def audit_document(
         "name": None if name is None else str(name),
         "provenance": None if provenance is None else provenance.document(),
         "verdict": {
-            "kind": verdict.kind,
+            "kind": verdict.badge,
             "title": verdict.title,
             "sentence": verdict.sentence,
             "delta": plain_number(result.delta),
-            "words": None if verdict.kind == "no limit" else result.verdict(),
+            "words": None if result.delta is None else result.verdict(),
+            "gap_sentence": gap_words(result),
         },
         "findings": findings_document(result.findings),
         "numbers": numbers_document(result),
-        "effects": effects_document(result),
         "test": _test(result),
         "certificate": {
             "estimate": _claim(result.certificate.estimate),
@@ -327,7 +325,7 @@ def numbers_document(result: AuditResult) -> dict[str, Any]:
         "pure_gap": _estimate(result.pure_gap, low, high, result.test.confidence),
         "gap": _estimate(result.gap, result.interval.low, result.interval.high, result.interval.confidence),
         "sensitive_only": _sensitive_only(result),
-        "changed": _changed(result),
+        "changed": changed_document(result),
         "changed_decisions": plain_number(result.flipped),
         "lambda": plain_number(result.lambda_),
         "transport": plain_number(result.transport),
@@ -358,29 +356,6 @@ def _row(name: str, found: Mapping[str, Any]) -> list[str]:
     return [name, short_number(found["value"]), interval_ends(found["low"], found["high"])]
 
 
-def _changed(result: AuditResult) -> dict[str, Any] | None:
-    found = result.changed
-    if found is None:
-        return None
-    low, high = map(plain_number, found.interval)
-    values = plain_fields(found, n="people")
-    del values["interval"]
-    return values | {"low": low, "high": high}
-
-
-def effects_document(result: AuditResult) -> dict[str, Any] | None:
-    """Return who would lose and who would gain the favourable decision, as plain values; the largest effects."""
-    table = result.effects
-    if table is None:
-        return None
-    rows = table.head(MAX_EFFECTS).to_dict("records")
-    return {
-        "favourable": plain_cell(result.favourable),
-        "total": len(table),
-        "rows": [{str(name): plain_cell(cell) for name, cell in row.items()} for row in rows],
-    }
-
-
 def _sensitive_only(result: AuditResult) -> dict[str, Any] | None:
     found, confidence = result.sensitive, float(result.settings.get("confidence", 0.95))
     if found is None:
@@ -394,15 +369,6 @@ def _sensitive_only(result: AuditResult) -> dict[str, Any] | None:
         "exact": found.exact,
         "tolerance": plain_number(found.tolerance),
         "gap": _estimate(found.gap, *found.gap_interval, confidence),
-        "groups": [
-            {
-                "column": group.column,
-                "value": plain_cell(group.value),
-                "people": group.people,
-                "changed": group.changed,
-            }
-            for group in by_value(found.groups)
-        ],
     }
 
 

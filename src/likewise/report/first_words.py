@@ -1,7 +1,6 @@
-"""What is said first of an audit: what has to be known before any number, how many decisions change, whose, one person by name; no statistics needed.
+"""What is said first of an audit, as plain data and in sentences: badge, sentence, direction, who, how sure, in which scope.
 
-Decisions that change when nothing but the sensitive columns does need no metric to be believed. Where nothing is said
-to be sensitive, those of twins at no fair distance stand in their place.
+Every number comes from the counts of the result; the terminal, the notebook, the page and the JSON document show the same.
 """
 
 from __future__ import annotations
@@ -12,46 +11,135 @@ from typing import Any
 import numpy as np
 
 from likewise.auditing.inference.sanity import Finding
-from likewise.auditing.inference.verdict import AffectedGroup, most_affected
-from likewise.auditing.results.audit_result import AuditResult, SensitiveAnswer
-from likewise.auditing.results.sensitive import ChangedPerson
+from likewise.auditing.results.audit_result import AuditResult
+from likewise.auditing.results.effects import ChangedPerson
 from likewise.core.messages import Message
 from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
 
 # So many columns of a person are named besides the sensitive ones, and so many units of ε.
 _CELLS, _REACHES = 4, 3
 _LONGEST = 40
+# Effects and people that a document lists, those that matter most first.
+MAX_EFFECTS, MAX_LISTED = 200, 200
 
 
 def summary_document(result: AuditResult, labels: Mapping[Any, str] | None = None) -> dict[str, Any]:
-    """Return what is said first as plain values, and in sentences."""
-    names = labels or {}
-    only = result.sensitive
-    affected = () if only is None else most_affected(only.groups)
-    sentences = first_words(result, labels)
+    """Return the headline of a result as plain values.
+
+    ``badge`` (kind, title), ``sentence``, ``sure``, ``limit`` (limit, passed, sentence), ``scope`` (people, supplied,
+    sampled, favourable, guessed, sentences), ``changed`` (count, people, share, low, high), ``effects`` (attribute,
+    recorded, instead, people, lose, gain, single), ``outcomes`` (everybody recorded alike), ``group_rates``, ``people``
+    (where, direction, decision, instead, cells, change), ``example`` and ``findings``.
+    """
+    names, found, only = labels or {}, result.headline, result.sensitive
+    listed = result.listed
     reach, moves = reach_words(result)
-    example = None if only is None else only.example
-    share = result.flipped if only is None else only.changed
+    sentences = first_words(result, labels)
     return {
+        "badge": {"kind": found.badge, "title": found.title},
+        "sentence": found.sentence,
+        "sure": found.sure,
+        "limit": None if found.limit is None else plain_fields(found.limit),
+        "scope": scope_document(result, names),
+        "columns": [] if only is None else list(only.columns),
+        "attributes": [] if only is None else list(only.attributes),
+        "changed": changed_document(result),
+        "shift": None
+        if only is None or only.shift is None
+        else {"mean": plain_number(only.shift[0]), "largest": plain_number(only.shift[1])},
+        "effects": _effects(result),
+        "outcomes": _outcomes(result),
+        "group_rates": _records(result.group_rates),
+        "people": [_person(result, one, names) for one in listed[:MAX_LISTED]],
+        "listed": len(listed),
+        "example": None if not listed else example_words(result, listed[0], names),
         "text": " ".join(sentences),
         "sentences": sentences,
-        "people": result.n,
-        "changed_decisions": None if share is None else round(share * result.n),
-        "columns": [] if only is None else list(only.columns),
-        "most_affected": [
-            plain_fields(group) | {"value": plain_cell(group.value), "decision": named(group.decision, names)}
-            for group in affected
-        ],
-        "example": None
-        if example is None
-        else {
-            "person": example.person,
-            "cells": plain(example.cells),
-            "twin": plain(example.twin),
-            "decision": named(example.decision, names),
-            "twin_decision": named(example.twin_decision, names),
-        },
         "reach": None if reach is None else {"text": reach, "moves": moves},
+    }
+
+
+def scope_document(result: AuditResult, labels: Mapping[Any, str] | None = None) -> dict[str, Any]:
+    """Return who was audited and which outcome is the favourable one."""
+    scope = result.scope
+    return plain_fields(scope) | {
+        "favourable": named(result.favourable, labels or {}),
+        "guessed": result.guessed,
+        "words": scope.words(),
+        "counted_words": Message(f"counted.how_{scope.counted}"),
+        "favourable_words": favourable_words(result, labels or {}),
+    }
+
+
+def favourable_words(result: AuditResult, labels: Mapping[Any, str]) -> Message:
+    """Say which decision is the favourable one, and whether that was guessed."""
+    only = result.sensitive
+    if result.flipped is None or (only is not None and only.shift is not None):
+        return Message("scope.numbers")
+    if result.favourable is None:
+        seen = {str(named(g.decision, labels)): None for g in (() if only is None else only.groups)}
+        return Message("scope.unknown", classes=list(seen))
+    key = "scope.guessed" if result.guessed else "scope.favourable"
+    return Message(key, favourable=str(named(result.favourable, labels)))
+
+
+def changed_document(result: AuditResult) -> dict[str, Any] | None:
+    """Return how many decisions change."""
+    found = result.changed
+    if found is None:
+        return None
+    low, high = map(plain_number, found.interval)
+    values = plain_fields(found, n="people")
+    del values["interval"]
+    return values | {"low": low, "high": high}
+
+
+def _effects(result: AuditResult) -> list[dict[str, Any]] | None:
+    table = result.effects
+    if table is None or result.sensitive is None:
+        return None
+    alone = {one.attribute for one in result.sensitive.exchanges if one.single}
+    return [row | {"single": row["attribute"] in alone} for row in _records(table.head(MAX_EFFECTS)) or ()]
+
+
+def _outcomes(result: AuditResult) -> list[dict[str, Any]] | None:
+    """What everybody would get, by the values that everybody would be recorded with."""
+    only = result.sensitive
+    if only is None:
+        return None
+    listed = []
+    for one in only.outcomes:
+        got = None if result.favourable is None or one.total is not None else dict(one.decisions).get(result.favourable, 0)
+        listed.append(
+            {
+                "values": dict(zip(only.attributes, map(plain_cell, one.values), strict=True)),
+                "people": one.people,
+                "favourable": got,
+                "share": None if got is None or not one.people else got / one.people,
+                "mean": None if one.total is None else plain_number(one.total / one.people),
+                "decisions": [{"decision": plain_cell(name), "people": n} for name, n in one.decisions],
+            }
+        )
+    return listed
+
+
+def _records(table: Any) -> list[dict[str, Any]] | None:
+    if table is None:
+        return None
+    return [{str(key): plain_cell(cell) for key, cell in row.items()} for row in table.to_dict("records")]
+
+
+def _person(result: AuditResult, one: ChangedPerson, labels: Mapping[Any, str]) -> dict[str, Any]:
+    return {
+        "person": one.person,
+        "row": plain_cell(one.row),
+        "where": result.scope.place(one.row),
+        "direction": result.direction(one),
+        "decision": named(one.decision, labels),
+        "instead": named(one.twin_decision, labels),
+        "cells": plain(one.cells),
+        "change": plain(one.twin),
+        "changes": one.changes,
     }
 
 
@@ -61,68 +149,29 @@ def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 
 def first_words(result: AuditResult, labels: Mapping[Any, str] | None = None) -> list[str]:
-    r"""Return one to three sentences, after the findings: how many decisions change, whose most, one person in words."""
-    names = labels or {}
-    only = result.sensitive
+    """Return one to three sentences, after the findings: how many decisions change and in which direction, one person."""
     said: list[str] = [finding.sentence for finding in result.findings]
-    if only is None:
-        return [*said, _free_words(result)]
-    said.append(_count_words(result, only))
-    affected = [_group_words(group, names) for group in most_affected(only.groups)]
-    if affected:
-        said.append(
-            Message("first.affected", group=affected[0])
-            if len(affected) == 1
-            else Message("first.affected_both", one=affected[0], two=affected[1])
-        )
-    if only.example is not None:
-        said.append(_example_words(only.example, only.columns, names))
+    if not result.answered:
+        return said
+    said.append(result.headline.sentence)
+    if result.listed:
+        said.append(example_words(result, result.listed[0], labels or {}))
     return said
 
 
-def _count_words(result: AuditResult, only: SensitiveAnswer) -> Message:
-    columns = list(only.columns)
-    if only.changed is None:
-        return Message("first.regression", columns=columns, gap=only.gap, people=result.n)
-    changed, about = round(only.changed * result.n), {"people": result.n, "columns": columns}
-    if only.tolerance is not None:
-        key = "first.apart" if only.exact else "first.apart_at_least"
-        return Message(key, n=changed, tolerance=only.tolerance, **about)
-    if not changed:
-        return Message("first.nobody" if only.exact else "first.nobody_found", **about)
-    return Message("first.changed" if only.exact else "first.changed_at_least", n=changed, **about)
-
-
-def _free_words(result: AuditResult) -> Message:
-    if result.flipped is None:
-        return Message("first.free_regression", gap=result.pure_gap, people=result.n)
-    return Message("first.free", n=round(result.flipped * result.n), people=result.n)
-
-
-def _group_words(group: AffectedGroup, labels: Mapping[Any, str]) -> Message:
-    return Message(
-        "first.group_all" if group.of_decision == group.changed else "first.group",
-        column=group.column,
-        value=_short(group.value),
-        changed=group.changed,
-        people=group.people,
-        share=group.share,
-        decision=_short(named(group.decision, labels)),
-        of_decision=group.of_decision,
-    )
-
-
-def _example_words(example: ChangedPerson, columns: Sequence[str], labels: Mapping[Any, str]) -> Message:
-    rest = [name for name, value in example.cells.items() if name not in columns and value is not None]
-    rest.sort(key=lambda name: example.cells[name] == 0)  # a zero says little of a person
-    shown = [*rest[:_CELLS], *(name for name in example.cells if name in columns)]
+def example_words(result: AuditResult, one: ChangedPerson, labels: Mapping[Any, str]) -> Message:
+    """Say where a person is, who they are, and what would change the decision about them."""
+    columns = () if result.sensitive is None else result.sensitive.columns
+    rest = [name for name, value in one.cells.items() if name not in columns and value is not None]
+    rest.sort(key=lambda name: one.cells[name] == 0)  # a zero says little of a person
+    shown = [*rest[:_CELLS], *(name for name in one.cells if name in columns)]
     return Message(
         "first.example",
-        row=str(example.person),
-        cells=", ".join(f"{_short(name)} {_short(example.cells[name])}" for name in shown),
-        twin=[f"{_short(name)} {_short(value)}" for name, value in example.twin.items()],
-        decision=_short(named(example.decision, labels)),
-        twin_decision=_short(named(example.twin_decision, labels)),
+        where=result.scope.place(one.row),
+        cells=", ".join(f"{_short(name)} {_short(one.cells[name])}" for name in shown),
+        twin=[f"{_short(name)} {_short(value)}" for name, value in one.twin.items()],
+        decision=_short(named(one.decision, labels)),
+        twin_decision=_short(named(one.twin_decision, labels)),
     )
 
 

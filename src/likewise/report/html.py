@@ -1,4 +1,4 @@
-"""The page of an audit or a comparison, and of every other document."""
+"""The page of an audit or a comparison, and of every other document: everything is put into the one template."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from likewise._version import __version__
+import numpy as np
+
 from likewise.auditing.inference.verdict import Bracket
 from likewise.core.errors import bad_parameter, require
 from likewise.core.messages import Texts, check_language
 from likewise.report.document import KINDS
-from likewise.report.page import asset, render_page
+from likewise.report.page import Answer, Tone, asset, render_page, section
 from likewise.report.score_report import render_scores
+from likewise.report.unfair_map_values import MAX_COLUMNS
+from likewise.report.verification import render_verification
 
-_SCRIPTS = ("texts.js", "elements.js", "charts.js", "people.js", "page.js")
+_SCRIPTS = ("texts.js", "elements.js", "page.js")
 # Besides, if a reader may edit people and see what the models decide.
 _EXPLORE_SCRIPTS = ("evaluate.js", "remote.js", "rows.js", "explore.js")
 
@@ -33,7 +36,8 @@ def render_html(
     Parameters
     ----------
     document : dict
-        Of `audit_document`, `comparison_document` or `score_document`, or the same read back from a JSON file.
+        Of `audit_document`, `comparison_document`, `score_document` or `verification_document`, or the same read back
+        from a JSON file.
     title : str, optional
         Heading of the page.
     language : {"en", "de"}, default="en"
@@ -64,39 +68,324 @@ def render_html(
     kind = document["kind"].rpartition(".")[2]
     if kind == "scores":
         return render_scores(document, title=title, texts=texts)
+    if kind == "verification":
+        return render_verification(document, title=title, texts=texts)
     if kind not in KINDS:
-        allowed = "of kind audit, comparison or scores"
+        allowed = "of kind audit, comparison, scores or verification"
         raise bad_parameter("render_html", "document", allowed=allowed, got=document["kind"])
     # The rows of everybody audited are for AuditResult.load; the page lists a few people.
     document = {name: part for name, part in document.items() if name != "result"}
     name = document.get("name")
-    known = dict(document["said"])
-    for entry in document.get("entries", ()):
-        known |= entry["audit"]["said"]
-    given = {"document": document, "explore": explore, "known": known}
-    parts = templates(language).get_template("parts.html.j2").make_module(given)
-    if kind == "audit":
-        contents = parts.contents(parts.audit_sections(document), "a0-", "audit")
-        body = parts.audit(document, "a0", 2)
-    else:
-        contents = parts.contents(parts.comparison_sections(document), "", "comparison")
-        body = parts.comparison(document)
     shown = () if explore is None else ("explore",)
     data = {"data": document, **({} if explore is None else {"explore-data": explore})}
-    save = f'<p class="needs-js"><button type="button" class="button" id="save-data">{texts("page.save")}</button></p>'
+    page = (_audit_page if kind == "audit" else _comparison_page)(document, texts, explore)
     return render_page(
         title or texts(f"page.title.{kind}") + (f": {name}" if name else ""),
-        [body, '<svg id="svg-space" width="0" height="0" aria-hidden="true"></svg>'],
         texts=texts,
-        contents=contents,
         links=links,
         provenance=document["provenance"],
-        foot=[f"<p>{texts('page.written', version=__version__)}</p>", save],
-        css="" if explore is None else asset("explore.css"),
         scripts=[asset(name) for name in (*_SCRIPTS, *(_EXPLORE_SCRIPTS if shown else ()))],
-        data={**data, "texts": texts.for_scripts("script", *shown)},
+        data={**data, "texts": texts.for_scripts("script", "page.people", *shown)},
         asks_server=explore is not None and explore.get("endpoint") is not None,
+        **page,
     )
+
+
+_TONES: dict[str, Tone] = {"depends": "bad", "independent": "good", "unanswered": "open"}
+# Effects drawn on the first screen; people and outcomes listed.
+_DRAWN, _OUTCOMES = 8, 12
+_RATES = (
+    "people", "changed", "favourable", "rate", "impact_ratio", "error_rate", "false_negative_rate", "false_positive_rate",
+    "mean",
+)  # fmt: skip
+_SHARES = ("rate", "error_rate", "false_negative_rate", "false_positive_rate")
+
+
+class _AuditParts:
+    """The parts of one audit's page, in one language."""
+
+    def __init__(self, document: Mapping[str, Any], texts: Texts, *, id: str = "", model: int = 0) -> None:
+        self.document, self.texts, self.id, self.model = document, texts, id, model
+        self.summary, self.known = document["summary"], document["said"]
+        given = {"known": self.known}
+        self.macros = templates(texts.language).get_template("page.html.j2").make_module(given)
+        scope = self.summary["scope"]
+        self.numbers = self.summary["shift"] is not None
+        self.columns = list(self.summary["attributes"])
+        self.favourable = None if scope["favourable"] is None else texts.number(scope["favourable"], "")
+
+    def said(self, sentence: str) -> str:
+        return self.texts.said(sentence, self.known)
+
+    @property
+    def tone(self) -> Tone:
+        """The colour of the badge: a limit decides if there is one."""
+        limit = self.summary["limit"]
+        if limit is not None and limit["passed"] is not None:
+            return "good" if limit["passed"] else "bad"
+        return _TONES.get(self.summary["badge"]["kind"], "plain")
+
+    def answer(self) -> Answer:
+        summary = self.summary
+        limit = [] if summary["limit"] is None else [self.said(summary["limit"]["sentence"])]
+        blocked = [one["sentence"] for one in self.document["findings"]]
+        warnings = [one for one in (*blocked, *self.document["computed"]["reasons"]) if one != summary["sentence"]]
+        return Answer(
+            self.said(summary["badge"]["title"]),
+            self.tone,
+            [self.said(summary["sentence"]), *limit, *self._disadvantage()],
+            warnings=[self.said(one) for one in warnings],
+            body=str(self.macros.first_screen(self.view())),
+            sure=[self.said(summary["sure"])],
+            not_shown=self._not_shown(),
+            next_steps=self._next_steps(),
+        )
+
+    def view(self) -> dict[str, Any]:
+        """What the template writes: effects, one person, outcomes, rates and people, in words."""
+        summary = self.summary
+        return {
+            "favourable": self.favourable,
+            "numbers": self.numbers,
+            "people": summary["scope"]["people"],
+            "effects": self._effects(),
+            "card": self._card(),
+            "outcomes": self._outcomes(),
+            "rates": self._rates(),
+            "listed": self._people(),
+        }
+
+    def _disadvantage(self) -> list[str]:
+        """Name the recorded value of each attribute that is at a disadvantage on balance, if there is one."""
+        found = []
+        for attribute, rows in _by_attribute(self._directed()):
+            balance: dict[Any, int] = {}
+            for row in rows:
+                # Who would lose by another record has the better one.
+                net = row["lose"] - row["gain"]
+                balance[row["recorded"]] = balance.get(row["recorded"], 0) - net
+                balance[row["instead"]] = balance.get(row["instead"], 0) + net
+            value = max(balance, key=lambda one: balance[one])
+            if balance[value] > 0 and not str(row["instead"]).startswith("any "):
+                found.append(self.texts("page.effects.value", attribute=attribute, value=str(value)))
+        return [self.texts("page.effects.disadvantage", listed=found)] if found else []
+
+    def _directed(self) -> list[dict[str, Any]]:
+        """The effects of one attribute at a time, with losses and gains; of predicted numbers lower and higher ones."""
+        rows = [row for row in self.summary["effects"] or () if row["single"]]
+        if self.numbers:
+            return [row | {"lose": row["lower"], "gain": row["higher"]} for row in rows]
+        return [row for row in rows if row["lose"] is not None]
+
+    def _effects(self) -> dict[str, Any] | None:
+        rows = self._directed()
+        if not rows:
+            return None
+        most = [row for row in rows if row["lose"] + row["gain"]] or rows
+        return {"first": most[:_DRAWN], "all": self.summary["effects"] if len(self.summary["effects"]) > len(most[:_DRAWN]) else []}
+
+    def _card(self) -> dict[str, Any] | None:
+        if not self.summary["people"]:
+            return None
+        one = self.summary["people"][0]
+        rest = [name for name in one["cells"] if name not in one["change"]]
+        rest.sort(key=lambda name: (name not in self.summary["columns"], one["cells"][name] in (0, None)))
+        key = {"lose": "loses", "gain": "gains"}.get(one["direction"], "differs")
+        if self.numbers or self.favourable is None:
+            key = "differs"
+        return {
+            "where": self.said(one["where"]),
+            "sentence": self.texts(f"page.card.{key}", favourable=self.favourable or ""),
+            "lines": [(name, one["cells"][name], value) for name, value in one["change"].items()]
+            + [(name, one["cells"][name], None) for name in rest[:5]],
+            "decision": one["decision"],
+            "instead": one["instead"],
+            "direction": one["direction"],
+        }
+
+    def _outcomes(self) -> list[dict[str, Any]]:
+        found = [one for one in self.summary["outcomes"] or () if one["share"] is not None or one["mean"] is not None]
+        name = "mean" if self.numbers else "share"
+        found = sorted(found, key=lambda one: -one[name])
+        kept = found if len(found) <= _OUTCOMES else [*found[: _OUTCOMES // 2], *found[-_OUTCOMES // 2 :]]
+        return [one | {"name": ", ".join(str(value) for value in one["values"].values())} for one in kept]
+
+    def _rates(self) -> list[dict[str, Any]]:
+        texts, tables = self.texts, []
+        for attribute, rows in _by_attribute(self.summary["group_rates"] or ()):
+            names = [name for name in _RATES if any(row.get(name) is not None for row in rows)]
+            tables.append(
+                {
+                    "attribute": attribute,
+                    "heads": [attribute, *(texts(f"page.rates.{name}") for name in names)],
+                    "rows": [[_cell(texts, row["value"]), *(self._rate(row.get(name), name) for name in names)] for row in rows],
+                }
+            )
+        return tables
+
+    def _rate(self, value: Any, name: str) -> str:
+        if value is None:
+            return "–"
+        form = "percent" if name in _SHARES else "whole" if name in ("people", "changed", "favourable") else "number"
+        return self.texts.number(value, form)
+
+    def _people(self) -> dict[str, Any]:
+        rows, texts = self.summary["people"], self.texts
+        names = list(dict.fromkeys(name for row in rows for name in row["cells"]))
+        first = [name for name in names if any(name in row["change"] for row in rows)]
+        columns = [*first, *(name for name in names if name not in first)][:MAX_COLUMNS]
+        left_out = len(names) - len(columns)
+        changed = self.summary["changed"]
+        total = len(rows) if changed is None else changed["count"]
+        counted = self.said(self.summary["scope"]["counted_words"])
+        lede = texts("page.people.lede", listed=len(rows), total=max(total, len(rows)), counted=counted)
+        return {
+            "rows": rows,
+            "columns": columns,
+            "lede": lede + (" " + texts("page.people.columns", left_out=left_out) if left_out else ""),
+        }
+
+    def _not_shown(self) -> list[str]:
+        texts, columns = self.texts, self.columns
+        if not columns:
+            return [texts("page.not_shown.labels"), texts("page.not_shown.missing")]
+        asked = {answer["question"] for study in self.document.get("twins", ()) for answer in study["answers"]}
+        keys = ["labels"] if "consequences" in asked else ["consequences", "labels"]
+        return [texts("page.not_shown.proxies", columns=columns)] + [
+            texts(f"page.not_shown.{key}", columns=columns) if key == "consequences" else texts(f"page.not_shown.{key}")
+            for key in keys
+        ]
+
+    def _next_steps(self) -> list[str]:
+        texts, kind, columns = self.texts, self.summary["badge"]["kind"], self.columns or [""]
+        if kind == "unanswered":
+            return [texts("page.next.settle")]
+        limit = self.summary["limit"]
+        steps = [texts("page.next.above")] if limit is not None and limit["passed"] is False else []
+        if kind == "depends":
+            if self.favourable is None and not self.numbers:
+                steps.append(texts("page.next.favourable"))
+            return [*steps, texts("page.next.review", columns=columns), texts("page.next.mend", columns=columns)]
+        return [texts("page.next.proxies", columns=columns), texts("page.next.repeat")]
+
+    def scope(self) -> list[tuple[str, str]]:
+        """Who and what the page is about."""
+        texts, scope = self.texts, self.summary["scope"]
+        key = "page.scope.sampled" if scope["sampled"] else "page.scope.rows"
+        found = [(texts("page.scope.people"), texts(key, people=scope["people"], supplied=scope["supplied"]))]
+        if not self.numbers:
+            named = texts("page.scope.unknown") if self.favourable is None else self.favourable
+            if scope["guessed"] and self.favourable is not None:
+                named = texts("page.scope.guessed", favourable=self.favourable)
+            found.append((texts("page.scope.favourable"), named))
+        if self.columns:
+            found.append((texts("page.scope.sensitive"), texts.number(self.columns, "list")))
+        return found
+
+    def sections(self, level: int = 2, explore: Mapping[str, Any] | None = None) -> list[str]:
+        """Who gains and loses, the people, trying one, realistic counterparts."""
+        view, macros = self.view(), self.macros
+        parts = [macros.who(view, self.id, level), macros.people(view["listed"], self.id, level, self.model)]
+        if explore is not None:
+            parts.append(macros.explore_panel(explore))
+        if self.document.get("twins"):
+            parts.append(macros.realistic(self.document["twins"], self.id, level))
+        return [str(part) for part in parts if str(part).strip()]
+
+    def annex(self, level: int = 3) -> list[str]:
+        """What was asked for besides, and how everything was computed."""
+        document, macros, words = self.document, self.macros, ["counterpart", "favourable", "exact", "interval"]
+        parts = []
+        if document["asked"]["metric"]:
+            parts.append(macros.apart(document, self.id, level))
+            words += ["metric", "loss", "bound"]
+        if document["evaluation"]:
+            parts.append(macros.measures(document["evaluation"], self.id, level))
+        if document["diagnoses"]:
+            parts.append(macros.metric(document["diagnoses"], self.id, level))
+        return [str(one) for one in (*parts, macros.computed(document, self.id, level), macros.terms(self.id, level, words))]
+
+
+def _by_attribute(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Any]]]:
+    found: dict[str, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row["attribute"], []).append(row)
+    return list(found.items())
+
+
+def _audit_page(document: Mapping[str, Any], texts: Texts, explore: Mapping[str, Any] | None) -> dict[str, Any]:
+    parts = _AuditParts(document, texts)
+    return {
+        "answer": parts.answer(),
+        "scope": parts.scope(),
+        "sections": parts.sections(explore=explore),
+        "annex": parts.annex(),
+    }
+
+
+def _comparison_page(
+    document: Mapping[str, Any], texts: Texts, explore: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    entries = [
+        _AuditParts(entry["audit"], texts, id=f"m{i}-", model=i) for i, entry in enumerate(document["entries"])
+    ]
+    names = [entry["name"] for entry in document["entries"]]
+    macros = entries[0].macros
+    listed = [
+        {"name": name, "tone": one.tone, "badge": one.said(one.summary["badge"]["title"])}
+        for name, one in zip(names, entries, strict=True)
+    ]
+    told = [
+        texts("first.of_model", name=name, sentence=one.said(one.summary["sentence"]))
+        for name, one in zip(names, entries, strict=True)
+    ]
+    level = document["entries"][0]["audit"]["numbers"]["gap"]["confidence"]
+    measures = compared_measures(texts, document)
+    first = entries[0].answer()
+    warnings = [
+        texts("first.of_model", name=name, sentence=line)
+        for name, one in zip(names, entries, strict=True)
+        for line in one.answer().warnings
+    ]
+    warnings += [
+        texts("page.compared.left_out", name=name, measure=texts("page.compared.group_gap"))
+        for name, one in zip(names, entries, strict=True)
+        if _without_groups(one.document["evaluation"])
+    ]
+    answer = Answer(
+        texts("page.compared.badge", n=len(entries)),
+        "plain",
+        told,
+        warnings=warnings,
+        body=str(macros.side_by_side(measures, listed)) + f'<p class="lede">{texts("page.compared.lede", level=level)}</p>',
+        sure=first.sure if len({one.summary["sure"] for one in entries}) == 1 else (),
+        not_shown=first.not_shown,
+        next_steps=[texts("page.compared.next")],
+    )
+    sections = [str(macros.explore_panel(explore))] if explore else []
+    for name, one in zip(names, entries, strict=True):
+        body = str(macros.first_screen(one.view())) + "".join(one.sections(3))
+        sections.append(section(name, body, id=f"model-{one.model}"))
+    annex = [
+        section(name, "".join(one.annex(4)), id=f"annex-{one.model}", level=3)
+        for name, one in zip(names, entries, strict=True)
+    ]
+    if document["diagnoses"]:
+        annex.append(str(macros.metric(document["diagnoses"], "", 3)))
+    return {"answer": answer, "scope": entries[0].scope(), "sections": sections, "annex": annex}
+
+
+def _without_groups(evaluation: Mapping[str, Any] | None) -> bool:
+    """Whether groups were to be compared, and fewer than two of them could be."""
+    return evaluation is not None and any(_gap_of(gaps) is None for gaps in evaluation["gaps"])
+
+
+def _gap_of(gaps: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The largest gap between groups; None if in no class two groups have people to compare."""
+    known = [
+        sum(group["rates"][k] is not None for group in gaps["groups"]) for k in range(len(gaps["classes"]))
+    ]
+    return gaps["max"] if max(known, default=0) >= 2 else None
 
 
 def templates(language: str) -> Any:
@@ -130,23 +419,34 @@ def _environment(jinja2: Any, language: str) -> Any:
 _NUMBERS = ("number", "general", "whole", "percent", "percent0", "times", "seconds")
 
 
-def _place(value: float, low: float, high: float) -> str:
-    """Where a value lies between two ends, as a CSS length."""
-    width = high - low
-    part = (value - low) / width if width > 0 else 0.0
-    return f"{100 * min(max(part, 0.0), 1.0):.2f}%"
-
-
 def _share(value: float | None, most: float) -> str:
-    """Length of a bar; a hair's breadth for what is there but small."""
+    """Length of a bar; visible if there is anything to draw."""
     if value is None or most <= 0 or value <= 0:
         return "0%"
     return f"{max(100 * min(value / most, 1.0), 0.4):.2f}%"
 
 
-def _largest(values: Iterable[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    return max(known, default=0.0) or 1.0
+def _widest(rows: Iterable[Mapping[str, Any]]) -> int:
+    """The longest bar of some effects."""
+    return max((max(row["lose"], row["gain"]) for row in rows), default=0)
+
+
+def _cell(texts: Texts, value: Any) -> str:
+    """A cell as it is recorded: no digit is left out."""
+    if value is None:
+        return texts("script.missing")
+    if isinstance(value, float):
+        whole = value.is_integer() and abs(value) < 1e15
+        text = str(int(value)) if whole else repr(value)
+        return (text if texts.language == "en" else text.replace(".", ",")).replace("-", "−")
+    return texts.number(value, "") if isinstance(value, str) else str(value).replace("-", "−")
+
+
+def _curve_points(curve: Mapping[str, Any], eps: float) -> list[tuple[float, float]]:
+    """The curve at no tolerance, at the one asked for, and around it."""
+    wanted = [0.0] if eps == 0 else [share * eps for share in (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)]
+    inside = [at for at in wanted if at <= curve["eps"][-1]]
+    return [(at, float(np.interp(at, curve["eps"], curve["gap"]))) for at in inside]
 
 
 def _known(texts: Texts, name: str, *groups: str) -> str | None:
@@ -176,42 +476,54 @@ def _setting(texts: Texts, value: Any) -> str:
     return _known(texts, str(value), "setting_value") or str(value)
 
 
-def compared_measures(texts: Texts, document: dict[str, Any]) -> list[dict[str, Any]]:
+def compared_measures(texts: Texts, document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the measures of a comparison's document as columns, the best value of each marked."""
-    changed = texts("page.compared.changed")
-    rows, first = [], {changed}
-    for entry in document["entries"]:
-        audit = entry["audit"]
-        only = audit["numbers"]["sensitive_only"]
-        found = {changed: only["changed_decisions"]} if only and only["changed_decisions"] else {}
-        found[texts("page.gap_at", eps=0)] = audit["numbers"]["pure_gap"]
-        if document["eps"] > 0:
-            found[texts("page.gap_at", eps=document["eps"])] = audit["numbers"]["gap"]
-        first |= set(found)
-        measured = audit["evaluation"]["measures"] if audit["evaluation"] else []
-        rows.append(found | {measure["name"]: measure for measure in measured})
-    names = dict.fromkeys(name for row in rows for name in row)
+    found: dict[str, list[Any]] = {}
+    audits = [entry["audit"] for entry in document["entries"]]
+    for i, audit in enumerate(audits):
+        for name, form, small, measure in _measures(texts, audit):
+            column = found.setdefault(name, [form, small, [None] * len(audits)])
+            column[2][i] = measure
     return [
-        {
-            "name": (name if name in first else _known(texts, name, "measure") or name).replace(
-                " = ", "\u00a0=\u00a0"
-            ),
-            "form": "percent" if name == changed else "number",
-            "cells": _with_best(
-                [row.get(name) for row in rows], small=name in first or name.startswith(("Gap", "gap"))
-            ),
-        }
-        for name in names
+        {"name": name, "cells": _with_best(texts, cells, form, small=small)}
+        for name, (form, small, cells) in found.items()
     ]
 
 
-def _with_best(cells: list[dict[str, Any] | None], *, small: bool) -> list[dict[str, Any] | None]:
+def _measures(texts: Texts, audit: Mapping[str, Any]) -> Iterable[tuple[str, str, bool, Mapping[str, Any] | None]]:
+    """What is compared of one model: name, form, whether small is better, value with interval."""
+    summary, evaluation = audit["summary"], audit["evaluation"]
+    changed = summary["changed"]
+    if changed is not None:
+        yield texts("page.compared.changed"), "percent", True, changed | {"value": changed["share"]}
+    rows = [row for row in summary["effects"] or () if row["single"] and row.get("lose") is not None]
+    for name in ("lose", "gain") if rows else ():
+        most = max(row[name] for row in rows)
+        yield texts(f"page.compared.{name}"), "whole", True, {"value": most, "low": None, "high": None}
+    for measure in evaluation["measures"] if evaluation else ():
+        if not measure["name"].startswith("Gap"):
+            yield _known(texts, measure["name"], "measure") or measure["name"], "number", False, measure
+    gaps = [] if not evaluation else [_gap_of(one) for one in evaluation["gaps"]]
+    if gaps:
+        known = [one for one in gaps if one is not None]
+        yield texts("page.compared.group_gap"), "number", True, max(known, key=lambda one: one["value"], default=None)
+    if audit["asked"]["metric"]:
+        yield texts("page.compared.gap_at", eps=audit["numbers"]["eps"]), "number", True, audit["numbers"]["gap"]
+
+
+def _with_best(texts: Texts, cells: Sequence[Any], form: str, *, small: bool) -> list[dict[str, Any] | None]:
     values = [cell["value"] for cell in cells if cell is not None and cell["value"] is not None]
-    best = (min if small else max)(values, default=None)
-    worst = (max if small else min)(values, default=None)
-    return [
-        cell if cell is None else cell | {"best": cell["value"] == best and best != worst} for cell in cells
-    ]
+    best, worst = (f(values, default=None) for f in ((min, max) if small else (max, min)))
+    found: list[dict[str, Any] | None] = []
+    for cell in cells:
+        if cell is None or cell["value"] is None:
+            found.append(None)
+            continue
+        ends = "" if cell["low"] is None else texts.number(cell["low"], form)
+        ends += "" if cell["low"] is None or cell["high"] is None else f" – {texts.number(cell['high'], form)}"
+        best_of = cell["value"] == best and best != worst
+        found.append({"words": texts.number(cell["value"], form), "ends": ends, "best": best_of})
+    return found
 
 
 def _bracket_words(texts: Texts, document: dict[str, Any]) -> str:
@@ -230,19 +542,15 @@ def filters(texts: Texts) -> dict[str, Callable[..., Any]]:
     """Return the filters of the page's templates, but for `said`, which depends on the document."""
     return {
         **{name: partial(texts.number, form=name) for name in _NUMBERS},
-        "written": texts.number,
-        "cell": lambda value: texts("script.missing") if value is None else texts.number(value, ""),
-        "share_changed": lambda group: group["changed"] / group["people"],
-        "place": _place,
-        "rest": lambda value, low, high: _place(low + high - value, low, high),
+        "cell": partial(_cell, texts),
         "share": _share,
-        "largest": _largest,
-        "tallest": lambda columns: _largest(v["mean_harm"] for column in columns for v in column["values"]),
+        "widest": _widest,
+        "by_attribute": _by_attribute,
+        "curve_points": _curve_points,
         "words": partial(_words, texts),
         "setting": partial(_setting, texts),
         "measure_name": lambda name: _known(texts, name, "measure") or name,
         "clock_part": lambda name: _known(texts, name, "clock", "search") or name,
-        "compared": partial(compared_measures, texts),
         "bracket_words": partial(_bracket_words, texts),
         "bracket_name": lambda one: texts(f"page.brackets.name_{one['quantity']}", eps=one["eps"]),
     }

@@ -1,4 +1,7 @@
-"""The shell of every page: one file that needs no network, with everything that comes from data escaped."""
+"""The one template of every page: header, scope, answer, sections, sign-off, folded annex, foot.
+
+A page is one file that needs no network, with everything that comes from data escaped.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,57 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from likewise._version import __version__
 from likewise.core.messages import Texts
 
 # What would end a script element or a JavaScript line; JSON readers see the same text.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+Tone = Literal["bad", "good", "open", "plain"]
+_SIGNS: dict[Tone, str] = {"bad": "!", "good": "✓", "open": "?", "plain": "i"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The first screen of a page: badge, sentences, warnings, more HTML, how sure, what is not shown, what next."""
+
+    badge: str
+    tone: Tone
+    sentences: Sequence[str]
+    warnings: Sequence[str] = ()
+    body: str = ""
+    sure: Sequence[str] = ()
+    not_shown: Sequence[str] = ()
+    next_steps: Sequence[str] = ()
+
+    def html(self, texts: Texts) -> str:
+        """Return the first card; everything but the body is escaped."""
+        first, *more = self.sentences
+        told = [f'<p class="sentence">{escape(first)}</p>']
+        told += [f'<p class="told">{escape(one)}</p>' for one in more]
+        told += [f'<p class="warning">{escape(one)}</p>' for one in self.warnings]
+        parts = {"sure": self.sure, "not_shown": self.not_shown, "next": self.next_steps}
+        below = "".join(
+            f'<div id="{name.replace("_", "-")}"><h3>{escape(texts(f"page.first.{name}"))}</h3>{_listed(lines)}</div>'
+            for name, lines in parts.items()
+            if lines
+        )
+        return (
+            f'<section class="card answer is-{self.tone}" id="answer" aria-labelledby="answer-title">'
+            f'<h2 id="answer-title" class="badge"><span aria-hidden="true">{_SIGNS[self.tone]}</span> '
+            f'{escape(self.badge)}</h2>{"".join(told)}{self.body}<div class="thirds">{below}</div></section>'
+        )
+
+
+def _listed(lines: Sequence[str]) -> str:
+    if len(lines) == 1:
+        return f"<p>{escape(lines[0])}</p>"
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
 
 
 def render_page(
@@ -23,36 +67,37 @@ def render_page(
     sections: Sequence[str],
     *,
     texts: Texts,
-    mark: str | None = None,
-    contents: str = "",
-    links: Sequence[tuple[str, str]] = (),
+    answer: Answer | None = None,
+    scope: Sequence[tuple[str, str]] = (),
+    annex: Sequence[str] = (),
     provenance: Mapping[str, Any] | None = None,
-    foot: Sequence[str] | None = None,
-    css: str = "",
+    links: Sequence[tuple[str, str]] = (),
     scripts: Sequence[str] = (),
     data: Mapping[str, Any] | None = None,
     asks_server: bool = False,
 ) -> str:
-    """Return a page of sections of HTML; titles, links and provenance are escaped here.
+    """Return a page; sections and annex are HTML, everything else is escaped here.
 
+    `scope` says of what the page is: names and values, before the date, the files and the command of the provenance.
     `scripts` are JavaScript sources, each run in a scope of its own, and `data` the JSON that they read by its
-    element's id. A page without scripts allows none.
+    element's id. A page without scripts allows none. A page with an answer has an annex and lines to sign.
     """
     script = "".join(f"(() => {{\n{source}}})();\n" for source in scripts)
-    top = [f'<p class="mark">likewise <span>{escape(mark or texts("page.mark"))}</span></p>']
-    top.append(f"<h1>{escape(title)}</h1>")
-    if provenance:
-        names = [file["name"] for file in (*provenance["tables"], *provenance["models"])]
-        top.append(f'<p class="made">{escape(" · ".join([provenance["made"][:10], *names]))}</p>')
-    if links:
-        listed = "".join(f'<a href="{escape(address)}">{escape(words)}</a>' for words, address in links)
-        top.append(f'<p class="elsewhere">{listed}</p>')
-    parts = [*sections, *([provenance_section(provenance, texts)] if provenance else [])]
-    below = [f"<p>{escape(texts('page.written', version=__version__))}</p>"] if foot is None else foot
+    parts = [] if answer is None else [answer.html(texts)]
+    parts += sections
+    if answer is not None:
+        parts.append(_sign_off(texts))
+        behind = [*annex, *([_provenance(provenance, texts)] if provenance else [])]
+        if behind:
+            parts.append(
+                f'<details class="card" id="annex"><summary><h2>{escape(texts("page.annex"))}</h2></summary>'
+                f"{''.join(behind)}</details>"
+            )
     read = "".join(
         f'<script type="application/json" id="{name}">{_script_json(value)}</script>\n'
         for name, value in (data or {}).items()
     )
+    save = f'<button type="button" class="button needs-js" id="save-data">{escape(texts("page.save"))}</button>'
     line = "\n"
     return f"""<!doctype html>
 <html lang="{texts.language}"{' class="no-js"' if script else ""}>
@@ -64,20 +109,22 @@ def render_page(
 <meta http-equiv="Content-Security-Policy" content="{content_policy(script, asks_server=asks_server)}">
 <title>{escape(title)}</title>
 <link rel="icon" href="data:,">
-<style>{asset("page.css")}{css}</style>
+<style>{asset("page.css")}</style>
 </head>
 <body>
 <a class="skip" href="#main">{escape(texts("page.skip"))}</a>
 <header class="top">
 <div class="wrap">
-{line.join(top)}
-</div>
+<p class="mark">likewise <span>{escape(texts("page.mark"))}</span></p>
+<h1>{escape(title)}</h1>
+{_scope(scope, provenance, texts)}{_links(links)}</div>
 </header>
-{contents}<main id="main" class="wrap" tabindex="-1">
+<main id="main" class="wrap" tabindex="-1">
 {line.join(parts)}
 </main>
 <footer class="wrap foot">
-{line.join(below)}
+<span>{escape(texts("page.written", version=__version__))}</span>
+{save if data and answer is not None else ""}
 </footer>
 {read}{f"<script>{script}</script>{line}" if script else ""}</body>
 </html>
@@ -94,42 +141,70 @@ def content_policy(script: str, *, asks_server: bool = False) -> str:
     return "; ".join([*rules, *(["connect-src 'self'"] if asks_server else [])])
 
 
-def section(title: str, body: str, *, id: str, lede: str = "", kind: str = "") -> str:
-    """Return a card with a heading; title and lede are escaped."""
+def section(title: str, body: str, *, id: str, lede: str = "", level: int = 2) -> str:
+    """Return a part with a heading: a card, or below level 2 a part of the annex; title and lede are escaped."""
     told = f'<p class="lede">{escape(lede)}</p>' if lede else ""
+    kind = ' class="card"' if level == 2 else ""
     return (
-        f'<section class="card{f" {kind}" if kind else ""}" id="{id}" aria-labelledby="{id}-title">'
-        f'<h2 id="{id}-title">{escape(title)}</h2>{told}{body}</section>'
+        f'<section{kind} id="{id}" aria-labelledby="{id}-title">'
+        f'<h{level} id="{id}-title">{escape(title)}</h{level}>{told}{body}</section>'
     )
 
 
 def results_table(name: str, heads: Sequence[str], rows: Sequence[str]) -> str:
     """Return a table that scrolls on narrow screens: heads are escaped, rows are HTML."""
-    top = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
+    first, *more = heads
+    top = f'<th scope="col">{escape(first)}</th>'
+    top += "".join(f'<th scope="col" class="right">{escape(head)}</th>' for head in more)
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}"><table class="results"><thead>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}"><table class="grid"><thead>'
         f"<tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 
 
-def provenance_section(found: Mapping[str, Any], texts: Texts) -> str:
-    """Return when, of which files, by which versions and command a page was made."""
-    facts = [("made", f'<time datetime="{escape(found["made"])}">{escape(found["made"])}</time>')]
-    for kind in ("table", "model"):
-        for file in found[f"{kind}s"]:
-            digest = file["sha256"]
-            hashed = f'<br><span class="muted small">SHA-256 <code>{digest}</code></span>' if digest else ""
-            facts.append((kind, escape(file["name"]) + hashed))
+def _links(links: Sequence[tuple[str, str]]) -> str:
+    listed = "".join(f'<a href="{escape(address)}">{escape(words)}</a>' for words, address in links)
+    return f'<p class="elsewhere">{listed}</p>\n' if links else ""
+
+
+def _files(found: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(kind, file) for kind in ("table", "model") for file in found[f"{kind}s"]]
+
+
+def _scope(scope: Sequence[tuple[str, str]], found: Mapping[str, Any] | None, texts: Texts) -> str:
+    """Say of what the page is, when and by which command it was made."""
+    listed = [(name, escape(value)) for name, value in scope]
+    if found:
+        listed.append((texts("page.provenance.made"), escape(found["made"].replace("T", " ").removesuffix("Z"))))
+        for kind, file in _files(found):
+            digest = f" <code>{file['sha256'][:12]}…</code>" if file["sha256"] else ""
+            listed.append((texts(f"page.provenance.{kind}"), escape(file["name"]) + digest))
+        if found["command"]:
+            listed.append((texts("page.provenance.command"), f"<code>{escape(found['command'])}</code>"))
+    rows = "".join(f"<div><dt>{escape(name)}</dt><dd>{value}</dd></div>" for name, value in listed)
+    return f'<dl class="scope">{rows}</dl>\n' if rows else ""
+
+
+def _provenance(found: Mapping[str, Any], texts: Texts) -> str:
+    """Return what the scope line has no room for: whole hashes, seed, versions."""
+    facts = [
+        (f"{texts(f'page.provenance.{kind}')} {file['name']}", f"SHA-256 <code>{file['sha256']}</code>")
+        for kind, file in _files(found)
+        if file["sha256"]
+    ]
     if found["seed"] is not None:
-        facts.append(("seed", str(found["seed"])))
-    facts.append(("versions", escape(", ".join(f"{name} {at}" for name, at in found["versions"].items()))))
-    if found["command"]:
-        facts.append(("command", f"<code>{escape(found['command'])}</code>"))
-    listed = "".join(
-        f"<dt>{escape(texts(f'page.provenance.{k}'))}</dt><dd>{words}</dd>" for k, words in facts
-    )
-    body = f'<dl class="facts">{listed}</dl>'
-    return section(texts("page.provenance.title"), body, id="provenance", kind="provenance")
+        facts.append((texts("page.provenance.seed"), str(found["seed"])))
+    versions = ", ".join(f"{name} {at}" for name, at in found["versions"].items())
+    facts.append((texts("page.provenance.versions"), escape(versions)))
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{words}</dd>" for name, words in facts)
+    title = texts("page.provenance.title")
+    return section(title, f'<dl class="facts">{listed}</dl>', id="provenance", level=3)
+
+
+def _sign_off(texts: Texts) -> str:
+    """Return lines to sign on, on paper."""
+    lines = "".join(f"<li>{escape(texts(f'page.sign.{name}'))}</li>" for name in ("name", "role", "date", "signature"))
+    return f'<section class="card sign-off print-only"><h2>{escape(texts("page.sign.title"))}</h2><ul>{lines}</ul></section>'
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.core.messages import Texts
 from likewise.core.plain import plain_fields, rounded
 from likewise.core.text import join_words, short_number
-from likewise.report.page import render_page, results_table, section
+from likewise.report.page import Answer, render_page, results_table, section
 from likewise.report.provenance import Provenance
 from likewise.text.cluster_inference import clusters_needed
 from likewise.text.score_audit import EditEffect, ScoreAudit, ScoreAudits
@@ -75,16 +75,33 @@ def notes_of(result: ScoreAudits) -> list[str]:
 
 def render_scores(document: Mapping[str, Any], *, title: str | None = None, texts: Texts) -> str:
     """Return the page of a document of `score_document`."""
-    notes = "".join(f'<p class="warning">{escape(note)}</p>' for note in document["notes"])
-    sentence = escape(_sentence(document["parts"]))
-    first = f'<section class="card"><p class="sentence">{sentence}</p><p class="lede">{escape(_LEGEND)}</p>{notes}</section>'
+    parts = document["parts"]
+    shifted = [effect["name"] for part in parts for effect in part["families"] if effect["verdict"] == "shifted"]
+    badge = f"Scores depend on {join_words(list(dict.fromkeys(shifted)))}" if shifted else "No dependence found"
+    level = ", ".join(dict.fromkeys(f"{1 - part['level']:.0%}" for part in parts))
+    answer = Answer(
+        badge,
+        "bad" if shifted else "plain",
+        [_sentence(parts)],
+        warnings=document["notes"],
+        sure=[f"Tests at {level} confidence, adjusted for the number of families (Holm); intervals stand in the tables."],
+        not_shown=[
+            "Whether edits that were not made would shift the scores.",
+            "Whether the texts, or the people who wrote them, are treated fairly otherwise.",
+        ],
+        next_steps=["Read the values with the largest shift, and the texts that they move most."]
+        if shifted
+        else ["Add texts or placebos if the floor is too high to show an effect of a size that matters."],
+    )
+    units = sum(part["units"] for part in parts)
     return render_page(
         title or "Scores of edited texts",
-        [first, *(_section(number, part) for number, part in enumerate(document["parts"]))],
+        [_section(number, part) for number, part in enumerate(parts)],
         texts=texts,
-        mark="paired audit",
+        answer=answer,
+        scope=[("Units", f"{units:,}"), ("Units left out", f"{sum(part['dropped'] for part in parts):,}")],
+        annex=[section("How to read the tables", f"<p>{escape(_LEGEND)}</p>", id="legend", level=3)],
         provenance=document["provenance"],
-        css=".wrap { width: min(92rem, 100%); } .results td:nth-child(2) { text-align: left; }",
     )
 
 
@@ -143,13 +160,13 @@ def _sentence(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _section(number: int, part: Mapping[str, Any]) -> str:
-    marks = {"shifted": "is-bad", "equivalent": "is-good"}
+    marks = {"shifted": "bad", "equivalent": "good"}
     rows = []
     for effect in part["families"]:
         first, *middle, verdict = (escape(cell) for cell in _cells(effect))
-        cells = "".join(f"<td>{cell}</td>" for cell in middle)
+        cells = "".join(f'<td class="right">{cell}</td>' for cell in middle)
         rows.append(
-            f'<tr><th scope="row">{first}</th>{cells}<td class="{marks.get(verdict, "")}">{verdict}</td></tr>'
+            f'<tr><th scope="row">{first}</th>{cells}<td class="right {marks.get(verdict, "")}">{verdict}</td></tr>'
         )
     told = f"{part['units']} units in {part['clusters']} clusters, {len(part['placebos'])} placebos."
     name = part["name"] or "All scores"

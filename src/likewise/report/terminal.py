@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,31 +14,39 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from likewise.auditing.inference.verdict import Bracket, Kind, give_verdict
+from likewise.auditing.inference.verdict import Badge, Bracket, gap_words
 from likewise.auditing.results.audit_result import AuditResult
-from likewise.auditing.results.effects import effects_words
 from likewise.auditing.results.unfair_map import UnfairMap, differences_in_words, rounded_like, shown_cell
 from likewise.core.intervals import Measure
+from likewise.core.messages import Message, Texts
 from likewise.core.plain import named
 from likewise.core.text import interval_ends, short_number
 from likewise.counterfactuals.study import QUESTIONS
 from likewise.evaluation.summary import Evaluation
 from likewise.report.comparison import Comparison, comparison_summary
 from likewise.report.document import number_rows, numbers_document
-from likewise.report.first_words import first_words, reach_words
+from likewise.report.first_words import example_words, favourable_words, reach_words
 
 if TYPE_CHECKING:
     from likewise.counterfactuals.study import TwinStudy
 
-_STYLES: dict[Kind, str] = {
-    "fair": "bold green",
-    "trivial": "bold blue",
-    "unfair": "bold red",
-    "undecided": "bold yellow",
+_STYLES: dict[Badge, str] = {
+    "depends": "bold red",
+    "not_found": "bold blue",
+    "independent": "bold green",
+    "not_read": "bold blue",
     "unanswered": "bold yellow",
-    "not converged": "bold yellow",
-    "no limit": "bold blue",
 }
+# Readable on white and on black; the words are written out as well, so colour alone says nothing.
+_COLOURS: dict[Badge, str] = {
+    "depends": "#c2410c",
+    "not_found": "#3f6fb0",
+    "independent": "#008060",
+    "not_read": "#3f6fb0",
+    "unanswered": "#8a6100",
+}
+# Lines and columns of an audit in short, signs of a bar to either side, and effects that are shown.
+_LINES, _WIDTH, _BAR, _EFFECTS = 20, 80, 12, 6
 # Columns of a drawn bracket.
 _SCALE = 24
 _GOOD_WHEN_SMALL = ("gap", "Gap")
@@ -46,50 +57,211 @@ def print_audit(
     result: AuditResult,
     console: Console | None = None,
     *,
+    full: bool = False,
+    language: str = "en",
     evaluation: Evaluation | None = None,
     twins: Sequence[TwinStudy] = (),
     people: int = 5,
     labels: Mapping[Any, str] | None = None,
 ) -> None:
-    """Print an audit: whose decisions change, the verdict, the numbers, and the people with the most added loss.
+    """Print an audit in at most 20 lines that end in the verdict.
 
     Parameters
     ----------
     result : AuditResult
     console : rich.console.Console, optional
         Where to print; standard output by default.
+    full : bool, default=False
+        Print the annex before: loss, ε, what is proved, the people, `evaluation`.
+    language : {"en", "de"}, default="en"
+        Of the lines in short.
     evaluation : Evaluation, optional
-        Accuracy, studies and group gaps to print below.
+        Accuracy, studies and group gaps.
     twins : sequence of TwinStudy, optional
-        Studies of three kinds of counterparts to print below.
+        Studies of three kinds of counterparts, printed in any case.
     people : int, default=5
-        How many people to show.
+        How many people the annex shows.
     labels : mapping, optional
         Names of the labels and decisions.
 
     Examples
     --------
     >>> import numpy as np, pandas as pd
-    >>> from rich.console import Console
     >>> import likewise as lw
-    >>> from likewise.auditing.auditor import audit
-    >>> from likewise.models import as_model
     >>> table = pd.DataFrame({"skill": [0.0, 0.5, 2.0, 1.0], "sex": ["F", "M", "M", "F"]})
     >>> score = lambda frame: 1 / (1 + np.exp(-frame["skill"] - (frame["sex"] == "M")))
-    >>> metric = lw.ExpertSubspace(["sex"]).fit(table).metric_
-    >>> result = audit(as_model(score, takes_frame=True), table, [0, 1, 1, 1], metric=metric, eps=0.0, delta=0.1)
-    >>> console = Console(width=100, record=True, quiet=True)
-    >>> print_audit(result, console)
+    >>> print_audit(lw.audit(score, table, sensitive_features=["sex"]))
+    All 4 people of the table. Favourable decision: 1 (guessed from its name).
+    <BLANKLINE>
+                                 would lose │ would gain the favourable decision
+      sex: F → M                          0 │██████████████ 1
+    <BLANKLINE>
+    Get the favourable decision as recorded, by sex: F 50.0%, M 100.0%.
+    For example the row with index 0 (skill 0, sex F) gets “0”; the same person with
+    sex M gets “1”.
+    Exact for these 4 people: every value that can exist was tried; among people
+    like them 0.6% to 80.6% (95% interval).
+    <BLANKLINE>
+    Depends on sex: 1 of 4 people (25.0%) would get another decision if only sex
+    were recorded differently: being recorded as M instead of F would give 1 person
+    the favourable decision and cost it 0.
     """
     out = open_console(console)
-    verdict = give_verdict(result)
-    first, *more = first_words(result, labels)
-    out.print(Text.assemble((verdict.title, _STYLES[verdict.kind]), ": ", (first, "bold")))
-    effects = effects_words(result.exchanges, result.favourable) if result.answered else []
-    for line in (*effects, *more, verdict.sentence, reach_words(result)[0]):
+    if full:
+        _print_annex(result, out, evaluation, people, labels or {})
+    for study in twins:
+        out.print(_twins_table(study))
+        for words in _twins_words(study):
+            out.print(Text(f"  {words}.", style="dim"))
+        out.print()
+    lines, verdict = audit_lines(result, labels, language=language, width=min(out.width, 100))
+    for line in lines:
+        out.print(Text(line), soft_wrap=True)
+    style = _STYLES[result.headline.badge]
+    for number, line in enumerate(verdict):
+        out.print(Text(line, style=style if number == 0 else "bold"), soft_wrap=True)
+
+
+def audit_text(result: AuditResult) -> str:
+    """Return an audit in short."""
+    lines, verdict = audit_lines(result)
+    return "\n".join([*lines, *verdict])
+
+
+def audit_lines(
+    result: AuditResult,
+    labels: Mapping[Any, str] | None = None,
+    *,
+    language: str = "en",
+    width: int = _WIDTH,
+) -> tuple[list[str], list[str]]:
+    """Return an audit in at most 20 lines: scope and findings, who loses and gains, one person, how sure; the verdict apart."""
+    say, found, names = Texts(language), result.headline, labels or {}
+
+    def wrapped(*sentences: str, most: int) -> list[str]:
+        text = " ".join(say.said(sentence) for sentence in sentences if sentence)
+        lines = textwrap.wrap(text, width, break_on_hyphens=False)
+        return lines if len(lines) <= most else [*lines[: most - 1], lines[most - 1][: width - 2] + " …"]
+
+    verdict = wrapped(Message("first.titled", title=found.title, sentence=found.sentence), most=5)
+    if found.limit is not None:
+        verdict += wrapped(found.limit.sentence, most=3)
+    notes = [finding.sentence for finding in result.findings if not (finding.blocks and not result.answered)]
+    top = wrapped(result.scope.words(), favourable_words(result, names), most=2)
+    top += [line for note in notes[:2] for line in wrapped(note, most=2)]
+    if not result.answered:
+        return [*top, ""], verdict
+    sure = wrapped(found.sure, most=2)
+    example = wrapped(example_words(result, result.listed[0], names), most=3) if result.listed else []
+    rates = [line for words in _rates(result, names) for line in wrapped(words, most=1)]
+    bars = _bars(result, say, width)
+    room = _LINES - len(top) - len(sure) - len(verdict) - 3
+    for part in (bars, example, rates):
+        del part[max(room, 0) :]
+        room -= len(part)
+    return [*top, "", *bars, *([""] if bars else []), *rates, *example, *sure, ""], verdict
+
+
+def _bars(result: AuditResult, say: Texts, width: int) -> list[str]:
+    """A line for each of the largest effects: people who lose to the left, who gain to the right."""
+    table = result.effects
+    numbers = table is not None and "change" in table
+    if table is None or not (numbers or (result.favourable is not None and len(table))):
+        return []
+    left, right = ("lower", "higher") if numbers else ("lose", "gain")
+    shown = table[table[left] + table[right] > 0].head(_EFFECTS)
+    if not len(shown):
+        return []
+    most = max(int(shown[left].max()), int(shown[right].max()), 1)
+    # A count of up to seven signs beside a bar.
+    side, heads = _BAR + 8, (say(f"effect.{left}"), say(f"effect.{right}"))
+    room = width - 3 - side - max(side + (20 if numbers else 0), len(heads[1]) + 1)
+    lines = [f"  {' ' * room}{heads[0].rjust(side - 1)} │ {heads[1]}"]
+    for _, row in shown.iterrows():
+        name = f"{row['attribute']}: {row['recorded']} → {row['instead']}"
+        name = name if len(name) <= room else name[: room - 1] + "…"
+        bars = ["█" * math.ceil(_BAR * row[side] / most) for side in (left, right)]
+        counts = [say.number(int(row[side]), "whole") for side in (left, right)]
+        before = f"{counts[0]} {bars[0]}" if bars[0] else f"{counts[0]} "
+        after = f"{bars[1]} {counts[1]}" if bars[1] else f" {counts[1]}"
+        more = "  " + say("effect.change", change=float(row["change"])) if numbers else ""
+        lines.append(f"  {name.ljust(room)}{before.rjust(side)}│{after}{more}")
+    return lines
+
+
+def _rates(result: AuditResult, labels: Mapping[Any, str]) -> list[Message]:
+    """How often people with each value get the favourable decision, as they are; attributes with few values."""
+    table = result.group_rates
+    if table is None or "rate" not in table:
+        return []
+    said = []
+    for attribute, part in table.groupby("attribute", sort=False):
+        if len(part) <= _EFFECTS:
+            rates = [Message("effect.rate", value=str(v), rate=r) for v, r in zip(part["value"], part["rate"], strict=True)]
+            first, *more = rates
+            for one in more:
+                first = Message("effect.listed", one=first, two=one)
+            said.append(Message("effect.rates", attribute=str(attribute), rates=first))
+    return said[:2]
+
+
+def audit_html(result: AuditResult) -> str:
+    """Return an audit in short as a small piece of HTML for notebooks; every string is escaped."""
+    found, table = result.headline, result.effects
+    badge = (
+        f'<span style="background:{_COLOURS[found.badge]};color:#fff;border-radius:1em;padding:.1em .7em;'
+        f'font-weight:600">{escape(found.title)}</span>'
+    )
+    said = [result.scope.words() + " " + favourable_words(result, {})]
+    said += [finding.sentence for finding in result.findings if finding.sentence != found.sentence]
+    parts = [f'<p style="margin:.3em 0">{escape(sentence)}</p>' for sentence in said]
+    parts.append(f'<p style="margin:.3em 0 .6em">{badge} {escape(found.sentence)}</p>')
+    if table is not None and result.answered and result.favourable is not None and len(table):
+        parts.append(_html_bars(table.head(_EFFECTS)))
+    more = [] if found.limit is None else [found.limit.sentence]
+    more += [*(_rates(result, {}) if result.answered else ()), found.sure]
+    if result.answered and result.listed:
+        more.insert(0, example_words(result, result.listed[0], {}))
+    parts += [f'<p style="margin:.3em 0">{escape(sentence)}</p>' for sentence in more]
+    return f'<div style="max-width:60em;line-height:1.45">{"".join(parts)}</div>'
+
+
+def _html_bars(table: Any) -> str:
+    sides = ("lower", "higher") if "change" in table else ("lose", "gain")
+    most = max(int(table[list(sides)].to_numpy().max()), 1)
+    cell = "padding:.15em .6em .15em 0;vertical-align:middle"
+    colours = dict(zip(sides, ("#c2410c", "#008060"), strict=True))
+    rows = []
+    for _, row in table.iterrows():
+        bars = {
+            side: f'<span style="display:inline-block;height:.8em;width:{8 * row[side] / most:.2f}em;'
+            f'background:{colours[side]}"></span>'
+            for side in sides
+        }
+        name = escape(f"{row['attribute']}: {row['recorded']} → {row['instead']}")
+        rows.append(
+            f'<tr><td style="{cell};text-align:left">{name}</td><td style="{cell};text-align:right">'
+            f'{row[sides[0]]:,} {bars[sides[0]]}</td><td style="{cell};text-align:left">{bars[sides[1]]} '
+            f"{row[sides[1]]:,}</td></tr>"
+        )
+    head = "".join(
+        f'<th style="{cell};text-align:{side}">{escape(Texts()(f"effect.{name}"))}</th>'
+        for name, side in zip(sides, ("right", "left"), strict=True)
+    )
+    return f'<table style="border-collapse:collapse"><thead><tr><th></th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+
+
+def _print_annex(
+    result: AuditResult,
+    out: Console,
+    evaluation: Evaluation | None,
+    people: int,
+    labels: Mapping[Any, str],
+) -> None:
+    """Print loss, ε, what is proved, people with the most added loss, accuracy and group gaps."""
+    for line in (gap_words(result), reach_words(result)[0]):
         if line:
             out.print(Text(line))
-    out.print()
     out.print(_numbers(result))
     out.print()
     out.print(_brackets(result))
@@ -101,17 +273,13 @@ def print_audit(
         out.print(_rules(shown, where))
     if people > 0 and (shown.harm > 0).any():
         out.print()
-        out.print(_people(shown, where, people, labels or {}))
+        out.print(_people(shown, where, people, labels))
     if evaluation is not None:
         out.print()
         out.print(_evaluation(evaluation))
-    for study in twins:
-        out.print()
-        out.print(_twins_table(study))
-        for words in _twins_words(study):
-            out.print(Text(f"  {words}.", style="dim"))
     for reason in (*result.reasons, *result.left_out):
         out.print(Text.assemble(("note: ", "yellow"), reason))
+    out.print()
 
 
 def print_comparison(
@@ -149,11 +317,9 @@ def print_comparison(
     room = 20 + 25 * len(comparison.entries) <= out.width
     between = "\n" if wide or not room else " "
     cells = {entry.name: _compared(comparison, entry.measures(), between) for entry in comparison.entries}
-    verdicts = [give_verdict(entry.audit) for entry in comparison.entries]
-    if any(verdict.kind != "no limit" for verdict in verdicts):
-        names = (*names, "verdict")
-        for row, verdict in zip(cells.values(), verdicts, strict=True):
-            row.append(Text(verdict.title, style=_STYLES[verdict.kind]))
+    names = (*names, "verdict")
+    for row, entry in zip(cells.values(), comparison.entries, strict=True):
+        row.append(Text(entry.audit.headline.title, style=_STYLES[entry.audit.headline.badge]))
     if wide:
         table = terminal_table(None, ["model", *names])
         for name, row in cells.items():

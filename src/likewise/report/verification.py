@@ -1,8 +1,9 @@
-"""A verification as a plain document and in the terminal."""
+"""A verification as a plain document, a page and in the terminal."""
 
 from __future__ import annotations
 
 import json
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from likewise.auditing.verification.verify import Verification
 from likewise.core.frames import to_pandas
 from likewise.core.messages import Texts
 from likewise.report.first_words import findings_document
+from likewise.report.page import Answer, Tone, render_page, results_table, section
 from likewise.report.terminal import open_console, terminal_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from likewise.auditing.inference.sanity import Finding
     from likewise.report.provenance import Provenance
@@ -116,6 +118,79 @@ def verification_document(
         "seconds": found.seconds,
         "stopped": found.stopped,
     }
+
+
+def render_verification(document: Mapping[str, Any], *, title: str | None = None, texts: Texts) -> str:
+    """Return the page of a document of `verification_document`."""
+    domain, flips, columns = document["domain"], document["flips"], document["sensitive"]
+    blocked = any(finding["blocks"] for finding in document["findings"])
+    kind: tuple[str, Tone]
+    if blocked:
+        kind = "unanswered", "open"
+    elif document["trivial"]:
+        kind = "not_read", "plain"
+    elif flips or domain["flips"]:
+        kind = "depends", "bad"
+    elif domain["proved"] == 1.0:
+        kind = "proved", "good"
+    else:
+        kind = "not_found", "plain"
+    shares = {name: _share(domain[name], texts) for name in _SHARES}
+    heads = [texts("verified.share_of"), texts("verified.everybody"), texts("verified.table")]
+    people = document["people"] or dict.fromkeys(_SHARES)
+    words = ("verified.same" if blocked else "verified.same_proved", "verified.flips_shown", "verified.undecided")
+    rows = [
+        f'<tr><th scope="row">{escape(texts(word))}</th><td class="right">{escape(shares[name])}</td>'
+        f'<td class="right">{"–" if people[name] is None else escape(_share(people[name], texts))}</td></tr>'
+        for name, word in zip(_SHARES, words, strict=True)
+    ]
+    question = texts("verified.question", columns=columns)
+    sections = [section(question, results_table(question, heads, rows), id="shares")]
+    if flips:
+        sections.append(_pairs(document, texts))
+    rules = "".join(
+        f"<li>{escape(texts('verified.rule', within=_share(rule['within'], texts), rows=rule['rows']).strip())}</li>"
+        for rule in document["rules"][:10]
+    )
+    if rules:
+        sections.append(section(texts("verified.most").rstrip(":"), f"<ul>{rules}</ul>", id="rules"))
+    stopped = [texts("verified.stopped")] if document["stopped"] else []
+    answer = Answer(
+        texts(f"verified.badge.{kind[0]}", columns=columns),
+        kind[1],
+        [texts(f"verified.sentence.{kind[0]}", columns=columns, n=len(flips) // 2, **shares)],
+        warnings=[*(texts.said(finding["sentence"]) for finding in document["findings"]), *stopped],
+        sure=[*_notes(dict(document), texts), texts("verified.sure")],
+        not_shown=[texts("verified.not_shown", columns=columns), texts("verified.not_shown_range")],
+        next_steps=[texts("verified.next_depends" if kind[1] == "bad" else "verified.next", columns=columns)],
+    )
+    facts = f"<p>{escape(texts('verified.regions', n=document['regions'], seconds=document['seconds']))}</p>"
+    return render_page(
+        title or texts("verified.title", name=document["model"]),
+        sections,
+        texts=texts,
+        answer=answer,
+        scope=[(texts("page.scope.sensitive"), texts.number(columns, "list"))],
+        annex=[section(texts("page.computed.title"), facts, id="computed", level=3)],
+        provenance=document["provenance"],
+    )
+
+
+def _pairs(document: Mapping[str, Any], texts: Texts) -> str:
+    """Pairs of rows that differ in the sensitive columns alone and are decided differently."""
+    flips, sensitive = document["flips"], document["sensitive"]
+    rest = [name for name in flips[0] if name not in (*sensitive, "decision", "pair", "person")]
+    rows = []
+    for first, second in list(zip(flips[::2], flips[1::2], strict=True))[:10]:
+        cells = [_cells(first, sensitive), _value(first["decision"]), _cells(second, sensitive), _value(second["decision"])]
+        made = texts("verified.pair_made_up") if first["person"] < 0 else texts("verified.pair_row", row=str(first["person"]))
+        shown = "".join(f"<td>{escape(cell)}</td>" for cell in (*cells, _cells(first, rest)))
+        rows.append(f'<tr><th scope="row">{escape(made)}</th>{shown}</tr>')
+    keys = ("pair", "one", "decision", "other", "decision", "both_have")
+    title = texts("verified.pairs_title")
+    heads = "".join(f'<th scope="col">{escape(texts(f"verified.head.{key}"))}</th>' for key in keys)
+    table = f'<table class="grid"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    return section(title, f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title)}">{table}</div>', id="pairs")
 
 
 def print_verification(

@@ -19,7 +19,7 @@ from likewise.serving.audits import Audited, Question, TableAuditor
 from likewise.serving.gate import Gate, Secrets
 from likewise.serving.limits import Limits
 from likewise.serving.pages import kept_page, policy_of, tables_page
-from likewise.serving.queue import BusyError, JobQueue, SerialWorker
+from likewise.serving.queue import BusyError, JobQueue, SerialWorker, page_words
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -244,7 +244,7 @@ class Application:
 def _question(said: Mapping[str, Any]) -> Question:
     """What is asked about a table, of the right kinds; whether its columns exist is another matter."""
     target, positive = said.get("target"), said.get("positive")
-    sensitive, seconds = said.get("sensitive"), said.get("seconds")
+    sensitive, seconds, sample = said.get("sensitive"), said.get("seconds"), said.get("sample")
     if not isinstance(target, str) or not target:
         raise InputError("Choose the column that the model predicts.")
     if not isinstance(sensitive, list) or not all(isinstance(name, str) for name in sensitive):
@@ -256,7 +256,9 @@ def _question(said: Mapping[str, Any]) -> Question:
         if not number or not math.isfinite(seconds) or not 1 <= seconds <= _LONGEST:
             raise InputError("The time for the search must be between 1 s and a day.")
         seconds = float(seconds)
-    return Question(target, tuple(dict.fromkeys(sensitive)), positive or None, seconds)
+    if sample is not None and (not isinstance(sample, int) or isinstance(sample, bool) or sample < 2):
+        raise InputError("The size of the sample must be a whole number of at least 2, or empty for all people.")
+    return Question(target, tuple(dict.fromkeys(sensitive)), positive or None, seconds, sample)
 
 
 def _spoken(
@@ -271,7 +273,7 @@ def _spoken(
             return JSONResponse(await endpoint(request))
         except Exception as error:
             status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
-            said = str(error) if status < 500 else f"Something unforeseen happened ({type(error).__name__})."
+            said = page_words(str(error)) if status < 500 else f"Something unforeseen happened ({type(error).__name__})."
             # What was refused may not have been read to its end, and must not be taken for the next request.
             return JSONResponse({"error": said}, status, headers={"connection": "close"})
 

@@ -24,6 +24,7 @@ from likewise.data.case import People, read_people, take_people
 from likewise.data.opening import MemoryFile
 from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import FairMetric
+from likewise.models.matching import model_columns
 from likewise.models.model_files import LoadedModel
 from likewise.report.provenance import Provenance, SourceFile
 
@@ -44,6 +45,7 @@ class Question:
     sensitive: tuple[str, ...]
     positive: str | None = None
     seconds: float | None = None
+    sample: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +148,11 @@ class FrameAuditor:
     eps: float = 0.1
     random_state: int = 0
 
+    @property
+    def columns(self) -> Sequence[str] | None:
+        """Columns that the model reads, if it says so."""
+        return model_columns(self._loaded(None))[0]
+
     def __call__(self, table: MemoryFile, question: Question, on_progress: OnProgress) -> Audited:
         """Audit an uploaded table; see `TableAuditor`."""
         on_progress(f"Reading {table.name}", None)
@@ -156,6 +163,8 @@ class FrameAuditor:
             (*question.sensitive, *self.immutable),
             target=question.target,
             positive=question.positive,
+            sample=question.sample,
+            seed=self.random_state,
             keeps_missing=True,
         )
         case = self._case(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
-from likewise._version import __version__
 from likewise.core.errors import InputError
 from likewise.core.messages import Texts
 from likewise.report import render_html
@@ -75,8 +73,6 @@ def tables_page(
         [body],
         texts=texts,
         links=[(texts("serving.back"), "/")] if home else [],
-        foot=[f"<p>{escape(texts('serving.foot', version=__version__))}</p>"],
-        css=asset("tables.css", "likewise.serving"),
         scripts=[asset("texts.js"), asset("tables.js", "likewise.serving")],
         data={
             "texts": texts.for_scripts("serving.script"),

@@ -8,7 +8,7 @@ import queue
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from likewise.core.errors import FormatError, InputError, LikewiseError, ModelError
+from likewise.core.text import join_words
 from likewise.data.encoding import build_table, category_codes
 from likewise.data.opening import MemoryFile, OpenedFile, open_file
 from likewise.data.table_files import read_table
@@ -140,7 +141,7 @@ class RowScores:
 # Different values that are listed of a column, for the choice of the one that counts as 1.
 _VALUES = 12
 _LONGEST_NAME = 200
-_SMALLER = "Take fewer people, or use the command line: likewise audit."
+_SMALLER = "Upload a random part of it."
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +165,35 @@ class Upload:
         }
 
 
-def open_upload(number: int, name: str, data: bytes, limits: Limits) -> Upload:
-    r"""Read a table that a browser sent."""
+# Options of the command line in advice, as the page calls them; a sentence about any other is left out.
+_ON_PAGE = {
+    r"--sensitive( COLUMN)?": "column that should not decide",
+    r"--target( COLUMN)?": "column that the model predicts",
+    r"--(positive|favourable)( VALUE)?:?": "the favourable value",
+    r"--sample( \d+)?": "a smaller sample",
+}
+_OPTION = re.compile(r"(?<!\w)--[a-z]|`likewise |likewise learn-metric")
+
+
+def page_words(said: str) -> str:
+    """Return a sentence of the library without options of the command line, which a page does not have.
+
+    Examples
+    --------
+    >>> page_words("All rows have a missing value. Leave them out with --read ignore=NAME. Name another --target.")
+    'All rows have a missing value. Name another column that the model predicts.'
+    """
+    for option, words in _ON_PAGE.items():
+        said = re.sub(option, words, said)
+    sentences = re.split(r"(?<=[.!?]) +", said)
+    kept = [one for one in sentences if not _OPTION.search(one)]
+    return " ".join(kept) or _OPTION.split(said)[0].rstrip(" ,:;(") + "."
+
+
+def open_upload(
+    number: int, name: str, data: bytes, limits: Limits, needed: Sequence[str] | None = None
+) -> Upload:
+    """Read a table that a browser sent; `needed` are the columns that the model reads, if they are known."""
     short = "".join(c if c.isprintable() else " " for c in name).strip()[:_LONGEST_NAME] or "the table"
     file = MemoryFile(short, data, largest=limits.unpacked_bytes)
     opened = open_file(file)
@@ -177,8 +205,28 @@ def open_upload(number: int, name: str, data: bytes, limits: Limits) -> Upload:
         raise FormatError(f"{short} is {opened.kind}. Upload CSV or Parquet.")
     found = read_table(file)
     _check_size(short, len(found.frame), found.frame.shape[1], limits)
+    _check_table(short, found.frame, needed)
     columns = [_column(found.frame[look.name], look.plan.kind) for look in infer_types(found.frame)]
-    return Upload(number, file, len(found.frame), columns, found.notes)
+    return Upload(number, file, len(found.frame), columns, tuple(map(page_words, found.notes)))
+
+
+def _check_table(name: str, frame: pd.DataFrame, needed: Sequence[str] | None) -> None:
+    """Raise if a file that could be read is not a table of people, or not one for this model."""
+    rows, columns = frame.shape
+    if rows < 2 or columns < 2:
+        found = f"{rows} row{'s' * (rows != 1)} and {columns} column{'s' * (columns != 1)}"
+        raise InputError(
+            f"{name} does not look like a table of people: {found} were read. A table has a line of column names, then "
+            "one line per person."
+        )
+    # A column that the model was fitted on as 0/1 columns, such as sex_Male, is in the table as sex.
+    known = tuple(f"{column}_" for column in frame.columns)
+    missing = [one for one in needed or () if one not in frame and not one.startswith(known)]
+    if missing:
+        raise InputError(
+            f"{name} lacks {join_words(missing[:5])}{f' and {len(missing) - 5} more' * (len(missing) > 5)}, which the model "
+            f"reads. The table has: {join_words([str(one)[:60] for one in frame.columns[:20]])}."
+        )
 
 
 def _column(series: pd.Series[Any], kind: str) -> dict[str, Any]:
@@ -366,8 +414,9 @@ class JobQueue:
             if self.job is not None and not self.job.over:
                 raise BusyError("An audit is running. Wait for its end, or cancel it, before the next table.")
             self._numbers += 1
-            number, self.upload = self._numbers, None
-        found = open_upload(number, name, data, self._limits)
+            # What became of an earlier audit is not said beside the next table.
+            number, self.upload, self.job = self._numbers, None, None
+        found = open_upload(number, name, data, self._limits, getattr(self.auditor, "columns", None))
         with self._lock:
             self.upload = found
         return found
@@ -396,7 +445,7 @@ class JobQueue:
         except KeyboardInterrupt:
             job.end("cancelled")
         except (LikewiseError, OSError) as error:
-            job.end("failed", str(error))
+            job.end("failed", page_words(str(error)))
         except MemoryError:
             job.end("failed", "There is not enough memory for this table. Take fewer people.")
         except BaseException as error:
@@ -418,5 +467,9 @@ def _check_question(question: Question, upload: Upload) -> None:
             raise InputError(f"{upload.file.name} has no column {name!r}.")
     if not question.sensitive:
         raise InputError("Choose at least one column that should not decide.")
+    if question.positive is not None:
+        values = next(one["values"] for one in upload.columns if one["name"] == question.target)
+        if values is not None and question.positive not in values:
+            raise InputError(f"{question.target!r} is never {question.positive!r}. Choose one of its values.")
     if question.target in question.sensitive:
         raise InputError(f"{question.target!r} is what the model predicts, so it cannot be sensitive too.")

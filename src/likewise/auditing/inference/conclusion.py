@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Mapping
@@ -13,12 +14,13 @@ from likewise.auditing.inference.certificate import ROUNDING, Bound, Certificate
 from likewise.auditing.inference.intervals import gap_interval, share_interval
 from likewise.auditing.inference.sanity import check_before_verdict
 from likewise.auditing.inference.significance import gap_test_of_moments
-from likewise.auditing.inference.verdict import brackets_of, most_affected
+from likewise.auditing.inference.verdict import brackets_of
 from likewise.auditing.preparation import Prepared, Questions
 from likewise.auditing.problem import AuditProblem
-from likewise.auditing.results.audit_result import AuditResult, SensitiveAnswer
+from likewise.auditing.results.audit_result import AuditResult, Scope, SensitiveAnswer
+from likewise.auditing.results.effects import SensitiveSums
 from likewise.auditing.results.unfair_map import UnfairMap
-from likewise.auditing.rounds import HARM_EDGES, Ending, FoundSums, SensitiveSums, SettledSums
+from likewise.auditing.rounds import Ending, FoundSums, SettledSums
 from likewise.core.messages import Message
 from likewise.core.plain import plain_cell
 
@@ -103,8 +105,8 @@ def conclude(
     if any(finding.blocks for finding in findings):
         # What is proved of a model and a table that do not belong together is proved of nobody.
         ending = replace(ending, bounds=())
-    histogram = {"edges": list(HARM_EDGES[:-1]), "people": settled.histogram.tolist()}
-    asked = {"confidence": confidence, "tau": questions.tau, "harm_histogram": histogram}
+    asked = {"confidence": confidence, "tau": questions.tau}
+    favourable = guess_favourable(problem.coordinates.model.known_classes if problem.decides else None)
     result = AuditResult(
         eps=eps,
         delta=questions.delta,
@@ -147,17 +149,13 @@ def conclude(
         assumptions=prepared.assumptions,
         settings=prepared.settings | asked,
         timing=clock.timing,
-        exchanges=None if sensitive is None else sensitive.exchanges,
-        favourable=_second_class(problem),
+        scope=Scope(n, n),
+        favourable=favourable,
+        guessed=favourable is not None,
+        limit=questions.limit,
     )
     clock.lap("report")
     return result
-
-
-def _second_class(problem: AuditProblem) -> Any:
-    """Return what is called favourable unless the user says otherwise: the second of two classes."""
-    classes = problem.coordinates.model.known_classes if problem.decides else None
-    return None if classes is None or len(classes) != 2 else plain_cell(classes[1])
 
 
 def _sensitive(
@@ -171,19 +169,63 @@ def _sensitive(
     share = share_interval(sums.changed, n, confidence=confidence) if counted else None
     high = None if share is None else share.high if sums.exact else 1.0
     # In an order that does not depend on which part was first to hold a value or a decision.
-    groups = tuple(
-        sorted(sums.groups, key=lambda g: (sums.columns.index(g.column), str(g.value), str(g.decision)))
+    groups = sorted(
+        sums.groups,
+        key=lambda g: (sums.attributes.index(g.column), str(g.value), str(g.decision), str(g.label)),
     )
-    affected = most_affected(groups, most=1)
-    example = sums.examples.get((affected[0].column, affected[0].value)) if affected else None
+    shift = sums.shift
     return SensitiveAnswer(
         columns=sums.columns,
+        attributes=sums.attributes,
         gap=sums.harm.mean,
         gap_interval=(gap.low, gap.high),
         changed=sums.changed / n if counted else None,
         changed_interval=None if share is None or high is None else (share.low, high),
-        groups=groups,
-        example=example,
+        groups=tuple(map(_rounded, groups)),
+        exchanges=tuple(map(_rounded, sums.exchanges)),
+        outcomes=tuple(map(_rounded, sums.outcomes)),
+        people=sums.people,
+        shift=None if shift is None else (shift.mean, shift.largest),
         exact=sums.exact,
         tolerance=problem.tolerance,
     )
+
+
+def _rounded(one: Any) -> Any:
+    """Return a count whose exact sum of predicted numbers is a float."""
+    return one if one.total is None else replace(one, total=float(one.total.fraction))
+
+
+# Pairs of labels of which one is plainly the favourable one, in lower case.
+_FAVOURABLE = (
+    ("0", "1"),
+    ("-1", "1"),
+    ("false", "true"),
+    ("no", "yes"),
+    ("n", "y"),
+    ("bad", "good"),
+    ("reject", "accept"),
+    ("rejected", "accepted"),
+    ("denied", "approved"),
+    ("refused", "granted"),
+    ("fail", "pass"),
+)
+_BELOW, _ABOVE = re.compile(r"<=?\s*([\d.,]+\s*\w*)\.?"), re.compile(r">=?\s*([\d.,]+\s*\w*)\.?")
+
+
+def guess_favourable(classes: Any) -> Any:
+    """Return the class that is plainly the favourable one of two by its name, such as "yes" or ">50K"; else None."""
+    if classes is None or len(classes) != 2:
+        return None
+    cells = [plain_cell(value) for value in classes]
+    words = [
+        str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell).strip().lower() for cell in cells
+    ]
+    for pair in _FAVOURABLE:
+        if set(words) == set(pair):
+            return cells[words.index(pair[1])]
+    for low, high in ((0, 1), (1, 0)):
+        below, above = _BELOW.fullmatch(words[low]), _ABOVE.fullmatch(words[high])
+        if below and above and below[1] == above[1]:
+            return cells[high]
+    return None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy.special import softmax
 
 from likewise.auditing.dual.frontier import Floats
 from likewise.core.errors import InputError, LikewiseError
@@ -24,8 +25,7 @@ from likewise.models.tree_ensemble import TreeEnsemble, read_trees
 
 if TYPE_CHECKING:
     from likewise.auditing.problem import AuditProblem
-    from likewise.auditing.results.sensitive import SensitiveTwins
-    from likewise.auditing.rounds import SensitiveSums
+    from likewise.auditing.results.effects import SensitiveSums
 
 FindingKind = Literal["unstable", "units", "one class", "guessing", "unread"]
 
@@ -72,7 +72,7 @@ class Finding:
 
 
 def check_before_verdict(
-    problem: AuditProblem, asked: SensitiveTwins | SensitiveSums | None = None
+    problem: AuditProblem, asked: SensitiveSums | None = None
 ) -> tuple[Finding, ...]:
     """Look for reasons not to believe an audit, or to call its answer trivial.
 
@@ -80,13 +80,16 @@ def check_before_verdict(
     besides either these were all values that exist, or the splits or weights of the model do not use the column.
     `asked` is what was found by asking; by default that is done here.
     """
-    from likewise.auditing.results.sensitive import sensitive_twins
+    from likewise.auditing.results.effects import SensitiveSums
+    from likewise.auditing.results.sensitive import enumerate_sensitive
 
     read = _read_model(problem)
     found = [*_units(problem, read), *_labels(problem)]
     if not problem.repeats:
         found.insert(0, Finding("unstable", Message("gate.unstable")))
-    asked = sensitive_twins(problem) if asked is None else asked
+    if asked is None:
+        found_by_asking = enumerate_sensitive(problem)
+        asked = None if found_by_asking is None else SensitiveSums.of(found_by_asking)
     absent = _absent(problem)
     told: dict[str, list[str]] = {"gate.unread": [*absent], "gate.unmoved": []}
     for column in _sensitive_columns(problem):
@@ -339,13 +342,12 @@ def _labels(problem: AuditProblem) -> Iterator[Finding]:
             said = Message("gate.guessing_number", error=float(residual.mean()), guess=float(spread.mean()))
             yield Finding("guessing", said)
         return
-    decided = model.targets(problem.decisions)
+    decided = problem.decided
     counts = np.bincount(target) / problem.n
     probability: Floats | None = None
     loss, constant = (decided != target).astype(np.float64), (counts.argmax() != target).astype(np.float64)
     if model.loss.wants not in ("scores", "decisions"):
-        shown = problem.coordinates.for_model(problem.rows)
-        probability = np.asarray(model.predict_proba(shown), dtype=np.float64)
+        probability = problem.outputs if model.gives_probabilities else softmax(problem.outputs, axis=1)
         own = probability[np.arange(problem.n), target]
         loss, constant = -np.log(np.maximum(own, _LEAST)), -np.log(counts[target])
     alone = one_class(decided, target, probability, loss=loss, constant=constant)

@@ -1,16 +1,15 @@
-"""The verdict of an audit in one sentence: what was found, how sure that is, and what was assumed."""
+"""What an audit found in one sentence, how sure that is, and whether a limit is kept; brackets of what is proved."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from likewise.auditing.inference.certificate import FAIR, UNFAIR, Bound
-from likewise.auditing.results.sensitive import ChangedGroup
+from likewise.auditing.inference.certificate import UNFAIR, Bound
+from likewise.auditing.results.effects import OTHER
 from likewise.core.checks import check_number
 from likewise.core.errors import bad_parameter
-from likewise.core.intervals import proportion_interval
 from likewise.core.messages import Message
 from likewise.core.text import short_number
 
@@ -140,64 +139,220 @@ def _bracket(quantity: Bracketed, eps: float, low: float, high: float | None, by
     )
 
 
-Kind = Literal["fair", "trivial", "unfair", "undecided", "unanswered", "not converged", "no limit"]
+# The headline: what is said first of every result. Badge and sentence come from one count, so that they cannot differ.
 
-_KINDS: dict[str, Kind] = {FAIR: "fair", "fair (trivially)": "trivial", UNFAIR: "unfair"}
+
+Badge: TypeAlias = Literal["depends", "not_found", "independent", "not_read", "unanswered"]
+BADGES: tuple[Badge, ...] = ("depends", "not_found", "independent", "not_read", "unanswered")
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a page says first."""
+class Limit:
+    """A limit of the share of decisions that may change, and whether it is kept.
 
-    kind: Kind
+    `passed` is None if nothing can be said: the audit was not answered, or only a lower bound of the share is known.
+    """
+
+    limit: float
+    passed: bool | None
     sentence: str
 
-    @property
-    def title(self) -> str:
-        """The kind in a word or two."""
-        return Message(f"verdict.title.{self.kind.replace(' ', '_')}")
+
+@dataclass(frozen=True)
+class Headline:
+    """What is said first of an audit.
+
+    Parameters
+    ----------
+    badge : {"depends", "not_found", "independent", "not_read", "unanswered"}
+        Decisions depend on the sensitive columns; no dependence was found; every value was tried for everybody audited
+        and nothing changes; the model does not read the columns; the question could not be answered.
+    title : str
+        The badge in a few words.
+    sentence : str
+        How many decisions change, and to whose disadvantage.
+    sure : str
+        What that rests on.
+    limit : Limit or None
+        Whether the limit that was set is kept.
+    """
+
+    badge: Badge
+    title: str
+    sentence: str
+    sure: str
+    limit: Limit | None = None
 
     def __str__(self) -> str:
         return f"{self.title}: {self.sentence}"
 
 
-def give_verdict(result: AuditResult) -> Verdict:
-    """Say what an audit found."""
-    verdict, bound = result.verdict(), result.certificate.bound
-    names = [str(name) for name in result.settings.get("sensitive") or ()]
-    assumed = Message("verdict.assumed_exchange", columns=names) if names else Message("verdict.assumed")
-    said: dict[str, Any] = {"people": _people(result.n), "gap": result.gap, "assumed": assumed}
-    if verdict == "unanswered":
-        return Verdict("unanswered", Message("verdict.unanswered", **said))
-    if verdict == "not converged":
-        why: str = Message("verdict.no_reason")
-        for i, reason in enumerate(result.reasons):
-            why = reason if i == 0 else Message("verdict.reasons", one=why, two=reason)
-        return Verdict("not converged", Message("verdict.not_converged", why=why, **said))
+def headline(result: AuditResult) -> Headline:
+    """Say what an audit found, by the decisions that change when only the sensitive columns do."""
+    blocking = [finding for finding in result.findings if finding.blocks]
+    if blocking:
+        why = Message("headline.unanswered", why=[finding.sentence for finding in blocking][0])
+        return Headline(
+            "unanswered", Message("badge.unanswered"), why, Message("sure.unanswered"), _limit(result)
+        )
+    only = result.sensitive
+    if only is None:
+        return _free(result)
+    columns = [str(name) for name in only.attributes]
+    if only.depends:
+        sentence = _number_words(result) if only.shift is not None else _changed_words(result)
+        title = Message("badge.depends", columns=_moving(result))
+        return Headline("depends", title, sentence, _sure(result), _limit(result))
+    said: dict[str, Any] = {"people": result.n, "columns": columns}
+    read = "number" if only.shift is not None else "decision"
+    if result.unread:
+        title = Message("badge.not_read", columns=columns)
+        sentence = Message("headline.not_read", columns=columns)
+        return Headline("not_read", title, sentence, _sure(result), _limit(result))
+    if only.exact and not result.scope.sampled:
+        title = Message("badge.independent", columns=columns)
+        sentence = Message(f"headline.independent_{read}", **said)
+        return Headline("independent", title, sentence, _sure(result), _limit(result))
+    sentence = Message(f"headline.not_found_{read}", **said)
+    return Headline("not_found", Message("badge.not_found", columns=columns), sentence, _sure(result), _limit(result))
+
+
+def _free(result: AuditResult) -> Headline:
+    """No column is called sensitive: what counterparts at no fair distance get."""
+    sure, said = Message("sure.metric"), {"people": result.n}
+    if result.flipped is None:
+        depends = result.pure_gap > 1e-9 * (1.0 + abs(result.base_loss))
+        sentence = Message("headline.free_number" if depends else "headline.free_number_none", gap=result.pure_gap, **said)
+    else:
+        count = round(result.flipped * result.n)
+        depends = count > 0
+        sentence = Message("headline.free" if depends else "headline.free_none", n=count, **said)
+    title = Message("badge.depends_free" if depends else "badge.not_found_free")
+    return Headline("depends" if depends else "not_found", title, sentence, sure, _limit(result))
+
+
+def _moving(result: AuditResult) -> list[str]:
+    """The attributes that move decisions by themselves, most of them first; all if only several together do."""
+    only = result.sensitive
+    assert only is not None
+    moved: dict[str, float] = {}
+    for one in only.exchanges:
+        if one.single and one.changed:
+            moved[one.attribute] = moved.get(one.attribute, 0.0) + one.changed
+    return sorted(moved, key=lambda name: -moved[name]) or [str(name) for name in only.attributes]
+
+
+def _changed_words(result: AuditResult) -> Message:
+    found = result.changed
+    assert found is not None
+    only = result.sensitive
+    assert only is not None
+    key = "headline.changed" if found.exact else "headline.changed_at_least"
+    said = Message(key, n=found.count, people=found.n, share=found.share, columns=list(only.attributes))
+    effect = direction(result)
+    if effect is None:
+        return Message("headline.name_favourable", count=said)
+    return Message("headline.both", count=said, effect=effect)
+
+
+def direction(result: AuditResult) -> Message | None:
+    """Say which record costs most people the favourable decision, or gives it to most; None if nobody knows which it is."""
+    table = result.effects
+    if result.favourable is None or table is None or "lose" not in table:
+        return None
+    moved = table[table["lose"] + table["gain"] > 0]
+    if not len(moved):
+        return Message("headline.no_favourable_change", favourable=str(result.favourable))
+    attribute, recorded, instead, _, lose, gain = moved.iloc[0].tolist()
+    costs = lose >= gain
+    said: dict[str, Any] = {"n": lose if costs else gain, "other": gain if costs else lose, "attribute": attribute}
+    side = "costs" if costs else "gives"
+    if instead == OTHER:
+        return Message(f"headline.any_{side}", **said)
+    return Message(f"headline.{side}", recorded=str(recorded), instead=str(instead), **said)
+
+
+def _number_words(result: AuditResult) -> Message:
+    only = result.sensitive
+    assert only is not None
+    assert only.shift is not None
+    target = result.settings.get("target")
+    what: str = Message("headline.predicted", target=str(target)) if target else Message("headline.predicted_number")
+    more = "" if only.exact else "_at_least"
+    said: dict[str, Any] = {"people": result.n, "columns": list(only.attributes)}
+    if result.changed is not None and only.tolerance is not None:
+        said |= {"n": result.changed.count, "tolerance": only.tolerance}
+        count = Message(f"headline.apart{more}", **said)
+    else:
+        mean, largest = only.shift
+        count = Message(f"headline.number{more}", what=what, mean=mean, largest=largest, **said)
+    table = result.effects
+    if table is None or not len(table) or table.iloc[0]["instead"] == OTHER or only.tolerance is not None:
+        return Message("headline.alone", count=count)
+    first = table.iloc[0]
+    key = "headline.number_lower" if first["change"] < 0 else "headline.number_higher"
+    effect = Message(
+        key,
+        recorded=str(first["recorded"]),
+        instead=str(first["instead"]),
+        change=abs(float(first["change"])),
+        n=int(first["people"]),
+    )
+    return Message("headline.both", count=count, effect=effect)
+
+
+def _sure(result: AuditResult) -> Message:
+    only = result.sensitive
+    assert only is not None
+    tried = Message("sure.every_value" if only.exact else "sure.some_values", people=result.n)
+    if only.changed_interval is None:
+        return Message("sure.alone", tried=tried)
+    low, high = only.changed_interval
+    level = float(result.settings.get("confidence", 0.95))
+    key = "sure.interval" if only.exact else "sure.interval_open"
+    return Message("sure.both", tried=tried, interval=Message(key, low=low, high=high, level=level))
+
+
+def _limit(result: AuditResult) -> Limit | None:
+    if result.limit is None:
+        return None
+    found, said = result.changed, {"limit": result.limit}
+    if not result.answered or found is None:
+        return Limit(result.limit, None, Message("limit.unanswered", **said))
+    low, high = found.interval
+    said |= {"share": found.share, "low": low, "high": high, "level": found.confidence}
+    if found.share > result.limit:
+        return Limit(result.limit, False, Message("limit.exceeded", **said))
+    if not found.exact:
+        return Limit(result.limit, None, Message("limit.not_shown", **said))
+    return Limit(result.limit, True, Message("limit.kept", **said))
+
+
+# The paper's verdict: is the gap at most δ.
+
+
+def gap_words(result: AuditResult) -> Message | None:
+    """Say what the gap V(ε) − mean loss is against δ; None if no δ was set."""
     if result.delta is None:
-        only, free = _sensitive_only(result), _free(result)
-        if only is None:
-            return Verdict("no limit", Message("verdict.no_limit_free", free=free, assumed=assumed))
-        return Verdict("no limit", Message("verdict.no_limit", only=only, free=free, assumed=assumed))
-    kind = _KINDS.get(verdict, "undecided")
+        return None
+    bound = result.certificate.bound
+    said: dict[str, Any] = {"people": Message("people", n=result.n), "gap": result.gap, "delta": result.delta}
     said["budget"] = (
         Message("verdict.at_no_distance") if result.eps == 0 else Message("verdict.within", eps=result.eps)
     )
-    if kind == "trivial":
-        said["columns"] = names or [n for one in result.findings if one.kind == "unread" for n in one.columns]
-        del said["gap"]
-        return Verdict(kind, Message("verdict.trivial", **said))
-    said["delta"] = result.delta
-    if kind == "fair":
-        said |= {"gap": bound.of("gap") if bound else result.gap, "sure": _how_sure(result)}
-    else:
+    found = result.verdict()
+    if found in (UNFAIR, "undecided"):
         said["interval"] = interval_words(result.interval)
-    if kind == "undecided":
-        nothing = bound is None or bound.gap is None
-        said["open_end"] = (
-            Message("verdict.open") if nothing or bound is None else Message("verdict.proven", gap=bound.gap)
-        )
-    return Verdict(kind, Message(f"verdict.{kind}", **said))
+    if found == UNFAIR:
+        return Message("verdict.unfair", **said)
+    if found.startswith("fair"):
+        assert bound is not None
+        return Message("verdict.fair", **said | {"gap": bound.of("gap"), "sure": _how_sure(result)})
+    if found == "undecided":
+        proven = None if bound is None else bound.gap
+        said["open_end"] = Message("verdict.open") if proven is None else Message("verdict.proven", gap=proven)
+        return Message("verdict.undecided", **said)
+    return Message("verdict.not_answered", **said)
 
 
 def _how_sure(result: AuditResult) -> Message:
@@ -212,43 +367,6 @@ def _how_sure(result: AuditResult) -> Message:
     return Message("verdict.bound_and_population", bound=sure, gap=wider.gap, level=wider.confidence)
 
 
-def _sensitive_only(result: AuditResult) -> Message | None:
-    """What needs no metric to be believed, which comes first."""
-    found = result.sensitive
-    if found is None:
-        return None
-    shared: dict[str, Any] = {"columns": list(found.columns), "people": _people(result.n)}
-    if found.changed is None or found.changed_interval is None:
-        return Message("verdict.only_loss", gap=found.gap, **shared)
-    low, high = found.changed_interval
-    shared |= {"level": result.settings.get("confidence", 0.95), "low": low}
-    share = Message("verdict.share" if found.exact else "verdict.share_at_least", changed=found.changed)
-    if found.tolerance is not None:
-        return Message("verdict.only_apart", share=share, high=high, tolerance=found.tolerance, **shared)
-    return Message("verdict.only", share=share, high=high, **shared)
-
-
-def _free(result: AuditResult) -> Message:
-    test = result.test
-    low, high = test.interval
-    ends = (
-        Message("verdict.at_least", low=low)
-        if high == float("inf")
-        else Message("verdict.between", low=low, high=high)
-    )
-    said = Message(
-        "verdict.free_shown" if test.rejected else "verdict.free_not_shown",
-        gap=result.pure_gap,
-        level=test.confidence,
-        ends=ends,
-        threshold=test.threshold,
-        p=test.p_value,
-    )
-    return (
-        said if result.flipped is None else Message("verdict.free_decided", free=said, share=result.flipped)
-    )
-
-
 def interval_words(interval: ConfidenceInterval) -> Message:
     """Return an interval and what it is about, to stand in a sentence."""
     about = Message(f"interval.about_{interval.about.replace(' ', '_')}")
@@ -257,65 +375,3 @@ def interval_words(interval: ConfidenceInterval) -> Message:
     return Message(
         "interval.closed", low=interval.low, high=interval.high, level=interval.confidence, about=about
     )
-
-
-def _people(n: int) -> Message:
-    return Message("people", n=n)
-
-
-# Whose decisions depend most on the sensitive columns: which of their values, and what these people get
-# now.
-
-
-_CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True)
-class AffectedGroup:
-    """People with one value of a sensitive column, of whom some get another decision when sensitive columns change.
-
-    Whether that is to their good or harm depends on what the decisions mean, so the decision that most of them get now
-    is said, and nothing else.
-    """
-
-    column: str
-    value: Any
-    people: int
-    changed: int
-    decision: Any
-    of_decision: int
-
-    @property
-    def share(self) -> float:
-        """Share of the group's people who change."""
-        return self.changed / self.people
-
-
-def most_affected(groups: Iterable[ChangedGroup], *, most: int = 2) -> tuple[AffectedGroup, ...]:
-    """Find the values of one sensitive column whose people change decision most often.
-
-    Ranked by the lower end of the exact 95% interval of the share, so that three of four people do not outweigh a
-    thousand of two thousand.
-    """
-    found = sorted((one for one in by_value(groups) if one.changed), key=_surely, reverse=True)
-    return tuple(one for one in found if one.column == found[0].column)[:most]
-
-
-def by_value(groups: Iterable[ChangedGroup]) -> tuple[AffectedGroup, ...]:
-    """Count every value of each sensitive column, whatever is decided: those of one column together."""
-    inside: dict[str, dict[Any, list[ChangedGroup]]] = {}
-    for group in groups:
-        inside.setdefault(group.column, {}).setdefault(group.value, []).append(group)
-    found: list[AffectedGroup] = []
-    for column, values in inside.items():
-        counted = []
-        for value, parts in values.items():
-            people, changed = sum(part.people for part in parts), sum(part.changed for part in parts)
-            main = max(parts, key=lambda part: (part.changed, part.people))
-            counted.append(AffectedGroup(column, value, people, changed, main.decision, main.changed))
-        found += sorted(counted, key=lambda one: -one.share)
-    return tuple(found)
-
-
-def _surely(group: AffectedGroup) -> float:
-    return proportion_interval(group.changed, group.people, confidence=_CONFIDENCE).low

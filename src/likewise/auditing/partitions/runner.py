@@ -2,7 +2,7 @@
 
 1. *search*: everybody's frontier, which stays where it was made; its steps listed, or added up in bins of λ;
 2. *narrow*: the bin in which λ* lies, more finely, until λ* is exact (not needed if steps are listed);
-3. *settle*: what λ* means for everybody: spread, histogram, the most harmed, the unfair map as files.
+3. *settle*: what λ* means for everybody: spread, the most harmed, the unfair map as files.
 
 What comes back to this process is small and independent of the number of people.
 """

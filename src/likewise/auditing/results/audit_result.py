@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,140 +14,75 @@ from likewise.auditing.dual.finite_dual import DualCurve
 from likewise.auditing.inference.certificate import FAIR, ROUNDING, Bound, Certificate, ConfidenceInterval
 from likewise.auditing.inference.sanity import Finding
 from likewise.auditing.inference.significance import TestResult
-from likewise.auditing.inference.verdict import Bracket, Bracketed, Kind, give_verdict
-from likewise.auditing.results.effects import ChangedPeople, Exchange, effects_table, effects_words
-from likewise.auditing.results.sensitive import ChangedGroup, ChangedPerson
+from likewise.auditing.inference.verdict import Bracket, Bracketed, Headline, headline
+from likewise.auditing.results.effects import (
+    ChangedPeople,
+    ChangedPerson,
+    Exchange,
+    GroupCount,
+    Outcome,
+    effects_table,
+    outcomes_table,
+    rates_table,
+)
 from likewise.auditing.results.unfair_map import UnfairMap
 from likewise.auditing.search.contract import Status
 from likewise.core.checks import check_number
 from likewise.core.errors import NotConvergedError, UnfairError, bad_parameter
-from likewise.core.text import interval_ends, join_words, short_number, text_table
-
-# What a notebook shows of an audit: a compact table that stands on its own, with every string escaped.
-
-
-# Readable on white and on black; each word is written out as well, so colour alone says nothing.
-_COLOURS: dict[Kind, str] = {
-    "fair": "#008060",
-    "trivial": "#3f6fb0",
-    "unfair": "#c2410c",
-    "undecided": "#8a6100",
-    "unanswered": "#8a6100",
-    "not converged": "#8a6100",
-    "no limit": "#3f6fb0",
-}
-_CELL = "padding:.2em .8em .2em 0;text-align:left;vertical-align:top"
-
-
-def audit_summary_html(result: AuditResult, *, people: int = 3) -> str:
-    """Return an audit as a small piece of HTML for notebooks."""
-    verdict = give_verdict(result)
-    badge = (
-        f'<span style="background:{_COLOURS[verdict.kind]};color:#fff;border-radius:1em;padding:.1em .7em;'
-        f'font-weight:600">{escape(verdict.title)}</span>'
-    )
-    parts = [f'<p style="margin:.3em 0"><b>{escape(finding.sentence)}</b></p>' for finding in result.findings]
-    parts += [f'<p style="margin:.3em 0 .6em">{badge} {escape(verdict.sentence)}</p>', _numbers(result)]
-    parts.append(_people(result.pure_map if result.pure_gap > 0 else result.unfair_map, people))
-    parts += [f'<p style="margin:.3em 0">Note: {escape(reason)}.</p>' for reason in result.reasons]
-    return f'<div style="max-width:60em;line-height:1.45">{"".join(parts)}</div>'
-
-
-def _numbers(result: AuditResult) -> str:
-    pure, whole = result.test, result.interval
-    rows = [
-        (
-            "Gap at ε = 0 (pure unfairness)",
-            short_number(result.pure_gap),
-            interval_ends(*pure.interval),
-        ),
-        (
-            f"Gap at ε = {result.eps:g}",
-            short_number(result.gap),
-            interval_ends(whole.low, whole.high),
-        ),
-        (
-            "Free under the metric: decided differently",
-            "n/a" if result.flipped is None else f"{result.flipped:.1%}",
-            "",
-        ),
-        ("Mean loss of the people as they are", short_number(result.base_loss), ""),
-        *(
-            (f"Proved: {bracket.name}", str(bracket), "")
-            for bracket in result.brackets
-            if bracket.upper is not None and bracket.quantity != "value"
-        ),
-    ]
-    if not result.labelled:
-        rows = [rows[2]]
-    elif result.eps == 0:
-        del rows[1]
-    only = result.sensitive
-    if only is not None and only.changed is not None and only.changed_interval is not None:
-        ends = " to ".join(f"{end:.1%}" for end in only.changed_interval)
-        words = f"Only {join_words(list(only.columns))} changed: {only.happens}"
-        rows.insert(0, (words, only.share, ends))
-    head = [f"{result.n:,} people", "value", f"{whole.confidence:.0%} interval"]
-    return _table(head, [list(row) for row in rows])
-
-
-def _people(unfair: UnfairMap, k: int) -> str:
-    harmed = int((unfair.harm > 0).sum())
-    if not harmed or k < 1:
-        return ""
-    rows = []
-    worst = (-unfair.harm).argsort(kind="stable")[: min(k, harmed)]
-    for i in worst:
-        outcome, person, twin = unfair.outcomes.iloc[i], unfair.people.iloc[i], unfair.twins.iloc[i]
-        moved = [name for name in unfair.people.columns if str(person[name]) != str(twin[name])]
-        changes = ", ".join(f"{name}: {person[name]} → {twin[name]}" for name in moved[:4])
-        changes += f" and {len(moved) - 4} more" if len(moved) > 4 else ""
-        before, after = outcome["decision"], outcome["twin_decision"]
-        decision = f"{before} → {after}" if before != after else f"{before} (same)"
-        rows.append([str(outcome["person"]), changes, decision, short_number(float(outcome["harm"]))])
-    return _table(["Most harmed: row", "twin", "decision", "added loss"], rows)
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    top = "".join(f'<th style="{_CELL}">{escape(cell)}</th>' for cell in head)
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) + "</tr>" for row in rows
-    )
-    return (
-        f'<table style="border-collapse:collapse;margin:.4em 0"><thead><tr>{top}</tr></thead>'
-        f"<tbody>{body}</tbody></table>"
-    )
-
+from likewise.core.messages import Message
 
 @dataclass(frozen=True)
 class SensitiveAnswer:
-    """What changes when only the sensitive columns do, for any model; no learned metric is needed."""
+    """Question 1: what changes when only the sensitive columns do, for any model; needs no metric.
+
+    `changed` is a share of the people, None for a model that predicts numbers unless a tolerance was given; `shift` holds
+    the mean and the largest change of a predicted number.
+    """
 
     columns: tuple[str, ...]
     gap: float
     gap_interval: tuple[float, float]
     changed: float | None
     changed_interval: tuple[float, float] | None
-    groups: tuple[ChangedGroup, ...] = ()
-    example: ChangedPerson | None = None
+    attributes: tuple[str, ...] = ()
+    groups: tuple[GroupCount, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    people: tuple[ChangedPerson, ...] = ()
+    shift: tuple[float, float] | None = None
     exact: bool = True
     tolerance: float | None = None
 
     @property
-    def share(self) -> str:
-        """The share of people who change, in words."""
-        if self.changed is None:
-            return "n/a (a regression decides nothing)"
-        return f"{'' if self.exact else 'at least '}{self.changed:.1%}"
+    def depends(self) -> bool:
+        """Whether anything changes."""
+        if self.changed is not None:
+            return self.changed > 0
+        return self.shift is not None and self.shift[1] > 0
 
-    @property
-    def happens(self) -> str:
-        """What happens to the people who change, in words."""
-        return (
-            "decided differently"
-            if self.tolerance is None
-            else f"predicted more than {self.tolerance:g} apart"
-        )
+
+@dataclass(frozen=True)
+class Scope:
+    """Who was audited: how many of how many rows, and how their places in the user's table are counted."""
+
+    people: int
+    supplied: int
+    sampled: bool = False
+    counted: Literal["line", "row", "index"] = "index"
+    source: str | None = None
+
+    def words(self) -> Message:
+        """Say who was audited."""
+        said = {"people": self.people, "supplied": self.supplied}
+        if self.sampled:
+            return Message("scope.sampled", **said)
+        return Message("scope.all", people=self.people) if self.people == self.supplied else Message("scope.some", **said)
+
+    def place(self, row: Any) -> Message:
+        """Say where a person is in the user's table."""
+        if self.counted == "index":
+            return Message("counted.index", row=str(row))
+        return Message(f"counted.{self.counted}", row=row, source=self.source or "X")
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,11 +145,14 @@ class AuditResult:
         Seed, versions and choices, plain values.
     timing : dict of str to float
         CPU seconds by part.
-    exchanges : tuple of Exchange or None
-        What `effects` is made of; None for a regression, and if nothing is sensitive.
+    scope : Scope
+        How many of the rows supplied were audited, and how their places are counted.
     favourable : object or None
-        The decision that people lose or gain in `effects`: the user's, else the second of two classes; None if the model
-        has more classes and none was named, or decides nothing.
+        The decision that people lose or gain: the user's, or one that is plain from its name; else None.
+    guessed : bool
+        Whether `favourable` was guessed.
+    limit : float or None
+        The share of decisions that may change.
 
     Examples
     --------
@@ -258,8 +196,10 @@ class AuditResult:
     assumptions: tuple[str, ...]
     settings: dict[str, Any]
     timing: dict[str, float]
-    exchanges: tuple[Exchange, ...] | None = None
+    scope: Scope
     favourable: Any = None
+    guessed: bool = False
+    limit: float | None = None
 
     @property
     def gap(self) -> float:
@@ -281,18 +221,76 @@ class AuditResult:
         return ChangedPeople(count, self.n, only.changed, (low, high), only.exact, confidence)
 
     @property
+    def headline(self) -> Headline:
+        """Badge, sentence, how sure, and whether the limit is kept: what is said first, everywhere."""
+        return headline(self)
+
+    @property
     def effects(self) -> pd.DataFrame | None:
-        """Who would lose and who would gain the favourable decision if one sensitive attribute were recorded differently.
+        """Who would lose and who would gain the favourable decision if something else were recorded of them.
 
         A row for every attribute and every two of its values, with the other columns as they are: how many people are
         recorded with the one, and how many of them would lose or gain the decision `favourable` if the other were
-        recorded. A number with more than 20 values has one row, which counts people for whom any value that was tried
-        does so. Missing cells are recorded as "(missing)", unless `missing="impute"` filled them on request; 0/1 columns
-        of one attribute change together. Most changes first. The numbers of Parquet files are summed over their parts: a
-        number's values are then those of the sample that the audit is prepared on, and missing cells that the model does
-        not take are counted with the value that fills them. None for a regression, and if nothing is sensitive.
+        recorded; then the same for values of several attributes together. Most changes first. A number with more than 20
+        values has one row, which counts people for whom any value that was tried does so. Missing cells are recorded as
+        "(missing)"; 0/1 columns of one attribute change together. Of a model that predicts numbers: how many would be
+        predicted lower or higher, and by how much on average. None if nothing is sensitive.
         """
-        return None if self.exchanges is None else effects_table(self.exchanges, self.favourable)
+        return None if self.sensitive is None else effects_table(self.sensitive.exchanges, self.favourable)
+
+    @property
+    def outcomes(self) -> pd.DataFrame | None:
+        """How many people would get the favourable decision if everybody were recorded with the same sensitive values.
+
+        None if nothing is sensitive; empty if there are too many combinations of values.
+        """
+        only = self.sensitive
+        return None if only is None else outcomes_table(only.attributes, only.outcomes, self.favourable)
+
+    @property
+    def group_rates(self) -> pd.DataFrame | None:
+        """How often people with each sensitive value get the favourable decision, as they are, and how often wrongly.
+
+        None if nothing is sensitive.
+        """
+        only = self.sensitive
+        return None if only is None else rates_table(only.groups, self.favourable, labelled=self.labelled)
+
+    @property
+    def listed(self) -> tuple[ChangedPerson, ...]:
+        """People whose decision changes: those who lose the favourable one first, fewest changed columns first.
+
+        At most 500 of each decision; of a model that predicts numbers those with the largest changes.
+        """
+        found = () if self.sensitive is None else self.sensitive.people
+        if self.sensitive is not None and self.sensitive.shift is not None:
+            return tuple(sorted(found, key=lambda one: -abs(one.twin_decision - one.decision)))
+        order = {"lose": 0, "gain": 1, "other": 2}
+        return tuple(sorted(found, key=lambda one: (order[self.direction(one)], one.changes, one.person)))
+
+    def direction(self, person: ChangedPerson) -> Literal["lose", "gain", "other"]:
+        """Whether a person would lose or gain the favourable decision, or it is about others or not known."""
+        if self.sensitive is not None and self.sensitive.shift is not None:
+            return "lose" if person.twin_decision < person.decision else "gain"
+        if self.favourable is None or self.favourable not in (person.decision, person.twin_decision):
+            return "other"
+        return "lose" if person.decision == self.favourable else "gain"
+
+    @property
+    def people(self) -> pd.DataFrame:
+        """The people of `listed` as a table: where they are, their decision, the other one, what would change it, their cells."""
+        rows = [
+            {
+                "row": one.row,
+                "decision": one.decision,
+                "instead": one.twin_decision,
+                "direction": self.direction(one),
+                "change": ", ".join(f"{name}: {one.cells[name]} → {value}" for name, value in one.twin.items()),
+            }
+            | {f"{name} (cell)" if name in _PEOPLE else name: cell for name, cell in one.cells.items()}
+            for one in self.listed
+        ]
+        return pd.DataFrame(rows, columns=None if rows else list(_PEOPLE))
 
     def bracket(self, quantity: Bracketed = "gap", *, eps: float | None = None) -> Bracket:
         """Return one of the brackets.
@@ -324,11 +322,17 @@ class AuditResult:
         return not any(finding.blocks for finding in self.findings)
 
     @property
+    def unread(self) -> bool:
+        """Whether the model reads none of the sensitive columns."""
+        known = set() if self.sensitive is None else set(self.sensitive.columns)
+        unread = {name for finding in self.findings if finding.kind == "unread" for name in finding.columns}
+        return bool(known) and known <= unread
+
+    @property
     def trivial(self) -> bool:
         """Whether nothing can change because the model reads none of the sensitive columns, and nothing else is free."""
-        bound, known = self.certificate.bound, {str(name) for name in self.settings.get("sensitive") or ()}
-        unread = {name for finding in self.findings if finding.kind == "unread" for name in finding.columns}
-        if bound is None or not unread or not known <= unread:
+        bound = self.certificate.bound
+        if bound is None or not self.unread:
             return False
         return bound.value - self.base_loss <= ROUNDING * (1.0 + abs(self.base_loss))
 
@@ -424,42 +428,30 @@ class AuditResult:
 
         return load_result(Path(path))
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw who would lose and who would gain the favourable decision, a bar to either side for each attribute.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        # Results do not depend on the report; it is looked up when somebody draws one.
+        return import_module("likewise.report.plots").plot_effects(self, ax)
+
+    def __repr__(self) -> str:
+        return f"<AuditResult: {self.headline.title}, {self.n:,} people>"
+
     def __str__(self) -> str:
-        rows, told = [["people audited", f"{self.n:,}"]], 0
-        if self.labelled:
-            rows.append(["mean loss", f"{self.base_loss:.4f}"])
-        if self.sensitive is not None:
-            only = f"only {join_words(list(self.sensitive.columns))} changed"
-            rows.append([f"{only}: {self.sensitive.happens}", self.sensitive.share])
-            told = 1 + len(rows)
-            if self.labelled:
-                rows.append([f"{only}: added to the mean loss", f"{self.sensitive.gap:.4f}"])
-        rows.append(["free under the metric: decided differently", _share(self.flipped)])
-        if self.labelled:
-            rows += [
-                ["gap at ε = 0 (pure unfairness)", f"{self.pure_gap:.4f}"],
-                [f"gap at ε = {self.eps:g}", f"{self.gap:.4f}"],
-                *([f"proved: {one.name}", str(one)] for one in self.brackets if one.upper is not None),
-                ["λ*", f"{self.lambda_:.4g}"],
-            ]
-        rows += [["searched by", self.search], ["status", self.status]]
-        lines = [finding.sentence for finding in self.findings]
-        table = text_table(["audit", ""], rows).split("\n")
-        effects = [f"  {line}" for line in effects_words(self.exchanges, self.favourable)] if told else []
-        lines += [*table[:told], *effects, *table[told:]]
-        if self.labelled:
-            lines += ["", str(self.test)]
-        if self.delta is not None:
-            lines.append(f"verdict at δ = {self.delta:g}: {self.verdict()}")
-        if self.labelled:
-            lines += [f"harmed: {rule}" for rule in self.unfair_map.rules[:3]]
-        lines += [f"note: {reason}" for reason in (*self.reasons, *self.left_out)]
-        return "\n".join(lines)
+        text: str = import_module("likewise.report.terminal").audit_text(self)
+        return text
 
     def _repr_html_(self) -> str:
+        html: str = import_module("likewise.report.terminal").audit_html(self)
+        return html
 
-        return audit_summary_html(self)
 
-
-def _share(value: float | None) -> str:
-    return "n/a (a regression decides nothing)" if value is None else f"{value:.1%}"
+_PEOPLE = ("row", "decision", "instead", "direction", "change")

@@ -1,34 +1,33 @@
-"""Who would lose and who would gain the favourable decision if one sensitive attribute were recorded differently.
+"""What is counted of question 1: who would lose and who would gain the favourable decision, by what is recorded of them.
 
-The answers come from the enumeration of `sensitive_twins`; the model is asked again only about twins that it leaves out:
-those of people another sensitive cell of whom is missing, or holds a number that is not among the values tried.
+Everything is counts by decision, so that which decision is the favourable one can be said afterwards, and so that the
+counts of parts of a table add up to those of the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.editable_rows import Field
+from likewise.auditing.dual.moments import Moments
 from likewise.core.checks import IntArray
+from likewise.core.exact_sum import ExactSum
 from likewise.core.plain import plain_cell
-from likewise.counterfactuals.edits import Edit, edited_columns
 from likewise.data.missing_values import MISSING_WORD
 
 if TYPE_CHECKING:
-    from likewise.auditing.problem import AuditProblem
-    from likewise.auditing.results.sensitive import SensitiveValues
-    from likewise.auditing.search.candidate_rows import Candidates
+    from likewise.auditing.results.sensitive import Attribute, Enumeration
 
 COLUMNS = ("attribute", "recorded", "instead", "people", "lose", "gain")
+NUMBER_COLUMNS = ("attribute", "recorded", "instead", "people", "lower", "higher", "change")
 ANY, OTHER, ANOTHER = "any value", "any other value", "another value"
-_BATCH = 16_384
-# Marks among the codes of decisions: not asked yet, and a twin who cannot exist.
-_UNKNOWN, _IMPOSSIBLE = -1, -2
+# Combinations of several attributes that are counted, people listed of each decision.
+MAX_COMBINATIONS, MAX_LISTED = 24, 500
+LOWER, HIGHER = "lower", "higher"
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -71,7 +70,10 @@ class ChangedPeople:
 
 @dataclass(frozen=True)
 class Transition:
-    """People decided `before` who would be decided `after`; None: anything else than before."""
+    """People decided `before` who would be decided `after`; None: anything else than before.
+
+    Of a model that predicts numbers: people who would be predicted `after` ("lower" or "higher").
+    """
 
     before: Any
     after: Any
@@ -80,255 +82,466 @@ class Transition:
 
 @dataclass(frozen=True)
 class Exchange:
-    """People recorded with one value of an attribute, and their decisions if another one were recorded."""
+    """People recorded with one value of an attribute, and their decisions if another one were recorded.
+
+    `single`: one attribute; else values of all of them together. `total` is the sum of the changes of predicted numbers.
+    """
 
     attribute: str
     recorded: Any
     instead: Any
     people: int
     transitions: tuple[Transition, ...] = ()
+    single: bool = True
+    total: Any = None
 
     @property
     def changed(self) -> int:
-        """People who would be decided differently."""
-        return sum(one.people for one in self.transitions if one.after is None)
+        """People who would be decided differently, or predicted another number."""
+        wanted = (None,) if self.total is None else (LOWER, HIGHER)
+        return sum(one.people for one in self.transitions if one.after in wanted)
+
+    def predicted(self, side: str) -> int:
+        """People who would be predicted lower or higher."""
+        return sum(one.people for one in self.transitions if one.after == side)
 
     def lose(self, favourable: Any) -> int:
         """People who would lose the favourable decision."""
-        return sum(
-            one.people for one in self.transitions if one.after is None and _same(one.before, favourable)
-        )
+        return sum(one.people for one in self.transitions if one.after is None and one.before == favourable)
 
     def gain(self, favourable: Any) -> int:
         """People who would gain the favourable decision."""
         return sum(
             one.people
             for one in self.transitions
-            if one.after is not None and _same(one.after, favourable) and not _same(one.before, favourable)
+            if one.after is not None and one.after == favourable and one.before != favourable
         )
 
 
-def _same(one: Any, two: Any) -> bool:
-    return bool(one == two)
+@dataclass(frozen=True)
+class Outcome:
+    """What everybody would get if everybody were recorded with the same values: decisions and how many people get each."""
+
+    values: tuple[Any, ...]
+    decisions: tuple[tuple[Any, int], ...]
+    people: int
+    total: Any = None
 
 
-def merged_exchanges(parts: Iterable[Exchange]) -> tuple[Exchange, ...]:
-    """Add up the exchanges of different people."""
-    total: dict[tuple[str, Any, Any], Exchange] = {}
+@dataclass(frozen=True)
+class GroupCount:
+    """People with one value of an attribute, one decision and one label, and how many of them can get another decision."""
+
+    column: str
+    value: Any
+    decision: Any
+    people: int
+    changed: int
+    label: Any = None
+    total: Any = None
+
+
+@dataclass(frozen=True)
+class ChangedPerson:
+    """Somebody who is decided differently when only sensitive columns change: as they are, and what would change it.
+
+    `person` counts the people audited from 0; `row` is where they are in the user's table.
+    """
+
+    person: int
+    cells: dict[str, Any]
+    twin: dict[str, Any]
+    decision: Any
+    twin_decision: Any
+    changes: int = 1
+    row: Any = None
+
+
+@dataclass(frozen=True)
+class SensitiveSums:
+    """What becomes of people when only the sensitive columns change, added up."""
+
+    columns: tuple[str, ...]
+    attributes: tuple[str, ...]
+    harm: Moments
+    changed: int
+    groups: tuple[GroupCount, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    people: tuple[ChangedPerson, ...] = ()
+    shift: Moments | None = None
+    exact: bool = True
+    unmoved: frozenset[str] = frozenset()
+    telling: bool = True
+
+    @classmethod
+    def of(cls, found: Enumeration) -> SensitiveSums:
+        """Count what was found."""
+        changed = found.changed
+        return cls(
+            found.columns,
+            tuple(one.name for one in found.attributes),
+            Moments.of(found.harm),
+            int(changed.sum()),
+            _groups(found, changed),
+            (*_singles(found), *_combined(found)),
+            _outcomes(found),
+            _listed(found),
+            None if found.problem.decides else Moments.of(_shifts(found)),
+            found.exact,
+            found.unmoved,
+            found.telling,
+        )
+
+    def merge(self, other: SensitiveSums) -> SensitiveSums:
+        """Return the sums of both."""
+        return replace(
+            self,
+            harm=self.harm.merge(other.harm),
+            changed=self.changed + other.changed,
+            groups=_merged((*self.groups, *other.groups), lambda g: (g.column, g.value, g.decision, g.label)),
+            exchanges=_merged(
+                (*self.exchanges, *other.exchanges), lambda x: (x.attribute, x.recorded, x.instead)
+            ),
+            outcomes=_merged((*self.outcomes, *other.outcomes), lambda o: o.values),
+            people=_first((*self.people, *other.people)),
+            shift=None if self.shift is None or other.shift is None else self.shift.merge(other.shift),
+            exact=self.exact and other.exact,
+            unmoved=self.unmoved & other.unmoved,
+            telling=self.telling and other.telling,
+        )
+
+
+def _merged(parts: Iterable[Any], key: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """Add up the counts of different people."""
+    total: dict[Any, Any] = {}
     for one in parts:
-        key = one.attribute, one.recorded, one.instead
-        known = total.get(key)
-        if known is None:
-            total[key] = one
-            continue
-        counts: dict[tuple[Any, Any], int] = {}
-        for move in (*known.transitions, *one.transitions):
-            counts[move.before, move.after] = counts.get((move.before, move.after), 0) + move.people
-        moves = tuple(Transition(*pair, count) for pair, count in counts.items())
-        total[key] = replace(known, people=known.people + one.people, transitions=moves)
+        known = total.get(key(one))
+        total[key(one)] = one if known is None else _added(known, one)
     return tuple(total.values())
 
 
+def _added(one: Any, two: Any) -> Any:
+    more: dict[str, Any] = {"people": one.people + two.people}
+    if one.total is not None:
+        more["total"] = one.total + two.total
+    if isinstance(one, GroupCount):
+        more["changed"] = one.changed + two.changed
+    elif isinstance(one, Outcome):
+        counts = dict(one.decisions)
+        for decision, people in two.decisions:
+            counts[decision] = counts.get(decision, 0) + people
+        more["decisions"] = tuple(counts.items())
+    else:
+        moves: dict[tuple[Any, Any], int] = {}
+        for move in (*one.transitions, *two.transitions):
+            moves[move.before, move.after] = moves.get((move.before, move.after), 0) + move.people
+        more["transitions"] = tuple(Transition(*pair, count) for pair, count in moves.items())
+    return replace(one, **more)
+
+
+def _first(people: Iterable[ChangedPerson]) -> tuple[ChangedPerson, ...]:
+    """Keep the people of each decision whom the fewest columns move, in the order of the table."""
+    kept: dict[Any, list[ChangedPerson]] = {}
+    for one in sorted(people, key=lambda one: (one.changes, one.person)):
+        mine = kept.setdefault(None if isinstance(one.decision, float) else one.decision, [])
+        if len(mine) < MAX_LISTED:
+            mine.append(one)
+    return tuple(one for mine in kept.values() for one in mine)
+
+
+# ---- counting --------------------------------------------------------------------------------------------
+
+
+def _names(found: Enumeration) -> list[Any]:
+    """The names of the decisions, by position."""
+    classes = found.problem.coordinates.model.classes_
+    return [] if classes is None else [plain_cell(value) for value in classes]
+
+
+def _singles(found: Enumeration) -> Iterable[Exchange]:
+    for one, answers in zip(found.attributes, found.alone, strict=True):
+        codes, labels = _recorded(one)
+        if one.many:
+            for label, inside in ((ANY, ~one.lacking), (MISSING_WORD, one.lacking)):
+                if inside.any():
+                    yield _exchange(found, one.name, label, OTHER, np.flatnonzero(inside), answers)
+            continue
+        for code, label in enumerate(labels):
+            rows = np.flatnonzero(codes == code)
+            for position, value in enumerate(one.shown):
+                if len(rows) and position != code:
+                    yield _exchange(
+                        found, one.name, label, one.labels[value], rows, answers[:, [value]]
+                    )
+
+
+def _recorded(one: Attribute) -> tuple[IntArray, list[Any]]:
+    """What is recorded of each person, as a position among labels: the values shown, another one, none."""
+    place = np.full(len(one.labels) + 1, len(one.shown), dtype=np.int64)
+    place[one.shown] = np.arange(len(one.shown))
+    codes = np.where(one.lacking, len(one.shown) + 1, place[one.own])
+    return codes, [*(one.labels[value] for value in one.shown), ANOTHER, MISSING_WORD]
+
+
+def _combined(found: Enumeration) -> Iterable[Exchange]:
+    """Values of all attributes together, if at least two of them change."""
+    parts = found.attributes
+    count = np.prod([len(one.shown) for one in parts])
+    if len(parts) < 2 or any(one.many for one in parts) or count > MAX_COMBINATIONS:
+        return
+    recorded = [_recorded(one) for one in parts]
+    codes = np.stack([mine for mine, _ in recorded], axis=1)
+    name, everything = " × ".join(one.name for one in parts), found.answers[found.group]
+    for own in np.unique(codes, axis=0):
+        rows = np.flatnonzero((codes == own).all(axis=1))
+        said = ", ".join(str(labels[code]) for code, (_, labels) in zip(own, recorded, strict=True))
+        for which, values in enumerate(found.combinations):
+            place = [np.flatnonzero(one.shown == value) for one, value in zip(parts, values, strict=True)]
+            if any(not len(at) for at in place):
+                continue
+            if sum(int(at[0]) != code for at, code in zip(place, own, strict=True)) < 2:
+                continue
+            instead = ", ".join(str(one.labels[value]) for one, value in zip(parts, values, strict=True))
+            yield replace(
+                _exchange(found, name, said, instead, rows, everything[:, [which]]), single=False
+            )
+
+
+def _exchange(
+    found: Enumeration, attribute: str, recorded: Any, instead: Any, rows: IntArray, answers: Any
+) -> Exchange:
+    """Count what becomes of some people under any of the answers given for each, (n, values)."""
+    mine, own = answers[rows], found.own[rows]
+    if not found.problem.decides:
+        change = np.where(np.isnan(mine), 0.0, mine - own[:, None])
+        slack = found.problem.tolerance or _rounding(own)
+        lower, higher = (change < -slack).any(axis=1), (change > slack).any(axis=1)
+        moves = (Transition(None, LOWER, int(lower.sum())), Transition(None, HIGHER, int(higher.sum())))
+        largest = change[np.arange(len(rows)), np.abs(change).argmax(axis=1)]
+        return Exchange(attribute, recorded, instead, len(rows), moves, total=ExactSum.of(largest))
+    names, moved = _names(found), (mine >= 0) & (mine != own[:, None])
+    any_moved, counts = moved.any(axis=1), []
+    for code in np.unique(own[any_moved]):
+        inside = any_moved & (own == code)
+        counts.append(Transition(names[code], None, int(inside.sum())))
+        for after in range(len(names)):
+            people = int((moved[inside] & (mine[inside] == after)).any(axis=1).sum())
+            if people:
+                counts.append(Transition(names[code], names[after], people))
+    return Exchange(attribute, recorded, instead, len(rows), tuple(counts))
+
+
+def _rounding(values: Any) -> float:
+    return 1e-9 * (1.0 + float(np.abs(values).max(initial=0.0)))
+
+
+def _outcomes(found: Enumeration) -> tuple[Outcome, ...]:
+    parts = found.attributes
+    shown = np.prod([len(one.shown) for one in parts])
+    if any(one.many for one in parts) or shown > 4 * MAX_COMBINATIONS:
+        return ()
+    names, weight = _names(found), np.bincount(found.group, minlength=len(found.answers))
+    listed = []
+    for which, values in enumerate(found.combinations):
+        if not all(value in one.shown for one, value in zip(parts, values, strict=True)):
+            continue
+        said = tuple(one.labels[value] for one, value in zip(parts, values, strict=True))
+        answers = found.answers[:, which]
+        if names:
+            people = np.bincount(answers[answers >= 0], weight[answers >= 0], len(names)).astype(int)
+            counts = tuple((name, int(n)) for name, n in zip(names, people, strict=True))
+            listed.append(Outcome(said, counts, int(people.sum())))
+        else:
+            everybody = answers[found.group]
+            there = everybody[~np.isnan(everybody)]
+            listed.append(Outcome(said, (), len(there), ExactSum.of(there)))
+    return tuple(listed)
+
+
+def _groups(found: Enumeration, changed: Mask) -> tuple[GroupCount, ...]:
+    problem, names, counted = found.problem, _names(found), []
+    labelled = problem.labels if names and problem.labelled else np.zeros(problem.n, dtype=np.int64)
+    labels, label_codes = np.unique(labelled, return_inverse=True)
+    decision = found.own if names else np.zeros(problem.n, dtype=np.int64)
+    for one in found.attributes:
+        codes, values = _grouped(one)
+        keys = np.stack([codes, decision, label_codes.ravel()], axis=1)
+        patterns, at = np.unique(keys, axis=0, return_inverse=True)
+        for k, (value, decided, label) in enumerate(patterns):
+            inside = at.ravel() == k
+            counted.append(
+                GroupCount(
+                    one.name,
+                    values[value],
+                    names[decided] if names else None,
+                    int(inside.sum()),
+                    int(changed[inside].sum()),
+                    plain_cell(labels[label]) if names and problem.labelled else None,
+                    None if names else ExactSum.of(found.own[inside]),
+                )
+            )
+    return tuple(counted)
+
+
+def _grouped(one: Attribute) -> tuple[IntArray, list[Any]]:
+    """How people are told apart by an attribute: its values, or ranges of a number with many."""
+    if one.edges is None or one.numbers is None:
+        return _recorded(one)
+    above, upto = [f"> {edge:.6g}" for edge in one.edges], [f"≤ {edge:.6g}" for edge in one.edges]
+    between = [f"{low}, {high}" for low, high in zip(above, upto[1:], strict=False)]
+    labels = [upto[0], *between, above[-1], MISSING_WORD]
+    return np.where(one.lacking, len(labels) - 1, np.searchsorted(one.edges, one.numbers)), labels
+
+
+def _shifts(found: Enumeration) -> Any:
+    """How far each person's predicted number moves at most."""
+    answers, own = found.answers[found.group], found.own[:, None]
+    return np.nanmax(np.abs(np.concatenate([answers - own, np.zeros_like(own)], axis=1)), axis=1)
+
+
+def _listed(found: Enumeration) -> tuple[ChangedPerson, ...]:
+    """People whose decision changes, each beside the counterpart who differs least."""
+    problem, parts = found.problem, found.attributes
+    flips = found.flips
+    if not problem.counts_changes:
+        slack = _rounding(found.own)
+        flips = np.abs(np.nan_to_num(found.answers[found.group] - found.own[:, None])) > slack
+    cost = np.where(flips, found.differs, 127)
+    best = cost.argmin(axis=1)
+    values, changes = found.combinations[best].copy(), cost[np.arange(problem.n), best].astype(int)
+    after = found.answers[found.group, best].copy()
+    for k, (one, answers) in enumerate(zip(parts, found.alone, strict=True)):
+        # People another cell of whom is missing have counterparts that the combinations do not hold.
+        differ = (answers >= 0) & (answers != found.own[:, None]) if problem.decides else flips[:, :0]
+        off = np.flatnonzero(differ.any(axis=1) & (changes > 1)) if differ.shape[1] else changes[:0]
+        for person in off:
+            value = int(differ[person].argmax())
+            values[person], changes[person] = -1, 1
+            values[person, k], after[person] = value, answers[person, value]
+    names, own = _names(found), found.own
+    chosen = np.flatnonzero(changes < 127)
+    if names:
+        order = np.lexsort((chosen, changes[chosen]))
+        kept = [chosen[order][own[chosen[order]] == code][:MAX_LISTED] for code in np.unique(own[chosen])]
+        chosen = np.concatenate([chosen[:0], *kept])
+    else:
+        chosen = chosen[np.argsort(-np.abs(after[chosen] - own[chosen]), kind="stable")][:MAX_LISTED]
+    return tuple(_people(found, chosen, values[chosen], changes[chosen], after[chosen]))
+
+
+def _people(
+    found: Enumeration, chosen: IntArray, values: IntArray, changes: IntArray, after: Any
+) -> Iterable[ChangedPerson]:
+    problem, names = found.problem, _names(found)
+    if not len(chosen):
+        return
+    rows = problem.rows
+    people = problem.coordinates.original(rows.iloc[chosen] if hasattr(rows, "iloc") else rows[chosen])
+    if problem.missing is not None:
+        people = problem.missing.restored(people)
+    columns = {str(name): [plain_cell(cell) for cell in people[name]] for name in people.columns}
+    for one in found.attributes:
+        for part in one.fields:
+            cells = columns[str(part.name)]
+            for at in np.flatnonzero(one.lacking[chosen]):
+                cells[at] = MISSING_WORD
+    for at, person in enumerate(chosen):
+        twin = {
+            str(part.name): plain_cell(part.values[one.codes[value, f]])
+            for one, value in zip(found.attributes, values[at], strict=True)
+            for f, part in enumerate(one.fields)
+            if value >= 0 and one.codes[value, f] not in (-1, part.codes[person])
+        }
+        own, then = (
+            (names[found.own[person]], names[after[at]]) if names else (float(found.own[person]), float(after[at]))
+        )
+        cells = {name: column[at] for name, column in columns.items()}
+        yield ChangedPerson(problem.first + int(person), cells, twin, own, then, int(changes[at]))
+
+
+# ---- tables ----------------------------------------------------------------------------------------------
+
+
 def effects_table(exchanges: Sequence[Exchange], favourable: Any) -> pd.DataFrame:
-    """Return the exchanges as a table, those that change the most decisions first.
+    """Return the exchanges as a table: single attributes before combinations, and those that change most first.
 
     Without a favourable decision nobody is known to lose or gain: these columns hold None.
     """
+    numbers = any(one.total is not None for one in exchanges)
     rows = []
     for one in exchanges:
-        lose, gain = (None, None) if favourable is None else (one.lose(favourable), one.gain(favourable))
-        size = one.changed if lose is None or gain is None else lose + gain
-        rows.append((size, [one.attribute, one.recorded, one.instead, one.people, lose, gain]))
-    rows.sort(key=lambda row: (-row[0], row[1][0], str(row[1][1]), str(row[1][2])))
-    table = pd.DataFrame([cells for _, cells in rows], columns=list(COLUMNS), dtype=object)
-    counts = ["people"] if favourable is None else ["people", "lose", "gain"]
-    return table.astype(dict.fromkeys(counts, "int64"))
-
-
-def effects_words(exchanges: Sequence[Exchange] | None, favourable: Any, *, most: int = 3) -> list[str]:
-    """Say the largest effects, one line each."""
-    if not exchanges:
-        return []
-    if favourable is None:
-        ranked = sorted((one for one in exchanges if one.changed), key=lambda one: -one.changed)
-        return [
-            f"{one.attribute} recorded {one.recorded}, instead {one.instead}: {one.changed:,} of {one.people:,} would be "
-            "decided differently (no favourable decision is named)"
-            for one in ranked[:most]
-        ]
-    table = effects_table(exchanges, favourable)
-    found = table[table["lose"] + table["gain"] > 0].head(most)
-    return [
-        f"{attribute} recorded {recorded}, instead {instead}: {lose:,} would lose, {gain:,} would gain the favourable "
-        f"decision (class {favourable})"
-        for attribute, recorded, instead, _, lose, gain in found.itertuples(index=False, name=None)
-    ]
-
-
-@dataclass(eq=False)
-class _Attribute:
-    """One sensitive attribute: what it may be instead, and what the model says then, person by person."""
-
-    name: str
-    labels: list[Any]
-    fields: tuple[Field, ...]
-    codes: IntArray  # (variants, fields)
-    variant: IntArray  # by position among the values that the enumeration tries; -1 if it is not counted
-    own: IntArray  # each person's own variant; -1 if it is none of them
-    lacking: Mask
-    many: bool
-    answers: np.ndarray[Any, np.dtype[np.int16]]
-
-
-class SingleChanges:
-    """Collects the decisions about twins that differ from their person in one attribute."""
-
-    def __init__(self, problem: AuditProblem, plan: Candidates, chosen: SensitiveValues) -> None:
-        self.problem, self.plan = problem, plan
-        self._place = {part.name: k for k, part in enumerate(plan.fields)}
-        self._shape = [
-            len(plan.fields[self._place[part.column]].values) if isinstance(part, Edit) else len(part)
-            for part in chosen.edits
-        ]
-        self.attributes = [self._attribute(part, chosen) for part in chosen.edits]
-        self.classes: list[Any] = []
-
-    def _attribute(self, part: Any, chosen: SensitiveValues) -> _Attribute:
-        people, n = self.plan.people, self.problem.n
-        names = edited_columns((part,))
-        fields = tuple(self.plan.fields[self._place[name]] for name in names)
-        many = False
-        if isinstance(part, Edit):
-            tried = fields[0].values
-            many = str(part.column) in chosen.bands
-            few = chosen.few.get(str(part.column))
-            if few is not None:
-                fields = (people.field(part.column, list(few), owner="audit"),)
-            labels = [plain_cell(value) for value in fields[0].values]
-            codes = np.arange(len(labels))[:, None]
-            known = {value: k for k, value in enumerate(fields[0].values)}
-            variant = np.array([known.get(value, -1) for value in tried], dtype=np.int64)
+        counts: list[Any]
+        if numbers:
+            counts = [one.predicted(LOWER), one.predicted(HIGHER), one.total / one.people]
+            size = abs(one.total)
         else:
-            labels = [_variant_words(one) for one in part]
-            codes = np.array(
-                [
-                    [f.code_of(one[f.name], owner="audit") if f.name in one else -1 for f in fields]
-                    for one in part
-                ]
+            counts = [None, None] if favourable is None else [one.lose(favourable), one.gain(favourable)]
+            size = one.changed if favourable is None else sum(counts)
+        rows.append(((not one.single, -size), [one.attribute, one.recorded, one.instead, one.people, *counts]))
+    rows.sort(key=lambda row: (*row[0], *map(str, row[1][:3])))
+    names = NUMBER_COLUMNS if numbers else COLUMNS
+    table = pd.DataFrame([cells for _, cells in rows], columns=list(names), dtype=object)
+    whole = [name for name in names[3:6] if numbers or favourable is not None or name == "people"]
+    return table.astype(dict.fromkeys(whole, "int64") | ({"change": float} if numbers else {}))
+
+
+def outcomes_table(attributes: Sequence[str], outcomes: Sequence[Outcome], favourable: Any) -> pd.DataFrame:
+    """Return what everybody would get if everybody were recorded with the same values."""
+    rows = []
+    for one in outcomes:
+        cells = dict(zip(attributes, one.values, strict=True)) | {"people": one.people}
+        if one.total is not None:
+            cells["mean"] = one.total / one.people
+        elif favourable is not None:
+            got = dict(one.decisions).get(favourable, 0)
+            cells |= {"favourable": got, "share": got / one.people if one.people else None}
+        else:
+            cells |= {str(decision): count for decision, count in one.decisions}
+        rows.append(cells)
+    return pd.DataFrame(rows)
+
+
+def rates_table(groups: Sequence[GroupCount], favourable: Any, *, labelled: bool) -> pd.DataFrame:
+    """Return how often people with each value get the favourable decision, and how often the decision is wrong.
+
+    `impact_ratio` compares the rate with the highest one of the attribute; `false_negative_rate` is the share of those
+    labelled favourable who do not get it, `false_positive_rate` the share of the others who do.
+    """
+    rows: dict[tuple[str, Any], dict[str, Any]] = {}
+    for one in groups:
+        row = rows.setdefault(
+            (one.column, one.value),
+            {"attribute": one.column, "value": one.value, "people": 0, "changed": 0, "got": 0, "wrong": 0}
+            | {"total": 0.0, "deserved": 0, "missed": 0, "undue": 0},
+        )
+        row["people"] += one.people
+        row["changed"] += one.changed
+        row["total"] += 0.0 if one.total is None else one.total
+        got, deserved = one.decision == favourable, one.label == favourable
+        row["got"] += one.people * got
+        row["wrong"] += one.people * (one.decision != one.label)
+        row["deserved"] += one.people * deserved
+        row["missed"] += one.people * (deserved and not got)
+        row["undue"] += one.people * (got and not deserved)
+    numbers = any(one.total is not None for one in groups)
+    found = []
+    for row in rows.values():
+        shown = {key: row[key] for key in ("attribute", "value", "people", "changed")}
+        if numbers:
+            found.append(shown | {"mean": row["total"] / row["people"]})
+            continue
+        if favourable is not None:
+            shown |= {"favourable": row["got"], "rate": row["got"] / row["people"]}
+            best = max(
+                one["got"] / one["people"] for one in rows.values() if one["attribute"] == row["attribute"]
             )
-            variant = np.arange(len(labels))
-        cells = np.stack([field.codes for field in fields], axis=1)
-        own = np.full(n, -1)
-        for k in range(len(codes) - 1, -1, -1):
-            own[((cells == codes[k]) | (codes[k] < 0)).all(axis=1)] = k
-        lacking = np.any([people.missing(name) | self._absent(name) for name in names], axis=0)
-        answers = np.full((n, len(labels)), _UNKNOWN, dtype=np.int16)
-        return _Attribute(
-            ", ".join(map(str, names)), labels, fields, codes, variant, own, lacking, many, answers
-        )
-
-    def _absent(self, name: Any) -> Mask:
-        """Whether a cell was missing before the table was filled for a model that does not take missing cells."""
-        absent = self.problem.absent
-        known = absent is not None and str(name) in absent and len(absent) == self.problem.n
-        return (
-            absent[str(name)].to_numpy(dtype=bool)
-            if absent is not None and known
-            else np.zeros(self.problem.n, dtype=bool)
-        )
-
-    def note(self, number: IntArray, differs: Mask, decided: Any, possible: IntArray) -> None:
-        """Note the decisions about some candidates; `differs` says by which attributes they differ."""
-        code = np.full(len(number), _IMPOSSIBLE)
-        code[possible] = self._codes(np.asarray(decided)[possible])
-        tried = np.unravel_index(self.plan.edit[number], self._shape)
-        alone = differs.sum(axis=1) == 1
-        for k, one in enumerate(self.attributes):
-            at = np.flatnonzero(alone & differs[:, k])
-            variant = one.variant[tried[k][at]]
-            at, variant = at[variant >= 0], variant[variant >= 0]
-            one.answers[self.plan.source[number[at]], variant] = code[at]
-
-    def exchanges(self) -> tuple[Exchange, ...]:
-        """Return what was found, after asking about the twins that the enumeration left out."""
-        own = self._codes(self.problem.decisions)
-        found: list[Exchange] = []
-        for one in self.attributes:
-            self._ask_rest(one)
-            found += _counted(one, own, self.classes)
-        return tuple(found)
-
-    def _codes(self, decided: Any) -> IntArray:
-        values = np.asarray(decided)
-        if len(values):
-            fresh = [value for value in pd.unique(values).tolist() if value not in self.classes]
-            self.classes += fresh
-        index = pd.Index(self.classes)
-        return np.asarray(index.get_indexer(pd.Index(values.tolist(), dtype=index.dtype)), dtype=np.int64)
-
-    def _ask_rest(self, one: _Attribute) -> None:
-        place = self.problem.coordinates
-        everybody = np.arange(self.problem.n)
-        for variant in range(len(one.labels)):
-            # A cell that is missing, but was filled for the model, has the filled value as its own.
-            rest = everybody[(one.answers[:, variant] == _UNKNOWN) & (one.own != variant)]
-            for start in range(0, len(rest), _BATCH):
-                rows = rest[start : start + _BATCH]
-                new = [
-                    (field, np.full(len(rows), one.codes[variant, k])) for k, field in enumerate(one.fields)
-                ]
-                table = self.plan.people.rewrite(rows, new)
-                possible = place.possible(place.encoded(table))
-                code = np.full(len(rows), _IMPOSSIBLE)
-                if possible.any():
-                    code[possible] = self._codes(
-                        np.asarray(place.model.predict(place.for_model(table)))[possible]
-                    )
-                one.answers[rows, variant] = code
-
-
-def _variant_words(variant: Any) -> str:
-    """The name of the one 0/1 column that is on, or all cells."""
-    on = [str(name) for name, value in variant.items() if value == 1]
-    zeros = all(value in (0, 1) for value in variant.values())
-    if zeros and len(on) <= 1:
-        return on[0] if on else "none of these"
-    return ", ".join(f"{name} = {value}" for name, value in variant.items())
-
-
-def _counted(one: _Attribute, own: IntArray, classes: list[Any]) -> list[Exchange]:
-    names = [plain_cell(value) for value in classes]
-    changed = (one.answers >= 0) & (one.answers != own[:, None])
-    recorded = np.where(one.lacking, len(one.labels) + 1, np.where(one.own < 0, len(one.labels), one.own))
-    if one.many:
-        found = []
-        for label, inside in ((ANY, ~one.lacking), (MISSING_WORD, one.lacking)):
-            if inside.any():
-                rows = np.flatnonzero(inside)
-                reached = [(changed[rows] & (one.answers[rows] == c)).any(axis=1) for c in range(len(names))]
-                moves = _transitions(own[rows], np.stack(reached, axis=1), changed[rows].any(axis=1), names)
-                found.append(Exchange(one.name, label, OTHER, len(rows), moves))
-        return found
-    found = []
-    for code, label in enumerate([*one.labels, ANOTHER, MISSING_WORD]):
-        rows = np.flatnonzero(recorded == code)
-        for variant, instead in enumerate(one.labels):
-            if len(rows) and variant != code:
-                moved, after = changed[rows, variant], one.answers[rows, variant]
-                reached_one = moved[:, None] & (after[:, None] == np.arange(len(names)))
-                moves = _transitions(own[rows], reached_one, moved, names)
-                found.append(Exchange(one.name, label, instead, len(rows), moves))
-    return found
-
-
-def _transitions(before: IntArray, reached: Mask, moved: Mask, names: list[Any]) -> tuple[Transition, ...]:
-    """Count people by their decision and by what it would become; `reached` has a column for each decision."""
-    if not moved.any():
-        return ()
-    found = []
-    for code in np.unique(before[moved]):
-        mine = moved & (before == code)
-        found.append(Transition(names[code], None, int(mine.sum())))
-        counts = reached[mine].sum(axis=0)
-        found += [Transition(names[code], names[c], int(counts[c])) for c in np.flatnonzero(counts)]
-    return tuple(found)
+            shown["impact_ratio"] = shown["rate"] / best if best else None
+        if labelled:
+            shown["error_rate"] = row["wrong"] / row["people"]
+        if labelled and favourable is not None:
+            others = row["people"] - row["deserved"]
+            shown["false_negative_rate"] = row["missed"] / row["deserved"] if row["deserved"] else None
+            shown["false_positive_rate"] = row["undue"] / others if others else None
+        found.append(shown)
+    return pd.DataFrame(found)

@@ -1,15 +1,14 @@
-"""Twins that differ in the sensitive columns and in nothing else: what needs no learned metric to be believed.
+"""Question 1: counterparts that differ in the sensitive columns and in nothing else, asked about one by one.
 
-For any model the worst of these twins is found by asking about all of them, or about a fine choice where a number has too
-many values (`sensitive_values`). A learned metric adds more (directions that give the attribute away are free as well),
-but that rests on what was learned.
+Every combination of sensitive values is tried, or a fine choice if a number has too many values (`sensitive_values`).
+The model is asked once about each distinct pair of (rest of the row, combination); everything else is counted from that.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,18 +18,15 @@ from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.trees import TreeFamily
 from likewise.auditing.coordinates import Coordinates, tabular
 from likewise.auditing.dual.frontier import Floats, Frontier
-from likewise.auditing.editable_rows import MAX_VALUES, EditableFrame, EditableRows
-from likewise.auditing.results.effects import SingleChanges
+from likewise.auditing.editable_rows import MAX_VALUES, EditableArray, EditableFrame, EditableRows, Field
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
-from likewise.core.frames import with_columns
+from likewise.core.plain import plain_cell
 from likewise.counterfactuals.edits import Edit, EditParts, edited_columns
-from likewise.data.missing_values import MISSING_WORD
 
 if TYPE_CHECKING:
     from likewise.auditing.dual.supporting_rows import Support
     from likewise.auditing.problem import AuditProblem
-    from likewise.auditing.search.candidate_rows import Candidates
 
 # Which values the sensitive columns of twins are given: all that can exist if they are few, else a fine
 # choice of them.
@@ -78,11 +74,12 @@ def sensitive_values(problem: AuditProblem) -> SensitiveValues:
         values, every = _numbers(problem.coordinates, rows, name, own, cuts.get(str(name), []))
         kept = _thinned(values, most)
         exact &= every and len(kept) == len(values)
-        settled[name] = tuple(kept)
         if len(np.unique(own)) > MAX_VALUES:
             bands[str(name)] = np.unique(np.quantile(own, [0.25, 0.5, 0.75], method="nearest"))
         else:
             few[str(name)] = tuple(rows.writable(name, np.unique(own)))
+            kept = sorted({*kept, *few[str(name)]})
+        settled[name] = tuple(kept)
     chosen = tuple(
         replace(part, values=settled[part.column])
         if isinstance(part, Edit) and part.column in settled
@@ -159,307 +156,423 @@ def _thinned(values: list[Any], most: int) -> list[Any]:
     return [values[i] for i in np.unique(np.linspace(0, len(values) - 1, most).round().astype(int))]
 
 
-_BATCH = 16_384
-# Twins asked about first to see whether a column is read, and a change of loss that is not rounding.
-_FIRST_ASKED, _CLEAR = 64, 1e-6
+# Rows that the model is asked about at once, and pairs of (row, combination) whose answers are held at once.
+_BATCH, _BLOCK = 65_536, 2_000_000
+# A counterpart who cannot exist, among the codes of decisions.
+IMPOSSIBLE = -2
+# A change of an answer that is not rounding.
+_CLEAR = 1e-6
 
-
-@dataclass(frozen=True)
-class ChangedPerson:
-    """Somebody who is decided differently when only sensitive columns change."""
-
-    person: int
-    cells: dict[str, Any]
-    twin: dict[str, Any]
-    decision: Any
-    twin_decision: Any
-    rank: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class ChangedGroup:
-    """People with one value of a sensitive column and one decision, and how many of them get another one."""
-
-    column: str
-    value: Any
-    decision: Any
-    people: int
-    changed: int
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
-class SensitiveTwins:
-    """What becomes of each person when only the sensitive columns change (the field's *ceteris paribus*)."""
+class Attribute:
+    """One sensitive attribute, a column or 0/1 columns that change together: what it may be, and what people are."""
 
-    columns: tuple[str, ...]
-    harm: Floats
-    changed: np.ndarray[Any, np.dtype[np.bool_]]
-    groups: tuple[ChangedGroup, ...] = ()
-    examples: dict[tuple[str, Any], ChangedPerson] = field(default_factory=dict)
-    exact: bool = True
-    unmoved: frozenset[str] = frozenset()
-    telling: bool = True
-    rows: Any = None
-    frontier: Frontier | None = None
-    free: Any = None
-    singles: SingleChanges | None = None
+    name: str
+    labels: tuple[Any, ...]
+    fields: tuple[Field, ...]
+    codes: IntArray  # of each value, one for each field; -1 leaves the cell
+    own: IntArray  # the value of each person; -1 if it is missing, or a number that is not tried
+    lacking: Mask
+    shown: IntArray  # the values that are counted one by one
+    edges: Floats | None = None  # of the ranges that people are grouped by, for a number with many values
+    numbers: Floats | None = None
+
+    @property
+    def many(self) -> bool:
+        """Whether its values are too many to be counted one by one."""
+        return self.edges is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Enumeration:
+    """The model's answers about everybody with every combination of sensitive values.
+
+    ``answers[group[i], e]`` is the decision (a class's position; a number for a regression) about person i with
+    combination e, and ``alone[k][i, v]`` the one if attribute k alone has its value v.
+    """
+
+    problem: AuditProblem
+    people: EditableRows
+    attributes: tuple[Attribute, ...]
+    combinations: IntArray  # (combinations, attributes): positions of values
+    group: IntArray
+    answers: np.ndarray[Any, Any]
+    alone: tuple[np.ndarray[Any, Any], ...]
+    own: np.ndarray[Any, Any]
+    worst: Floats  # highest loss of each person's counterparts
+    worst_at: IntArray  # its combination
+    exact: bool
+    unmoved: frozenset[str]
+    telling: bool
+    wider: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the sensitive columns."""
+        return tuple(str(field.name) for one in self.attributes for field in one.fields)
+
+    @property
+    def harm(self) -> Floats:
+        """How much the loss of each person grows at most."""
+        return np.maximum(self.worst - self.problem.base_loss, 0.0)
+
+    @property
+    def flips(self) -> Mask:
+        """Whose decision is another one with which combination, (n, combinations)."""
+        return self._differ(self.answers[self.group])
+
+    def _differ(self, answers: Any) -> Mask:
+        """Which of the answers about each person are another decision than theirs, (n, any)."""
+        if self.problem.decides:
+            return np.asarray((answers >= 0) & (answers != self.own[:, None]))
+        if not self.problem.counts_changes:
+            return np.zeros(answers.shape, dtype=bool)
+        return np.asarray(np.abs(np.nan_to_num(answers - self.own[:, None])) > self.problem.tolerance)
+
+    @property
+    def changed(self) -> Mask:
+        """Whose decision some combination changes."""
+        found = np.asarray(self.flips.any(axis=1))
+        for answers in self.alone:
+            found |= self._differ(answers).any(axis=1)
+        return found
+
+    @property
+    def differs(self) -> np.ndarray[Any, Any]:
+        """How many attributes each combination changes of each person, (n, combinations)."""
+        total = np.zeros((self.problem.n, len(self.combinations)), dtype=np.int8)
+        for k, one in enumerate(self.attributes):
+            total += self.combinations[:, k] != one.own[:, None]
+        return total
+
+    def __len__(self) -> int:
+        return self.problem.n * len(self.combinations)
+
+    def take(self, index: Any) -> Any:
+        """Make counterparts by number: all of the first person come first."""
+        person, which = np.divmod(np.asarray(index, dtype=np.int64), len(self.combinations))
+        return rewritten(self.people, person, self.attributes, self.combinations[which])
 
     def added_to(self, support: Support) -> Support:
-        """Return a support with these twins, so that a search that tries fewer values does not know of less."""
-        return support if self.frontier is None else support.with_source(self.rows, self.frontier, self.free)
+        """Return a support with these counterparts, each at its fair distance."""
+        problem, count = self.problem, len(self.combinations)
+        # The metric and the domain have missing cells stay missing.
+        whole = ~np.any([one.lacking & (one.own < 0) for one in self.attributes], axis=0)
+        flips = self.flips if problem.decides else np.zeros((problem.n, count), dtype=bool)
+        kept = flips.copy()
+        worse = np.flatnonzero(self.worst > problem.base_loss)
+        kept[worse, self.worst_at[worse]] = True
+        person, which = np.nonzero(kept & whole[:, None])
+        if not len(person):
+            return support
+        number, distance = person * count + which, np.empty(len(person))
+        loss = np.empty(len(person))
+        for start in range(0, len(person), _BATCH):
+            at = slice(start, start + _BATCH)
+            table = self.take(number[at])
+            distance[at] = problem.squared_distance(problem.coordinates.encoded(table), person[at])
+        top = which == self.worst_at[person]
+        loss[top] = self.worst[person[top]]
+        # Another counterpart than the worst is kept for its decision alone.
+        loss[~top] = problem.base_loss[person[~top]]
+        frontier = Frontier.from_points(
+            base_loss=problem.base_loss, row=person, squared_distance=distance, loss=loss, candidate=number
+        )
+        free = np.zeros(problem.n, dtype=bool)
+        free[person[flips[person, which] & (distance == 0)]] = True
+        return support.with_source(self, frontier, free)
 
 
-def sensitive_twins(problem: AuditProblem) -> SensitiveTwins | None:
-    """Ask the model about every twin of everybody that differs in the columns called sensitive only.
+def rewritten(
+    people: EditableRows, rows: IntArray, attributes: tuple[Attribute, ...], values: IntArray
+) -> Any:
+    """Return copies of rows with the attributes at some of their values, (rows, attributes); -1 leaves one as it is."""
+    new = []
+    for k, one in enumerate(attributes):
+        at = values[:, k]
+        for f, part in enumerate(one.fields):
+            code = np.where(at < 0, -1, one.codes[np.maximum(at, 0), f])
+            # A value that stays is not written anew, so that rounding of the encoding does not move it.
+            new.append((part, np.where(code == part.codes[rows], -1, code)))
+    return people.rewrite(rows, new)
 
-    People whose sensitive cell is missing are given every value of the column.
+
+def enumerate_sensitive(problem: AuditProblem) -> Enumeration | None:
+    """Ask the model about everybody with every combination of the values of the columns called sensitive.
+
+    None if there is nothing to change.
     """
     from likewise.auditing.search.candidate_rows import plan_candidates
 
     chosen = problem.values or sensitive_values(problem)
-    edits, place = chosen.edits, problem.coordinates
-    if not edits:
+    if not chosen.edits:
         return None
     people = problem.editable(fill_missing=True)
-    plan = plan_candidates(people, edits, proxies=None, fixed=place.fixed_names(), owner="audit")
+    plan_fixed = problem.coordinates.fixed_names()
+    plan = plan_candidates(people, chosen.edits, proxies=None, fixed=plan_fixed, owner="audit")
     if len(plan) == problem.n:
         return None
-    lacking = np.any([people.missing(part.name) for part in plan.fields], axis=0)
-    units = _Units(plan, edits)
-    singles = SingleChanges(problem, plan, chosen) if problem.decides else None
-    harm, changed = np.zeros(problem.n), np.zeros(problem.n, dtype=bool)
-    free = np.zeros(problem.n, dtype=bool)
-    flips: list[_Flips] = []
-    points: list[tuple[Any, ...]] = []
-    for start in range(problem.n, len(plan), _BATCH):
-        number = np.arange(start, min(start + _BATCH, len(plan)))
-        table = plan.take(number)
-        x = place.encoded(table)
-        possible = np.flatnonzero(place.possible(x))
-        if not len(possible):
-            continue
-        person, shown = plan.source[number], place.for_model(table)
-        worse = place.model.losses(shown, problem.labels[person]) - problem.base_loss[person]
-        np.maximum.at(harm, person[possible], worse[possible])
-        at = possible[:0]
-        if problem.counts_changes:
-            decided = place.model.predict(shown)
-            at = possible[problem.differ(decided, person)[possible]]
-            changed[person[at]] = True
-            if singles is not None:
-                singles.note(number, units.differs(number), decided, possible)
-                flips.append(_Flips(number[at], person[at], np.abs(worse[at]), np.asarray(decided)[at]))
-        clear = possible[
-            np.abs(worse[possible]) > _CLEAR * (1.0 + np.abs(problem.base_loss[person[possible]]))
-        ]
-        units.note_moved(number[np.union1d(clear, at)])
-        if chosen.wider:
-            worst = _worst(person[possible], worse[possible])
-            kept = np.unique(np.concatenate([possible[worst], at]))
-            # The metric and the domain have missing cells stay missing.
-            kept = kept[~lacking[person[kept]]]
-            distance = problem.squared_distance(x[kept], person[kept])
-            points.append((person[kept], distance, (worse + problem.base_loss[person])[kept], number[kept]))
-            free[person[np.intersect1d(at, kept[distance == 0])]] |= problem.decides
-    names = tuple(str(name) for name in edited_columns(edits))
-    grouped = _grouped(plan, chosen)
-    groups = _groups(problem, grouped, changed) if problem.decides else ()
-    examples = _examples(problem, plan, grouped, flips)
-    unmoved = units.unmoved(problem)
+    fields = {part.name: part for part in plan.fields}
+    attributes = tuple(_attribute(problem, people, part, fields, chosen) for part in chosen.edits)
+    shape = [len(one.codes) for one in attributes]
+    combinations = np.stack(np.unravel_index(np.arange(prod(shape)), shape), axis=1).astype(np.int64)
+    # A cell that some combination leaves as it is belongs to the rest of the row.
+    written = [part for one in attributes for f, part in enumerate(one.fields) if (one.codes[:, f] >= 0).all()]
+    group, first = _distinct_rests(people, written, problem.n)
+    asked = _Asked(problem, people, attributes, combinations, group, first)
+    asked.fill()
+    moved = asked.moved
+    names = [one.name for k, one in enumerate(attributes) if not moved[k] and not asked.moves(k)]
+    unmoved = {str(part.name) for one in attributes if one.name in names for part in one.fields}
     telling = chosen.exact and bool(unmoved) and _shows_small_changes(problem)
-    frontier = _frontier(problem, points) if points else None
-    return SensitiveTwins(
-        names, harm, changed, groups, examples, chosen.exact, unmoved, telling, plan, frontier, free, singles
+    return Enumeration(
+        problem,
+        people,
+        attributes,
+        combinations,
+        group,
+        asked.answers,
+        asked.alone(),
+        asked.own,
+        asked.worst,
+        asked.worst_at,
+        chosen.exact,
+        frozenset(unmoved),
+        telling,
+        chosen.wider,
     )
 
 
-def _shows_small_changes(problem: AuditProblem) -> bool:
-    """Whether the model answers with more than decisions, or probabilities that were rounded to certainty."""
-    place = problem.coordinates
-    if not place.model.gives_probabilities:
-        return True
-    own = place.model.outputs(place.for_model(problem.rows))
-    return bool(((own == 0) | (own == 1)).all(axis=1).mean() <= 0.5)
+def _attribute(
+    problem: AuditProblem, people: EditableRows, part: Any, fields: dict[Any, Field], chosen: SensitiveValues
+) -> Attribute:
+    names = edited_columns((part,))
+    mine = tuple(fields[name] for name in names)
+    edges = numbers = None
+    if isinstance(part, Edit):
+        labels = tuple(plain_cell(value) for value in mine[0].values)
+        codes, shown = np.arange(len(labels))[:, None], np.arange(len(labels))
+        few = chosen.few.get(str(part.column))
+        if few is not None:
+            shown = np.array([k for k, value in enumerate(mine[0].values) if value in few], dtype=np.int64)
+        edges = chosen.bands.get(str(part.column))
+        numbers = None if edges is None else people.numbers(part.column)
+    else:
+        labels = tuple(_variant_words(one) for one in part)
+        codes = np.array(
+            [[f.code_of(one[f.name], owner="audit") if f.name in one else -1 for f in mine] for one in part]
+        )
+        shown = np.arange(len(labels))
+    cells = np.stack([one.codes for one in mine], axis=1)
+    own = np.full(problem.n, -1)
+    for k in range(len(codes) - 1, -1, -1):
+        own[((cells == codes[k]) | (codes[k] < 0)).all(axis=1)] = k
+    lacking = np.any([people.missing(name) | _absent(problem, name) for name in names], axis=0)
+    return Attribute(
+        ", ".join(map(str, names)), labels, mine, codes, own, lacking, shown, edges, numbers
+    )
 
 
-class _Units:
-    """Sensitive columns that change together, and whether any prediction was seen to depend on each."""
+def _absent(problem: AuditProblem, name: Any) -> Mask:
+    """Whether a cell was missing before the table was filled for a model that does not take missing cells."""
+    absent = problem.absent
+    if absent is None or str(name) not in absent or len(absent) != problem.n:
+        return np.zeros(problem.n, dtype=bool)
+    return absent[str(name)].to_numpy(dtype=bool)
 
-    def __init__(self, plan: Candidates, edits: EditParts) -> None:
-        self.plan = plan
-        self.names = [edited_columns((part,)) for part in edits]
-        self.moved = np.zeros(len(edits), dtype=bool)
-        place = {field.name: k for k, field in enumerate(plan.fields)}
-        self._fields = [[place[name] for name in names] for names in self.names]
 
-    def note_moved(self, number: IntArray) -> None:
-        """Note the units by which some twins, whose prediction clearly changes, differ in nothing else."""
-        if self.moved.all() or not len(number):
-            return
-        differs = self.differs(number)
-        self.moved |= differs[differs.sum(axis=1) == 1].any(axis=0)
+def _variant_words(variant: Any) -> str:
+    """The name of the one 0/1 column that is on, or all cells."""
+    on = [str(name) for name, value in variant.items() if value == 1]
+    zeros = all(value in (0, 1) for value in variant.values())
+    if zeros and len(on) <= 1:
+        return on[0] if on else "none of these"
+    return ", ".join(f"{name} = {value}" for name, value in variant.items())
 
-    def unmoved(self, problem: AuditProblem) -> frozenset[str]:
-        """Return the columns on which no prediction depends, to the bit, for any person and combination that is tried."""
-        rest = [unit for unit in np.flatnonzero(~self.moved) if not self._moves(problem, unit)]
-        return frozenset(str(name) for unit in rest for name in self.names[unit])
 
-    def _moves(self, problem: AuditProblem, unit: Any) -> bool:
-        """Whether any twin is predicted otherwise than the same twin with one unit's own values.
+def _distinct_rests(people: EditableRows, fields: list[Field], n: int) -> tuple[IntArray, IntArray]:
+    """Number people by what is left of their row without the sensitive cells, and name the first of each number."""
+    if isinstance(people, EditableFrame):
+        marks = [people.marks[str(part.name)] for part in fields if str(part.name) in people.marks]
+        rest = people.frame.drop(columns=[*(str(part.name) for part in fields), *marks])
+    else:
+        assert isinstance(people, EditableArray)
+        taken = np.concatenate([np.zeros(0, dtype=np.int64), *(people.places(part) for part in fields)])
+        rest = pd.DataFrame(np.delete(people.array, taken, axis=1))
+    if not rest.shape[1]:
+        return np.zeros(n, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    codes = np.stack([pd.factorize(rest[name], use_na_sentinel=False)[0] for name in rest], axis=1)
+    group = np.zeros(n, dtype=np.int64)
+    for column in codes.T:
+        group = pd.factorize(group * (int(column.max()) + 1) + column)[0]
+    return group, np.unique(group, return_index=True)[1]
 
-        Both are asked about at the same place of a batch of the same size and layout, so that rounding is the same.
+
+class _Asked:
+    """Asks the model about each distinct pair of (rest of the row, combination) once, and keeps what is counted."""
+
+    def __init__(
+        self,
+        problem: AuditProblem,
+        people: EditableRows,
+        attributes: tuple[Attribute, ...],
+        combinations: IntArray,
+        group: IntArray,
+        first: IntArray,
+    ) -> None:
+        self.problem, self.people, self.attributes = problem, people, attributes
+        self.combinations, self.group, self.first = combinations, group, first
+        decides = problem.decides
+        shape = len(first), len(combinations)
+        self.answers: np.ndarray[Any, Any] = (
+            np.full(shape, IMPOSSIBLE, dtype=np.int16) if decides else np.full(shape, np.nan)
+        )
+        self.outputs, self.own = problem.outputs, problem.decided
+        self.worst, self.worst_at = problem.base_loss.copy(), np.zeros(problem.n, dtype=np.int64)
+        self.moved = np.zeros(len(attributes), dtype=bool)
+        self._certain = tabular_domain(problem.coordinates)
+        self.shape = [len(one.codes) for one in attributes]
+
+    def fill(self) -> None:
+        """Ask about everybody, block by block of distinct rests."""
+        order = np.argsort(self.group, kind="stable")
+        ends = np.searchsorted(self.group[order], np.arange(len(self.first) + 1))
+        size = max(1, _BLOCK // len(self.combinations))
+        for start in range(0, len(self.first), size):
+            stop = min(start + size, len(self.first))
+            self._block(start, stop, order[ends[start] : ends[stop]])
+
+    def _block(self, start: int, stop: int, person: IntArray) -> None:
+        problem, count = self.problem, len(self.combinations)
+        shape, width = (stop - start, count), self.outputs.shape[1]
+        outputs = np.full((*shape, width), np.nan)
+        known = np.zeros(shape, dtype=bool)
+        # People as they are were asked about already.
+        at, mine = self._place(person), person
+        mine, at = mine[at >= 0], at[at >= 0]
+        where = self.group[mine] - start, at
+        outputs[where], known[where] = self.outputs[mine], True
+        self.answers[self.group[mine], at] = self.own[mine]
+        group, which = np.nonzero(~known)
+        for begin in range(0, len(group), _BATCH):
+            g, e = group[begin : begin + _BATCH], which[begin : begin + _BATCH]
+            table = rewritten(self.people, self.first[start + g], self.attributes, self.combinations[e])
+            possible = self._possible(table)
+            answer, decided = problem.ask(table)
+            outputs[g[possible], e[possible]] = answer[possible]
+            self.answers[start + g[possible], e[possible]] = decided[possible]
+        self._note_moved(outputs)
+        self._note_worst(outputs, person, start)
+
+    def _place(self, person: IntArray) -> IntArray:
+        """The combination that people have themselves; -1 if it is none of those tried, or a cell was filled."""
+        own = np.stack([one.own[person] for one in self.attributes], axis=1)
+        whole = (own >= 0).all(axis=1)
+        place = np.ravel_multi_index(tuple(np.maximum(own, 0).T), self.shape)
+        # A combination may leave cells as they are: then it is not the same row for everybody of the group.
+        return np.where(whole, place, -1)
+
+    def _possible(self, table: Any) -> Mask:
+        place = self.problem.coordinates
+        if self._certain:
+            return np.ones(len(table), dtype=bool)
+        return place.possible(place.encoded(table))
+
+    def _note_moved(self, outputs: Floats) -> None:
+        """Note the attributes on which some answer clearly depends, with everything else the same."""
+        grid = outputs.reshape(-1, *self.shape, outputs.shape[-1])
+        for k in np.flatnonzero(~self.moved):
+            with np.errstate(invalid="ignore"):
+                high, low = (f(grid, axis=k + 1, initial=e, where=~np.isnan(grid)) for f, e in _RANGE)
+                self.moved[k] = bool((high - low > _CLEAR * (1.0 + np.abs(low))).any())
+
+    def _note_worst(self, outputs: Floats, person: IntArray, start: int) -> None:
+        problem = self.problem
+        for begin in range(0, len(person), size := max(1, _BLOCK // len(self.combinations))):
+            some = person[begin : begin + size]
+            shown = outputs[self.group[some] - start]
+            flat = shown.reshape(-1, shown.shape[-1])
+            real = ~np.isnan(flat).any(axis=1)
+            loss = np.full(len(flat), -np.inf)
+            labels = np.repeat(problem.labels[some], len(self.combinations))
+            loss[real] = problem.coordinates.model.losses_of(flat[real], labels[real])
+            loss = loss.reshape(len(some), -1)
+            top = loss.argmax(axis=1)
+            self.worst_at[some] = top
+            self.worst[some] = np.maximum(self.worst[some], loss[np.arange(len(some)), top])
+
+    def alone(self) -> tuple[np.ndarray[Any, Any], ...]:
+        """Return the answers about everybody with one attribute changed alone, (n, values) for each."""
+        found, n = [], self.problem.n
+        own = np.stack([one.own for one in self.attributes], axis=1)
+        for k, one in enumerate(self.attributes):
+            others = np.delete(own, k, axis=1)
+            on_grid = (others >= 0).all(axis=1)
+            answers = np.full((n, len(one.codes)), IMPOSSIBLE, dtype=self.answers.dtype)
+            if not self.problem.decides:
+                answers[:] = np.nan
+            for value in range(len(one.codes)):
+                at = np.maximum(own, 0)
+                at[:, k] = value
+                place = np.ravel_multi_index(tuple(at.T), self.shape)
+                answers[on_grid, value] = self.answers[self.group[on_grid], place[on_grid]]
+                rest = np.flatnonzero(~on_grid & (one.own != value))
+                for begin in range(0, len(rest), _BATCH):
+                    some = rest[begin : begin + _BATCH]
+                    values = np.full((len(some), len(self.attributes)), -1)
+                    values[:, k] = value
+                    table = rewritten(self.people, some, self.attributes, values)
+                    possible = self._possible(table)
+                    answers[some[possible], value] = self.problem.ask(table)[1][possible]
+            found.append(answers)
+        return tuple(found)
+
+    def moves(self, k: int) -> bool:
+        """Whether any answer depends on an attribute, to the bit.
+
+        Counterparts with and without it are asked about at the same place of a batch of the same size and layout, so
+        that rounding is the same.
         """
-        place, plan = problem.coordinates, self.plan
-        start, size = problem.n, _FIRST_ASKED
-        while start < len(plan):
-            number = np.arange(start, min(start + size, len(plan)))
+        one, count = self.attributes[k], len(self.combinations)
+        start, size = 0, 64
+        while start < len(self.first) * count:
+            number = np.arange(start, min(start + size, len(self.first) * count))
             start, size = start + size, min(4 * size, _BATCH)
-            number = number[self.differs(number)[:, unit]]
-            rows, target = plan.source[number], plan.combinations[plan.edit[number]]
-            table = plan.people.rewrite(rows, list(zip(plan.fields, target.T, strict=True)))
-            possible = place.possible(place.encoded(table)) if len(number) else np.zeros(0, dtype=bool)
-            if not possible.any():
+            rows, values = self.first[number // count], self.combinations[number % count]
+            differs = values[:, k] != one.own[rows]
+            rows, values = rows[differs], values[differs]
+            if not len(rows):
                 continue
-            rows, target = rows[possible], target[possible]
-            back = target.copy()
-            for k in self._fields[unit]:
-                own = plan.fields[k].codes[rows]
-                back[:, k] = own if isinstance(plan.people, EditableFrame) else -1
+            possible = self._possible(rewritten(self.people, rows, self.attributes, values))
+            rows, values = rows[possible], values[possible]
+            if not len(rows):
+                continue
+            back = values.copy()
+            back[:, k] = one.own[rows] if isinstance(self.people, EditableFrame) else -1
             asked, again = (
-                place.model.outputs(
-                    place.for_model(plan.people.rewrite(rows, list(zip(plan.fields, codes.T, strict=True))))
-                )
-                for codes in (target, back)
+                self.problem.ask(rewritten(self.people, rows, self.attributes, some))[0] for some in (values, back)
             )
             if (asked != again).any():
                 return True
         return False
 
-    def differs(self, number: IntArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which units of some candidates differ from their person's own, (k, units)."""
-        target, rows = self.plan.combinations[self.plan.edit[number]], self.plan.source[number]
-        own = np.stack([field.codes[rows] for field in self.plan.fields], axis=1)
-        other = (target != own) & (target >= 0)
-        return np.stack([other[:, fields].any(axis=1) for fields in self._fields], axis=1)
+
+_RANGE = ((np.max, -np.inf), (np.min, np.inf))
 
 
-def _worst(person: IntArray, worse: Floats) -> IntArray:
-    """Positions of the worst row of each person."""
-    order = np.lexsort((worse, person))
-    last = np.append(person[order][1:] != person[order][:-1], True)
-    return np.asarray(order[last])
+def tabular_domain(place: Coordinates) -> bool:
+    """Whether every combination of possible values is possible, so that counterparts need not be checked."""
+    from likewise.data.tabular import TabularDomain
+
+    return type(place.domain) is TabularDomain
 
 
-def _frontier(problem: AuditProblem, points: list[tuple[Any, ...]]) -> Frontier:
-    row, distance, loss, number = (np.concatenate(part) for part in zip(*points, strict=True))
-    return Frontier.from_points(
-        base_loss=problem.base_loss, row=row, squared_distance=distance, loss=loss, candidate=number
-    )
-
-
-class _Flips(NamedTuple):
-    """Candidates that are decided differently: their numbers, whose they are, how far off in loss, the decision."""
-
-    number: IntArray
-    person: IntArray
-    far: Floats
-    decision: np.ndarray[Any, Any]
-
-
-class _Grouped(NamedTuple):
-    """How people are told apart by one sensitive column: its values, or ranges of a number with many."""
-
-    name: str
-    labels: tuple[Any, ...]
-    codes: IntArray
-
-
-def _grouped(plan: Candidates, chosen: SensitiveValues) -> list[_Grouped]:
-    found = []
-    for part in plan.fields:
-        edges = chosen.bands.get(str(part.name))
-        own = plan.people.numbers(part.name) if edges is not None else None
-        labels, codes = part.values, part.codes
-        if edges is not None and own is not None:
-            above, upto = [f"> {edge:.6g}" for edge in edges], [f"≤ {edge:.6g}" for edge in edges]
-            between = [f"{low}, {high}" for low, high in zip(above, upto[1:], strict=False)]
-            labels, codes = (upto[0], *between, above[-1]), np.searchsorted(edges, own)
-        missing = plan.people.missing(part.name)
-        if missing.any():
-            labels, codes = (*labels, MISSING_WORD), np.where(missing, len(labels), codes)
-        found.append(_Grouped(str(part.name), labels, codes))
-    return found
-
-
-def _groups(problem: AuditProblem, grouped: list[_Grouped], changed: Any) -> tuple[ChangedGroup, ...]:
-    decisions, code = np.unique(problem.decisions, return_inverse=True)
-    found = []
-    for part in grouped:
-        for value in range(len(part.labels)):
-            for decision in range(len(decisions)):
-                inside = (part.codes == value) & (code == decision)
-                if inside.any():
-                    counts = int(inside.sum()), int(changed[inside].sum())
-                    found.append(
-                        ChangedGroup(
-                            part.name, _cell(part.labels[value]), _cell(decisions[decision]), *counts
-                        )
-                    )
-    return tuple(found)
-
-
-def _examples(
-    problem: AuditProblem, plan: Any, grouped: list[_Grouped], flips: list[_Flips]
-) -> dict[tuple[str, Any], ChangedPerson]:
-    """For each sensitive value the person whose twin says most: few columns changed, that one, far in loss."""
-    if not sum(len(part.number) for part in flips):
-        return {}
-    number, person, far, decision = (np.concatenate(columns) for columns in zip(*flips, strict=True))
-    far = np.round(
-        far, 9
-    )  # so that sums in another order, of other parts of the table, choose the same person
-    target = plan.combinations[plan.edit[number] % len(plan.combinations)]
-    own = np.stack([part.codes[person] for part in plan.fields], axis=1)
-    moved = (target != own) & (target >= 0)
-    many = moved.sum(axis=1)
-    best: dict[tuple[str, Any], int] = {}
-    ranks: dict[tuple[str, Any], tuple[float, ...]] = {}
-    for k, part in enumerate(grouped):
-        for value in range(len(part.labels)):
-            inside = np.flatnonzero(part.codes[person] == value)
-            if len(inside):
-                keys = (person[inside], -far[inside], ~moved[inside, k], many[inside])
-                at = int(inside[np.lexsort(keys)[0]])
-                key = part.name, _cell(part.labels[value])
-                best[key] = at
-                who = problem.first + int(person[at])
-                ranks[key] = (float(many[at]), float(not moved[at, k]), -float(far[at]), float(who))
-    chosen = np.asarray(list(best.values()), dtype=np.int64)
-    people = problem.coordinates.original(plan.take(person[chosen]))
-    if problem.missing is not None:
-        people = problem.missing.restored(people)
-        lacking = {str(k.name): people[str(k.name)].astype(object).fillna(MISSING_WORD) for k in plan.fields}
-        people = with_columns(people, lacking)
-    return {
-        key: ChangedPerson(
-            problem.first + int(person[at]),
-            {str(name): _cell(people[name].iloc[row]) for name in people.columns},
-            {
-                str(part.name): _cell(part.values[target[at, k]])
-                for k, part in enumerate(plan.fields)
-                if moved[at, k]
-            },
-            _cell(problem.decisions[person[at]]),
-            _cell(decision[at]),
-            ranks[key],
-        )
-        for row, (key, at) in enumerate(best.items())
-    }
-
-
-def _cell(value: Any) -> Any:
-    """One cell as a plain Python value, so that it can be written to a file."""
-    value = value.item() if isinstance(value, np.generic) else value
-    if pd.api.types.is_scalar(value) and pd.isna(value):
-        return None
-    return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)
+def _shows_small_changes(problem: AuditProblem) -> bool:
+    """Whether the model answers with more than decisions, or probabilities that were rounded to certainty."""
+    if not problem.coordinates.model.gives_probabilities:
+        return True
+    own = problem.outputs
+    return bool(((own == 0) | (own == 1)).all(axis=1).mean() <= 0.5)

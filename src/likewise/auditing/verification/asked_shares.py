@@ -14,7 +14,7 @@ import numpy as np
 from likewise.auditing.bounds.reading_check import uniform_rows
 from likewise.auditing.bounds.regions import Regions, TableLayout
 from likewise.auditing.problem import AuditProblem
-from likewise.auditing.results.sensitive import sensitive_twins
+from likewise.auditing.results.sensitive import enumerate_sensitive
 from likewise.core.checks import BoolArray, FloatArray, IntArray
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import share_limits
@@ -365,10 +365,11 @@ def changed_people(
     If an audit does not ask about all values, those who are still open are asked about each of them, as long as
     `seconds` of CPU time last.
     """
-    found = sensitive_twins(problem)
+    found = enumerate_sensitive(problem)
     if found is None:
         return np.ones(problem.n, dtype=bool), np.zeros(problem.n, dtype=bool)
-    changed, kept = found.changed.copy(), ~found.changed
+    changed = found.changed
+    kept = ~changed
     if found.exact:
         return kept, changed
     if same is not None and kept.any():

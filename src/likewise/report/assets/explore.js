@@ -1,39 +1,28 @@
 // The panel in which a reader edits a person and sees what the models decide.
 "use strict";
 
-const { make, t, number, contained, decide, distanceOf, encode, fault, localScorer, marked, remoteScorer, variants, Refusal } = window.likewise;
+const { make, t, contained, written, decide, fault, localScorer, marked, remoteScorer, variants, Refusal } = window.likewise;
 
 const MOST_VARIANTS = 200;
 // By whether there are several models, and whether the decision is another one.
 const SAID = [["explore.said_same", "explore.said_flipped"], ["explore.said_model_same", "explore.said_model_flipped"]];
 const BADGES = { proved: "explore.proved", found: "explore.found", unknown: "explore.unknown" };
 const BAND_POINTS = 60;
-const NEAREST = 6;
 const MOST_FIELDS = 24;
 
 const given = JSON.parse(document.getElementById("explore-data").textContent);
-const audited = JSON.parse(document.getElementById("data").textContent);
 const place = document.querySelector("[data-explore]");
 const { columns } = given;
 const shownColumns = columns.map((_, j) => j).filter((j) => columns[j].marks === undefined);
 const models = given.models.map((entry, index) => ({
   ...entry,
   index,
-  colour: `var(--s${index % 6})`,
   scorer: entry.model ? localScorer(entry.model, columns) : remoteScorer(given.endpoint, entry.name),
-  audit: auditOf(entry.audit),
 }));
-const distance = given.metric ? distanceOf(given.metric) : null;
-const code = (row) => encode(columns, marked(columns, row));
-
-function auditOf(key) {
-  if (key === null) return null;
-  return audited.entries ? audited.entries[Number(key.slice(1))].audit : audited;
-}
 
 function shown(value) {
   if (value === null) return t("explore.missing");
-  if (typeof value === "number") return t("explore.value", { value });
+  if (typeof value === "number") return written(value, "recorded");
   return contained(String(value));
 }
 
@@ -64,31 +53,7 @@ const chanceOf = (model, outcome) => outcome.probability[classShown(model, outco
 // ---- state ----------------------------------------------------------------------------------------------
 
 const people = new Map(given.people.map((person) => [person.person, person]));
-const state = { origin: null, row: null, draft: null, model: models[0], turn: 0, codes: new Map(), outcomes: new Map(), free: new Map() };
-
-function personOf(numberOf) {
-  if (people.has(numberOf)) return people.get(numberOf);
-  for (const model of models) {
-    for (const map of model.audit ? model.audit.maps : []) {
-      const found = map.people.rows.find((row) => row.person === numberOf);
-      if (!found || shownColumns.some((j) => !map.people.columns.includes(columns[j].name))) continue;
-      const cells = columns.map((column) => { const at = map.people.columns.indexOf(column.name); return at < 0 ? null : found.cells[at]; });
-      return { person: numberOf, cells, label: found.label };
-    }
-  }
-  return null;
-}
-
-// What an audit found about the person: twins by map.
-function twinsOf(model, person) {
-  if (!model.audit || person === null) return [];
-  return model.audit.maps.flatMap((map) => {
-    const row = map.people.rows.find((one) => one.person === person.person);
-    if (!row || !Object.keys(row.twin).length) return [];
-    const cells = person.cells.map((cell, j) => (Object.hasOwn(row.twin, columns[j].name) ? row.twin[columns[j].name] : cell));
-    return [{ id: map.id, eps: map.eps, cells, changed: row.decision !== row.twin_decision, squared: row.squared_distance }];
-  }).filter((twin, i, all) => all.findIndex((one) => one.cells.every((cell, j) => cell === twin.cells[j])) === i);
-}
+const state = { origin: null, row: null, draft: null, model: models[0], turn: 0 };
 
 // ---- the form -------------------------------------------------------------------------------------------
 
@@ -212,17 +177,8 @@ function refuse(sentence) {
   place.classList.toggle("is-refused", sentence !== null);
 }
 
-const MOST_CHANGES = 5;
-
 function changes(from, to) {
   return shownColumns.filter((j) => from[j] !== to[j]).map((j) => t("explore.change", { column: columns[j].name, before: shown(from[j]), after: shown(to[j]) }));
-}
-
-// The same in a cell of a table, which has room for a few.
-function someChanges(from, to) {
-  const all = changes(from, to);
-  const rest = all.length - MOST_CHANGES;
-  return all.slice(0, rest > 1 ? MOST_CHANGES : all.length).join(", ") + (rest > 1 ? ` ${t("explore.more_changes", { n: rest })}` : "");
 }
 
 function bar(model, outcome, before) {
@@ -241,7 +197,7 @@ function bar(model, outcome, before) {
 }
 
 function showOutcomes(answers) {
-  const who = state.origin === null ? t("explore.somebody") : t("explore.row", { person: state.origin.person });
+  const who = state.origin === null ? t("explore.somebody") : t("explore.row", { row: state.origin.row });
   const moved = state.origin === null ? [] : changes(state.origin.cells, state.row);
   const sentences = [];
   outcomes.replaceChildren(...models.map((model, index) => {
@@ -268,37 +224,14 @@ function showOutcomes(answers) {
 
 // ---- what else there is to know about the row -----------------------------------------------------------
 
-async function showMore(turn, [now, before]) {
+async function showMore(turn, [now]) {
   const { model, row } = state;
   const listed = variants(columns, row, MOST_VARIANTS);
-  const twins = twinsOf(model, state.origin);
-  const twinsAsked = twins.filter((twin) => twin.cells.every((cell, j) => columns[j].marks !== undefined || fault(columns[j], cell) === null));
-  const answers = await ask(model, [...(listed.rows || []), ...twinsAsked.map((twin) => twin.cells)]);
-  const near = distance === null ? [] : await nearest(model, row);
-  const free = await hasFreeTwin(model, state.origin);
+  const answers = await ask(model, listed.rows || []);
   if (turn !== state.turn) return;
-  const cut = (listed.rows || []).length;
-  const parts = [
-    sensitiveBlock(listed, answers.slice(0, cut), now),
-    twinBlock(twinsAsked, answers.slice(cut), before, free),
-    nearBlock(near, now),
-  ].filter((part) => part !== null);
-  more.replaceChildren(...parts);
+  const found = sensitiveBlock(listed, answers, now);
+  more.replaceChildren(...(found === null ? [] : [found]));
   if (model.scorer.one) showBands(model, row, now);
-}
-
-// Whether other values of the sensitive columns alone, at no fair distance, get this person of the table another decision.
-// The worst twin by loss need not be among them.
-async function hasFreeTwin(model, person) {
-  if (person === null || !model.audit || distance === null) return false;
-  const key = `${model.index} ${person.person}`;
-  if (!state.free.has(key)) {
-    const at = code(person.cells);
-    const rows = (variants(columns, person.cells, MOST_VARIANTS).rows || []).filter((cells) => distance(at, code(cells)) < 1e-9);
-    const [own, ...others] = await ask(model, [person.cells, ...rows]);
-    state.free.set(key, own !== null && others.some((one) => one !== null && one.decision !== own.decision));
-  }
-  return state.free.get(key);
 }
 
 function tryButton(cells, name) {
@@ -312,10 +245,6 @@ function decisionCell(model, outcome, now) {
   return make("td", { className: outcome.decision === now.decision ? "" : "flip" }, name);
 }
 
-function squared(cells) {
-  return distance === null ? [] : [make("td", { className: "number" }, number(distance(code(state.row), code(cells))))];
-}
-
 function table(heads, rows, label) {
   // On a narrow page each row is a card, and its cells say themselves what they are.
   for (const row of rows) [...row.cells].forEach((cell, k) => { cell.dataset.label = heads[k][0]; });
@@ -326,8 +255,6 @@ function table(heads, rows, label) {
 function block(title, ...content) {
   return make("div", { className: "explore-block" }, make("h3", {}, title), ...content);
 }
-
-const distanceHead = () => (distance === null ? [] : [[t("explore.distance"), "number"]]);
 
 // Does the decision hold whatever the sensitive columns are? Proved where all of their values are listed.
 function sensitiveBlock(listed, answers, now) {
@@ -348,9 +275,9 @@ function sensitiveBlock(listed, answers, now) {
     .sort((a, b) => (b.outcome.decision !== now.decision) - (a.outcome.decision !== now.decision) || Math.abs(chanceOf(model, b.outcome) - base) - Math.abs(chanceOf(model, a.outcome) - base));
   const rows = order.slice(0, 12).map(({ cells, outcome }) => make("tr", {},
     ...listed.places.map((j) => make("td", {}, cells[j] === state.row[j] ? shown(cells[j]) : make("mark", {}, shown(cells[j])))),
-    make("td", { className: "number" }, percent(chanceOf(model, outcome))), decisionCell(model, outcome, now), ...squared(cells),
+    make("td", { className: "number" }, percent(chanceOf(model, outcome))), decisionCell(model, outcome, now),
     make("td", { className: "number" }, tryButton(cells, t("explore.try_name", { what: listed.places.map((j) => shown(cells[j])) })))));
-  const heads = [...names.map((name) => [name]), [t("explore.chance_head"), "number"], [t("explore.decision")], ...distanceHead(), [t("explore.try_head"), "number"]];
+  const heads = [...names.map((name) => [name]), [t("explore.chance_head"), "number"], [t("explore.decision")], [t("explore.try_head"), "number"]];
   const rest = order.length - rows.length;
   return block(title, make("p", { className: `verdict-line is-${kind}` }, badge(kind), t(key, values)),
     rows.length ? table(heads, rows, title) : "", rest > 0 ? make("p", { className: "muted small" }, t("explore.more_rows", { n: rest })) : "");
@@ -358,52 +285,6 @@ function sensitiveBlock(listed, answers, now) {
 
 function badge(kind) {
   return make("span", { className: "mini-badge" }, t(BADGES[kind]));
-}
-
-// What the audit knows about this person as they are in the table.
-function twinBlock(twins, answers, before, free) {
-  const { model, origin } = state;
-  if (origin === null || !model.audit) return null;
-  const other = free || (origin.found ? origin.found[model.index] : twins.some((twin) => twin.id === "free" && twin.changed));
-  const [kind, key] = other ? ["found", "explore.audit_found"] : model.settled ? ["proved", "explore.audit_proved"] : ["unknown", "explore.audit_unknown"];
-  const items = twins.flatMap((twin, i) => (answers[i] === null ? [] : [make("tr", {},
-    make("td", {}, twin.id === "free" ? t("explore.at_no_distance") : t("explore.within", { eps: twin.eps })),
-    make("td", { className: "words" }, someChanges(origin.cells, twin.cells)),
-    make("td", { className: "number" }, percent(chanceOf(model, answers[i]))), decisionCell(model, answers[i], before),
-    ...(distance === null ? [] : [make("td", { className: "number" }, number(twin.squared))]),
-    make("td", { className: "number" }, tryButton(twin.cells, t("explore.try_name", { what: changes(origin.cells, twin.cells) }))))]));
-  const heads = [[t("explore.twin")], [t("explore.changes_head")], [t("explore.chance_head"), "number"], [t("explore.decision")], ...distanceHead(), [t("explore.try_head"), "number"]];
-  return block(t("explore.worst_twins"), make("p", { className: `verdict-line is-${kind}` }, badge(kind), t(key)), items.length ? table(heads, items, t("explore.worst_twins")) : "");
-}
-
-// Decisions and codes of the people in the page are asked for once.
-async function nearest(model, row) {
-  const everybody = [...people.values()];
-  if (!state.outcomes.has(model)) state.outcomes.set(model, await ask(model, everybody.map((person) => person.cells)));
-  if (!state.codes.size) everybody.forEach((person) => state.codes.set(person.person, code(person.cells)));
-  const at = code(row);
-  return everybody.map((person, i) => ({ person, outcome: state.outcomes.get(model)[i], squared: distance(at, state.codes.get(person.person)) }))
-    .filter((one) => one.outcome !== null && one.person.cells.some((cell, j) => columns[j].marks === undefined && cell !== row[j]))
-    .sort((a, b) => a.squared - b.squared || a.person.person - b.person.person).slice(0, NEAREST);
-}
-
-function nearBlock(near, now) {
-  const { model } = state;
-  if (!near.length) return distance === null ? block(t("explore.nearest"), make("p", { className: "muted" }, t("explore.no_distance"))) : null;
-  const rows = near.map(({ person, outcome, squared: value }) => make("tr", {},
-    make("td", {}, t("explore.row", { person: person.person })),
-    make("td", { className: "words" }, someChanges(state.row, person.cells)),
-    make("td", { className: "number" }, percent(chanceOf(model, outcome))), decisionCell(model, outcome, now),
-    make("td", { className: "number" }, number(value)),
-    make("td", { className: "number" }, pickButton(person))));
-  const heads = [[t("explore.person")], [t("explore.changes_head")], [t("explore.chance_head"), "number"], [t("explore.decision")], ...distanceHead(), [t("explore.try_head"), "number"]];
-  return block(t("explore.nearest"), make("p", { className: "muted small" }, t("explore.nearest_of", { n: people.size, total: given.total })), table(heads, rows, t("explore.nearest")));
-}
-
-function pickButton(person) {
-  const button = make("button", { type: "button", className: "button try", "aria-label": t("explore.pick_name", { person: person.person }) }, t("explore.try"));
-  button.addEventListener("click", () => pick(person));
-  return button;
 }
 
 // Where along each column the decision would be another one: a band under the slider, a sign beside the category.
@@ -446,7 +327,6 @@ function writeForm() {
 function pick(person) {
   state.origin = person;
   state.draft = person.cells.slice();
-  if (![...picker.options].some((option) => option.value === String(person.person))) picker.append(make("option", { value: String(person.person) }, summary(person)));
   picker.value = String(person.person);
   back.disabled = false;
   writeForm();
@@ -460,13 +340,12 @@ function summary(person) {
   const words = rest.filter((j) => columns[j].kind === "category");
   const told = [...shownColumns.filter((j) => columns[j].sensitive), ...first, ...words].slice(0, 6);
   const part = (j) => (columns[j].kind === "category" ? shown(person.cells[j]) : `${contained(columns[j].name)} ${shown(person.cells[j])}`);
-  return `${t("explore.row", { person: person.person })}: ${told.map(part).join(", ")}`;
+  return `${t("explore.row", { row: person.row })}: ${told.map(part).join(", ")}`;
 }
 
 function build() {
-  const harmed = new Set(models.flatMap((model) => (model.audit ? model.audit.maps : []).flatMap((map) => map.people.rows.filter((row) => row.decision !== row.twin_decision).map((row) => row.person))));
-  const groups = [["explore.harmed", true], ["explore.others", false]].map(([key, wanted]) => {
-    const chosen = [...people.values()].filter((person) => harmed.has(person.person) === wanted);
+  const groups = [["explore.changed", true], ["explore.others", false]].map(([key, wanted]) => {
+    const chosen = given.people.filter((person) => person.found.some(Boolean) === wanted);
     return chosen.length ? make("optgroup", { label: t(key) }, ...chosen.map((person) => make("option", { value: String(person.person) }, summary(person)))) : null;
   });
   picker.append(make("option", { value: "" }, t("explore.somebody_new")), ...groups.filter((group) => group !== null));
@@ -479,15 +358,12 @@ function build() {
   place.append(
     make("div", { className: "explore-top" }, make("label", { htmlFor: "explore-person" }, t("explore.person"), picker), back, fresh, modelSwitch()),
     make("div", { className: "explore-grid" }, form, make("div", { className: "explore-side" }, refused, outcomes, said, facts)), more);
-  picker.addEventListener("change", () => (picker.value === "" ? anew() : pick(personOf(Number(picker.value)))));
+  picker.addEventListener("change", () => (picker.value === "" ? anew() : pick(people.get(Number(picker.value)))));
   back.addEventListener("click", () => { if (state.origin) pick(state.origin); });
   fresh.addEventListener("click", () => { anew(); fields.get(order[0]).input.focus(); });
   document.addEventListener("likewise:try", (event) => {
-    const model = models.find((one) => one.audit && one.index === event.detail.audit) || state.model;
-    choose(model);
-    const person = personOf(event.detail.person);
-    if (person === null) return;
-    pick(person);
+    choose(models[event.detail.model] || state.model);
+    pick(people.get(event.detail.person));
     document.querySelector(".explore").scrollIntoView();
     picker.focus({ preventScroll: true });
   });
@@ -518,14 +394,7 @@ function choose(model) {
   switchButtons.forEach((button, i) => button.setAttribute("aria-pressed", String(models[i] === model)));
 }
 
-// The person whom the first sentences name; else the most harmed, whose decision changes at no distance if anybody's does.
-function firstPerson() {
-  const { audit } = models[0];
-  const rows = audit ? audit.maps.flatMap((map) => map.people.rows) : [];
-  const row = (audit && audit.summary.example) || rows.find((one) => one.decision !== one.twin_decision) || rows[0];
-  return (row && personOf(row.person)) || given.people[0];
-}
-
 build();
-pick(firstPerson());
-window.likewise.explored = { pick: (person) => pick(personOf(person)) };
+// The person of the card on the first screen, if there is one.
+pick(people.get(given.first) || given.people[0]);
+window.likewise.explored = { pick: (person) => pick(people.get(person)) };

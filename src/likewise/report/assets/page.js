@@ -1,111 +1,62 @@
-// Puts the page together: reads the document, fills tables and charts, wires switches and tabs.
+// Lists of people in pages that can be searched, and the numbers as a file. Everything else is in the page already.
 "use strict";
 
-const { t, curveChart, frontierChart, peopleTable } = window.likewise;
-
-const data = JSON.parse(document.getElementById("data").textContent);
-const compared = data.kind === "likewise.report.comparison";
-const audits = compared ? data.entries.map((entry) => entry.audit) : [data];
+const { make, t } = window.likewise;
+const SIZE = 10;
 document.documentElement.classList.remove("no-js");
 
-const all = (selector, inside) => [...(inside || document).querySelectorAll(selector)];
-const one = (selector, inside) => (inside || document).querySelector(selector);
+function wire(place) {
+  const rows = [...place.querySelectorAll("tbody tr")];
+  const kinds = [...new Set(rows.map((row) => row.dataset.effect))];
+  const search = make("input", { type: "search", autocomplete: "off", spellcheck: false });
+  const kind = make("select", {}, make("option", { value: "" }, t("script.all")), ...kinds.map((one) => make("option", { value: one }, t(`page.people.${one}`))));
+  const count = make("span", { className: "people-count muted", role: "status" });
+  const before = make("button", { type: "button", className: "button" }, t("script.previous"));
+  const after = make("button", { type: "button", className: "button" }, t("script.next"));
+  let page = 0;
 
-function press(group, button) {
-  for (const other of all("button", group)) other.setAttribute("aria-pressed", String(other === button));
+  function show() {
+    const words = search.value.trim().toLowerCase();
+    const found = rows.filter((row) => (!kind.value || row.dataset.effect === kind.value) && row.textContent.toLowerCase().includes(words));
+    page = Math.max(Math.min(page, Math.ceil(found.length / SIZE) - 1), 0);
+    const shown = new Set(found.slice(page * SIZE, (page + 1) * SIZE));
+    for (const row of rows) row.hidden = !shown.has(row);
+    count.textContent = t("script.shown", { from: found.length && page * SIZE + 1, to: page * SIZE + shown.size, total: found.length });
+    before.disabled = page === 0;
+    after.disabled = (page + 1) * SIZE >= found.length;
+  }
+
+  const update = (step) => () => { page = step ? page + step : 0; show(); };
+  search.addEventListener("input", update(0));
+  kind.addEventListener("change", update(0));
+  before.addEventListener("click", update(-1));
+  after.addEventListener("click", update(1));
+  place.prepend(make("div", { className: "tools" }, make("label", {}, t("script.search"), search),
+    kinds.length > 1 ? make("label", {}, t("script.which"), kind) : null, count, before, after));
+  show();
 }
 
-function asSeries(audit, index) {
-  return { name: audit.name || t("script.gap"), index, colour: `var(--s${index % 6})`, x: audit.curve.eps, y: audit.curve.gap, slope: audit.curve.lambda };
-}
-
-audits.forEach((audit, index) => {
-  const key = `a${index}`;
-  const root = document.getElementById(key);
-  const showPeople = peopleTable(one(`[data-people="${key}"]`), audit.maps);
-  const showMap = (id) => {
-    for (const part of all(".map", root)) part.hidden = part.dataset.map !== id;
-    for (const group of all(".switch[data-audit]", root)) press(group, one(`[data-map="${id}"]`, group));
-    showPeople(id);
-  };
-  for (const button of all(".switch[data-audit] button", root)) button.addEventListener("click", () => showMap(button.dataset.map));
-  // Pure unfairness first; where there is none, the budget has more to tell.
-  showMap(audit.maps[0].harmed || audit.maps.length === 1 ? audit.maps[0].id : audit.maps[1].id);
-  const range = curveChart(one(`[data-curve="${key}"]`), one(`[data-readout="${key}"]`), {
-    series: [asSeries(audit, index)], near: audit.curve.near, eps: audit.numbers.eps, delta: audit.verdict.delta, gap: audit.numbers.gap,
-  });
-  wireRange(key, range);
-});
-
-function wireRange(key, range) {
-  for (const group of all(`.switch[data-range="${key}"]`)) {
-    for (const button of all("button", group)) {
-      button.addEventListener("click", () => { press(group, button); range(button.dataset.to === "all"); });
-    }
+// If the page has a panel to edit people in, a person of the table can be taken there.
+function tryButtons(place, carried) {
+  for (const row of place.querySelectorAll("tbody tr")) {
+    const person = Number(row.dataset.person);
+    if (!carried.has(person)) continue;
+    const button = make("button", { type: "button", className: "button try", "aria-label": t("explore.pick_name", { row: row.cells[0].textContent }) }, t("explore.try"));
+    button.addEventListener("click", () => document.dispatchEvent(new CustomEvent("likewise:try", { detail: { person, model: Number(place.dataset.model) } })));
+    row.cells[0].append(" ", button);
   }
 }
 
-if (compared) {
-  const models = data.entries.map((entry, index) => {
-    const { numbers, evaluation } = entry.audit;
-    const accuracy = evaluation ? evaluation.measures.find((m) => m.name === "balanced accuracy") : null;
-    const gaps = { free: numbers.pure_gap };
-    if (data.eps > 0) gaps.budget = numbers.gap;
-    return { name: entry.name, colour: `var(--s${index % 6})`, accuracy, gaps, onFrontier: entry.on_frontier };
-  });
-  const which = frontierChart(one("[data-frontier]"), one("[data-frontier-readout]"), { models });
-  for (const group of all("[data-frontier-switch]")) {
-    for (const button of all("button", group)) button.addEventListener("click", () => { press(group, button); which(button.dataset.map); });
-  }
-  const range = curveChart(one('[data-curve="all"]'), one('[data-readout="all"]'), {
-    series: audits.map(asSeries), near: Math.max(...audits.map((a) => a.curve.near)), eps: data.eps, delta: null, gap: null,
-  });
-  wireRange("all", range);
-  wireTabs(all("[role=tab]"));
-}
-
-function wireTabs(tabs) {
-  const choose = (chosen) => {
-    for (const tab of tabs) {
-      tab.setAttribute("aria-selected", String(tab === chosen));
-      tab.tabIndex = tab === chosen ? 0 : -1;
-      document.getElementById(tab.getAttribute("aria-controls")).hidden = tab !== chosen;
-    }
-  };
-  tabs.forEach((tab, i) => {
-    tab.addEventListener("click", () => choose(tab));
-    tab.addEventListener("keydown", (event) => {
-      const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: tabs.length - 1 }[event.key];
-      if (to === undefined) return;
-      event.preventDefault();
-      const next = tabs[(to + tabs.length) % tabs.length];
-      choose(next);
-      next.focus();
-    });
-  });
-  choose(tabs[0]);
-}
-
-// Mark the section that is being read in the list of contents.
-const links = new Map(all(".contents a").map((link) => [link.getAttribute("href").slice(1), link]));
-const seen = new IntersectionObserver((entries) => {
-  for (const entry of entries) {
-    if (!entry.isIntersecting) continue;
-    for (const link of links.values()) link.removeAttribute("aria-current");
-    const link = links.get(entry.target.id);
-    link.setAttribute("aria-current", "true");
-    const list = link.closest("ul");
-    list.scrollTo({ left: link.offsetLeft - list.clientWidth / 2 + link.offsetWidth / 2 });
-  }
-}, { rootMargin: "-15% 0px -75% 0px" });
-for (const id of links.keys()) {
-  const section = document.getElementById(id);
-  if (section) seen.observe(section);
+const explore = document.getElementById("explore-data");
+const carried = new Set(explore ? JSON.parse(explore.textContent).people.map((one) => one.person) : []);
+for (const place of document.querySelectorAll(".people-place")) {
+  tryButtons(place, carried);
+  wire(place);
 }
 
 document.getElementById("save-data").addEventListener("click", () => {
-  const address = URL.createObjectURL(new Blob([JSON.stringify(data, null, 1)], { type: "application/json" }));
-  const link = Object.assign(document.createElement("a"), { href: address, download: compared ? "comparison.json" : "audit.json" });
-  link.click();
+  const text = JSON.stringify(JSON.parse(document.getElementById("data").textContent), null, 1);
+  const address = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  make("a", { href: address, download: "audit.json" }).click();
   URL.revokeObjectURL(address);
 });

@@ -1,7 +1,5 @@
-// Rows of a table by the domain's rules: which can exist, how far apart two are, what else the sensitive columns may be. No DOM.
+// Rows of a table by the domain's rules: which can exist, what else the sensitive columns may be. No DOM.
 "use strict";
-
-const { onCurve, unpack } = window.likewise;
 
 const isNumber = (column) => column.kind !== "category";
 
@@ -29,42 +27,6 @@ function marked(columns, row) {
   });
 }
 
-function encode(columns, row) {
-  const x = [];
-  columns.forEach((column, j) => {
-    const cell = row[j] === null ? column.fill : row[j];
-    if (isNumber(column)) {
-      x[column.start] = (onCurve(column.curve, cell) - column.mean) / column.scale;
-      return;
-    }
-    const at = column.categories.indexOf(cell);
-    if (column.categories.length === 2) x[column.start] = at;
-    else column.categories.forEach((_, k) => { x[column.start + k] = k === at ? 1 : 0; });
-  });
-  return x;
-}
-
-// d² = scale · |δ − QQᵀδ|² + Σ costs · (Qᵀδ)², and exactly 0 where it is rounding.
-function distanceOf(metric) {
-  const basis = unpack(metric.basis);
-  const [width, k] = metric.basis.shape;
-  return (one, other) => {
-    const delta = one.map((value, i) => value - other[i]);
-    const inside = new Array(k).fill(0);
-    for (let i = 0; i < width; i += 1) for (let c = 0; c < k; c += 1) inside[c] += delta[i] * basis[i * k + c];
-    let total = 0;
-    inside.forEach((value, c) => { total += metric.costs[c] * value * value; });
-    let length = 0;
-    for (let i = 0; i < width; i += 1) {
-      let outside = delta[i];
-      for (let c = 0; c < k; c += 1) outside -= basis[i * k + c] * inside[c];
-      total += metric.scale * outside * outside;
-      length += delta[i] * delta[i];
-    }
-    return total <= metric.free * length ? 0 : total;
-  };
-}
-
 // Values that a sensitive column may have; null where they cannot be listed.
 function valuesOf(column, cell, most) {
   if (column.locked || cell === null) return [cell];
@@ -87,4 +49,4 @@ function variants(columns, row, most) {
   return { places, rows, total };
 }
 
-Object.assign(window.likewise, { distanceOf, encode, fault, marked, variants });
+Object.assign(window.likewise, { fault, marked, variants });

@@ -29,6 +29,7 @@ function joined(words, last) {
 const formats = {
   number,
   whole: (value) => signs(Math.round(value).toLocaleString("en-US")),
+  recorded: (value) => signs(String(value)),
   general: (value) => signs(String(Number(value.toPrecision(6)))),
   percent: (value) => {
     if (value === null) return spoken.unknown;

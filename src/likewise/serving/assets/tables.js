@@ -50,6 +50,7 @@ one("file").addEventListener("change", async () => {
   const file = one("file").files[0];
   one("question").hidden = true;
   one("notes").hidden = true;
+  one("job").hidden = true;
   say("question-said", "");
   table = null;
   if (!file) return;
@@ -115,7 +116,8 @@ one("question").addEventListener("submit", async (event) => {
   one("start").disabled = true;
   try {
     const seconds = Number(one("seconds").value) || null;
-    show(await send("/api/jobs", { table: table.table, target: one("target").value, positive: one("positive").value || null, sensitive, seconds }));
+    const sample = Number(one("sample").value) || null;
+    show(await send("/api/jobs", { table: table.table, target: one("target").value, positive: one("positive").value || null, sensitive, seconds, sample }));
     one("job").scrollIntoView({ block: "nearest" });
   } catch (error) {
     say("question-said", error.message, true);
