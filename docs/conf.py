@@ -77,7 +77,7 @@ html_static_path = ["_static"]
 html_css_files = ["likewise.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {page: [] for page in ("index", "start", "how_it_works", "contributing")}
+html_sidebars = {page: [] for page in ("index", "audit_your_model", "contributing")}
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,

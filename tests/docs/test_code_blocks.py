@@ -166,6 +166,10 @@ def names(adult, staged, monkeypatch):
         )
         return {"result": result, "domain": adult.domain, "model": staged.network, "y": words}
 
+    def index():
+        words = np.array(adult.target_names)[adult.y_test]
+        return {"X": adult.frame_test, "y": words, "model": staged.network}
+
     def readme():
         import torch
 
@@ -174,7 +178,7 @@ def names(adult, staged, monkeypatch):
         batches = ArrayBatches(rows, batch_size=64, generator=torch.Generator().manual_seed(0))
         net = mlp(adult.X_train.shape[1], (8,), 2)
         optimizer = torch.optim.Adam(net.parameters())
-        return {"net": net, "loader": [batches.next() for _ in range(3)], "optimizer": optimizer}
+        return {"X": people, "net": net, "loader": [batches.next() for _ in range(3)], "optimizer": optimizer}
 
     def proof():
         result = lw.audit(
@@ -210,7 +214,7 @@ def names(adult, staged, monkeypatch):
         return {}
 
     own = {
-        "README": readme, "index": quickly, "proof": proof, "improving": improving, "text": text, "scale": scale, "searches": searches, "integrations": integrations, "page": page,
+        "README": readme, "index": index, "proof": proof, "improving": improving, "text": text, "scale": scale, "searches": searches, "integrations": integrations, "read_the_report": page,
         "scale_training": scale_training, "serving": serving, "twins": twins, "training": quickly, "infairness": quickly,
     }  # fmt: skip
     return lambda page: common | own.get(page, dict)() | {"__name__": "__main__"}
