@@ -18,7 +18,7 @@ from likewise.core.frames import check_no_missing, is_frame, to_pandas
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.data.tabular import TabularDomain
 from likewise.mitigation.project import read_first_rows, read_new_rows, table_or_array
-from likewise.training.findings import TrainingWarning
+from likewise.training.results import TrainingWarning
 
 # What each row counts for: a user's `sample_weight`, and classes that count alike.
 
