@@ -54,14 +54,14 @@ def toy():
 @pytest.fixture
 def searched(monkeypatch):
     """The worst cases of every step, as they are found."""
-    found, real = [], SenSR.worst_case
+    found, real = [], SenSR._find
 
-    def noted(self, net, batch, state):
-        result = real(self, net, batch, state)
-        found.append(result[0].x)
+    def noted(self, oracle, rows, y, state):
+        result = real(self, oracle, rows, y, state)
+        found.append(result.x)
         return result
 
-    monkeypatch.setattr(SenSR, "worst_case", noted)
+    monkeypatch.setattr(SenSR, "_find", noted)
     return found
 
 

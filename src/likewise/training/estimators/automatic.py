@@ -132,7 +132,7 @@ def other_folds(
     for code in np.unique(codes[rest]):
         own = rng.permutation(np.flatnonzero(codes[rest] == code))
         fold[own] = np.arange(len(own)) % count
-    return tuple(_apart(batch, rest[fold == number], alike) for number in range(count))
+    return tuple(_apart(batch, rest[fold == number], alike) for number in range(min(count, _OTHER_FOLDS)))
 
 
 def _apart(batch: Batch, held: IntArray, alike: bool) -> HeldOut:

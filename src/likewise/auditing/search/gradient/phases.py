@@ -507,7 +507,7 @@ def search_each_row(
     with torch.no_grad():
         for kind in kinds:
             index = kind.nonzero()[:, 0]
-            for rows in index.split(search.batch_size) if len(index) else ():
+            for rows in torch.split(index, search.batch_size) if len(index) else ():
                 # A block of everybody needs no copy.
                 some: Any = slice(None) if len(rows) == len(x) else rows
                 begin = None if start is None else start[some]
