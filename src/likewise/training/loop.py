@@ -46,6 +46,7 @@ from likewise.training.setup import (
     OptimizerLike,
     check_batch,
     choose_threads,
+    fingerprint,
     make_optimizer,
     make_source,
     torch_threads,
@@ -215,13 +216,13 @@ class Run:
         state: State,
         *,
         validation: Batch | None,
-        settings: dict[str, Any],
         checkpoint: Path | None,
         together: DistributedStep,
     ) -> None:
         self.net, self.source, self.objective = net, source, objective
         self.optimizer, self.state = optimizer, state
-        self.validation, self.settings, self.checkpoint = validation, settings, checkpoint
+        self.validation, self.checkpoint = validation, checkpoint
+        self.settings: dict[str, Any] = {}
         self.together, self.ranks = together, together.ranks
         self.step = 0
         self.recorder = Recorder()
@@ -540,15 +541,6 @@ def train(
             got=resume,
             remedy="Pass checkpoint=.",
         )
-    settings = {
-        "objective": objective.describe(),
-        "batch_size": batch_size,
-        "sampling": sampling,
-        "lr": lr,
-        "optimizer": optimizer if isinstance(optimizer, str) else "own",
-        "validate_every": None if validation is None else validate_every,
-        "random_state": int(random_state) if isinstance(random_state, (int, np.integer)) else None,
-    }
     with joined() as ranks, _warning(warn):
         target = module_device(net) if device is None else torch.device(device)
         net.to(target)
@@ -556,7 +548,7 @@ def train(
         with torch_threads(choose_threads(net, threads)), private_random_state(seeds[0], target):
             with ranks.agree():
                 generator = torch.Generator().manual_seed(seeds[1])
-                source, code = make_source(
+                source = make_source(
                     net,
                     data,
                     objective,
@@ -577,10 +569,23 @@ def train(
                 moments,
                 (objective.init(net) if state is None else state).to(target),
                 validation=held_out,
-                settings={**settings, "data": code},
                 checkpoint=None if checkpoint is None else Path(checkpoint),
                 together=_together(ranks, objective, net, seed=seeds[0]),
             )
+            if checkpoint is not None:
+                # What a run that goes on must have in common with the one before.
+                run.settings = {
+                    "objective": objective.describe(),
+                    "batch_size": batch_size,
+                    "sampling": sampling,
+                    "lr": lr,
+                    "optimizer": optimizer if isinstance(optimizer, str) else "own",
+                    "validate_every": None if validation is None else validate_every,
+                    "random_state": int(random_state)
+                    if isinstance(random_state, (int, np.integer))
+                    else None,
+                    "data": fingerprint(source),
+                }
             if resume:
                 run.resume()
             result = run.run(schedule, progress=progress, callback=callback)

@@ -28,7 +28,7 @@ class SenSR(RobustObjective):
     metric : FairMetric
         Who is comparable, on the rows that the network gets.
     eps : float, default=1e-3
-        The budget ε of squared fair distance. 0 allows only moves that cost nothing.
+        The tolerance ε of squared fair distance. 0 allows only moves that cost nothing.
     lambda_init : float, default=2.0
         λ at the start.
     lambda_rule : {"paper", "authors", "dual", "fixed"}, default="paper"

@@ -236,7 +236,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class BudgetLadder:
+class EpsLadder:
     """Raise ε from `start` over `rungs` as long as held-out people do not show that it costs accuracy.
 
     Each rung begins with the weights of the one before. With `cross_fit` (few people), everybody is held out once,
@@ -250,7 +250,7 @@ class BudgetLadder:
     cross_fit: bool
 
     @classmethod
-    def of(cls, eps: float, n: int, *, auto: bool, n_steps: int, cross_fit: bool) -> BudgetLadder:
+    def of(cls, eps: float, n: int, *, auto: bool, n_steps: int, cross_fit: bool) -> EpsLadder:
         """Return the ladder for n people; without `auto` ε stays as it is."""
         rungs = (1.0,) if n < _FEW else _RUNGS
         return cls(

@@ -21,7 +21,7 @@ from likewise.training.batch import Batch
 from likewise.training.estimators.advice import compared, frees_too_much
 from likewise.training.estimators.automatic import (
     Auto,
-    BudgetLadder,
+    EpsLadder,
     HeldOut,
     Trained,
     Trainer,
@@ -121,7 +121,7 @@ class RobustClassifier(NetworkClassifier):
         (`likewise.counterfactuals.TwinSubspace`); several mean the union. Default: ``AttributeSubspace()`` on the
         `sensitive_features` given to `fit`.
     eps : float or "auto", default="auto"
-        The budget ε of mean squared fair distance, in the units of `likewise.audit`. A larger one gives a fairer and
+        The tolerance ε of mean squared fair distance, in the units of `likewise.audit`. A larger one gives a fairer and
         less accurate model; 0 allows only moves that cost nothing. "auto" goes up from 0
         over 1/100,000, 1/10,000 and 1/1,000 of the mean squared fair distance between two people of the table (for
         fewer than 2,000 people 1/10,000 alone), and stops before what brings balanced accuracy on people held out
@@ -199,9 +199,9 @@ class RobustClassifier(NetworkClassifier):
         # Where a network that sees everything may be moved: for the comparison with a plain one.
         self._everywhere = search_region(self._config.search_domain, self.metric_, rows, owner=owner)
         self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if self.eps == "auto" else self.eps
-        self._ladder: BudgetLadder | None = None
+        self._ladder: EpsLadder | None = None
         if self._config.baseline and self.validation_ is not None:
-            self._ladder = BudgetLadder.of(
+            self._ladder = EpsLadder.of(
                 self.eps_,
                 len(rows.x),
                 auto=self.eps == "auto",
@@ -293,8 +293,9 @@ class RobustClassifier(NetworkClassifier):
     def _why_at_chance(self) -> str:
         lower = "lower 'eps', " if self.eps_ > 0 and self._freed <= MOST else ""
         return (
-            f"too much counts as comparable: {lower}make only the sensitive columns free (metric=ExpertSubspace([...])), bound the search (TrainingConfig(search_domain='data')), shorten its steps, "
-            "or leave all of these at their defaults"
+            f"too much counts as comparable: {lower}make only the sensitive columns free (metric=ExpertSubspace([...])), "
+            "bound the search (TrainingConfig(search_domain='data')), shorten its steps, or leave all of these at their "
+            "defaults"
         )
 
 
