@@ -68,7 +68,7 @@ class Ours:
         self._objective, self._state = objective, state
 
     def worst(self, net: torch.nn.Module, batch: Batch) -> torch.Tensor:
-        return self._objective.worst_case(net, batch, self._state)[0].x
+        return self._objective.worst_case(net, batch, self._state).x
 
     def loss(self, net: torch.nn.Module, batch: Batch) -> torch.Tensor:
         loss, self._state = self._objective.step(net, batch, self._state)

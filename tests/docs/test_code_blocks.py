@@ -249,7 +249,7 @@ def pages_with(language):
 @pages_with("python")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:fairlearn")
 @pytest.mark.filterwarnings(  # what is found about a few steps on few people is not about the page's own training
-    "ignore::likewise.training.findings.TrainingWarning"
+    "ignore::likewise.training.results.TrainingWarning"
 )
 def test_python_of_a_page_runs(page, stage, names):
     namespace = names(page.stem)

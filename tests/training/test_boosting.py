@@ -3,6 +3,7 @@
 import itertools
 import json
 import pickle
+import signal
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from likewise.counterfactuals import Edit, correspondence_study
 from likewise.evaluation import group_gaps
 from likewise.fair_metrics import AttributeSubspace, ExpertSubspace, euclidean
 from likewise.models import as_model, load_model
-from likewise.training import BoostingConfig, FairBoostingClassifier
+from likewise.training import BoostingConfig, FairBoostingClassifier, TrainingWarning
 
 pytest.importorskip("xgboost")
 pytest.importorskip("lightgbm")
@@ -334,3 +335,26 @@ def test_an_absent_library_says_what_to_install(monkeypatch):
     frame, y = people(300)
     with pytest.raises(MissingExtraError, match=r"likewise\[boosting\]"):
         small(library="lightgbm").fit(frame, y)
+
+
+def test_ctrl_c_keeps_the_trees_grown_so_far(monkeypatch):
+    from likewise.training.boosting import growers
+
+    frame, y = people(120)
+    grown, grow = [], growers._XGBoost.grow
+
+    def interrupted(self, gradient, hessian):
+        grown.append(1)
+        if len(grown) == 3:
+            signal.raise_signal(signal.SIGINT)
+        grow(self, gradient, hessian)
+
+    monkeypatch.setattr(growers._XGBoost, "grow", interrupted)
+    with pytest.warns(TrainingWarning, match="after 3 rounds; the trees grown so far are kept"):
+        model = small(n_estimators=50, validation=None).fit(frame, y)
+    assert model.n_iter_ == len(grown) == 3
+    monkeypatch.undo()
+    assert (
+        model.predict_proba(frame)
+        == small(n_estimators=3, validation=None).fit(frame, y).predict_proba(frame)
+    ).all()

@@ -26,14 +26,16 @@ from likewise.training import (
     TrainingWarning,
     mlp,
 )
-from likewise.training.estimators.automatic import auto_schedule, hold_out, other_folds
-from likewise.training.estimators.compare_to_baseline import (
+from likewise.training.estimators.advice import compared
+from likewise.training.estimators.automatic import (
     BesideBaseline,
+    auto_schedule,
     balanced_loss,
     held_out_gap,
-    sayings,
+    hold_out,
+    other_folds,
 )
-from likewise.training.estimators.networks import behind_projection, folded, scores_of
+from likewise.training.networks import behind_projection, folded, scores_of
 
 QUICK = {"hidden_layer_sizes": (8,), "random_state": 0, "n_steps": 60, "lr": 0.02}
 # Where it does not matter how much was learned.
@@ -211,7 +213,7 @@ def test_every_way_not_to_help_is_said():
             "n": 500, "balanced_accuracy": 0.7, "baseline_balanced_accuracy": 0.71, "chance": 0.5, "twin_flips": 0.0,
             "baseline_twin_flips": 0.2, "robust_loss": 0.5, "baseline_robust_loss": 0.9,
         }  # fmt: skip
-        return [one.code for one in sayings(BesideBaseline(**{**good, **changes}), owner="fit")]
+        return [one.code for one in compared(BesideBaseline(**{**good, **changes}), owner="fit")]
 
     assert codes() == []
     assert codes(balanced_accuracy=0.51) == ["near_chance"]
@@ -226,7 +228,7 @@ def test_every_way_not_to_help_is_said():
     assert codes(gap=0.2, baseline_gap=0.5) == codes(gap=0.045, baseline_gap=0.05) == []
     assert codes(robust_loss=0.9) == ["not_more_robust"]
     plain = BesideBaseline(500, 0.51, 0.52, 0.5, 0.0, 0.0, 0.5, 0.9)
-    assert "check the target" in sayings(plain, owner="fit")[0].message
+    assert "check the target" in compared(plain, owner="fit")[0].message
 
 
 def test_a_part_that_was_asked_for_is_all_that_is_held_out(people):
@@ -307,7 +309,7 @@ def test_no_run_ends_at_chance_silently_also_where_nothing_is_compared():
 
 def test_bad_choices_are_refused(people):
     frame, y = people
-    with pytest.raises(InputError, match="'blind_to' must be 'auto', 'subspace', 'columns', .* got 'sex'"):
+    with pytest.raises(InputError, match=r"'blind_to' must be 'auto', 'subspace', 'columns', .* got 'sex'"):
         SenSRClassifier(ExpertSubspace(["sex"]), blind_to="sex", **QUICK).fit(frame, y)
     with pytest.raises(InputError, match="'blind_to' must be one word, and directions beside it"):
         SenSRClassifier(ExpertSubspace(["sex"]), blind_to=["columns", "auto"], **QUICK).fit(frame, y)

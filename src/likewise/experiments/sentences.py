@@ -193,7 +193,7 @@ class SentencesStudy(Study):
         from likewise.fair_metrics import ComparableSubspace
         from likewise.text.encoders import SwapConsensus, WordMean
         from likewise.text.name_swap import NameSwap
-        from likewise.training.findings import TrainingWarning
+        from likewise.training.results import TrainingWarning
 
         task = sentence_task(sentiment_words().data.with_split(seed), seed)
         estimator, encoder = self.estimator(method, seed), WordMean(scale=SCALE).fit(task.train)

@@ -304,7 +304,7 @@ class SentimentStudy(Study):
     def run(self, method: str, seed: int) -> CellResult:
         """Train on a split's training words, measure on its test words, the names and the sentences."""
         from likewise.experiments.sentiment_data import debiased
-        from likewise.training.findings import TrainingWarning
+        from likewise.training.results import TrainingWarning
 
         data = self._words().data.with_split(seed)
         estimator = self.estimator(method, seed)

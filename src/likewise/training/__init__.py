@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     )
     from likewise.training.boosting.classifier import FairBoostingClassifier as FairBoostingClassifier
     from likewise.training.boosting.growers import BoostingConfig as BoostingConfig
-    from likewise.training.checkpoint import (
-        TrainingResult as TrainingResult,
-        read_checkpoint as read_checkpoint,
-    )
+    from likewise.training.checkpoint import read_checkpoint as read_checkpoint
     from likewise.training.distributed import (
         RankLostError as RankLostError,
         Ranks as Ranks,
@@ -49,13 +46,17 @@ if TYPE_CHECKING:
     )
     from likewise.training.estimators.files import load as load
     from likewise.training.estimators.parameters import TrainingConfig as TrainingConfig
-    from likewise.training.findings import Finding as Finding, TrainingWarning as TrainingWarning
-    from likewise.training.history import History as History
     from likewise.training.loop import train as train
     from likewise.training.networks import mlp as mlp
     from likewise.training.objective import ERM as ERM, Objective as Objective, State as State
     from likewise.training.parquet_batches import ParquetBatches as ParquetBatches
     from likewise.training.penalised import CoCL as CoCL, WithCovariancePenalty as WithCovariancePenalty
+    from likewise.training.results import (
+        Finding as Finding,
+        History as History,
+        TrainingResult as TrainingResult,
+        TrainingWarning as TrainingWarning,
+    )
     from likewise.training.robust import SEARCHES as SEARCHES
     from likewise.training.sensei import SenSeI as SenSeI
     from likewise.training.sensr import SenSR as SenSR, wasserstein_robust as wasserstein_robust

@@ -267,7 +267,7 @@ class ArrayBatches(BatchSource):
         n, device = len(data), data.x.device
         index = torch.arange(n, device=device) if data.index is None else data.index
         weight = None if sampling == "weighted" else data.weight
-        self._data = Batch(data.x, data.y, data.sensitive_features, data.proxy, index, weight)
+        self.data = Batch(data.x, data.y, data.sensitive_features, data.proxy, index, weight)
         # Decks are shuffled on the CPU, where the generator is; what they hold are row numbers of the data.
         y = data.y.cpu()
         self._decks: list[_Deck] = []
@@ -292,11 +292,11 @@ class ArrayBatches(BatchSource):
         if self._sampling == "weighted":
             spots = torch.rand(self._sizes[0], generator=self._generator, dtype=torch.float64)
             rows = torch.searchsorted(self._cumulative, spots * self._cumulative[-1], right=True)
-            rows = rows.clamp_(max=len(self._data) - 1)
+            rows = rows.clamp_(max=len(self.data) - 1)
         else:
             drawn = [deck.draw(k) for deck, k in zip(self._decks, self._sizes, strict=True)]
             rows = drawn[0] if len(drawn) == 1 else torch.cat(drawn)
-        return self._data.take(rows.to(self._data.x.device))
+        return self.data.take(rows.to(self.data.x.device))
 
     def position(self) -> dict[str, torch.Tensor]:
         """Return the generator's state and how far each deck has been dealt."""

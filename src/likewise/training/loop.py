@@ -26,22 +26,27 @@ from likewise.models.oracle import module_device, module_dtype
 from likewise.training.batch import Batch, BatchSource, Sampling
 from likewise.training.checkpoint import (
     Checkpoint,
-    Status,
-    TrainingResult,
     flat_optimizer,
     load_optimizer,
     read_checkpoint,
     write_checkpoint,
 )
-from likewise.training.distributed import ONE, Ranks, Share, current_ranks, joined, sharing
-from likewise.training.findings import TrainingWarning, diagnose_training, warn_about
-from likewise.training.history import Recorder
+from likewise.training.distributed import Ranks, Share, current_ranks, joined, sharing
 from likewise.training.objective import ERM, Objective, State
+from likewise.training.results import (
+    Recorder,
+    Status,
+    TrainingResult,
+    TrainingWarning,
+    diagnose_training,
+    warn_about,
+)
 from likewise.training.setup import (
     Data,
     OptimizerLike,
     check_batch,
     choose_threads,
+    fingerprint,
     make_optimizer,
     make_source,
     torch_threads,
@@ -51,29 +56,25 @@ from likewise.training.setup import (
 
 
 class DistributedStep:
-    """How the ranks make a step. With one rank there is nothing to it.
+    """How several ranks make a step.
 
     Every rank draws the same batch, so what is learned does not depend on how many there are. Each takes its share
     of the rows; their gradients add up to that of the batch, and every rank makes the same update with it.
     """
 
-    def __init__(self, ranks: Ranks = ONE, *, share: bool = True, seed: int = 0) -> None:
-        self.ranks, self._shared, self._seed = ranks, share, seed
+    def __init__(self, objective: Objective, ranks: Ranks, *, share: bool, seed: int) -> None:
+        self.objective, self.ranks, self._shared, self._seed = objective, ranks, share, seed
         self.interrupted = False
 
-    def step(
-        self, objective: Objective, net: nn.Module, batch: Batch, state: State
-    ) -> tuple[torch.Tensor, State]:
+    def step(self, net: nn.Module, batch: Batch, state: State) -> tuple[torch.Tensor, State]:
         """Return the objective's loss, whose gradients of all ranks add up to that of the batch, and the next state."""
-        if not self.ranks.several:
-            return objective.step(net, batch, state)
         share = self._share_of(batch)
         # Ranks with rows of their own need masks of their own; those that repeat each other's work the same ones.
         own = 0 if share is None else 1 + self.ranks.rank
         drawn = np.random.SeedSequence([self._seed, state.step, own]).generate_state(1)[0]
         seed_torch(int(drawn), module_device(net))
         with sharing(share):
-            loss, after = objective.step(net, batch if share is None else share.rows, state)
+            loss, after = self.objective.step(net, batch if share is None else share.rows, state)
         if share is None:
             # Everyone has all of the gradient: an equal part from each adds up to it.
             part = loss / self.ranks.world
@@ -98,13 +99,11 @@ class DistributedStep:
     def _interrupt(self) -> None:
         self.interrupted = True
 
-    def robust_loss(self, objective: Objective, net: nn.Module, rows: Batch, state: State) -> float:
+    def robust_loss(self, net: nn.Module, rows: Batch, state: State) -> float:
         """Return the objective's robust loss on held-out rows, of which each rank takes its share."""
-        if not self.ranks.several:
-            return objective.robust_loss(net, rows, state)
         share = self._share_of(rows)
         with sharing(share):
-            value = objective.robust_loss(net, rows if share is None else share.rows, state)
+            value = self.objective.robust_loss(net, rows if share is None else share.rows, state)
         # What is decided by it must be decided alike.
         return float(self.ranks.from_first(torch.tensor(value, dtype=torch.float64)))
 
@@ -217,13 +216,13 @@ class Run:
         state: State,
         *,
         validation: Batch | None,
-        settings: dict[str, Any],
         checkpoint: Path | None,
         together: DistributedStep,
     ) -> None:
         self.net, self.source, self.objective = net, source, objective
         self.optimizer, self.state = optimizer, state
-        self.validation, self.settings, self.checkpoint = validation, settings, checkpoint
+        self.validation, self.checkpoint = validation, checkpoint
+        self.settings: dict[str, Any] = {}
         self.together, self.ranks = together, together.ranks
         self.step = 0
         self.recorder = Recorder()
@@ -238,17 +237,15 @@ class Run:
         modes = [(part, part.training) for part in self.net.modules()]
         self.net.train()
         title = type(self.objective).__name__
-        status: Status = "finished"
-        reason = f"all {schedule.steps} steps were made"
+        status: Status
         show = progress and self.ranks.first
         try:
             with progress_bar(show=show, counted=True) as bar, self.together.interrupts():
                 bar.start(title, total=schedule.steps, done=self.step)
-                while self.step < schedule.steps:
-                    ended = self._advance(schedule, callback, bar)
-                    if ended is not None:
-                        status, reason = ended
-                        break
+                ended: tuple[Status, str] | None = None
+                while ended is None and self.step < schedule.steps:
+                    ended = self._after(self._update(), schedule, callback, bar)
+                status, reason = ended or ("finished", f"all {schedule.steps} steps were made")
         except KeyboardInterrupt:
             # An update may have been cut in half: the weights before it are whole.
             self._load(self._good)
@@ -260,11 +257,10 @@ class Run:
             self.save()
         return self._result(status, reason, time.perf_counter() - started)
 
-    def _advance(
-        self, schedule: Schedule, callback: Callback | None, bar: ProgressBar
+    def _after(
+        self, row: dict[str, float] | None, schedule: Schedule, callback: Callback | None, bar: ProgressBar
     ) -> tuple[Status, str] | None:
-        """Make one step and what is due after it; return how the run ended, if it did."""
-        row = self._update()
+        """Do what is due after an update; return how the run ended, if it did."""
         if row is None:
             self._load(self._good)
             return "diverged", (
@@ -290,7 +286,8 @@ class Run:
 
     def _update(self) -> dict[str, float] | None:
         """Make one update; None when its loss or gradient is not finite, and then nothing was updated."""
-        loss, state = self.together.step(self.objective, self.net, self.source.next(), self.state)
+        step = self.together.step if self.ranks.several else self.objective.step
+        loss, state = step(self.net, self.source.next(), self.state)
         value = float(loss.detach())
         # Several ranks find out together that a loss is not finite, below.
         if not math.isfinite(value) and not self.ranks.several:
@@ -309,7 +306,8 @@ class Run:
         return {"loss": value, "lambda_": state.lambda_, **state.last}
 
     def _validate(self, rows: Batch) -> float:
-        value = self.together.robust_loss(self.objective, self.net, rows, self.state)
+        robust_loss = self.together.robust_loss if self.ranks.several else self.objective.robust_loss
+        value = robust_loss(self.net, rows, self.state)
         if value < self.best_validation:
             self.best, self.best_step, self.best_validation = _weights(self.net), self.step, value
             self.waited = 0
@@ -543,15 +541,6 @@ def train(
             got=resume,
             remedy="Pass checkpoint=.",
         )
-    settings = {
-        "objective": objective.describe(),
-        "batch_size": batch_size,
-        "sampling": sampling,
-        "lr": lr,
-        "optimizer": optimizer if isinstance(optimizer, str) else "own",
-        "validate_every": None if validation is None else validate_every,
-        "random_state": int(random_state) if isinstance(random_state, (int, np.integer)) else None,
-    }
     with joined() as ranks, _warning(warn):
         target = module_device(net) if device is None else torch.device(device)
         net.to(target)
@@ -559,7 +548,7 @@ def train(
         with torch_threads(choose_threads(net, threads)), private_random_state(seeds[0], target):
             with ranks.agree():
                 generator = torch.Generator().manual_seed(seeds[1])
-                source, code = make_source(
+                source = make_source(
                     net,
                     data,
                     objective,
@@ -580,10 +569,23 @@ def train(
                 moments,
                 (objective.init(net) if state is None else state).to(target),
                 validation=held_out,
-                settings={**settings, "data": code},
                 checkpoint=None if checkpoint is None else Path(checkpoint),
                 together=_together(ranks, objective, net, seed=seeds[0]),
             )
+            if checkpoint is not None:
+                # What a run that goes on must have in common with the one before.
+                run.settings = {
+                    "objective": objective.describe(),
+                    "batch_size": batch_size,
+                    "sampling": sampling,
+                    "lr": lr,
+                    "optimizer": optimizer if isinstance(optimizer, str) else "own",
+                    "validate_every": None if validation is None else validate_every,
+                    "random_state": int(random_state)
+                    if isinstance(random_state, (int, np.integer))
+                    else None,
+                    "data": fingerprint(source),
+                }
             if resume:
                 run.resume()
             result = run.run(schedule, progress=progress, callback=callback)
@@ -608,7 +610,7 @@ def _together(ranks: Ranks, objective: Objective, net: nn.Module, *, seed: int) 
             TrainingWarning,
             stacklevel=3,
         )
-    return DistributedStep(ranks, share=reason is None, seed=seed)
+    return DistributedStep(objective, ranks, share=reason is None, seed=seed)
 
 
 def _validation_rows(

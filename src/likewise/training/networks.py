@@ -1,16 +1,26 @@
-"""Plain networks with a seeded start."""
+"""Networks: plain ones with a seeded start, the user's own, behind a projection, and their answers."""
 
 from __future__ import annotations
 
+import copy
+import inspect
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from likewise.core.checks import check_integer
-from likewise.core.errors import bad_parameter
+from likewise.core.checks import FloatArray, check_integer, to_numpy
+from likewise.core.errors import InputError, bad_parameter
 from likewise.core.randomness import torch_generator
+from likewise.core.subspace import Subspace
+from likewise.models.losses import as_loss
+from likewise.models.network import network_of
+from likewise.models.oracle import evaluating, module_device, module_dtype
+from likewise.training.loop import private_random_state
+from likewise.training.objective import network_scores
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
@@ -90,3 +100,136 @@ def mlp(
         nn.init.zeros_(layer.bias)
         layers += [layer, _ACTIVATIONS[activation]()]
     return nn.Sequential(*layers[:-1])
+
+
+# The network of an estimator.
+
+
+_BATCH_ROWS = 16384
+# A coordinate lies in a subspace up to this share of its squared length: a basis stored in float32 is true to 1e-7.
+_WHOLE = 1e-6
+
+
+def make_network(
+    module: Any, *, n_in: int, n_out: int, hidden: Sequence[int], activation: str, seed: int, owner: str
+) -> nn.Module:
+    """Return a fresh network of (n, n_in) rows."""
+    if module is None:
+        generator = torch.Generator().manual_seed(seed)
+        return mlp(n_in, _widths(hidden, owner), n_out, activation=activation, generator=generator)
+    if isinstance(module, nn.Module):
+        return copy.deepcopy(module)
+    if not callable(module):
+        raise bad_parameter(
+            owner, "module", allowed="a torch module, or a function that makes one", got=type(module).__name__
+        )
+    with private_random_state(seed, torch.device("cpu")):
+        made = module(n_in, n_out) if _takes_sizes(module) else module()
+    if not isinstance(made, nn.Module):
+        raise bad_parameter(
+            owner, "module", allowed="a function that returns a torch module", got=type(made).__name__
+        )
+    return made
+
+
+def _widths(hidden: Any, owner: str) -> tuple[int, ...]:
+    widths = (hidden,) if isinstance(hidden, (int, np.integer)) else tuple(hidden)
+    return tuple(check_integer(width, owner=owner, name="hidden_layer_sizes", low=1) for width in widths)
+
+
+def _takes_sizes(factory: Any) -> bool:
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return True
+    return len([p for p in parameters if p.kind in kinds]) >= 2
+
+
+def check_outputs(net: nn.Module, x: FloatArray, n_classes: int, *, owner: str) -> None:
+    """Raise, before training starts, when a module does not give one score per class.
+
+    One output per row stands for two classes.
+    """
+    try:
+        with evaluating(net), torch.no_grad():
+            scores = network_scores(net, _tensor(net, x[:2]), as_loss("cross_entropy"))
+    except RuntimeError as error:
+        raise InputError(
+            f"{owner}: 'module' cannot be applied to rows of {x.shape[1]} columns: {error}. "
+            "Its first layer must take as many."
+        ) from error
+    if scores.shape[1] != n_classes:
+        raise InputError(
+            f"{owner}: 'module' gives {scores.shape[1]} scores per row, 'y' has {n_classes} classes. "
+            "Give it one output per class."
+        )
+
+
+def scores_of(net: nn.Module, x: FloatArray) -> FloatArray:
+    """Return class scores (n, C) in float64, the network in evaluation mode and left as it came."""
+    loss = as_loss("cross_entropy")
+    with evaluating(net), torch.no_grad():
+        parts = [
+            network_scores(net, _tensor(net, x[start : start + _BATCH_ROWS]), loss).double().cpu()
+            for start in range(0, len(x), _BATCH_ROWS)
+        ]
+    return np.asarray(torch.cat(parts).numpy())
+
+
+def _tensor(net: nn.Module, x: FloatArray) -> torch.Tensor:
+    return torch.tensor(x, dtype=module_dtype(net), device=module_device(net))
+
+
+def whole_axes(removed: Subspace) -> list[int]:
+    """Return the coordinates that lie in a subspace as a whole: a network behind its removal never sees them."""
+    inside = np.square(np.asarray(to_numpy(removed.basis), dtype=float)).sum(axis=1)
+    return [int(i) for i in np.flatnonzero(inside > 1.0 - _WHOLE)]
+
+
+def removal_layer(removed: Subspace, like: nn.Module) -> nn.Linear:
+    """Return a frozen linear layer x ↦ x (I − QQᵀ), exactly 0 on coordinates that are removed as a whole."""
+    basis = torch.as_tensor(to_numpy(removed.basis), dtype=torch.float64)
+    d = basis.shape[0]
+    layer = undrawn_linear(d, d, bias=False, dtype=module_dtype(like))
+    with torch.no_grad():
+        layer.weight.copy_(torch.eye(d, dtype=torch.float64) - basis @ basis.T)
+        # Without what rounding leaves of them: a column that is hidden changes no decision at all.
+        layer.weight[:, whole_axes(removed)] = 0.0
+    layer.weight.requires_grad_(False)
+    return layer.to(module_device(like))
+
+
+def behind_projection(net: nn.Module, removed: Subspace | None) -> nn.Module:
+    """Return the network of rows whose part in a subspace is removed first; it shares the network's weights."""
+    return net if removed is None else nn.Sequential(removal_layer(removed, net), net)
+
+
+def folded(net: nn.Module, removed: Subspace | None) -> nn.Module:
+    """Return a copy of a plain MLP with the projection folded into its first layer; others stay behind it."""
+    if removed is None:
+        return net
+    first = net[0] if type(net) is nn.Sequential and len(net) else None
+    if not isinstance(first, nn.Linear) or type(first) is not nn.Linear:
+        return behind_projection(net, removed)
+    plain = copy.deepcopy(net)
+    assert isinstance(plain, nn.Sequential)
+    layer = plain[0]
+    assert isinstance(layer, nn.Linear)
+    with torch.no_grad():
+        basis = torch.as_tensor(to_numpy(removed.basis), dtype=torch.float64, device=layer.weight.device)
+        weight = layer.weight.double()
+        layer.weight.copy_(weight - (weight @ basis) @ basis.T)
+        layer.weight[:, whole_axes(removed)] = 0.0
+    return plain
+
+
+def plain_layers(net: nn.Module) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Return weights (out, in) and biases (out,) of a plain MLP in float64; an AttributeError for other modules."""
+    network = network_of(net)
+    if network is None or network.ending is not None:
+        raise AttributeError("the network is not a plain MLP, so it has no coefs_ and intercepts_")
+    layers = network.layers()
+    return list(layers.weights), list(layers.biases)

@@ -12,9 +12,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from likewise.auditing.dual.finite_dual import dual_curve
-from likewise.auditing.dual.frontier import Frontier
 from likewise.auditing.search.gradient.ascent import RowStatus, SearchResult
+from likewise.auditing.search.gradient.phases import search_each_row
 from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.checks import check_number, to_numpy
 from likewise.core.errors import InputError, bad_parameter
@@ -25,8 +24,8 @@ from likewise.models.losses import LossLike
 from likewise.models.oracle import Oracle
 from likewise.training.batch import Batch
 from likewise.training.distributed import current_share, total
-from likewise.training.findings import TrainingWarning
 from likewise.training.objective import Objective, State
+from likewise.training.results import TrainingWarning
 
 # How λ, the price of fair distance, moves from step to step: named rules, pure functions.
 
@@ -67,16 +66,15 @@ def dual_rule(
     Every row may stay where it is or go to the point that the search found (or anything between, in
     probability): on that support the dual (equation 4) is solved exactly, and λ goes a share of the way.
     """
-    base = to_numpy(base_loss).astype(np.float64)
-    rows = np.arange(len(base))
-    frontier = Frontier.from_points(
-        base_loss=base,
-        row=rows,
-        squared_distance=to_numpy(squared_distance).astype(np.float64),
-        loss=to_numpy(loss).astype(np.float64),
-        candidate=rows,
-    )
-    return lambda_ + smoothing * (float(dual_curve(frontier).lambda_(eps)) - lambda_)
+    base, squared, worst = (to_numpy(part).astype(np.float64) for part in (base_loss, squared_distance, loss))
+    moved = (worst > base) & (squared > 0)
+    price = (worst - base)[moved] / squared[moved]
+    order = np.argsort(-price, kind="stable")
+    # ε pays for the moves that gain most for their distance; λ* is the price of the first that it does not pay for.
+    spent = np.cumsum(squared[moved][order]) / len(base)
+    first = int(np.searchsorted(spent, eps, side="right"))
+    best = float(price[order[first]]) if first < len(order) else 0.0
+    return lambda_ + smoothing * (best - lambda_)
 
 
 def check_rule(rule: str, *, owner: str) -> None:
@@ -179,7 +177,8 @@ class RobustObjective(Objective):
         if own is not None and not explore:
             # Most rows have converged before; the network has moved a little since.
             search = replace(search, full_steps=(search.full_steps + 1) // 2)
-        found = search.run(
+        found = search_each_row(
+            search,
             oracle,
             rows.x,
             y,

@@ -28,7 +28,7 @@ class SenSR(RobustObjective):
     metric : FairMetric
         Who is comparable, on the rows that the network gets.
     eps : float, default=1e-3
-        The budget ε of squared fair distance. 0 allows only moves that cost nothing.
+        The tolerance ε of squared fair distance. 0 allows only moves that cost nothing.
     lambda_init : float, default=2.0
         λ at the start.
     lambda_rule : {"paper", "authors", "dual", "fixed"}, default="paper"
@@ -69,7 +69,9 @@ class SenSR(RobustObjective):
     def step(self, net: nn.Module, batch: BatchLike, state: State) -> tuple[torch.Tensor, State]:
         """Find the worst cases, and return the mean loss there and the next state; see `Objective.step`."""
         rows = as_batch(batch)
-        found, base = self.worst_case(net, rows, state)
+        oracle = make_oracle(net, self.loss, fast=self.fast)
+        found = self._find(oracle, rows, rows.y, state)
+        base = oracle.loss(rows.x, rows.y) if self.lambda_rule == "dual" else None
         x = found.x
         if not bool(found.finite.all()):
             x = torch.where(found.finite[:, None], x, rows.x)
@@ -78,10 +80,8 @@ class SenSR(RobustObjective):
         losses = loss.torch_losses(network_scores(net, x.detach(), loss), rows.y)
         return weighted_mean(losses, rows.weight), self._after(rows, found, base, state)
 
-    def worst_case(
-        self, net: nn.Module, batch: BatchLike, state: State
-    ) -> tuple[SearchResult, torch.Tensor | None]:
-        """Return the unfair map of a batch at the λ of the state; and the loss without moving, if λ needs it.
+    def worst_case(self, net: nn.Module, batch: BatchLike, state: State) -> SearchResult:
+        """Return the unfair map of a batch at the λ of the state.
 
         Parameters
         ----------
@@ -91,22 +91,18 @@ class SenSR(RobustObjective):
 
         Returns
         -------
-        found : SearchResult
-            ``found.x`` has the worst comparable row of each row.
-        base_loss : Tensor of shape (n,) or None
-            Only for the rule "dual".
+        SearchResult
+            ``x`` has the worst comparable row of each row.
         """
         rows = as_batch(batch)
-        oracle = make_oracle(net, self.loss, fast=self.fast)
-        found = self._find(oracle, rows, rows.y, state)
-        return found, oracle.loss(rows.x, rows.y) if self.lambda_rule == "dual" else None
+        return self._find(make_oracle(net, self.loss, fast=self.fast), rows, rows.y, state)
 
     def robust_loss(self, net: nn.Module, batch: BatchLike, state: State) -> float:
         """Return the dual value λε + mean(ℓ − λ d²) at the λ of the state; an estimate of V(ε) from above."""
         # Without row numbers: held-out rows have no warm starts of their own.
         rows = replace(as_batch(batch), index=None)
         with evaluating(net, keep_tensors=False):
-            found, _ = self.worst_case(net, rows, state)
+            found = self._find(make_oracle(net, self.loss, fast=self.fast), rows, rows.y, state)
         if anywhere(not bool(found.finite.all())):
             return math.inf
         spent = 0.0 if math.isinf(state.lambda_) else state.lambda_ * self.eps

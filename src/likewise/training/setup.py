@@ -138,8 +138,8 @@ def make_source(
     sampling: Sampling,
     generator: torch.Generator,
     device: torch.device,
-) -> tuple[BatchSource, int]:
-    """Return the source of batches of whatever the user passed, and a fingerprint of rows held in memory (or 0)."""
+) -> BatchSource:
+    """Return the source of batches of whatever the user passed."""
     dtype = module_dtype(net)
     if isinstance(data, tuple) and len(data) == 2:
         data = Batch.from_arrays(*data, dtype=dtype, device=device)
@@ -151,7 +151,7 @@ def make_source(
                 "was cut."
             )
         check_batch(net, moved, objective)
-        return ArrayBatches(moved, batch_size, sampling, generator=generator), fingerprint(moved)
+        return ArrayBatches(moved, batch_size, sampling, generator=generator)
     if not isinstance(data, (BatchSource, Iterable)):
         raise bad_parameter(
             "train",
@@ -167,13 +167,13 @@ def make_source(
     begin = source.position()
     check_batch(net, source.next(), objective)
     source.restore(begin)
-    return source, 0
+    return source
 
 
-def fingerprint(batch: Batch) -> int:
-    """Return a checksum of rows and targets, by which a resumed run knows its data again."""
+def fingerprint(source: BatchSource) -> int:
+    """Return a checksum of rows held in memory, by which a resumed run knows its data again; 0 for other sources."""
     code = 0
-    for tensor in batch.tensors().values():
+    for tensor in source.data.tensors().values() if isinstance(source, ArrayBatches) else ():
         code = zlib.crc32(to_numpy(tensor.contiguous()).tobytes(), code)
     return code
 

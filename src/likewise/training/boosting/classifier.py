@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
@@ -41,6 +42,7 @@ from likewise.training.boosting.growers import (
 from likewise.training.boosting.rounds import BoostingPeople, GroupCells, NeighbourSupport, RobustGoal, boost
 from likewise.training.estimators.parameters import WithConfig, parameters_from_fields
 from likewise.training.estimators.rows import read_labels, some_rows, stratified_split
+from likewise.training.results import TrainingWarning
 
 # A fitted `FairBoostingClassifier` as a `Model`: what audits ask.
 
@@ -217,6 +219,12 @@ class FairBoostingClassifier(WithConfig, ClassifierMixin, BaseEstimator):
         )
         self.booster_ = grower.ensemble(run.rounds)
         self.n_iter_ = run.rounds
+        if run.interrupted:
+            warnings.warn(
+                f"{owner}: interrupted by the keyboard after {len(run.train)} rounds; the trees grown so far are kept.",
+                TrainingWarning,
+                stacklevel=2,
+            )
         self.history_ = {"train": run.train, "held_out": run.held_out, "lambda": run.lambda_}
         return self
 

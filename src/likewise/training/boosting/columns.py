@@ -11,7 +11,7 @@ import pandas as pd
 
 from likewise.core.checks import FloatArray, IntArray
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.frames import is_frame, to_pandas, with_columns
+from likewise.core.frames import with_columns
 from likewise.counterfactuals.attribute import orbit_representatives
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.counterfactuals.edited_rows import TwinFactor, TwinMaker, canonical_rows
@@ -19,6 +19,7 @@ from likewise.data.tabular import TabularDomain
 from likewise.fair_metrics import AttributeSubspace, FairMetric
 from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.neighbours import same_places
+from likewise.training.estimators.rows import as_table
 
 # More categories than this are no help to a tree; the rarest count as missing.
 MAX_CATEGORIES = 254
@@ -182,14 +183,8 @@ def group_codes(
         else:
             named[name] = find_attribute(Table(frame), name, owner=owner).codes
     if beside is not None:
-        if isinstance(beside, dict):
-            named |= beside
-        elif is_frame(beside):
-            table = to_pandas(beside, owner=owner, name="sensitive_features")
-            named |= {str(name): table[name] for name in table.columns}
-        else:
-            array = np.asarray(beside)
-            named |= {f"group {i}": c for i, c in enumerate(array.reshape(len(array), -1).T)}
+        table = as_table(beside, owner)
+        named |= {str(name): table[name] for name in table.columns}
     found: list[IntArray] = []
     for name, values in named.items():
         codes, distinct = pd.factorize(np.asarray(values, dtype=object), sort=False)

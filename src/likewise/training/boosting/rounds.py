@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.special import log_softmax, softmax
 
 from likewise.core.checks import FloatArray, IntArray
+from likewise.core.progress import deferred_interrupts
 from likewise.fair_metrics.neighbours import NearestPlaces
 from likewise.training.boosting.growers import TreeGrower
 
@@ -260,6 +261,7 @@ class BoostingRun:
     held_out: FloatArray
     lambda_: FloatArray
     stopped_early: bool
+    interrupted: bool = False
 
 
 class _Adversary:
@@ -289,7 +291,21 @@ def boost(
     held_out: BoostingPeople | None = None,
     patience: int | None = None,
 ) -> BoostingRun:
-    """Grow an ensemble on the worst cases of its own rounds."""
+    """Grow an ensemble on the worst cases of its own rounds; Ctrl-C ends it after the round, with what was grown."""
+    interrupts: list[None] = []
+    with deferred_interrupts(lambda: interrupts.append(None)):
+        return _boost(grower, people, goal, rounds, held_out, patience, interrupts)
+
+
+def _boost(
+    grower: TreeGrower,
+    people: BoostingPeople,
+    goal: RobustGoal,
+    rounds: int,
+    held_out: BoostingPeople | None,
+    patience: int | None,
+    interrupts: list[None],
+) -> BoostingRun:
     adversary = _Adversary(people, goal, INERTIA)
     watcher = None if held_out is None else _Adversary(held_out, goal, 0.0)
     train: list[float] = []
@@ -304,7 +320,7 @@ def boost(
                 best, best_round = value, number
             elif patience is not None and number - best_round >= patience:
                 break
-        if number == rounds:
+        if number == rounds or (interrupts and train):
             break
         scores = grower.scores()
         now = _look(scores, people, goal, adversary)
@@ -319,7 +335,8 @@ def boost(
     kept = best_round if watcher is not None else len(train)
     # An ensemble needs a tree: without one it has no columns to be saved with.
     kept = max(kept, 1)
-    return BoostingRun(kept, np.array(train), np.array(outside), np.array(lambdas), len(train) < rounds)
+    history = (np.array(train), np.array(outside), np.array(lambdas))
+    return BoostingRun(kept, *history, len(train) < rounds, bool(interrupts))
 
 
 @dataclass(frozen=True, eq=False)

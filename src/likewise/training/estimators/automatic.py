@@ -1,24 +1,26 @@
-"""What "auto" means in an estimator: settings that the table decides, and ε chosen by training (`BudgetLadder`)."""
+"""Choices that the table decides: what "auto" means, ε raised rung by rung, and the comparison with a plain network."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
+from scipy.special import log_softmax
 from torch import nn
 
 from likewise.auditing.search.gradient.search import GradientSearch
-from likewise.core.checks import FloatArray, IntArray
+from likewise.core.checks import FloatArray, IntArray, to_numpy
 from likewise.data.domain import DataRangeDomain, Domain
+from likewise.evaluation.classification import balanced_accuracy
 from likewise.fair_metrics import FairMetric
 from likewise.training.batch import Batch
-from likewise.training.checkpoint import TrainingResult
-from likewise.training.estimators.compare_to_baseline import Decisions
 from likewise.training.estimators.rows import classes_alike, stratified_split
+from likewise.training.networks import scores_of
+from likewise.training.results import TrainingResult
 
 Auto: TypeAlias = Literal["auto"]
 
@@ -42,6 +44,21 @@ _TOLERATED, _AND_MORE = 0.01, 0.0025
 _SUBSPACE_STEPS, _FULL_STEPS = 5, 3
 # Steps between two validations.
 VALIDATE_EVERY = 25
+# The other parts of a small table that are held out in turn, beside the first.
+_OTHER_FOLDS = 4
+# Balanced accuracy that a method may cost before it is said.
+MAX_LOSS = 0.03
+# Standard errors: nine times out of ten the truth is not beyond.
+DOUBT = 1.28
+# People put aside for a check, as a share of those trained on: a fifth of a table beside the other four.
+_PUT_ASIDE = 0.25
+# Combinations of sensitive values that people are given in turn, the commonest first.
+_MOST_TWINS = 16
+# The ε that `likewise.audit` has by default.
+AUDITED_EPS = 0.1
+# The gap is wanted to a tenth of itself; more would only cost time.
+_MOST_PEOPLE, _MOST_KINDS = 250, 4
+_HALVINGS = 40
 
 
 @dataclass(frozen=True)
@@ -115,7 +132,7 @@ def other_folds(
     for code in np.unique(codes[rest]):
         own = rng.permutation(np.flatnonzero(codes[rest] == code))
         fold[own] = np.arange(len(own)) % count
-    return tuple(_apart(batch, rest[fold == number], alike) for number in range(count))
+    return tuple(_apart(batch, rest[fold == number], alike) for number in range(min(count, _OTHER_FOLDS)))
 
 
 def _apart(batch: Batch, held: IntArray, alike: bool) -> HeldOut:
@@ -130,6 +147,59 @@ def _apart(batch: Batch, held: IntArray, alike: bool) -> HeldOut:
 
 
 # How ε is chosen.
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """What a network and a plain one decide about people that neither was trained on."""
+
+    y: np.ndarray[Any, Any]
+    own: np.ndarray[Any, Any]
+    plain: np.ndarray[Any, Any]
+
+    @classmethod
+    def of(cls, net: nn.Module, plain: nn.Module, people: Batch) -> Decisions:
+        """Ask both networks of encoded rows."""
+        x = np.asarray(to_numpy(people.x), dtype=float)
+        own, other = (scores_of(one, x).argmax(axis=1) for one in (net, plain))
+        return cls(to_numpy(people.y), own, other)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Decisions]) -> Decisions:
+        """The decisions about several groups of people as those about one."""
+        return cls(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "own", "plain"))
+        )
+
+    @property
+    def lost(self) -> float:
+        """What the first network's balanced accuracy is below the plain one's."""
+        return balanced_loss(self.y, self.own, self.plain)[0]
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it may well be more below than should be."""
+        lost, error = balanced_loss(self.y, self.own, self.plain)
+        return lost + DOUBT * error > MAX_LOSS
+
+
+def balanced_loss(y: Any, own: Any, plain: Any) -> tuple[float, float]:
+    """Return what balanced accuracy is lost against a plain network on the same people, and its standard error.
+
+    Only people whom one of them gets right and the other wrong tell the two apart. One more of them
+    is assumed in each class, so that a handful of people is never sure.
+    """
+    y, own, plain = (np.asarray(part) for part in (y, own, plain))
+    means, squares = [], []
+    for label in np.unique(y):
+        of = y == label
+        worse = (plain[of] == label).astype(float) - (own[of] == label)
+        n = len(worse)
+        means.append(worse.mean())
+        # One person more who tells them apart in either direction: else none of a few would mean none at all.
+        squares.append((np.square(worse).sum() + 1.0) / (n + 1.0) / n - np.square(worse.mean()) / n)
+    k = len(means)
+    return float(np.mean(means)), float(np.sqrt(max(sum(squares), 0.0)) / k)
 
 
 @dataclass(frozen=True)
@@ -166,7 +236,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class BudgetLadder:
+class EpsLadder:
     """Raise ε from `start` over `rungs` as long as held-out people do not show that it costs accuracy.
 
     Each rung begins with the weights of the one before. With `cross_fit` (few people), everybody is held out once,
@@ -180,7 +250,7 @@ class BudgetLadder:
     cross_fit: bool
 
     @classmethod
-    def of(cls, eps: float, n: int, *, auto: bool, n_steps: int, cross_fit: bool) -> BudgetLadder:
+    def of(cls, eps: float, n: int, *, auto: bool, n_steps: int, cross_fit: bool) -> EpsLadder:
         """Return the ladder for n people; without `auto` ε stays as it is."""
         rungs = (1.0,) if n < _FEW else _RUNGS
         return cls(
@@ -195,21 +265,6 @@ class BudgetLadder:
         """Return the choice; `first` was trained at `start` on all but the people held out."""
         part = batch.take(held_out.rows)
         plain = trainer.train_plain(part, held_out)
-        judged, decisions, plan = self._climb(trainer, part, held_out, first, plain)
-        final = judged
-        if self.cross_fit:
-            seen, plans = [decisions], [plan]
-            for fold in trainer.folds():
-                own_decisions, own_plan = self._repeat(trainer, batch.take(fold.rows), fold, plan)
-                seen.append(own_decisions)
-                plans.append(own_plan)
-            decisions = Decisions.joined(seen)
-            final = self._train_everybody(trainer, batch, median_plan(plans)) or judged
-        return Choice(plan[-1][0], final, judged, plain, decisions)
-
-    def _climb(
-        self, trainer: Trainer, part: Batch, held_out: HeldOut, first: Trained, plain: nn.Module
-    ) -> tuple[Trained, Decisions, Plan]:
         best, plan = first, [(self.start, first.result.best_step)]
         decisions = Decisions.of(trainer.as_module(first.network), plain, held_out.people)
         without = decisions.lost
@@ -224,15 +279,26 @@ class BudgetLadder:
                 break
             best, decisions = Trained(network, _continued(result)), seen
             plan.append((eps, result.best_step))
-        return best, decisions, tuple(plan)
+        final = best
+        if self.cross_fit:
+            decisions, steps = self._cross_fit(trainer, batch, tuple(plan), decisions)
+            final = self._train_everybody(trainer, batch, steps) or best
+        return Choice(plan[-1][0], final, best, plain, decisions)
 
-    def _repeat(self, trainer: Trainer, part: Batch, fold: HeldOut, plan: Plan) -> tuple[Decisions, Plan]:
-        network, made = trainer.new_network(), []
-        for place, (eps, _) in enumerate(plan):
-            result = trainer.train(network, eps, part, fold, self.steps if place else None)
-            made.append((eps, result.best_step))
-        plain = trainer.train_plain(part, fold)
-        return Decisions.of(trainer.as_module(network), plain, fold.people), tuple(made)
+    def _cross_fit(
+        self, trainer: Trainer, batch: Batch, plan: Plan, first: Decisions
+    ) -> tuple[Decisions, Plan]:
+        """Repeat the plan with other people held out; return the decisions about all of them and the median plan."""
+        seen, plans = [first], [plan]
+        for fold in trainer.folds():
+            part, network, made = batch.take(fold.rows), trainer.new_network(), []
+            for place, (eps, _) in enumerate(plan):
+                result = trainer.train(network, eps, part, fold, self.steps if place else None)
+                made.append((eps, result.best_step))
+            plain = trainer.train_plain(part, fold)
+            seen.append(Decisions.of(trainer.as_module(network), plain, fold.people))
+            plans.append(tuple(made))
+        return Decisions.joined(seen), median_plan(plans)
 
     def _train_everybody(self, trainer: Trainer, batch: Batch, plan: Plan) -> Trained | None:
         network = trainer.new_network()
@@ -258,3 +324,123 @@ def median_plan(plans: list[Plan]) -> Plan:
 def too_costly(lost: float, without: float) -> bool:
     """Whether a value of ε costs too much balanced accuracy, given what ε = 0 costs."""
     return lost > max(_TOLERATED, without + _AND_MORE)
+
+
+# The chosen network beside a plain one.
+
+
+@dataclass(frozen=True)
+class BesideBaseline:
+    """Figures of a trained network and of a plain one, on people that neither was trained on."""
+
+    n: int
+    balanced_accuracy: float
+    baseline_balanced_accuracy: float
+    chance: float
+    twin_flips: float | None
+    baseline_twin_flips: float | None
+    robust_loss: float
+    baseline_robust_loss: float
+    lost_error: float = 0.0
+    gap: float | None = None
+    baseline_gap: float | None = None
+    n_people: int = 0
+
+    @property
+    def lost(self) -> float:
+        """What the method costs in balanced accuracy."""
+        return self.baseline_balanced_accuracy - self.balanced_accuracy
+
+    @property
+    def n_put_aside(self) -> int:
+        """People of the usual check: a fifth of a table, where the others were trained on."""
+        return round(_PUT_ASIDE * self.n_people)
+
+    @property
+    def chance_error(self) -> float:
+        """Standard error of what a check on the usual number of people will show; 0 if that is not known."""
+        return self.lost_error * float(np.sqrt(self.n / self.n_put_aside)) if self.n_put_aside else 0.0
+
+
+def compare(
+    nets: tuple[nn.Module, nn.Module],
+    people: Batch,
+    decisions: Decisions,
+    sensitive: list[int],
+    metric: FairMetric,
+    *,
+    losses: tuple[float, float],
+    n_people: int,
+) -> BesideBaseline:
+    """Gather the figures of both networks on the people held out."""
+    x, y = np.asarray(to_numpy(people.x), dtype=float), decisions.y
+    flips = [twin_flips(net, x, sensitive) if sensitive else None for net in nets]
+    gaps = [held_out_gap(net, people, sensitive, metric) for net in nets]
+    return BesideBaseline(
+        n=len(y),
+        balanced_accuracy=balanced_accuracy(y, decisions.own),
+        baseline_balanced_accuracy=balanced_accuracy(y, decisions.plain),
+        chance=1.0 / len(np.unique(y)),
+        twin_flips=flips[0],
+        baseline_twin_flips=flips[1],
+        robust_loss=losses[0],
+        baseline_robust_loss=losses[1],
+        lost_error=balanced_loss(y, decisions.own, decisions.plain)[1],
+        gap=gaps[0],
+        baseline_gap=gaps[1],
+        n_people=n_people,
+    )
+
+
+def held_out_gap(
+    net: nn.Module, people: Batch, sensitive: list[int], metric: FairMetric, *, eps: float = AUDITED_EPS
+) -> float:
+    """Return V(ε) minus the mean loss if each person may become any other or one of the others' counterparts.
+
+    What `likewise.audit` starts from, without its searches: a lower bound of its gap.
+    """
+    some = np.unique(np.linspace(0, len(people) - 1, min(len(people), _MOST_PEOPLE)).astype(np.int64))
+    x, y = np.asarray(to_numpy(people.x), dtype=float)[some], to_numpy(people.y)[some]
+    others = [x]
+    for kind in commonest_kinds(x, sensitive, _MOST_KINDS) if sensitive else ():
+        others.append(x.copy())
+        others[-1][:, sensitive] = kind
+    candidates = np.concatenate(others)
+    table = -log_softmax(scores_of(net, candidates), axis=1)
+    base = table[np.arange(len(y)), y]
+    losses = table[:, y].T
+    squared = np.maximum(np.asarray(to_numpy(metric.pairwise(x, candidates)), dtype=float), 0.0)
+    return worst_case_gap(base, losses, squared, eps)
+
+
+def worst_case_gap(base: FloatArray, losses: FloatArray, squared: FloatArray, eps: float) -> float:
+    """Return V(ε) minus the mean loss over given moves: the dual (equation 4) at the λ where what is spent meets ε.
+
+    `losses` and `squared` (n, m) have the loss and the squared distance of m moves of each person.
+    """
+    rises, rows = np.maximum(losses - base[:, None], 0.0), np.arange(len(base))
+    paid = squared > 0
+    low, high = 0.0, float(np.divide(rises, squared, out=np.zeros_like(rises), where=paid).max(initial=0.0))
+    for _ in range(_HALVINGS):
+        lambda_ = (low + high) / 2
+        best = (rises - lambda_ * squared).argmax(axis=1)
+        spent = np.where(rises[rows, best] > 0, squared[rows, best], 0.0).mean()
+        low, high = (lambda_, high) if spent > eps else (low, lambda_)
+    return float(high * eps + np.maximum(rises - high * squared, 0.0).max(axis=1).mean())
+
+
+def commonest_kinds(x: FloatArray, sensitive: list[int], most: int) -> FloatArray:
+    """Return the combinations of values of the sensitive coordinates that people have, the commonest first."""
+    kinds, counts = np.unique(x[:, sensitive], axis=0, return_counts=True)
+    return np.asarray(kinds[np.argsort(-counts, kind="stable")[:most]])
+
+
+def twin_flips(net: nn.Module, x: FloatArray, sensitive: list[int]) -> float:
+    """Return the share of rows whose decision changes when they are given the sensitive values of others."""
+    own = scores_of(net, x).argmax(axis=1)
+    changed = np.zeros(len(x), dtype=bool)
+    for kind in commonest_kinds(x, sensitive, _MOST_TWINS):
+        twins = x.copy()
+        twins[:, sensitive] = kind
+        changed |= scores_of(net, twins).argmax(axis=1) != own
+    return float(changed.mean())

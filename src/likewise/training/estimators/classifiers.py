@@ -172,7 +172,7 @@ class WassersteinRobustClassifier(NetworkClassifier):
     Parameters
     ----------
     eps : float, default=0.1
-        The budget ε of mean squared Euclidean distance.
+        The tolerance ε of mean squared Euclidean distance.
     search : {"two_phase", "paper"} or GradientSearch, optional
         Default: fifteen steps of the damped fixed point over all coordinates.
 
@@ -210,9 +210,7 @@ class WassersteinRobustClassifier(NetworkClassifier):
         )
 
     def _why_at_chance(self) -> str:
-        return (
-            "the budget is too large: lower 'eps', or bound the search with TrainingConfig(search_domain=...)"
-        )
+        return "the tolerance is too large: lower 'eps', or bound the search with TrainingConfig(search_domain=...)"
 
 
 # The paper's Project: plain training on rows without the sensitive directions.

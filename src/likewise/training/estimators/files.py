@@ -24,8 +24,8 @@ from likewise.training.estimators.values import (
     encode_parameters,
     warn_left_out,
 )
-from likewise.training.history import History
 from likewise.training.objective import State
+from likewise.training.results import History
 from likewise.training.setup import make_optimizer
 
 _KIND = "estimator"

@@ -14,29 +14,19 @@ import torch
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
-from likewise.core.checks import FloatArray, check_labels, check_number, check_same_length, to_numpy
+from likewise.core.checks import FloatArray, check_labels, check_number, check_same_length
 from likewise.core.errors import bad_parameter
 from likewise.core.randomness import RandomState, numpy_generator
 from likewise.core.subspace import Subspace
 from likewise.data.tabular import TabularDomain
-from likewise.evaluation.classification import balanced_accuracy
 from likewise.mitigation.project import read_new_rows
 from likewise.models.losses import LossLike
 from likewise.models.torch_module import TorchModel
 from likewise.training.batch import ArrayBatches, Batch, Sampling
-from likewise.training.checkpoint import TrainingResult
 from likewise.training.distributed import current_ranks, joined
+from likewise.training.estimators.advice import ENOUGH_STEPS, at_chance
 from likewise.training.estimators.automatic import VALIDATE_EVERY, Auto, HeldOut, auto_schedule, hold_out
-from likewise.training.estimators.networks import (
-    behind_projection,
-    check_outputs,
-    folded,
-    make_network,
-    plain_layers,
-    scores_of,
-)
 from likewise.training.estimators.parameters import TrainingConfig, WithConfig, parameters_from_fields
 from likewise.training.estimators.rows import (
     TrainingRows,
@@ -47,42 +37,17 @@ from likewise.training.estimators.rows import (
     read_sample_weight,
     warn_unscaled,
 )
-from likewise.training.findings import Finding, TrainingWarning, warn_about
 from likewise.training.loop import train
+from likewise.training.networks import (
+    behind_projection,
+    check_outputs,
+    folded,
+    make_network,
+    plain_layers,
+    scores_of,
+)
 from likewise.training.objective import ERM, Objective, State
-
-# A network that learned nothing says so, also if it is compared with nothing.
-
-
-# After fewer nobody expects a network to have learned anything.
-ENOUGH_STEPS = 50
-# What balanced accuracy should be above that of guessing.
-_ABOVE = 0.03
-# So many people know it to a percent or two.
-_MOST = 2000
-
-
-def at_chance(net: nn.Module, people: Batch, *, seen: bool, owner: str, other: str) -> tuple[Finding, ...]:
-    """Return a finding if a network decides no better than a guess."""
-    some = np.unique(np.linspace(0, len(people) - 1, min(len(people), _MOST)).astype(np.int64))
-    rows = people.take(torch.as_tensor(some, device=people.x.device))
-    y = to_numpy(rows.y)
-    classes = len(np.unique(y))
-    if classes < 2:
-        return ()
-    right = balanced_accuracy(y, scores_of(net, np.asarray(to_numpy(rows.x), dtype=float)).argmax(axis=1))
-    if right >= 1.0 / classes + _ABOVE:
-        return ()
-    whom = "the people it was trained on" if seen else "people held out"
-    return (
-        Finding(
-            "near_chance",
-            f"{owner}: the network is near chance: balanced accuracy {right:.3f} on {whom}, guessing "
-            f"{1.0 / classes:.3f}. Either these columns do not tell y, or {other}.",
-            1.0,
-        ),
-    )
-
+from likewise.training.results import Finding, TrainingResult, TrainingWarning, warn_about
 
 # A fitted estimator as a `Model`: its network, with gradients, on encoded rows or raw tables.
 
@@ -246,15 +211,9 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
         """Train the network on all but the people held out."""
         part = people if held_out is None else people.take(held_out.rows)
         net = behind_projection(self.network_, self.removed_)
-        result = self._run(
-            net,
-            self.objective_,
-            part,
-            held_out,
-            checkpoint=self._config.checkpoint,
-            resume=self._config.resume,
-        )
-        return self._finish(result)
+        how = self._how(part, held_out)
+        files = {"checkpoint": self._config.checkpoint, "resume": self._config.resume}
+        return self._finish(train(net, part, self.objective_, steps=self.n_steps_, **how, **files))
 
     def _check(self, people: Batch, held_out: HeldOut | None, result: TrainingResult) -> None:
         """Add what the trained network shows to the findings, and warn of all of them."""
@@ -263,32 +222,23 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
         if current_ranks().first:
             warn_about(self.findings_, stacklevel=3)
 
-    def _run(
-        self,
-        net: torch.nn.Module,
-        objective: Objective,
-        people: Batch | ArrayBatches,
-        held_out: HeldOut | None = None,
-        *,
-        steps: int | None = None,
-        **changes: Any,
-    ) -> TrainingResult:
-        """Train a network by an objective, with the parameters of the estimator but for `changes`."""
-        choices: dict[str, Any] = {
-            "optimizer": self._config.optimizer,
+    def _how(self, people: Batch | None, held_out: HeldOut | None) -> dict[str, Any]:
+        """Return how `train` is to run on people, or on a source of batches of its own, from the parameters."""
+        config = self._config
+        return {
+            "optimizer": config.optimizer,
             "lr": self.lr,
             "batch_size": self.batch_size_,
-            "sampling": self._drawing(people) if isinstance(people, Batch) else self._config.sampling,
+            "sampling": config.sampling if people is None else self._drawing(people),
             "validation": None if held_out is None else held_out.people,
-            "validate_every": VALIDATE_EVERY if self._config.patience == "auto" else 100,
+            "validate_every": VALIDATE_EVERY if config.patience == "auto" else 100,
             "patience": None if held_out is None else self.patience_,
-            "progress": self._config.progress,
-            "device": self._config.device,
-            "threads": self._config.threads,
+            "progress": config.progress,
+            "device": config.device,
+            "threads": config.threads,
             "random_state": self._seed(),
+            "warn": False,
         }
-        steps = self.n_steps_ if steps is None else steps
-        return train(net, people, objective, steps=steps, warn=False, **(choices | changes))
 
     def partial_fit(
         self,
@@ -338,15 +288,12 @@ class NetworkClassifier(WithConfig, ClassifierMixin, BaseEstimator):
             generator = torch.Generator().manual_seed(self._seed())
             source = ArrayBatches(batch, self.batch_size_, self._drawing(batch), generator=generator)
             size = min(self.batch_size_, len(batch))
-            result = self._run(
-                behind_projection(self.network_, self.removed_),
-                self.objective_,
-                source,
-                steps=-(-len(batch) // size) if steps is None else steps,
-                state=self._state,
-                optimizer=self._config.optimizer if self._optimizer is None else self._optimizer,
-            )
-            self._finish(result)
+            how = self._how(None, None)
+            if self._optimizer is not None:
+                how["optimizer"] = self._optimizer
+            net = behind_projection(self.network_, self.removed_)
+            steps = -(-len(batch) // size) if steps is None else steps
+            self._finish(train(net, source, self.objective_, steps=steps, state=self._state, **how))
         return self
 
     def _check_choices(self, owner: str) -> None:

@@ -18,18 +18,18 @@ from likewise.fair_metrics import FairMetric
 from likewise.fair_metrics.naming import ColumnPlaces
 from likewise.fair_metrics.removed_variance import MOST, removed_share
 from likewise.training.batch import Batch
-from likewise.training.checkpoint import TrainingResult
+from likewise.training.estimators.advice import compared, frees_too_much
 from likewise.training.estimators.automatic import (
     Auto,
-    BudgetLadder,
+    EpsLadder,
     HeldOut,
     Trained,
     Trainer,
     auto_eps,
     auto_search,
+    compare,
     other_folds,
 )
-from likewise.training.estimators.compare_to_baseline import compare, sayings
 from likewise.training.estimators.metrics import (
     metric_encoder,
     metric_of_model,
@@ -39,11 +39,12 @@ from likewise.training.estimators.metrics import (
     trained_metric,
 )
 from likewise.training.estimators.network_classifier import NetworkClassifier
-from likewise.training.estimators.networks import behind_projection
 from likewise.training.estimators.parameters import parameters_from_fields
 from likewise.training.estimators.rows import TrainingRows
-from likewise.training.findings import Finding
+from likewise.training.loop import train
+from likewise.training.networks import behind_projection
 from likewise.training.objective import ERM, Objective
+from likewise.training.results import Finding, TrainingResult
 from likewise.training.robust import SearchLike
 
 # What a network is not shown at all: the sensitive columns, or everything that costs nothing under the
@@ -120,7 +121,7 @@ class RobustClassifier(NetworkClassifier):
         (`likewise.counterfactuals.TwinSubspace`); several mean the union. Default: ``AttributeSubspace()`` on the
         `sensitive_features` given to `fit`.
     eps : float or "auto", default="auto"
-        The budget ε of mean squared fair distance, in the units of `likewise.audit`. A larger one gives a fairer and
+        The tolerance ε of mean squared fair distance, in the units of `likewise.audit`. A larger one gives a fairer and
         less accurate model; 0 allows only moves that cost nothing. "auto" goes up from 0
         over 1/100,000, 1/10,000 and 1/1,000 of the mean squared fair distance between two people of the table (for
         fewer than 2,000 people 1/10,000 alone), and stops before what brings balanced accuracy on people held out
@@ -194,13 +195,13 @@ class RobustClassifier(NetworkClassifier):
         searched = searched_metric(self.metric_, self.removed_)
         self.search_domain_ = search_region(self._config.search_domain, searched, rows, owner=owner)
         self._sensitive = sensitive
-        self._swallowed = removed_share(rows.x, metric.null_space, sensitive)
+        self._freed = removed_share(rows.x, metric.null_space, sensitive)
         # Where a network that sees everything may be moved: for the comparison with a plain one.
         self._everywhere = search_region(self._config.search_domain, self.metric_, rows, owner=owner)
         self.eps_ = auto_eps(self.metric_, rows.x, rows.weights) if self.eps == "auto" else self.eps
-        self._ladder: BudgetLadder | None = None
+        self._ladder: EpsLadder | None = None
         if self._config.baseline and self.validation_ is not None:
-            self._ladder = BudgetLadder.of(
+            self._ladder = EpsLadder.of(
                 self.eps_,
                 len(rows.x),
                 auto=self.eps == "auto",
@@ -264,11 +265,14 @@ class RobustClassifier(NetworkClassifier):
     ) -> TrainingResult:
         self.eps_ = eps
         net = behind_projection(network, self.removed_)
-        return self._run(net, self._objective(), people, held_out, steps=steps)
+        how = self._how(people, held_out)
+        return train(net, people, self._objective(), steps=self.n_steps_ if steps is None else steps, **how)
 
     def _plain_network(self, people: Batch, held_out: HeldOut) -> nn.Module:
         """A network of the same build that sees everything, trained for accuracy alone."""
-        return self._run(self._new_network(), ERM(), people, held_out, progress=False).net.eval()
+        net = self._new_network()
+        how = {**self._how(people, held_out), "progress": False}
+        return train(net, people, ERM(), steps=self.n_steps_, **how).net.eval()
 
     def _finish(self, result: TrainingResult) -> TrainingResult:
         super()._finish(result)
@@ -281,15 +285,17 @@ class RobustClassifier(NetworkClassifier):
         self, people: Batch, held_out: HeldOut | None, result: TrainingResult
     ) -> tuple[Finding, ...]:
         owner = type(self).__name__
-        found = () if self._swallowed <= MOST else (_swallows(self._swallowed, self.metric_, owner),)
+        found = frees_too_much(self._freed, self.metric_, owner)
         if not hasattr(self, "beside_baseline_"):
             return found + super()._look_back(people, held_out, result)
-        return found + sayings(self.beside_baseline_, owner=owner, eps=float(self.eps_))
+        return found + compared(self.beside_baseline_, owner=owner, eps=float(self.eps_), freed=self._freed)
 
     def _why_at_chance(self) -> str:
+        lower = "lower 'eps', " if self.eps_ > 0 and self._freed <= MOST else ""
         return (
-            "too much counts as comparable: lower 'eps', bound the search (TrainingConfig(search_domain='data')), shorten its steps, "
-            "or leave all of these at their defaults"
+            f"too much counts as comparable: {lower}make only the sensitive columns free (metric=ExpertSubspace([...])), "
+            "bound the search (TrainingConfig(search_domain='data')), shorten its steps, or leave all of these at their "
+            "defaults"
         )
 
 
@@ -300,15 +306,3 @@ def _both(first: Subspace | None, second: Subspace | None) -> Subspace | None:
     # What is hidden as a whole comes first: orthogonal directions that come first are the basis.
     parts = [np.asarray(to_numpy(part.basis), dtype=float).T for part in (second, first)]
     return Subspace.from_directions(np.concatenate(parts))
-
-
-def _swallows(share: float, metric: FairMetric, owner: str) -> Finding:
-    named = f" (told: {', '.join(metric.sensitive_features)})" if metric.sensitive_features else ""
-    return Finding(
-        "subspace_swallows",
-        f"{owner}: {share:.0%} of the variance of all other columns costs nothing under the metric{named}, "
-        f"{metric.null_space.dim} of {metric.n_features} directions: people who differ in nearly everything count as "
-        "comparable, and little may be learned. Name fewer attributes, merge rare categories, or make only the "
-        "sensitive columns themselves free: metric=ExpertSubspace([...]).",
-        share,
-    )

@@ -18,7 +18,7 @@ from likewise.core.frames import check_no_missing, is_frame, to_pandas
 from likewise.counterfactuals.cells import Table, find_attribute
 from likewise.data.tabular import TabularDomain
 from likewise.mitigation.project import read_first_rows, read_new_rows, table_or_array
-from likewise.training.findings import TrainingWarning
+from likewise.training.results import TrainingWarning
 
 # What each row counts for: a user's `sample_weight`, and classes that count alike.
 
@@ -180,7 +180,7 @@ Codes = IntArray
 
 def attribute_table(rows: TrainingRows, attributes: Any, *, owner: str) -> pd.DataFrame:
     """Return the values of the attributes, one column each, without missing values."""
-    table = None if rows.sensitive_features is None else _as_table(rows.sensitive_features, owner)
+    table = None if rows.sensitive_features is None else as_table(rows.sensitive_features, owner)
     if attributes is None:
         if table is None:
             raise InputError(
@@ -197,7 +197,8 @@ def attribute_table(rows: TrainingRows, attributes: Any, *, owner: str) -> pd.Da
     return found.reset_index(drop=True)
 
 
-def _as_table(values: Any, owner: str) -> pd.DataFrame:
+def as_table(values: Any, owner: str) -> pd.DataFrame:
+    """Return what was passed as `sensitive_features` as a table, one column per attribute."""
     if is_frame(values):
         return to_pandas(values, owner=owner, name="sensitive_features").reset_index(drop=True)
     if isinstance(values, pd.Series):

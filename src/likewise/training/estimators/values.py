@@ -30,10 +30,10 @@ def _known() -> dict[str, type[Any]]:
     from likewise.core.subspace import Subspace
     from likewise.counterfactuals.edits import Edit
     from likewise.training.boosting.growers import BoostingConfig
-    from likewise.training.estimators.compare_to_baseline import BesideBaseline
+    from likewise.training.estimators.automatic import BesideBaseline
     from likewise.training.estimators.parameters import TrainingConfig
     from likewise.training.estimators.rows import AttributeCodes, ProxyVectors
-    from likewise.training.findings import Finding
+    from likewise.training.results import Finding
 
     classes: list[type[Any]] = [
         BoostingConfig,

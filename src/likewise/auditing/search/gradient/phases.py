@@ -34,18 +34,6 @@ if TYPE_CHECKING:
 _SCALAR_ROUNDS = 4
 
 
-@dataclass(frozen=True)
-class Line:
-    """The way from a base along `end` (n, D), with the loss modelled as link⁻¹(link(ℓ) + t · rise), 0 ≤ t ≤ 1.
-
-    `cost` (n,) is λ d² at the end; along the way it is cost · t².
-    """
-
-    end: torch.Tensor
-    rise: torch.Tensor
-    cost: torch.Tensor
-
-
 def _link(loss: torch.Tensor, log_odds: bool) -> torch.Tensor:
     """What is nearly linear along a line: the log-odds m against the label, or the loss itself.
 
@@ -69,47 +57,39 @@ def bold_end(space: Space, base: torch.Tensor, point: Point, *, log_odds: bool) 
     return space.leap(base, bold)
 
 
-def lines_to(
-    space: Space, base: torch.Tensor, point: Point, ends: list[torch.Tensor], *, log_odds: bool
-) -> list[Line]:
-    """Return lines from `base` along given displacements, judged by the loss at their ends."""
-    now = _link(point.loss, log_odds)
-    return [
-        Line(end, _link(space.loss(space.shifted(base, end)), log_odds) - now, space.lam * space.squared(end))
-        for end in ends
-    ]
-
-
 def pick_start(
-    space: Space, base: torch.Tensor, point: Point, lines: list[Line], *, log_odds: bool
+    space: Space, base: torch.Tensor, point: Point, ends: list[torch.Tensor], *, log_odds: bool
 ) -> tuple[torch.Tensor, Point]:
-    """Return the most promising point of all lines and what is seen there; `base` where it turns out no better.
+    """Return the most promising point of the ways from `base` to given displacements, and what is seen there.
 
-    `base` must have d² = 0: then d² grows with t² along each line.
+    Along each way the loss is modelled as link⁻¹(link(ℓ) + t · rise), 0 ≤ t ≤ 1, with the rise seen at its end, and the
+    price as cost · t²: `base` must have d² = 0. `base` is returned for rows for which the point turns out no better.
     """
     now, best = _link(point.loss, log_odds), point.loss
     shares: list[torch.Tensor] = []
-    for line in lines:
-        t = _best_on(line, now, log_odds)
-        value = now + t * line.rise
-        value = (torch.nn.functional.softplus(value) if log_odds else value) - line.cost * t * t
+    for end in ends:
+        rise = _link(space.loss(space.shifted(base, end)), log_odds) - now
+        cost = space.lam * space.squared(end)
+        t = _best_share(rise, cost, now, log_odds)
+        value = now + t * rise
+        value = (torch.nn.functional.softplus(value) if log_odds else value) - cost * t * t
         better = value > best
         best = torch.where(better, value, best)
         shares = [torch.where(better, 0.0, share) for share in shares] + [torch.where(better, t, 0.0)]
     v = base
-    for line, share in zip(lines, shares, strict=True):
-        v = torch.addcmul(v, line.end, share[:, None])
+    for end, share in zip(ends, shares, strict=True):
+        v = torch.addcmul(v, end, share[:, None])
     return better_of(space, (base, point), (v, space.look(v)))
 
 
-def _best_on(line: Line, now: torch.Tensor, log_odds: bool) -> torch.Tensor:
+def _best_share(rise: torch.Tensor, cost: torch.Tensor, now: torch.Tensor, log_odds: bool) -> torch.Tensor:
     """Best t of link⁻¹(now + t·rise) − cost·t², reached from t = 1 by its own fixed point."""
-    pull = line.rise / (2 * line.cost).clamp(min=torch.finfo(now.dtype).tiny)
+    pull = rise / (2 * cost).clamp(min=torch.finfo(now.dtype).tiny)
     if not log_odds:
         return pull.clamp(0.0, 1.0)
     t = torch.ones_like(now)
     for _ in range(_SCALAR_ROUNDS):
-        t = (pull * torch.sigmoid(torch.addcmul(now, t, line.rise))).clamp(0.0, 1.0)
+        t = (pull * torch.sigmoid(torch.addcmul(now, t, rise))).clamp(0.0, 1.0)
     return t
 
 
@@ -241,17 +221,6 @@ _TOGETHER = 65536
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The result of one block; as `SearchResult`."""
-
-    x: torch.Tensor
-    loss: torch.Tensor
-    squared: torch.Tensor
-    status: torch.Tensor
-    steps: torch.Tensor
-
-
-@dataclass(frozen=True)
 class _Found:
     """What a phase found: rows (n, d), status and steps (n,), and the loss of the rows themselves if it met it."""
 
@@ -263,7 +232,7 @@ class _Found:
 
 def search_block(
     task: SearchTask, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor, start: torch.Tensor | None
-) -> Outcome:
+) -> SearchResult:
     """Search the worst case of a block whose λ are all zero, all infinite, or all in between."""
     only_free = bool(torch.isinf(lam).all())
     status = torch.full_like(y, RowStatus.MAX_STEPS.value, dtype=torch.int8)
@@ -277,17 +246,19 @@ def search_block(
     return _finish(task, x, y, torch.zeros_like(lam) if only_free else lam, found)
 
 
-def _finish(task: SearchTask, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor, found: _Found) -> Outcome:
+def _finish(
+    task: SearchTask, x: torch.Tensor, y: torch.Tensor, lam: torch.Tensor, found: _Found
+) -> SearchResult:
     """Evaluate what was found as anyone else would, and keep the row itself where that is no better."""
     own = task.oracle.loss(x, y) if found.own is None else found.own
     if found.x is x:
-        return Outcome(
+        return SearchResult(
             x, own, torch.zeros_like(own), _with_lost(found.status, ~torch.isfinite(own)), found.steps
         )
     loss, squared = task.oracle.loss(found.x, y), task.metric.squared_norm(found.x - x)
     kept = ~(loss - lam * squared > own)
     rows = kept.nonzero()[:, 0]
-    return Outcome(
+    return SearchResult(
         found.x.index_copy(0, rows, x.index_select(0, rows)),
         torch.where(kept, own, loss),
         torch.where(kept, 0.0, squared),
@@ -426,8 +397,7 @@ def _start(
     ends = [bold_end(space, v, point, log_odds=task.log_odds)]
     if task.probes is not None:
         ends += task.probes.ends(space, v, y)
-    lines = lines_to(space, v, point, ends, log_odds=task.log_odds)
-    begun = pick_start(space, v, point, lines, log_odds=task.log_odds)
+    begun = pick_start(space, v, point, ends, log_odds=task.log_odds)
     if extra is not None:
         begun = better_of(space, begun, (extra, space.look(extra)))
     return *begun, point.loss
@@ -532,40 +502,26 @@ def search_each_row(
         lam=scalar,
         generator=generator,
     )
-    found = _Collected(x)
     kinds = (weights == 0, torch.isinf(weights), (weights > 0) & ~torch.isinf(weights))
+    places, parts = [], []
     with torch.no_grad():
         for kind in kinds:
             index = kind.nonzero()[:, 0]
-            for first in range(0, len(index), search.batch_size):
-                rows = index[first : first + search.batch_size]
-                # A block of neighbours needs no copy.
-                whole: Any = slice(first, first + len(rows)) if len(index) == len(x) else rows
-                begin = None if start is None else start[whole]
-                found.put(whole, search_block(task, x[whole], y[whole], weights[whole], begin))
-    return found.result()
+            for rows in torch.split(index, search.batch_size) if len(index) else ():
+                # A block of everybody needs no copy.
+                some: Any = slice(None) if len(rows) == len(x) else rows
+                begin = None if start is None else start[some]
+                places.append(rows)
+                parts.append(search_block(task, x[some], y[some], weights[some], begin))
+    return parts[0] if len(parts) == 1 else _in_order(places, parts)
 
 
-class _Collected:
-    """The result under construction, in the order of the rows."""
-
-    def __init__(self, x: torch.Tensor) -> None:
-        n = len(x)
-        self._outcome = Outcome(
-            torch.empty_like(x),
-            x.new_empty(n),
-            x.new_empty(n),
-            torch.empty(n, dtype=torch.int8, device=x.device),
-            torch.empty(n, dtype=torch.int32, device=x.device),
-        )
-
-    def put(self, rows: Any, part: Outcome) -> None:
-        for field in fields(Outcome):
-            getattr(self._outcome, field.name)[rows] = getattr(part, field.name)
-
-    def result(self) -> SearchResult:
-        found = self._outcome
-        return SearchResult(found.x, found.loss, found.squared, found.status, found.steps)
+def _in_order(places: list[torch.Tensor], parts: list[SearchResult]) -> SearchResult:
+    """Join the results of blocks in the order of the rows."""
+    order = torch.cat(places).argsort()
+    return SearchResult(
+        *(torch.cat([getattr(part, f.name) for part in parts])[order] for f in fields(SearchResult))
+    )
 
 
 def _checked_rows(
