@@ -14,6 +14,7 @@ from likewise.core.text import folded
 from likewise.data.one_hot import match_one_hot
 from likewise.data.opening import TableChoices, option
 from likewise.data.target import binary_labels
+from likewise.data.text_tables import is_number
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,10 +134,34 @@ def read_people(path: Path | MemoryFile, asked: TableRequest) -> People:
     choices, target = asked.choices, asked.target
     found = read_table(path, choices.reading, ignore=choices.ignore)
     _check_names(found.frame, path.name, asked)
+    frame, notes = with_empty_cells(found.frame, choices), found.notes
     if target is None:
-        return take_people(found.frame, None, asked, name=path.name, notes=found.notes)
-    features = found.frame.drop(columns=[target])
-    return take_people(features, found.frame[target], asked, name=path.name, notes=found.notes)
+        return take_people(frame, None, asked, name=path.name, notes=notes)
+    return take_people(frame.drop(columns=[target]), frame[target], asked, name=path.name, notes=notes)
+
+
+def with_empty_cells(frame: pd.DataFrame, choices: TableChoices) -> pd.DataFrame:
+    """Return a table in which the values that the user calls missing (`--read empty`, `--columns`) are missing cells."""
+    from likewise.data.column import read_plans
+
+    said = {} if choices.columns is None else read_plans(choices.columns, owner="--columns")
+    changed = {}
+    for name, column in frame.items():
+        plan = said.get(str(name))
+        marks = {str(mark) for mark in (*choices.empty, *(plan.empty if plan else ()))}
+        if not marks:
+            continue
+        if column.dtype.kind in "iuf":
+            gone = column.isin([float(mark) for mark in marks if is_number(mark)])
+        else:
+            gone = column.notna() & column.astype(str).str.strip().isin({mark.strip() for mark in marks})
+        if gone.any():
+            changed[str(name)] = column.mask(gone)
+    if choices.empty and not changed:
+        raise InputError(
+            f"{option('empty')}: no cell of the table is {' or '.join(choices.empty)}. `likewise inspect` shows the values."
+        )
+    return with_columns(frame, changed)
 
 
 def take_people(
