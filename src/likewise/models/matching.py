@@ -259,7 +259,7 @@ def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> M
     known = "not known" if classes is None else ", ".join(repr(c) for c in classes[:6])
     remedy = "Give the target the names that the model was trained with."
     if numbered:
-        remedy = "Say which value is class 1: --positive VALUE."
+        remedy = "Say which value is class 1: favourable=VALUE (--positive VALUE)."
     raise InputError(f"The model's classes are {known}; the target has {shown}. {remedy}")
 
 
