@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -194,3 +195,64 @@ def test_numbers_beyond_float32_stay_numbers(trouble):
     found = read_table(trouble("huge_numbers")).frame
     assert found["money"].max() == 1e300
     assert np.isfinite(found["debt"]).all()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "M,yes,blue,no\nF,no,red,no\nM,yes,red,yes\nF,yes,blue,yes\n",
+        "yes,no,39,M\nno,no,40,F\nno,no,41,F\nno,yes,12,F\n",
+        "M,no,no\nF,no,yes\nM,yes,no\nM,no,no\n",
+    ],
+)
+def test_a_file_without_a_header_is_told_to_say_so_also_if_it_holds_words(text, tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text(text)
+    with pytest.raises(FormatError, match=r"seems to have no header.*--read header=no"):
+        read_table(path)
+    assert len(read_table(path, Reading(header=False)).frame) == 4
+
+
+def test_inspect_advises_marks_for_missing_cells_and_takes_them_back(tmp_path, monkeypatch, capsys):
+    from likewise.cli.app import main
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "job": rng.choice(["cook", "clerk", "?"], 60),
+            "debt": rng.integers(0, 60, 60),
+            "sign": rng.choice([-1, 0, 1], 60),
+            "sex": rng.choice(["F", "M", " "], 60),
+        }
+    )
+    frame.loc[:3, "debt"] = -1
+    frame.to_parquet("people.parquet")
+
+    def inspect(*words):
+        with pytest.raises(SystemExit) as ended:
+            main(["inspect", "people.parquet", *words])
+        assert ended.value.code == 0
+        return {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+
+    said = inspect("-o", "columns.toml")
+    assert "--read empty=?" in said["job"]
+    assert "--read empty=-1" in said["debt"]
+    assert "are blank" in said["sex"]
+    assert "empty" not in said["sign"]
+    share = f"{(frame['job'] == '?').mean():.1%}"
+    assert share in inspect("--no-file", "--read", "empty=?")["job"].split("values")[1]
+    text = (
+        Path("columns.toml")
+        .read_text()
+        .replace("\n# empty", "\nempty")
+        .replace('empty = ["?", -1] for', "# for")
+    )
+    Path("columns.toml").write_text(text)
+    again = inspect("--no-file", "--columns", "columns.toml")
+    assert share in again["job"]
+    assert "6.7%" in again["debt"]
+    assert "2 to 56" in again["debt"]
+    with pytest.raises(SystemExit):
+        main(["inspect", "people.parquet", "--no-file", "--read", "empty=nobody"])
+    assert "no cell of the table is nobody" in capsys.readouterr().err

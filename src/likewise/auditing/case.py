@@ -152,6 +152,7 @@ def match_people(
     matched = match_model(
         loaded,
         people.filled,
+        held=None if people.missing is None else MissingCells({}, people.missing.held),
         make_domain=make_domain,
         widen=people.widened,
         immutable=immutable,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from likewise.auditing.case import audit_case, prepare_case, table_request
 from likewise.auditing.sources import open_people
@@ -19,12 +20,11 @@ from likewise.data.case import TableRequest, choose_columns, take_people
 from likewise.data.column import plain
 from likewise.data.opening import TableChoices
 from likewise.models.convert import as_model
+from likewise.models.matching import frame_question
 from likewise.models.model import Model
 from likewise.models.model_files import LoadedModel
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from likewise.auditing.partitions.engine import Engine
     from likewise.auditing.progress import OnProgress
     from likewise.auditing.results.audit_result import AuditResult
@@ -138,17 +138,16 @@ def named_table(X: Any, owner: str) -> pd.DataFrame:
 
 
 def _used_by(loaded: LoadedModel, frame: pd.DataFrame, asked: TableRequest) -> tuple[str, ...] | None:
-    """Return all columns if a function does not answer, or answers differently, without those that look like ids or text."""
-    native = loaded.native
-    if not callable(native) or hasattr(native, "predict") or hasattr(native, "forward"):
+    """Return all columns if a model does not answer, or answers differently, without those that look like ids or text."""
+    ask = frame_question(loaded)
+    if ask is None:
         return None
     kept = list(choose_columns(frame, replace(asked, widest=None), "X", [])[0].columns)
     if len(kept) == frame.shape[1]:
         return None
     some = frame.head(50)
     try:
-        without = np.asarray(native(some[kept]), dtype=float)
-        same = np.array_equal(without, np.asarray(native(some), dtype=float), equal_nan=True)
-    except Exception:  # whatever a function raises about a column that is not there
+        same = bool(pd.Series(np.asarray(ask(some[kept]))).equals(pd.Series(np.asarray(ask(some)))))
+    except Exception:  # whatever a model raises about a column that is not there
         same = False
     return None if same else tuple(map(str, frame.columns))

@@ -114,7 +114,7 @@ def _spilled(people: People, asked: TableRequest) -> People:
         if plan.kind == "category"
     }
     file = _spill(with_columns(people.frame, {str(asked.target): people.labels}))
-    plain = replace(asked.choices, columns=None, only=(), ignore=(), keep=(), missing="auto")
+    plain = replace(asked.choices, columns=None, only=(), ignore=(), keep=(), missing="auto", empty=())
     again = replace(asked, choices=plain, plans={**people.plans, **codes})
     streamed = _stream(file, again, None)
     return replace(streamed, notes=(*notes, *streamed.notes))
@@ -135,9 +135,10 @@ def _stream(pattern: Path, asked: TableRequest, engine: Engine | None) -> Stream
     from likewise.auditing.partitions.tables import ParquetTable, parquet_files, survey
 
     choices, target = asked.choices, str(asked.target)
-    if choices.policy not in ("auto", "keep"):
+    if choices.policy not in ("auto", "keep") or choices.empty:
+        said = option("empty") if choices.empty else option("missing", choices.policy)
         raise InputError(
-            f"{pattern.name} is read part by part, where {option('missing', choices.policy)} cannot be used. Drop or fill missing "
+            f"{pattern.name} is read part by part, where {said} cannot be used. Drop or fill missing "
             "values first, or pass --sample."
         )
     found = parquet_files(str(pattern))

@@ -49,7 +49,7 @@ def command(
     file = None if no_file or kept else named or DEFAULT
     check_outputs([None if file is named else file], force=outputs.force)
     from likewise.core.frames import check_columns
-    from likewise.data.case import planned_looks
+    from likewise.data.case import planned_looks, with_empty_cells
     from likewise.data.table_files import read_table
     from likewise.data.type_inference import write_columns
 
@@ -57,7 +57,7 @@ def command(
     found = read_table(table, reading.reading, ignore=reading.ignore)
     for note in found.notes:
         progress.note(note)
-    frame = found.frame
+    frame = with_empty_cells(found.frame, reading)
     check_columns(frame, [] if target is None else [target], owner=table.name, name="table")
     for key, names in reading.named.items():
         check_columns(frame, [] if key == "--read ignore" else names, owner=key, name="table")

@@ -171,6 +171,7 @@ READ = {
     "categorical": _columns("Its numbers are codes."),
     "integer": _columns("Its numbers are counts, not codes."),
     "missing": _choice("Missing cells", "auto", "keep", "drop", "category", "impute"),
+    "empty": Key("VALUE", "Cells with this value are missing ones: ?, -1.", default=(), many=True),
     "encoding": Key("NAME", "Of a text file: latin-1, cp1252."),
     "decimal": Key(".|,", "Decimal mark of a text file.", click.Choice([".", ","])),
     "header": Key("yes|no", "Whether the first line names the columns.", bool),

@@ -15,6 +15,7 @@ from likewise.core.text import folded
 from likewise.data.one_hot import match_one_hot
 from likewise.data.opening import TableChoices, option
 from likewise.data.target import binary_labels
+from likewise.data.text_tables import is_number
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,9 +84,7 @@ class People:
         """Return some of the people."""
         labels = None if self.labels is None else self.labels[rows]
         places = None if self.places is None else self.places[rows]
-        return replace(
-            self, frame=self.frame.iloc[rows].reset_index(drop=True), labels=labels, places=places
-        )
+        return replace(self, frame=self.frame.iloc[rows].reset_index(drop=True), labels=labels, places=places)
 
     def domain(self, columns: Sequence[str] | None = None, immutable: Sequence[str] = ()) -> TabularDomain:
         """Return the domain of some columns, by default of all."""
@@ -146,8 +145,9 @@ def read_people(path: Path | MemoryFile, asked: TableRequest) -> People:
     choices, target = asked.choices, asked.target
     found = read_table(path, choices.reading, ignore=choices.ignore)
     _check_names(found.frame, path.name, asked)
-    features = found.frame if target is None else found.frame.drop(columns=[target])
-    labels = None if target is None else found.frame[target]
+    frame = with_empty_cells(found.frame, choices)
+    features = frame if target is None else frame.drop(columns=[target])
+    labels = None if target is None else frame[target]
     people = take_people(features, labels, asked, name=path.name, notes=found.notes)
     header = choices.reading.header is not False
     if _one_line_each(path, len(features) + header):
@@ -161,6 +161,30 @@ def _one_line_each(path: Path | MemoryFile, lines: int) -> bool:
         return False
     text = path.data if hasattr(path, "data") else path.read_bytes()
     return text.count(b"\n") + (not text.endswith(b"\n")) == lines
+
+
+def with_empty_cells(frame: pd.DataFrame, choices: TableChoices) -> pd.DataFrame:
+    """Return a table in which the values that the user calls missing (`--read empty`, `--columns`) are missing cells."""
+    from likewise.data.column import read_plans
+
+    said = {} if choices.columns is None else read_plans(choices.columns, owner="--columns")
+    changed = {}
+    for name, column in frame.items():
+        plan = said.get(str(name))
+        marks = {str(mark) for mark in (*choices.empty, *(plan.empty if plan else ()))}
+        if not marks:
+            continue
+        if column.dtype.kind in "iuf":
+            gone = column.isin([float(mark) for mark in marks if is_number(mark)])
+        else:
+            gone = column.notna() & column.astype(str).str.strip().isin({mark.strip() for mark in marks})
+        if gone.any():
+            changed[str(name)] = column.mask(gone)
+    if choices.empty and not changed:
+        raise InputError(
+            f"{option('empty')}: no cell of the table is {' or '.join(choices.empty)}. `likewise inspect` shows the values."
+        )
+    return with_columns(frame, changed)
 
 
 def take_people(

@@ -451,6 +451,8 @@ class ColumnPlan:
     values: tuple[Any, ...] | None = None
     immutable: bool = False
     scale: ScaleName | Curve | None = None
+    # Values that stand for a missing cell.
+    empty: tuple[Any, ...] = ()
 
 
 def read_plans(columns: Any, *, owner: str) -> dict[str, ColumnPlan]:
@@ -478,7 +480,7 @@ def _plan(said: Any, where: str) -> ColumnPlan:
     fields = {"kind": said} if isinstance(said, str) else said
     if not isinstance(fields, Mapping) or "kind" not in fields:
         raise InputError(f'{where} must say its kind: kind = "number", "integer", "category" or "left out".')
-    known = ("kind", "range", "values", "immutable", "scale")
+    known = ("kind", "range", "values", "immutable", "scale", "empty")
     for key in fields:
         if key not in known:
             close = difflib.get_close_matches(str(key), known, n=1)
@@ -490,12 +492,10 @@ def _plan(said: Any, where: str) -> ColumnPlan:
         raise InputError(f"{where}: kind must be one of {', '.join(get_args(PlanKind))}, got {kind!r}.")
     if not isinstance(immutable, bool):
         raise InputError(f"{where}: immutable must be true or false, got {immutable!r}.")
-    if values is not None and (
-        isinstance(values, str)
-        or not isinstance(values, (list, tuple))
-        or not all(isinstance(v, _SCALARS) for v in values)
-    ):
-        raise InputError(f"{where}: values must be a list of words or numbers, got {values!r}.")
+    for key in ("values", "empty"):
+        listed = fields.get(key, ())
+        if not isinstance(listed, (list, tuple)) or not all(isinstance(v, _SCALARS) for v in listed):
+            raise InputError(f"{where}: {key} must be a list of words or numbers, got {listed!r}.")
     if (values is not None and kind != "category") or (
         fields.get("range") is not None and kind == "category"
     ):
@@ -506,7 +506,8 @@ def _plan(said: Any, where: str) -> ColumnPlan:
         if kind not in ("number", "integer"):
             raise InputError(f"{where}: 'scale' is for numbers and integers, and this is {_article(kind)}.")
     values = None if values is None else tuple(values)
-    return ColumnPlan(kind, _range_of_fields(fields.get("range"), where), values, immutable, scale)
+    extent = _range_of_fields(fields.get("range"), where)
+    return ColumnPlan(kind, extent, values, immutable, scale, tuple(fields.get("empty", ())))
 
 
 def _range_of_fields(pair: Any, where: str) -> tuple[float | None, float | None] | None:

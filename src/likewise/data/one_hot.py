@@ -135,20 +135,26 @@ def match_one_hot(names: Sequence[str], frame: pd.DataFrame) -> OneHotColumns | 
             missing[column] = place
         else:
             absent[names[place]] = column
+    _check_adjacent(names, places, missing, absent)
+    omitted = _omitted(places, styles, absent, frame)
+    return OneHotColumns(tuple(names), copied, places, missing, omitted, absent)
+
+
+def _check_adjacent(
+    names: Sequence[str],
+    places: Mapping[str, Mapping[Any, int]],
+    missing: Mapping[str, int],
+    absent: Mapping[str, str],
+) -> None:
+    """Refuse a value that nobody has if its column is apart: get_dummies and encoders write those of a column side by side."""
     for column in dict.fromkeys(absent.values()):
-        # get_dummies and encoders write the values of a column side by side; a column apart is something else.
-        own = sorted(
-            [*places[column].values(), *(i for i, name in enumerate(names) if absent.get(name) == column)]
-        )
-        apart = next(
-            (b for a, b in itertools.pairwise(own) if b > a + 1 and missing.get(column) != a + 1), None
-        )
+        beside = [place for place, name in enumerate(names) if absent.get(name) == column]
+        block = sorted([*places[column].values(), *beside, *([missing[column]] if column in missing else [])])
+        apart = next((b for a, b in itertools.pairwise(block) if b > a + 1), None)
         if apart is not None:
             _refuse(
                 f"its column {names[apart]!r} is not a column of the table, and not beside the values of {column!r}"
             )
-    omitted = _omitted(places, styles, absent, frame)
-    return OneHotColumns(tuple(names), copied, places, missing, omitted, absent)
 
 
 def _copied(name: str, frame: pd.DataFrame) -> str | None:

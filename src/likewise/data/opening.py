@@ -79,6 +79,7 @@ class TableChoices:
     integer: tuple[str, ...] = ()
     columns: Path | None = None
     missing: str = "auto"
+    empty: tuple[str, ...] = ()
     encoding: str | None = None
     decimal: str | None = None
     header: bool | None = None

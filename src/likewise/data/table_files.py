@@ -132,7 +132,7 @@ def _unique_names(frame: pd.DataFrame, reading: Reading, name: str, notes: list[
         shown = folded([repr(word) for word in dict.fromkeys(names[at] for at in differ)])
         raise FormatError(
             f"{name} has columns of the same name with different values: {shown}. Number them with --read doubled=number, "
-            "leave them out with --read ignore=NAME, or rename them."
+            "leave them out with --read ignore=NAME, or rename them; --read header=no if the first line holds values."
         )
     shown = folded([repr(word) for word in dict.fromkeys(names[at] for at in drop)])
     notes.append(f"dropped columns that repeat another of the same name and values: {shown}.")

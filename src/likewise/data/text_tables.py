@@ -61,18 +61,21 @@ def is_number(text: str) -> bool:
 
 
 def looks_like_values(header: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Whether a first line is a row of values: many of its cells are numbers, as are the cells below them."""
-    numbers = [at for at, name in enumerate(header) if is_number(name)]
-    if numbers and len(numbers) == len(header):
+    """Whether a first line is a row of values: many of its cells are numbers above numbers, or words that come again below."""
+    if header and all(map(is_number, header)):
         return True
-    same = [at for at in numbers if any(at < len(row) and is_number(row[at]) for row in below)]
-    return len(same) >= 2 and 3 * len(same) >= len(header)
+    columns = [[row[at] for row in below if at < len(row)] for at in range(len(header))]
+    same = [
+        any(map(is_number, column)) if is_number(name) else bool(name.strip()) and name in column
+        for name, column in zip(header, columns, strict=True)
+    ]
+    return sum(same) >= 2 and 3 * sum(same) >= len(header)
 
 
 # An empty cell and the common words for "nothing here". "None" is not among them: it is a category in many tables.
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "<NA>"]
 # Among numbers these mean that there is none; among words they are a category.
-_MARKED_MISSING = frozenset({"?", "-", "--", ".", "none", "unknown", "missing", "n.a.", "#n/a", "*"})
+MARKED_MISSING = frozenset({"?", "-", "--", ".", "none", "unknown", "missing", "n.a.", "#n/a", "*"})
 # A header may be long, but not the whole of a large file.
 _LONGEST_HEADER = 64 * 2**20
 _BELOW = 50
@@ -226,7 +229,7 @@ def numbers_but_for_marks(column: pd.Series[Any]) -> pd.Series[Any] | None:
     if not len(cells) or not isinstance(cells.iloc[0], str):
         return None
     words = cells.astype(str).str.strip()
-    marks = words.str.lower().isin(_MARKED_MISSING)
+    marks = words.str.lower().isin(MARKED_MISSING)
     if not marks.any() or marks.mean() > 0.9 or not words[~marks].head(200).map(is_number).all():
         return None
     numbers = pd.to_numeric(words[~marks], errors="coerce")

@@ -19,6 +19,7 @@ from likewise.core.files import atomic_path
 from likewise.core.text import short_number
 from likewise.data.column import ColumnPlan
 from likewise.data.curve import ScaleName
+from likewise.data.opening import option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,7 @@ LARGEST_CODE = 12
 # Whole numbers beyond this lose their last digit when they are standardised.
 LARGEST_WHOLE = 2.0**48
 # What stands for "nothing here" in columns of numbers that have none below zero.
-_MISSING_CODES = frozenset(-(10.0**digits - 1) for digits in range(2, 7))
+_MISSING_CODES = frozenset({-1.0, *(-(10.0**digits - 1) for digits in range(1, 7))})
 _CONSTANT = "the same for everybody"
 _FEW = 30
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -66,6 +67,8 @@ class InferredColumn:
         Of numbers.
     scale : str, optional
         A scale that suits a mass at zero or a heavy tail; it is advised, never taken without the user's word.
+    empty : str or float, optional
+        A value that may stand for a missing cell, advised likewise.
 
     Examples
     --------
@@ -84,6 +87,7 @@ class InferredColumn:
     low: float | None = None
     high: float | None = None
     scale: ScaleName | None = None
+    empty: Any = None
 
 
 def infer_types(frame: pd.DataFrame) -> tuple[InferredColumn, ...]:
@@ -156,8 +160,11 @@ def _number(name: str, values: np.ndarray[Any, Any], series: pd.Series[Any]) -> 
         return _made(name, "number", f"{int((~finite).sum()):,} infinite values", series, distinct, **ends)
     ends |= {"low": float(values.min()), "high": float(values.max())}
     whole = bool((values == np.rint(values)).all())
+    code = _missing_code(values, distinct)
+    if code:
+        ends["empty"] = ends["low"]
     if not whole:
-        why, scale = (_missing_code(values), None) if _missing_code(values) else _tail(values)
+        why, scale = (code, None) if code else _tail(values)
         return _made(name, "number", why, series, distinct, scale=scale, **ends)
     if max(abs(ends["low"]), abs(ends["high"])) > LARGEST_WHOLE:
         kind = "left out" if series.dtype.kind in "iu" else "number"
@@ -173,14 +180,15 @@ def _number(name: str, values: np.ndarray[Any, Any], series: pd.Series[Any]) -> 
         return _made(
             name, "left out", "looks like an id: every row has its own number", series, distinct, **ends
         )
-    code = _missing_code(values)
-    if code:
-        return _made(name, "integer", code, series, distinct, **ends)
+    if code and not _is_code(name, values, distinct, ends["low"], ends["high"]):
+        scale = _tail(values)[1] if ends["low"] == -1 else None
+        return _made(name, "integer", code, series, distinct, scale=scale, **ends)
     if distinct == 2:
         shown = " and ".join(f"{value:g}" for value in sorted(set(values.tolist())))
         return _made(name, "category", f"two values: {shown}", series, distinct, **ends)
     if distinct > 2 and _is_code(name, values, distinct, ends["low"], ends["high"]):
-        return _made(name, "category", f"a code: {distinct} whole numbers", series, distinct, **ends)
+        why = f"a code: {distinct} whole numbers" + (f"; {code}" if code else "")
+        return _made(name, "category", why, series, distinct, **ends)
     why, scale = (_CONSTANT, None) if distinct == 1 else _tail(values)
     return _made(name, "integer", why, series, distinct, scale=scale, **ends)
 
@@ -199,14 +207,21 @@ def _is_code(name: str, values: np.ndarray[Any, Any], distinct: int, low: float,
     return small and len(values) >= 5 * distinct and not _has(name, _ORDERED_WORDS)
 
 
-def _missing_code(values: np.ndarray[Any, Any]) -> str:
-    """Words about one far value such as -999 among others that are none below zero: it may stand for a missing one."""
+def _missing_code(values: np.ndarray[Any, Any], distinct: int) -> str:
+    """Words about one value such as -1 or -999 among others that are not below zero: it may stand for a missing one."""
     low = float(values.min())
     at_low = values == low
     count = int(at_low.sum())
-    if low not in _MISSING_CODES or count < 2 or count == len(values) or float(values[~at_low].min()) < 0:
+    # -1, 0, 1 are signs.
+    if low not in _MISSING_CODES or (low == -1 and distinct < 4):
         return ""
-    return f"{count / len(values):.1%} are {low:.0f}: if that means missing, empty these cells"
+    if count < 2 or count == len(values) or float(values[~at_low].min()) < 0:
+        return ""
+    return _empty_advice(f"{low:.0f}", count / len(values))
+
+
+def _empty_advice(mark: str, share: float) -> str:
+    return f"{share:.1%} are {mark or 'blank'}: if that means missing, {option('empty', mark or ' ')}"
 
 
 def _tail(values: np.ndarray[Any, Any]) -> tuple[str, ScaleName | None]:
@@ -239,8 +254,10 @@ def _words(name: str, known: pd.Series[Any], series: pd.Series[Any], distinct: i
     sample = [str(value) for value in known.head(500)]
     if distinct > 2 and sum(bool(_DATE.fullmatch(value.strip())) for value in sample) >= 0.9 * len(sample):
         return _made(name, "left out", "dates", series, distinct)
+    mark, advice = _missing_word(known)
     if distinct <= 2:
-        return _made(name, "category", _CONSTANT if distinct == 1 else "", series, distinct)
+        why = advice or (_CONSTANT if distinct == 1 else "")
+        return _made(name, "category", why, series, distinct, empty=mark)
     length = float(np.mean([len(value) for value in sample]))
     gaps = float(np.mean([value.count(" ") for value in sample]))
     if distinct > 20 and distinct > 0.5 * n:
@@ -252,7 +269,21 @@ def _words(name: str, known: pd.Series[Any], series: pd.Series[Any], distinct: i
     if distinct > MOST_CATEGORIES:
         why = f"{distinct:,} different values" + _mostly_numbers(sample)
         return _made(name, "left out", why, series, distinct)
-    return _made(name, "category", _mostly_numbers(sample).lstrip("; "), series, distinct)
+    return _made(
+        name, "category", advice or _mostly_numbers(sample).lstrip("; "), series, distinct, empty=mark
+    )
+
+
+def _missing_word(known: pd.Series[Any]) -> tuple[str | None, str]:
+    """Return the most frequent word of a column that may stand for a missing one, and what to say of it."""
+    from likewise.data.text_tables import MARKED_MISSING, MISSING
+
+    counts = known.astype(str).value_counts()
+    for word, count in counts.items():
+        plain = str(word).strip()
+        if plain in MISSING or plain.lower() in MARKED_MISSING - {"none"}:
+            return str(word), _empty_advice(plain, count / len(known))
+    return None, ""
 
 
 def _mostly_numbers(sample: list[str]) -> str:
@@ -283,6 +314,7 @@ _HEADER = """# How likewise reads the columns of {table}. Edit it, and pass it t
 # kind: "number", "integer", "category", "left out" or "target"
 # range = [low, high] for numbers and integers, -inf or inf for an open end; default: that of the table at hand
 # immutable = true: no twin differs in it
+# empty = ["?", -1] for values that stand for a missing cell
 # values = ["a", "b"] for categories that can exist besides those of the table
 # scale = "signed log", "rank" or "value or not" for numbers and integers that few people have much of
 """
@@ -299,6 +331,10 @@ def columns_text(looks: Sequence[InferredColumn], *, table: str, file: str = "co
         if look.plan.kind in ("number", "integer") and look.low is not None and look.high is not None:
             lines.append(f"# range = [{_written(look.low)}, {_written(look.high)}]")
         lines += _scale(look)
+        if look.plan.empty:
+            lines.append(f"empty = [{', '.join(map(_value, look.plan.empty))}]")
+        elif look.empty is not None:
+            lines.append(f"# empty = [{_value(look.empty)}]")
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
 
@@ -327,6 +363,10 @@ def write_columns(looks: Sequence[InferredColumn], path: Path, *, table: str) ->
     """
     with atomic_path(path) as temporary:
         temporary.write_text(columns_text(looks, table=table, file=path.name), encoding="utf-8")
+
+
+def _value(value: Any) -> str:
+    return _quoted(value) if isinstance(value, str) else _written(float(value))
 
 
 def _key(name: str) -> str:

@@ -79,6 +79,7 @@ def match_model(
     loaded: LoadedModel,
     frame: pd.DataFrame,
     *,
+    held: MissingCells | None = None,
     make_domain: MakeDomain,
     widen: Widen | None = None,
     immutable: Sequence[str] = (),
@@ -87,11 +88,12 @@ def match_model(
     takes: str = "auto",
     loss: str = "cross_entropy",
 ) -> Matched:
-    """Find out how a model takes the rows of a table."""
+    """Find out how a model takes the rows of a table, in which the columns of `held` stand for ids, dates and texts."""
     native = loaded.native
-    function = loaded.container == "import path" and callable(native)
-    function = function and not hasattr(native, "predict") and not hasattr(native, "forward")
-    wanted = {"table": True, "encoded": False}.get(takes, True if function else None)
+    ask = frame_question(loaded)
+    function = ask is native
+    some = frame.head(5) if held is None else held.restored(frame.head(5))
+    wanted = {"table": True, "encoded": False}.get(takes, True if function or _answers(ask, some) else None)
     model = _adapter(native, loss, None if takes != "auto" and not function else wanted)
     own = getattr(model, "encoder", None)
     if own is not None:
@@ -111,6 +113,35 @@ def match_model(
         note = "the model file does not say how its inputs were encoded, so the table was encoded as the metric does."
         return replace(_with_own_encoder(model, encoder, frame, immutable, widen), note=note)
     return _encoded(model, frame, make_domain)
+
+
+def frame_question(loaded: LoadedModel) -> Callable[[Any], Any] | None:
+    """Return what to ask of a model in memory that may take a table and does not say its columns, else None.
+
+    That is a function, or the `predict` of an estimator that keeps neither names nor, unless it is somebody's own class, a
+    number of columns.
+    """
+    native = loaded.native
+    if loaded.container != "import path" or isinstance(native, Model) or hasattr(native, "forward"):
+        return None
+    if not hasattr(native, "predict"):
+        return native if callable(native) else None
+    roots = {kind.__module__.split(".")[0] for kind in type(native).__mro__}
+    if roots & {"likewise", "xgboost", "lightgbm", "catboost", "onnxruntime", "torch"}:
+        return None
+    own = type(native).__module__.split(".")[0] != "sklearn"
+    if hasattr(native, "feature_names_in_") or (hasattr(native, "n_features_in_") and not own):
+        return None
+    found: Callable[[Any], Any] = native.predict
+    return found
+
+
+def _answers(ask: Callable[[Any], Any] | None, frame: pd.DataFrame) -> bool:
+    """Whether a model answers about a table as it is."""
+    try:
+        return ask is not None and len(ask(frame)) == len(frame)
+    except Exception:  # whatever an estimator raises about rows that it does not take
+        return False
 
 
 def _with_own_encoder(
@@ -228,7 +259,7 @@ def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> M
     known = "not known" if classes is None else ", ".join(repr(c) for c in classes[:6])
     remedy = "Give the target the names that the model was trained with."
     if numbered:
-        remedy = "Say which value is class 1: --positive VALUE."
+        remedy = "Say which value is class 1: favourable=VALUE (--positive VALUE)."
     raise InputError(f"The model's classes are {known}; the target has {shown}. {remedy}")
 
 
