@@ -194,6 +194,7 @@ class StudyChoices:
     """What is asked in all questions of a study."""
 
     attribute: str
+    level: float
     drop: bool
     confidence: float
     refits: int
@@ -223,6 +224,11 @@ class Outcomes:
         for decision, compared in zip(self.decision[1:], self.compared, strict=True):
             found |= decisions_differ([self.decision[0], decision], self.tolerance) & compared
         return found
+
+    def net(self, variant: int, label: Any) -> FloatArray:
+        """Whether the counterpart gets a label, less whether the person does, (n,); 0 if they are not compared."""
+        change = (self.decision[1 + variant] == label).astype(float) - (self.decision[0] == label)
+        return np.asarray(np.where(self.compared[variant], change, 0.0))
 
     def change(self) -> FloatArray:
         """Mean score of the counterparts less the person's, (n,); NaN without any."""
@@ -362,19 +368,21 @@ def quantities(outcomes: Outcomes, column: Any, bounds: tuple[float, float] | No
 
 def refit_measures(
     told: Sequence[Quantity],
-    measures: Sequence[Measure],
+    outcomes: Outcomes,
     asked: AskedModel,
     frame: pd.DataFrame,
     known: pd.DataFrame,
     maker: Any,
-    looks: Plausibility,
+    looks: Callable[[], Plausibility],
     choices: StudyChoices,
     rng: np.random.Generator,
 ) -> list[Measure]:
     """Return measures with intervals from people drawn anew and consequences learned anew.
 
     They are the estimate ± t times the standard deviation over the refits (a bootstrap), and at least as wide as with the
-    consequences taken as learned.
+    consequences taken as learned. Errors of what was learned change decisions either way, so the share of people who
+    change is too high, and not 0 if nothing follows from the attribute. Its lower end is therefore that of the net change:
+    so many more of the people have a decision than of their counterparts, or fewer.
     """
     from scipy.special import stdtrit
 
@@ -384,6 +392,9 @@ def refit_measures(
             "method anew(). Pass a Consequences, or refits=0."
         )
     values = maker.values_
+    labels = [] if asked.tolerance is not None else np.unique(outcomes.decision).tolist()
+    labels = labels[1:] if len(labels) == 2 else labels
+    net = [_net_changes(quantity, outcomes, labels) for quantity in told]
     draws: list[list[float]] = []
     for _ in range(choices.refits):
         rows = _drawn(known[choices.attribute], values, rng)
@@ -394,14 +405,40 @@ def refit_measures(
             people = frame.iloc[_drawn(frame[choices.attribute], present, rng)].reset_index(drop=True)
         made = maker.anew().fit(drawn).make(people)
         if choices.drop:
-            made = without_implausible(made, looks.of_twins(made, person))
-        outcomes = ask_about(asked, people, made, choices.attribute)
-        again = quantities(outcomes, people[choices.attribute], asked.bounds)
-        draws.append([_mean(quantity.values(outcomes)) for quantity in again])
-    # Few refits know the deviation poorly: Student's t with one degree less than there are.
-    t = float(stdtrit(choices.refits - 1, (1 + choices.confidence) / 2))
-    reach = t * np.std(draws, axis=0, ddof=1)
-    return [_around(m, float(r), q.bounds) for q, m, r in zip(told, measures, reach, strict=True)]
+            made = without_implausible(made, looks().of_twins(made, person))
+        found = ask_about(asked, people, made, choices.attribute)
+        again = quantities(found, people[choices.attribute], asked.bounds)
+        again += [part for quantity in again for part in _net_changes(quantity, found, labels)]
+        draws.append([_mean(quantity.values(found)) for quantity in again])
+    deviation = iter(np.std(draws, axis=0, ddof=1))
+
+    def measure(quantity: Quantity, confidence: float) -> Measure:
+        # Few refits know the deviation poorly: Student's t with one degree less than there are.
+        reach = float(stdtrit(choices.refits - 1, (1 + confidence) / 2)) * float(next(deviation))
+        plain = quantity.measure(outcomes, confidence, None)
+        if quantity.bounds is None or np.isnan(plain.low):
+            return plain
+        low, high = min(plain.low, plain.value - reach), max(plain.high, plain.value + reach)
+        return replace(plain, low=max(low, quantity.bounds[0]), high=min(high, quantity.bounds[1]), method="refits")
+
+    measures = [measure(quantity, choices.confidence) for quantity in told]
+    for number, parts in enumerate(net):
+        each = [measure(part, 1.0 - (1.0 - choices.confidence) / len(parts)) for part in parts]
+        if told[number].name == "changed" and measures[number].method == "refits":
+            least = max((max(one.low, -one.high) for one in each), default=0.0)
+            measures[number] = replace(measures[number], low=max(least, 0.0))
+    return measures
+
+
+def _net_changes(quantity: Quantity, outcomes: Outcomes, labels: Sequence[Any]) -> list[Quantity]:
+    """What a share of people who change is at least, by variant and decision."""
+    if quantity.name != "changed":
+        return []
+    return [
+        Quantity("net", partial(Outcomes.net, variant=variant, label=label), quantity.people, (-1.0, 1.0))
+        for variant in range(len(outcomes.compared))
+        for label in labels
+    ]
 
 
 def _drawn(column: pd.Series[Any], values: Sequence[Any], rng: np.random.Generator) -> Any:
@@ -420,13 +457,6 @@ def _drawn(column: pd.Series[Any], values: Sequence[Any], rng: np.random.Generat
 
 def _mean(values: Any) -> float:
     return float(np.mean(values)) if len(values) else np.nan
-
-
-def _around(measure: Measure, reach: float, bounds: tuple[float, float] | None) -> Measure:
-    if bounds is None or np.isnan(measure.low):
-        return measure
-    low, high = min(measure.low, measure.value - reach), max(measure.high, measure.value + reach)
-    return replace(measure, low=max(low, bounds[0]), high=min(high, bounds[1]), method="refits")
 
 
 def e_value(ratio: float) -> float:

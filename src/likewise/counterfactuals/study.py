@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -224,8 +225,11 @@ def twin_study(
         check_no_missing(table, owner=owner, name=name)
     makers = _makers(edit, questions, consequences, matched, owner)
     asked = AskedModel.of(model, frame, favourable, tolerance)
-    looks = learn_plausibility(known, column, level=level)
-    choices = StudyChoices(column, implausible == "drop", confidence, refits, reference is None)
+    check_number(level, owner=owner, name="level", low=0, high=1, open_low=True, open_high=True)
+    looks = cache(partial(learn_plausibility, known, column, level=level))  # not needed for comparable people
+    if set(makers) != {"matched"}:
+        looks()
+    choices = StudyChoices(column, level, implausible == "drop", confidence, refits, reference is None)
     answers = []
     for question, maker in makers.items():
         fitted = maker if maker.fitted else maker.fit(known)
@@ -281,7 +285,7 @@ def _answer(
     frame: pd.DataFrame,
     known: pd.DataFrame,
     maker: TwinMaker,
-    looks: Plausibility,
+    looks: Callable[[], Plausibility],
     choices: StudyChoices,
     rng: np.random.Generator,
 ) -> TwinAnswer:
@@ -293,10 +297,10 @@ def _answer(
         )
     matched = maker if isinstance(maker, MatchedTwins) else None
     if matched is None:
-        valid = looks.of_twins(made, np.arange(len(frame)) if choices.themselves else None)
+        valid = looks().of_twins(made, np.arange(len(frame)) if choices.themselves else None)
     else:
         # Comparators are real people; the question is whether they are near enough to be compared.
-        valid = matched.comparable(looks.level) | ~made.compared
+        valid = matched.comparable(choices.level) | ~made.compared
     compared, dropped = made.compared, made.compared & ~valid
     if choices.drop:
         made = without_implausible(made, valid)
@@ -308,7 +312,7 @@ def _answer(
         told = [replace(quantity, bounds=None) for quantity in told]
     measures = [quantity.measure(outcomes, choices.confidence, shared) for quantity in told]
     if choices.refits and question == "consequences":
-        measures = refit_measures(told, measures, asked, frame, known, maker, looks, choices, rng)
+        measures = refit_measures(told, outcomes, asked, frame, known, maker, looks, choices, rng)
     k = len(outcomes.values)
     groups = [
         GroupAnswer(value, len(quantity.people), changed, change)
@@ -330,7 +334,7 @@ def _answer(
         tuple(measures[1:k]),
         tuple(group for group in groups if group.n),
         Measure("validity", float(valid[compared].mean()) if compared.any() else np.nan, np.nan, np.nan, "none"),
-        looks.level,
+        choices.level,
         int(compared.sum()),
         int(dropped.sum()),
         {why: int(mask.sum()) for why, mask in made.why_not.items()},
