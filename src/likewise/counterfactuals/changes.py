@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -102,7 +103,7 @@ class GroupAnswer:
     changed : Measure
         Share of them whose decision changes.
     change : Measure
-        Mean of the twin's score less the person's.
+        Mean of the counterpart's score less the person's.
 
     Examples
     --------
@@ -125,22 +126,23 @@ class TwinAnswer:
     ----------
     question : {"attribute", "consequences", "matched"}
     n : int
-        People who were compared with at least one twin.
+        People who were compared with at least one counterpart.
     changed : Measure
-        Share of them of whom some twin is decided otherwise.
+        Share of them of whom some counterpart is decided otherwise.
     effects : tuple of Measure
         For each further value of the attribute: mean score of everybody with it less that with the first value.
     groups : tuple of GroupAnswer
     validity : Measure
-        Share of all twins that could be people, before any was dropped.
+        Share of all counterparts that could be people, before any was dropped; of comparable real people, the share that
+        is as near in all columns as neighbours within a group. It has no interval.
     level : float
         Share of real people who pass the same test of distance.
     n_twins : int
-        Twins other than the people themselves.
+        Counterparts other than the people themselves.
     n_implausible : int
-        Those that could be nobody.
+        Those that could be nobody, or are not near enough.
     dropped : mapping of str to int
-        Twins that were not compared, by the reason.
+        Counterparts that were not compared, by the reason.
     flips : bool array of shape (n_people,)
         Whose decision changes.
     asked : bool array of shape (n_people,)
@@ -225,10 +227,14 @@ class Outcomes:
             found |= decisions_differ([self.decision[0], decision], self.tolerance) & compared
         return found
 
-    def net(self, variant: int, label: Any) -> FloatArray:
-        """Whether the counterpart gets a label, less whether the person does, (n,); 0 if they are not compared."""
-        change = (self.decision[1 + variant] == label).astype(float) - (self.decision[0] == label)
-        return np.asarray(np.where(self.compared[variant], change, 0.0))
+    def net(self, first: int, second: int, label: Any) -> FloatArray:
+        """Whether people get a label in one variant, less whether they do in another, (n,); 0 if either is unknown.
+
+        It is not 0 only if the decision changes.
+        """
+        known = (self.own | self.compared)[[first, second]].all(axis=0)
+        change = (self.decision[1 + second] == label).astype(float) - (self.decision[1 + first] == label)
+        return np.asarray(np.where(known, change, 0.0))
 
     def change(self) -> FloatArray:
         """Mean score of the counterparts less the person's, (n,); NaN without any."""
@@ -431,12 +437,12 @@ def refit_measures(
 
 
 def _net_changes(quantity: Quantity, outcomes: Outcomes, labels: Sequence[Any]) -> list[Quantity]:
-    """What a share of people who change is at least, by variant and decision."""
+    """What a share of people who change is at least, by pairs of variants and decision."""
     if quantity.name != "changed":
         return []
     return [
-        Quantity("net", partial(Outcomes.net, variant=variant, label=label), quantity.people, (-1.0, 1.0))
-        for variant in range(len(outcomes.compared))
+        Quantity("net", partial(Outcomes.net, first=a, second=b, label=label), quantity.people, (-1.0, 1.0))
+        for a, b in combinations(range(len(outcomes.compared)), 2)
         for label in labels
     ]
 
