@@ -24,6 +24,12 @@ from likewise.counterfactuals.plausibility import Plausibility, without_implausi
 
 _OWNER = "twin_study"
 
+QUESTIONS = {
+    "attribute": Message("twins.question.attribute"),
+    "consequences": Message("twins.question.consequences"),
+    "matched": Message("twins.question.matched"),
+}
+
 
 @dataclass(frozen=True)
 class AskedModel:
@@ -184,6 +190,11 @@ class TwinAnswer:
     interval: str
     notes: tuple[str, ...] = field(default_factory=tuple)
     e_values: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def words(self) -> Message:
+        """The question in words."""
+        return QUESTIONS[self.question]
 
 
 _TRIES = 100

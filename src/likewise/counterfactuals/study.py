@@ -21,6 +21,7 @@ from likewise.core.randomness import numpy_generator
 from likewise.core.text import text_table
 from likewise.counterfactuals.attribute import AttributeTwins
 from likewise.counterfactuals.changes import (
+    QUESTIONS,
     AskedModel,
     GroupAnswer,
     Outcomes,
@@ -48,11 +49,6 @@ if TYPE_CHECKING:
 _NO_OVERLAP = 0.5  # share of matches that are farther than neighbours within a group
 _FEW = 20  # people of a group that say little about what follows from being of it
 
-QUESTIONS = {
-    "attribute": Message("twins.question.attribute"),
-    "consequences": Message("twins.question.consequences"),
-    "matched": Message("twins.question.matched"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +103,7 @@ class TwinStudy:
             only = f"{len(self.only_under[answer.question]):,}"
             rows.append(
                 [
-                    QUESTIONS.get(answer.question, answer.question),
+                    answer.words,
                     f"{answer.n:,}",
                     _said(answer.changed, ".1%"),
                     "; ".join(_said(effect, "+.3f") for effect in answer.effects),
