@@ -18,6 +18,7 @@ from likewise.auditing.inference.significance import gap_test_of_moments
 from likewise.core.intervals import Interval, bounded_mean_interval, mean_share_interval
 from likewise.evaluation import evaluate
 from likewise.evaluation.groups import gap_intervals
+from likewise.evaluation.impact import impact_ratio_limits, selection_measures
 from likewise.models import as_model
 from likewise.models.losses import CrossEntropy
 from likewise.report import audit_document, render_html
@@ -223,6 +224,62 @@ def test_effects_on_decisions_that_are_rare(codes):
         truth = 0.01 if seen else -0.01 if codes[1] == "yes" else 0.0
         covered += truth in Interval(effect.low, effect.high) and truth in Interval(women.low, women.high)
     assert covered >= fewest(simulations)
+
+
+def simulated(ask, draw, simulations):
+    """How often each printed interval covers the mean over the samples, and the means."""
+    told = [ask(draw()) for _ in range(simulations)]
+    told = [
+        [a.changed, *a.effects, *(m for group in a.groups for m in (group.changed, group.change))] for a in told
+    ]
+    truth = np.mean([[m.value for m in one] for one in told], axis=0)
+    inside = [[m.low <= t <= m.high for m, t in zip(one, truth, strict=True)] for one in told]
+    return np.sum(inside, axis=0), truth
+
+
+@pytest.mark.parametrize("replace", [True, False])
+@pytest.mark.parametrize("chance", [0.02, 0.3])
+def test_matched_people_who_are_decided_by_chance(replace, chance):
+    """Pairs were counted twice and reciprocal pairs as independent: coverage .63 to .90."""
+    rng, simulations, n = np.random.default_rng([1, int(100 * chance)]), 60, 120
+    metric = lw.ExpertSubspace(["sex", "u"]).fit(matched_people(rng, n)).metric_
+
+    def ask(people):
+        how = lw.counterfactuals.MatchedTwins("sex", metric=metric, replace=replace)
+        decide = lambda t: (t["u"] < chance).astype(int)  # noqa: E731
+        return lw.twin_study(decide, people, "sex", questions=["matched"], matched=how)["matched"]
+
+    covered, truth = simulated(ask, lambda: matched_people(rng, n), simulations)
+    assert covered.min() >= fewest(simulations)
+    assert truth[0] == pytest.approx(2 * chance * (1 - chance), rel=0.3)
+
+
+def matched_people(rng, n):
+    return pd.DataFrame({"sex": rng.choice(["F", "M"], n), "x": rng.normal(size=n), "u": rng.random(n)})
+
+
+RATE_CASES = {
+    "equal": ([200, 200, 200], [0.1, 0.1, 0.1]),
+    "equal and rare": ([60, 300], [0.02, 0.02]),
+    "different": ([30, 100, 400, 50], [0.5, 0.3, 0.2, 0.4]),
+}
+
+
+@pytest.mark.parametrize(("people", "rates"), RATE_CASES.values(), ids=RATE_CASES)
+def test_differences_and_ratios_of_selection_rates(people, rates):
+    people, rates = np.array(people), np.array(rates)
+    rng, simulations = np.random.default_rng(7), 120
+    group = np.repeat(np.arange(len(people)), people)
+    covered, ratios = np.zeros(2), np.zeros(len(people))
+    for _ in range(simulations):
+        taken = rng.binomial(people, rates)
+        chosen = np.concatenate([np.arange(n) < k for n, k in zip(people, taken, strict=True)])
+        found = selection_measures(chosen, group, attribute="g")
+        truth = np.ptp(rates), rates.min() / rates.max()
+        covered += [m.low <= t + 1e-12 and t <= m.high + 1e-12 for m, t in zip(found, truth, strict=True)]
+        low, high = impact_ratio_limits(taken, people)
+        ratios += (low <= rates / rates.max() + 1e-12) & (rates / rates.max() <= high + 1e-12)
+    assert min(covered.min(), ratios.min()) >= fewest(simulations)
 
 
 def test_a_score_that_nothing_bounds_has_no_interval():

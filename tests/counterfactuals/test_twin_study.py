@@ -263,3 +263,18 @@ def test_learned_consequences_have_no_interval_without_refits(study):
     answer = study["consequences"]
     assert np.isnan([answer.changed.low, answer.effects[0].high, answer.groups[0].change.low]).all()
     assert answer.interval.startswith("none")
+
+
+def test_nobody_needs_to_change_if_nothing_follows_from_the_attribute():
+    """What is learned from 150 people changes some decisions either way; the interval of the share never held 0."""
+    rng = np.random.default_rng(1)
+    people = pd.DataFrame({"sex": rng.choice(["F", "M"], 150), "pay": rng.normal(size=150)})
+    given = Consequences(graph={"sex": ["pay"]}, boosting=Boosting(n_iter=5))
+    decide = lambda table: table["pay"] > 0.0  # noqa: E731
+    asked = {"consequences": given, "questions": ["consequences"], "refits": 10}
+    answer = twin_study(decide, people, "sex", **asked)["consequences"]
+    assert answer.changed.value > 0.02
+    assert answer.changed.low == answer.groups[0].changed.low == 0.0
+    moved = people.assign(pay=people["pay"] + 2.0 * (people["sex"] == "M"))
+    shown = twin_study(decide, moved, "sex", **asked)["consequences"]
+    assert 0.1 < shown.changed.low < shown.changed.value < shown.changed.high

@@ -268,3 +268,18 @@ def test_the_metric_knows_which_columns_of_the_table_are_sensitive():
         AttributeSubspace().fit(people[["age", "pay"]].to_numpy(), people["sex"]).metric_.sensitive_features
         == ()
     )
+
+
+def test_a_direction_learned_from_very_few_people_is_said_to_be_uncertain():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 6))
+    w = np.array([1.0, 0.5, -0.5, 0.0, 0.0, 0.5])
+    rare = rng.random(1500) < 0.006 * np.exp(X @ w)
+    assert rare.mean() < 0.02
+    with pytest.warns(UserWarning, match="only .* of 1,500 people are of one class"):
+        learner = AttributeSubspace().fit(X, rare)
+    cosine = abs(learner.subspace_.basis[:, 0] @ w) / np.linalg.norm(w)
+    assert cosine < 0.97
+    many = rng.normal(size=(60_000, 6))
+    AttributeSubspace().fit(many, rng.random(60_000) < 0.006 * np.exp(many @ w))  # as rare, and enough of them
+    AttributeSubspace().fit(X, X @ w + rng.normal(size=1500) > 0)  # as many people, not rare

@@ -43,9 +43,11 @@ def evaluate_case(case: Case) -> tuple[Evaluation | None, tuple[str, ...]]:
     if matched.model.loss.regression:
         return None, ("accuracy and group gaps are n/a: the model predicts numbers.",)
     groups = [name for name in case.sensitive if 2 <= frame[name].nunique() <= MAX_GROUPS]
-    empty = _without_group_gap(frame, case.labels, groups)
-    unknown = [f"the group gaps of {name} are n/a: {why}." for name, why in empty.items()]
-    attributes = [name for name in groups if name not in empty]
+    holes = {name: int(frame[name].isna().sum()) for name in groups if frame[name].isna().any()}
+    unknown = [
+        f"the group gaps of {name} are n/a: {name} is missing for {n:,} people." for name, n in holes.items()
+    ]
+    attributes = [name for name in groups if name not in holes]
     studies = _studies(groups, case.edits, matched.columns)
     for asked, compared in ((attributes, studies), (attributes, {}), ((), {})):
         try:
@@ -60,23 +62,8 @@ def evaluate_case(case: Case) -> tuple[Evaluation | None, tuple[str, ...]]:
         except LikewiseError as error:
             unknown.append(f"some measures are n/a: {error}")
         else:
-            return found, tuple(dict.fromkeys(unknown))
+            return found, tuple(dict.fromkeys((*unknown, *found.notes)))
     return None, tuple(dict.fromkeys(unknown))
-
-
-def _without_group_gap(frame: pd.DataFrame, y: Any, groups: Sequence[str]) -> dict[str, str]:
-    """Columns whose group gaps are not known because a group has nobody of a class, and which group and class."""
-    found = {}
-    labels = np.asarray(y)
-    for name in groups:
-        if frame[name].isna().any():
-            found[name] = f"{name} is missing for {int(frame[name].isna().sum()):,} people"
-        for value in frame[name].dropna().unique():
-            missing = set(labels.tolist()) - set(labels[(frame[name] == value).to_numpy()].tolist())
-            if missing:
-                found[name] = f"nobody is {name} = {value} and {min(missing, key=str)}"
-                break
-    return found
 
 
 def _studies(groups: Sequence[str], edits: EditParts, columns: Sequence[str]) -> dict[str, Any]:

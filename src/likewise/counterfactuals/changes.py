@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,12 @@ from likewise.counterfactuals.plausibility import Plausibility, without_implausi
 
 
 _OWNER = "twin_study"
+
+QUESTIONS = {
+    "attribute": Message("twins.question.attribute"),
+    "consequences": Message("twins.question.consequences"),
+    "matched": Message("twins.question.matched"),
+}
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,7 @@ class GroupAnswer:
     changed : Measure
         Share of them whose decision changes.
     change : Measure
-        Mean of the twin's score less the person's.
+        Mean of the counterpart's score less the person's.
 
     Examples
     --------
@@ -125,22 +132,23 @@ class TwinAnswer:
     ----------
     question : {"attribute", "consequences", "matched"}
     n : int
-        People who were compared with at least one twin.
+        People who were compared with at least one counterpart.
     changed : Measure
-        Share of them of whom some twin is decided otherwise.
+        Share of them of whom some counterpart is decided otherwise.
     effects : tuple of Measure
         For each further value of the attribute: mean score of everybody with it less that with the first value.
     groups : tuple of GroupAnswer
     validity : Measure
-        Share of all twins that could be people, before any was dropped.
+        Share of all counterparts that could be people, before any was dropped; of comparable real people, the share that
+        is as near in all columns as neighbours within a group. It has no interval.
     level : float
         Share of real people who pass the same test of distance.
     n_twins : int
-        Twins other than the people themselves.
+        Counterparts other than the people themselves.
     n_implausible : int
-        Those that could be nobody.
+        Those that could be nobody, or are not near enough.
     dropped : mapping of str to int
-        Twins that were not compared, by the reason.
+        Counterparts that were not compared, by the reason.
     flips : bool array of shape (n_people,)
         Whose decision changes.
     asked : bool array of shape (n_people,)
@@ -183,6 +191,11 @@ class TwinAnswer:
     notes: tuple[str, ...] = field(default_factory=tuple)
     e_values: tuple[tuple[float, float], ...] = ()
 
+    @property
+    def words(self) -> Message:
+        """The question in words."""
+        return QUESTIONS[self.question]
+
 
 _TRIES = 100
 # Below about so many changes the variance that is seen says little, and that of the design counts more.
@@ -194,6 +207,7 @@ class StudyChoices:
     """What is asked in all questions of a study."""
 
     attribute: str
+    level: float
     drop: bool
     confidence: float
     refits: int
@@ -223,6 +237,15 @@ class Outcomes:
         for decision, compared in zip(self.decision[1:], self.compared, strict=True):
             found |= decisions_differ([self.decision[0], decision], self.tolerance) & compared
         return found
+
+    def net(self, first: int, second: int, label: Any) -> FloatArray:
+        """Whether people get a label in one variant, less whether they do in another, (n,); 0 if either is unknown.
+
+        It is not 0 only if the decision changes.
+        """
+        known = (self.own | self.compared)[[first, second]].all(axis=0)
+        change = (self.decision[1 + second] == label).astype(float) - (self.decision[1 + first] == label)
+        return np.asarray(np.where(known, change, 0.0))
 
     def change(self) -> FloatArray:
         """Mean score of the counterparts less the person's, (n,); NaN without any."""
@@ -362,19 +385,21 @@ def quantities(outcomes: Outcomes, column: Any, bounds: tuple[float, float] | No
 
 def refit_measures(
     told: Sequence[Quantity],
-    measures: Sequence[Measure],
+    outcomes: Outcomes,
     asked: AskedModel,
     frame: pd.DataFrame,
     known: pd.DataFrame,
     maker: Any,
-    looks: Plausibility,
+    looks: Callable[[], Plausibility],
     choices: StudyChoices,
     rng: np.random.Generator,
 ) -> list[Measure]:
     """Return measures with intervals from people drawn anew and consequences learned anew.
 
     They are the estimate ± t times the standard deviation over the refits (a bootstrap), and at least as wide as with the
-    consequences taken as learned.
+    consequences taken as learned. Errors of what was learned change decisions either way, so the share of people who
+    change is too high, and not 0 if nothing follows from the attribute. Its lower end is therefore that of the net change:
+    so many more of the people have a decision than of their counterparts, or fewer.
     """
     from scipy.special import stdtrit
 
@@ -384,6 +409,9 @@ def refit_measures(
             "method anew(). Pass a Consequences, or refits=0."
         )
     values = maker.values_
+    labels = [] if asked.tolerance is not None else np.unique(outcomes.decision).tolist()
+    labels = labels[1:] if len(labels) == 2 else labels
+    net = [_net_changes(quantity, outcomes, labels) for quantity in told]
     draws: list[list[float]] = []
     for _ in range(choices.refits):
         rows = _drawn(known[choices.attribute], values, rng)
@@ -394,14 +422,40 @@ def refit_measures(
             people = frame.iloc[_drawn(frame[choices.attribute], present, rng)].reset_index(drop=True)
         made = maker.anew().fit(drawn).make(people)
         if choices.drop:
-            made = without_implausible(made, looks.of_twins(made, person))
-        outcomes = ask_about(asked, people, made, choices.attribute)
-        again = quantities(outcomes, people[choices.attribute], asked.bounds)
-        draws.append([_mean(quantity.values(outcomes)) for quantity in again])
-    # Few refits know the deviation poorly: Student's t with one degree less than there are.
-    t = float(stdtrit(choices.refits - 1, (1 + choices.confidence) / 2))
-    reach = t * np.std(draws, axis=0, ddof=1)
-    return [_around(m, float(r), q.bounds) for q, m, r in zip(told, measures, reach, strict=True)]
+            made = without_implausible(made, looks().of_twins(made, person))
+        found = ask_about(asked, people, made, choices.attribute)
+        again = quantities(found, people[choices.attribute], asked.bounds)
+        again += [part for quantity in again for part in _net_changes(quantity, found, labels)]
+        draws.append([_mean(quantity.values(found)) for quantity in again])
+    deviation = iter(np.std(draws, axis=0, ddof=1))
+
+    def measure(quantity: Quantity, confidence: float) -> Measure:
+        # Few refits know the deviation poorly: Student's t with one degree less than there are.
+        reach = float(stdtrit(choices.refits - 1, (1 + confidence) / 2)) * float(next(deviation))
+        plain = quantity.measure(outcomes, confidence, None)
+        if quantity.bounds is None or np.isnan(plain.low):
+            return plain
+        low, high = min(plain.low, plain.value - reach), max(plain.high, plain.value + reach)
+        return replace(plain, low=max(low, quantity.bounds[0]), high=min(high, quantity.bounds[1]), method="refits")
+
+    measures = [measure(quantity, choices.confidence) for quantity in told]
+    for number, parts in enumerate(net):
+        each = [measure(part, 1.0 - (1.0 - choices.confidence) / len(parts)) for part in parts]
+        if told[number].name == "changed" and measures[number].method == "refits":
+            least = max((max(one.low, -one.high) for one in each), default=0.0)
+            measures[number] = replace(measures[number], low=max(least, 0.0))
+    return measures
+
+
+def _net_changes(quantity: Quantity, outcomes: Outcomes, labels: Sequence[Any]) -> list[Quantity]:
+    """What a share of people who change is at least, by pairs of variants and decision."""
+    if quantity.name != "changed":
+        return []
+    return [
+        Quantity("net", partial(Outcomes.net, first=a, second=b, label=label), quantity.people, (-1.0, 1.0))
+        for a, b in combinations(range(len(outcomes.compared)), 2)
+        for label in labels
+    ]
 
 
 def _drawn(column: pd.Series[Any], values: Sequence[Any], rng: np.random.Generator) -> Any:
@@ -420,13 +474,6 @@ def _drawn(column: pd.Series[Any], values: Sequence[Any], rng: np.random.Generat
 
 def _mean(values: Any) -> float:
     return float(np.mean(values)) if len(values) else np.nan
-
-
-def _around(measure: Measure, reach: float, bounds: tuple[float, float] | None) -> Measure:
-    if bounds is None or np.isnan(measure.low):
-        return measure
-    low, high = min(measure.low, measure.value - reach), max(measure.high, measure.value + reach)
-    return replace(measure, low=max(low, bounds[0]), high=min(high, bounds[1]), method="refits")
 
 
 def e_value(ratio: float) -> float:

@@ -20,7 +20,7 @@ from likewise.counterfactuals.cells import put_rows
 from likewise.counterfactuals.edited_rows import MadeTwins, Mask
 from likewise.counterfactuals.edits import Edit
 from likewise.data.tabular import TabularDomain
-from likewise.fair_metrics import AttributeSubspace
+from likewise.fair_metrics import AttributeSubspace, FairMetric
 from likewise.fair_metrics.learner import ready_metric
 from likewise.fair_metrics.neighbours import NearestPlaces
 
@@ -144,7 +144,8 @@ class MatchedTwins:
         plain = AttributeTwins(Edit(self.edit.column, self.edit.values)).fit(frame)
         self.values_ = plain.values_of(self.edit.column)
         asked = AttributeSubspace([self.attribute]) if self.metric is None else self.metric
-        self.metric_ = ready_metric(asked, frame, owner=owner, encoder=TabularDomain.from_frame(frame))
+        encoder = None if isinstance(asked, FairMetric) else TabularDomain.from_frame(frame)
+        self.metric_ = ready_metric(asked, frame, owner=owner, encoder=encoder)
         self.pool_ = frame
         codes = self._codes(frame)
         self.groups_ = [np.flatnonzero(codes == h) for h in range(len(self.values_))]

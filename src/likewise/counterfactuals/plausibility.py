@@ -305,8 +305,10 @@ def learn_plausibility(people: Any, attribute: str, *, level: float = 0.95) -> P
     return Plausibility(level, limit, learn_rules(frame, attribute).rules, domain, neighbours)
 
 
-def without_implausible(made: MadeTwins, valid: Mask) -> MadeTwins:
-    """Return the same twins with the implausible ones unusable, and that said."""
+def without_implausible(made: MadeTwins, valid: Mask, reason: str = IMPLAUSIBLE) -> MadeTwins:
+    """Return the same counterparts with the implausible ones unusable, and why."""
     dropped = made.compared & ~valid
-    why = dict(made.why_not) | ({IMPLAUSIBLE: dropped} if dropped.any() else {})
+    why = dict(made.why_not)
+    if dropped.any():
+        why[reason] = dropped | why.get(reason, np.zeros_like(dropped))
     return MadeTwins(made.tables, made.variants, made.own, made.usable & ~dropped, why)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from likewise.core.randomness import numpy_generator
 from likewise.core.text import text_table
 from likewise.counterfactuals.attribute import AttributeTwins
 from likewise.counterfactuals.changes import (
+    QUESTIONS,
     AskedModel,
     GroupAnswer,
     Outcomes,
@@ -33,8 +35,13 @@ from likewise.counterfactuals.changes import (
 )
 from likewise.counterfactuals.edited_rows import TwinMaker
 from likewise.counterfactuals.edits import Edit
-from likewise.counterfactuals.matched import MatchedTwins
-from likewise.counterfactuals.plausibility import Plausibility, learn_plausibility, without_implausible
+from likewise.counterfactuals.matched import TOO_FAR, MatchedTwins
+from likewise.counterfactuals.plausibility import (
+    IMPLAUSIBLE,
+    Plausibility,
+    learn_plausibility,
+    without_implausible,
+)
 
 if TYPE_CHECKING:
     from likewise.counterfactuals.causal.consequences import Consequences
@@ -42,11 +49,6 @@ if TYPE_CHECKING:
 _NO_OVERLAP = 0.5  # share of matches that are farther than neighbours within a group
 _FEW = 20  # people of a group that say little about what follows from being of it
 
-QUESTIONS = {
-    "attribute": Message("twins.question.attribute"),
-    "consequences": Message("twins.question.consequences"),
-    "matched": Message("twins.question.matched"),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +97,13 @@ class TwinStudy:
         raise KeyError(question)
 
     def __str__(self) -> str:
-        header = ["", "people", "changed", "effect", "valid twins", "only here"]
+        header = ["", "people", "changed", "effect", "plausible", "only here"]
         rows = []
         for answer in self.answers:
             only = f"{len(self.only_under[answer.question]):,}"
             rows.append(
                 [
-                    QUESTIONS.get(answer.question, answer.question),
+                    answer.words,
                     f"{answer.n:,}",
                     _said(answer.changed, ".1%"),
                     "; ".join(_said(effect, "+.3f") for effect in answer.effects),
@@ -123,14 +125,15 @@ class TwinStudy:
         first, rest = self.values[0], ", ".join(str(v) for v in self.values[1:])
         words = [
             text_table(header, rows),
-            f"effect: mean score with {self.attribute} = {rest} less that with {first}; by group, twin less person; "
+            f"effect: mean score with {self.attribute} = {rest} less that with {first}; by group, counterpart less person; "
             f"score: {self.score}.",
         ]
         for answer in self.answers:
             dropped = "".join(f"; {n:,} not compared: {why}" for why, n in answer.dropped.items())
+            lack = "comparators are not near enough" if answer.question == "matched" else "counterparts could be nobody"
             words.append(
-                f"{answer.question}: {answer.n_implausible:,} of {answer.n_twins:,} twins could be nobody{dropped}; "
-                f"intervals: {answer.interval}."
+                f"{answer.question}: {answer.n_implausible:,} of {answer.n_twins:,} {lack}{dropped}; intervals: "
+                f"{answer.interval}."
             )
             words += [f"{answer.question}: {note}." for note in answer.notes]
         return "\n".join(words)
@@ -153,7 +156,7 @@ def twin_study(
     confidence: float = 0.95,
     random_state: int = 0,
 ) -> TwinStudy:
-    """Ask a model about three kinds of twins of everybody.
+    """Ask a model about three kinds of counterparts of everybody.
 
     Parameters
     ----------
@@ -161,7 +164,7 @@ def twin_study(
         Gets tables of people. Without `predict_proba` the score is whether the decision is the favourable one.
     people : table of n people
     attribute : Edit or str
-        The column that twins differ in, and its values.
+        The column that counterparts differ in, and its values.
     questions : "all" or sequence of {"attribute", "consequences", "matched"}, default="all"
         "consequences" is left out of all where none are given.
     consequences : Consequences or TwinMaker, optional
@@ -169,14 +172,16 @@ def twin_study(
     matched : MatchedTwins, optional
         How comparable people are found; by default the nearest one, with replacement.
     reference : table, optional
-        People that twins and plausibility are learned from; by default those studied.
+        People that counterparts and plausibility are learned from; by default those studied.
     implausible : {"keep", "drop"}, default="keep"
-        Whether twins that could be nobody are compared all the same. They are counted either way.
+        Whether counterparts that could be nobody, and comparators that are not near enough, are compared all the same.
+        They are counted either way.
     level : float in (0, 1), default=0.95
         Share of real people who pass the test of plausible distance.
     refits : int, default=0
-        How often the consequences are learned anew from people drawn with replacement, so that their intervals include
-        what is not known about the consequences. 0: the intervals take the learned consequences as they are.
+        How often the consequences that follow along a graph are learned anew from people drawn with replacement; 20 or
+        so for intervals. 0: no intervals, unless the consequences are rules alone. A wrong graph or an unobserved
+        confounder is not part of the intervals; `TwinAnswer.e_values` say how strong one would have to be.
     favourable : object, optional
         The class whose probability is the score; by default the last one, and of decisions without probabilities 1 or
         True.
@@ -224,8 +229,11 @@ def twin_study(
         check_no_missing(table, owner=owner, name=name)
     makers = _makers(edit, questions, consequences, matched, owner)
     asked = AskedModel.of(model, frame, favourable, tolerance)
-    looks = learn_plausibility(known, column, level=level)
-    choices = StudyChoices(column, implausible == "drop", confidence, refits, reference is None)
+    check_number(level, owner=owner, name="level", low=0, high=1, open_low=True, open_high=True)
+    looks = cache(partial(learn_plausibility, known, column, level=level))  # not needed for comparable people
+    if set(makers) != {"matched"}:
+        looks()
+    choices = StudyChoices(column, level, implausible == "drop", confidence, refits, reference is None)
     answers = []
     for question, maker in makers.items():
         fitted = maker if maker.fitted else maker.fit(known)
@@ -281,7 +289,7 @@ def _answer(
     frame: pd.DataFrame,
     known: pd.DataFrame,
     maker: TwinMaker,
-    looks: Plausibility,
+    looks: Callable[[], Plausibility],
     choices: StudyChoices,
     rng: np.random.Generator,
 ) -> TwinAnswer:
@@ -293,13 +301,13 @@ def _answer(
         )
     matched = maker if isinstance(maker, MatchedTwins) else None
     if matched is None:
-        valid = looks.of_twins(made, np.arange(len(frame)) if choices.themselves else None)
+        valid = looks().of_twins(made, np.arange(len(frame)) if choices.themselves else None)
     else:
         # Comparators are real people; the question is whether they are near enough to be compared.
-        valid = matched.comparable(looks.level) | ~made.compared
+        valid = matched.comparable(choices.level) | ~made.compared
     compared, dropped = made.compared, made.compared & ~valid
     if choices.drop:
-        made = without_implausible(made, valid)
+        made = without_implausible(made, valid, IMPLAUSIBLE if matched is None else TOO_FAR)
     outcomes = ask_about(asked, frame, made, choices.attribute)
     shared = None if matched is None else _shared(asked, matched, outcomes)
     told = quantities(outcomes, frame[choices.attribute], asked.bounds)
@@ -308,7 +316,7 @@ def _answer(
         told = [replace(quantity, bounds=None) for quantity in told]
     measures = [quantity.measure(outcomes, choices.confidence, shared) for quantity in told]
     if choices.refits and question == "consequences":
-        measures = refit_measures(told, measures, asked, frame, known, maker, looks, choices, rng)
+        measures = refit_measures(told, outcomes, asked, frame, known, maker, looks, choices, rng)
     k = len(outcomes.values)
     groups = [
         GroupAnswer(value, len(quantity.people), changed, change)
@@ -320,6 +328,8 @@ def _answer(
     if (learned or matched is not None) and asked.bounds is not None:
         e_values = tuple(_e_values(outcomes, number, measures[number]) for number in range(1, k))
     notes = () if question == "attribute" else _few(known[choices.attribute], outcomes.values, choices.attribute)
+    if learned:
+        notes += (Message("twins.note.graph", attribute=choices.attribute),)
     if matched is not None:
         notes += _overlap(matched, asked, outcomes, compared, dropped, choices.attribute)
     notes += tuple(_confounder(choices.attribute, m, *e) for m, e in zip(measures[1:k], e_values, strict=False))
@@ -330,7 +340,7 @@ def _answer(
         tuple(measures[1:k]),
         tuple(group for group in groups if group.n),
         Measure("validity", float(valid[compared].mean()) if compared.any() else np.nan, np.nan, np.nan, "none"),
-        looks.level,
+        choices.level,
         int(compared.sum()),
         int(dropped.sum()),
         {why: int(mask.sum()) for why, mask in made.why_not.items()},

@@ -344,6 +344,38 @@ _INTERCEPTS: dict[str, Callable[[FloatArray], FloatArray]] = {
 }
 
 
+# A rarer class than this may tell too little of a direction, and a direction known less well than this is said.
+_RARE, _KNOWN = 0.05, 0.95
+
+
+def direction_cosines(
+    X: FloatArray, y: FloatArray, weights: FloatArray, intercepts: FloatArray, penalty: Penalty, family: str
+) -> FloatArray:
+    """Cosine that the learned direction of each class is expected to have with that of many people, (k,).
+
+    From the coefficients' sandwich covariance C (White 1982): E tan² of the angle is about tr(PC) / ‖w‖², P the projection
+    off w. NaN if a class is not rare or its weights are 0.
+    """
+    scores = X @ weights.T + intercepts
+    chance = expit(scores) if family == "logistic" else np.exp(log_softmax(scores, axis=1))
+    found = np.full(len(weights), np.nan)
+    for c, w in enumerate(weights):
+        share = min(float(y[:, c].mean()), 1.0 - float(y[:, c].mean()))
+        norm = float(w @ w)
+        if share >= _RARE or norm == 0.0:
+            continue
+        p = chance[:, c]
+        centred = X - np.average(X, axis=0, weights=p * (1 - p) + 1e-12)
+        bend = (centred * (p * (1 - p))[:, None]).T @ centred / len(X)
+        bend[np.diag_indices(len(w))] += 2.0 * penalty.strength if penalty.squared else penalty.strength / norm**0.5
+        bend[np.diag_indices(len(w))] += 1e-12
+        noise = (centred * ((y[:, c] - p) ** 2)[:, None]).T @ centred / len(X) ** 2
+        spread = np.linalg.solve(bend, np.linalg.solve(bend, noise).T)
+        off = float(np.trace(spread) - w @ spread @ w / norm)
+        found[c] = 1.0 / np.sqrt(1.0 + max(off, 0.0) / norm)
+    return found
+
+
 class AttributeSubspace(SubspaceLearner):
     """Sensitive subspace from observations of sensitive attributes: span[w_g, e_g, …].
 
@@ -493,7 +525,7 @@ class AttributeSubspace(SubspaceLearner):
             shares = compute_sample_weight("balanced", target.codes)
         found: list[FloatArray] = []
         for _ in range(self.rounds):
-            weights, _intercepts = fit_glm(
+            weights, intercepts = fit_glm(
                 rest,
                 target.y,
                 target.family,
@@ -508,6 +540,9 @@ class AttributeSubspace(SubspaceLearner):
                 weights = weights - weights.mean(0)
             if found and np.linalg.norm(weights) < 1e-6 * np.linalg.norm(found[0]):
                 break
+            if not found and shares is None and target.codes is not None:
+                known = direction_cosines(rest, target.y, weights, intercepts, penalty, target.family)
+                self._warn_of_unknown(attribute, target, known)
             found.append(weights)
             rest = Subspace.from_directions(weights).remove(rest)
         if not found[0].any() and not attribute.own:
@@ -517,6 +552,20 @@ class AttributeSubspace(SubspaceLearner):
                 "the attribute out."
             )
         return np.concatenate(found)
+
+    def _warn_of_unknown(self, attribute: Attribute, target: Target, cosines: FloatArray) -> None:
+        rare = np.flatnonzero(np.nan_to_num(cosines, nan=1.0) < _KNOWN)
+        if len(rare):
+            c = int(rare[np.argmin(cosines[rare])])
+            count = int(min(target.y[:, c].sum(), len(target.y) - target.y[:, c].sum()))
+            warnings.warn(
+                f"{type(self).__name__}: only {count:,} of {len(target.y):,} people are of one class of "
+                f"{attribute.name!r}, so its direction is not well known: it is expected to have a cosine of "
+                f"{cosines[c]:.2f} with that of many people. Learn from more people of this class, or name the columns "
+                "that carry the attribute (ExpertSubspace).",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

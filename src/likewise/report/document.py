@@ -19,10 +19,6 @@ from likewise.core.intervals import Measure
 from likewise.core.messages import collect_messages
 from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
 from likewise.core.text import interval_ends, join_words, short_number
-from likewise.counterfactuals.correspondence import CorrespondenceStudy
-from likewise.counterfactuals.study import QUESTIONS
-from likewise.evaluation.groups import GroupGaps
-from likewise.evaluation.summary import Evaluation
 from likewise.report.first_words import changed_document, findings_document, summary_document
 from likewise.report.page import asset
 from likewise.report.provenance import Provenance
@@ -30,7 +26,10 @@ from likewise.report.unfair_map_values import MAX_PEOPLE, map_document
 
 if TYPE_CHECKING:
     from likewise.counterfactuals.changes import TwinAnswer
+    from likewise.counterfactuals.correspondence import CorrespondenceStudy
     from likewise.counterfactuals.study import TwinStudy
+    from likewise.evaluation.groups import GroupGaps
+    from likewise.evaluation.summary import Evaluation
     from likewise.report.comparison import Comparison
 
 KINDS = ("audit", "comparison")
@@ -141,7 +140,7 @@ def twins_document(study: TwinStudy) -> dict[str, Any]:
 def _answer(answer: TwinAnswer, only: int) -> dict[str, Any]:
     return {
         "question": answer.question,
-        "words": QUESTIONS[answer.question],
+        "words": answer.words,
         "people": answer.n,
         "changed": plain_fields(answer.changed),
         "effects": [plain_fields(effect) for effect in answer.effects],

@@ -21,7 +21,6 @@ from likewise.core.intervals import Measure
 from likewise.core.messages import Message, Texts
 from likewise.core.plain import named
 from likewise.core.text import interval_ends, short_number
-from likewise.counterfactuals.study import QUESTIONS
 from likewise.evaluation.summary import Evaluation
 from likewise.report.comparison import Comparison, comparison_summary
 from likewise.report.document import number_rows, numbers_document
@@ -448,7 +447,7 @@ def _twins_table(study: TwinStudy) -> Table:
     for answer in study.answers:
         several = len(answer.effects) > 1
         table.add_row(
-            Text(str(QUESTIONS[answer.question])),
+            Text(str(answer.words)),
             f"{answer.n:,}",
             _with_ends(answer.changed, ".1%"),
             "" if several else _with_ends(answer.effects[0], "+.3f"),
@@ -479,7 +478,7 @@ def _twins_words(study: TwinStudy) -> list[str]:
     for answer in study.answers:
         about = [f"{count:,} counterparts not compared: {why}" for why, count in answer.dropped.items()]
         about += [*map(str, answer.notes), f"intervals {answer.interval}"]
-        words.append(f"{QUESTIONS[answer.question]}: {'; '.join(about)}")
+        words.append(f"{answer.words}: {'; '.join(about)}")
     return words
 
 

@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,10 @@ from likewise.auditing.dual.frontier import Floats
 from likewise.auditing.editable_rows import EditableFrame, EditableRows, Field
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError, bad_parameter
-from likewise.counterfactuals.cells import put_rows
-from likewise.counterfactuals.edited_rows import TwinMaker, ready_maker
 from likewise.counterfactuals.edits import Edit, EditParts, SettledConsequences, edited_columns
+
+if TYPE_CHECKING:
+    from likewise.counterfactuals.edited_rows import TwinMaker
 
 # Columns that give a sensitive one away, and what to write there so that a twin stays a plausible person.
 
@@ -157,6 +158,8 @@ class Candidates:
 
     def take(self, index: Any) -> Any:
         """Make some candidates, as the kind of table the audited rows are."""
+        from likewise.counterfactuals.cells import put_rows
+
         chosen = np.asarray(index, dtype=np.int64)
         rows, edit = self.source[chosen], self.edit[chosen]
         first = 2 * len(self.combinations)
@@ -252,6 +255,8 @@ def _carried(
             f"{owner}: an Edit with consequences needs the people in their own columns. Pass the raw table as X, and a "
             "model that takes it."
         )
+    from likewise.counterfactuals.edited_rows import ready_maker
+
     carrying = [part for part in edits if isinstance(part, Edit) and part.consequences is not None]
     maker = ready_maker(carrying if len(carrying) > 1 else carrying[0], people.frame, owner=owner)
     assert maker is not None
