@@ -12,11 +12,11 @@ from likewise.improving.choosing import selection_optimism
 from likewise.improving.figures import (
     Spread,
     Tally,
-    between_variance,
     expected_figures,
     figure_values,
     pooled,
     seen_figures,
+    training_variance,
 )
 from likewise.improving.improvement import Rule, Unseen
 
@@ -119,7 +119,7 @@ def test_what_trainings_add_is_students_t_where_people_add_nothing():
     random = np.random.default_rng(0)
     values = [0.61, 0.70, 0.66, 0.74]
     squares, k = np.var(values) * 4, 4
-    drawn = np.sqrt(between_variance(values, 0.0, 100_000, random)) * random.normal(size=100_000)
+    drawn = np.sqrt(training_variance(values, 0.0, 100_000, random)) * random.normal(size=100_000)
     for level in (0.6, 0.9, 0.99):
         expected = stats.t.ppf(level, k - 1) * np.sqrt(squares / (k - 1))
         assert np.quantile(drawn, level) == pytest.approx(expected, rel=0.04)
@@ -133,7 +133,9 @@ def test_what_is_announced_holds_for_other_trainings_too():
         for _ in range(1000):
             *folds, new = random.normal(size=6) * np.sqrt(1 + between**2)
             people = random.normal(size=500) * np.sqrt(1 + 1 / 5)
-            moved = np.sqrt(between_variance(folds, 1.0, 500, random) * (1 + 1 / 5)) * random.normal(size=500)
+            moved = np.sqrt(training_variance(folds, 1.0, 500, random) * (1 + 1 / 5)) * random.normal(
+                size=500
+            )
             low, high = np.mean(folds) + np.quantile(people + moved, [0.05, 0.95])
             inside += low <= new <= high
         # 90% are asked for; 87% are three standard errors less.

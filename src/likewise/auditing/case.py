@@ -353,6 +353,10 @@ def _scope(people: People, source: str | None) -> Scope:
 class _ModelRows:
     """Rows of a table, which may have more columns than the model uses, as the model takes them."""
 
+    # No column of its own says that a cell is missing.
+    columns: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+
     def __init__(self, matched: Matched) -> None:
         self._matched = matched
 

@@ -101,10 +101,73 @@ def twin_consensus(model: Any, ground: SplitData) -> TwinConsensus:
     return wrapped.fit(ground.frame.iloc[ground.train])
 
 
+# Simple models: logistic regression, its regularisation chosen by cross-validation.
+
+_REGULARISATIONS = (0.001, 0.01, 0.1, 1.0, 10.0)
+_INNER_FOLDS = 3
+
+
+@dataclass(frozen=True)
+class LogisticCandidate(Candidate):
+    """Logistic regression of all columns, or without the sensitive ones."""
+
+    blind: bool
+
+    @property
+    def name(self) -> str:
+        """How tables and pages call it."""
+        return "Logistic regression, blind" if self.blind else "Logistic regression"
+
+    @property
+    def note(self) -> str:
+        """One sentence about what it does."""
+        return Message("improve.about_logistic_blind" if self.blind else "improve.about_logistic")
+
+    @property
+    def suffix(self) -> str:
+        """Of scikit-learn pipelines."""
+        return ".skops"
+
+    def settings(self, ground: SplitData) -> dict[str, Any]:
+        """Whether it is blind; the rest is fixed."""
+        return {"blind": self.blind, "C": list(_REGULARISATIONS), "folds": _INNER_FOLDS}
+
+    def fit(self, ground: SplitData, rows: Any, *, seed: int) -> Any:
+        """Choose the regularisation by the cross-validated log loss, and train on all rows."""
+        from sklearn.compose import make_column_transformer
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.model_selection import GridSearchCV
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+        frame = ground.frame.iloc[rows]
+        used = [name for name in frame if not (self.blind and name in ground.sensitive)]
+        numbers = [name for name in used if frame[name].dtype.kind in "biuf"]
+        words = [name for name in used if name not in numbers]
+        encoder = make_column_transformer(
+            (StandardScaler(), numbers),
+            (OneHotEncoder(handle_unknown="ignore", sparse_output=False), words),
+        )
+        pipeline = make_pipeline(encoder, LogisticRegression(class_weight="balanced", max_iter=2000))
+        grid = {"logisticregression__C": list(_REGULARISATIONS)}
+        search = GridSearchCV(pipeline, grid, scoring="neg_log_loss", cv=_inner_folds(seed))
+        found = search.fit(frame, ground.labels[rows]).best_estimator_
+        return twin_consensus(found, ground) if self.blind and ground.edits else found
+
+
+def _inner_folds(seed: int) -> Any:
+    from sklearn.model_selection import StratifiedKFold
+
+    return StratifiedKFold(_INNER_FOLDS, shuffle=True, random_state=seed)
+
+
 # Boosted trees: plain, with the consensus of twins, and fair at several strengths.
 
 
 PENALTIES = (0.5, 1.5, 4.0)
+DEPTHS = (1, 2, 4, 6)
+# More people do not make the choice of a depth better.
+_MOST_TO_TUNE = 6000
 
 
 @dataclass(frozen=True)
@@ -116,6 +179,7 @@ class BoostingCandidate(Candidate):
     blind: bool = True
     consensus: bool = False
     choices: Mapping[str, Any] = field(default_factory=dict)
+    depths: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -135,16 +199,36 @@ class BoostingCandidate(Candidate):
     def settings(self, ground: SplitData) -> dict[str, Any]:
         """Every parameter of the trees but the metric, which is the ground's."""
         stored = plain_settings(self._estimator(ground, 0).set_params(metric=None))
-        return {"consensus": self.consensus, "estimator": stored}
+        return {"consensus": self.consensus, "depths": list(self.depths), "estimator": stored}
 
     def fit(self, ground: SplitData, rows: Any, *, seed: int) -> Any:
-        """Grow the trees."""
-        grown = self._estimator(ground, seed).fit(ground.frame.iloc[rows], ground.labels[rows])
+        """Grow the trees, of the depth that is best on people held out if there are several."""
+        grown = self._estimator(ground, seed)
+        if self.depths:
+            grown.set_params(max_depth=self._best_depth(ground, rows, seed))
+        grown.fit(ground.frame.iloc[rows], ground.labels[rows])
         return twin_consensus(grown, ground) if self.consensus else grown
+
+    def _best_depth(self, ground: SplitData, rows: Any, seed: int) -> int:
+        """The depth of the least cross-validated log loss, both classes counting alike."""
+        random = np.random.default_rng([seed, 3])
+        some = np.sort(random.permutation(rows)[:_MOST_TO_TUNE])
+        frame, labels = ground.frame.iloc[some], ground.labels[some]
+        weights = {value: 1.0 / float(np.mean(labels == value)) for value in ground.classes}
+        losses = dict.fromkeys(self.depths, 0.0)
+        for kept, held in _inner_folds(seed).split(frame, labels):
+            right = np.searchsorted(ground.classes, labels[held])
+            weight = np.array([weights[value] for value in labels[held]])
+            for depth in self.depths:
+                trees = self._estimator(ground, seed).set_params(max_depth=depth)
+                shares = trees.fit(frame.iloc[kept], labels[kept]).predict_proba(frame.iloc[held])
+                own = np.clip(shares[np.arange(len(held)), right], 1e-9, None)
+                losses[depth] -= float(np.sum(weight * np.log(own)))
+        return min(losses, key=lambda depth: losses[depth])
 
     def cost(self, n_people: int) -> float:
         """CPU seconds, measured on Adult; a robust objective looks for worst cases in each round."""
-        slower = 3.0 if self.choices.get("eps") else 1.0
+        slower = 3.0 if self.choices.get("eps") else 1.0 + 0.5 * len(self.depths)
         return 1.0 + slower * n_people / 6000 + (n_people / 3000 if self.consensus else 0.0)
 
     def _estimator(self, ground: SplitData, seed: int) -> Any:
@@ -163,14 +247,18 @@ def boosting_candidates(ground: SplitData) -> tuple[Candidate, ...]:
     """Return plain boosting first, then ever stronger ones."""
     named = ", ".join(ground.sensitive)
     found = [
-        BoostingCandidate("Boosting", Message("improve.about_boosting"), blind=False),
+        BoostingCandidate("Boosting", Message("improve.about_boosting"), blind=False, depths=DEPTHS),
         BoostingCandidate(
             "Boosting, twin consensus",
             Message("improve.about_consensus", columns=named),
             blind=False,
             consensus=True,
+            depths=DEPTHS,
         ),
-        BoostingCandidate("Fair boosting", Message("improve.about_fair", columns=named)),
+        BoostingCandidate("Fair boosting", Message("improve.about_fair", columns=named), depths=DEPTHS),
+        BoostingCandidate(
+            "Fair boosting, depth 2", Message("improve.about_fair", columns=named), choices={"max_depth": 2}
+        ),
     ]
     if ground.eps > 0:
         found.append(
@@ -186,6 +274,7 @@ def boosting_candidates(ground: SplitData) -> tuple[Candidate, ...]:
                 f"Fair boosting, penalty {strength:g}",
                 Message("improve.about_penalty", strength=strength),
                 choices={"group_penalty": strength},
+                depths=DEPTHS,
             )
             for strength in PENALTIES
         ]
@@ -351,4 +440,5 @@ def _of_native(native: Any, wrapped: TwinConsensus, ground: SplitData) -> TwinCo
 def trained_candidates(ground: SplitData) -> tuple[Candidate, ...]:
     """Return the candidates that are trained, in the order of tables; networks only if torch is installed."""
     networks = network_candidates(ground) if is_installed("torch") else ()
-    return (*boosting_candidates(ground), *networks)
+    logistic = (LogisticCandidate(blind=False), LogisticCandidate(blind=True))
+    return (*boosting_candidates(ground), *logistic, *networks)

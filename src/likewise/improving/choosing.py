@@ -88,7 +88,8 @@ class CrossValidation(Computation):
     def cost(self, method: str) -> float:
         """CPU seconds of a training, and of asking about twins."""
         candidate = self.candidate(method)
-        return candidate.cost(len(self.ground.train)) + self.ground.n_audited / 1000
+        asked = self.ground.n_audited / 1000 + self.ground.n_searched / 100
+        return candidate.cost(len(self.ground.train)) + asked
 
     def run(self, method: str, seed: int) -> CellResult:
         """Train on the other folds, count on the one called `seed`."""
@@ -343,11 +344,12 @@ def _on_unseen(
         folds,
         n_people=len(ground.test),
         n_audited=ground.n_audited,
+        n_searched=ground.n_searched,
         selection_optimism=flattered,
         confidence=confidence,
         seed=ground.seed,
     )
-    model = candidate.fit(ground, ground.train, seed=ground.seed)
+    model = candidate.fit(ground, ground.final, seed=ground.seed)
     tally = tally_model(model, ground, ground.test, seed=ground.seed)
     figures = seen_figures(tally, confidence=confidence)
     return model, Unseen(candidate.name, figures, announced)
@@ -373,7 +375,16 @@ def _flattered(
 
 
 def _notes(unseen: Unseen, chosen: Candidate, ground: SplitData) -> list[str]:
-    notes: list[str] = [Message("improve.note_audited", people=ground.n_audited)]
+    notes: list[str] = [Message("improve.note_audited", people=ground.n_audited, searched=ground.n_searched)]
+    if chosen.trained and len(ground.final) < len(ground.train):
+        notes.append(
+            Message(
+                "improve.note_final",
+                people=len(ground.final),
+                size=len(ground.final) + 1,
+                of=len(ground.train),
+            )
+        )
     if unseen.surprises:
         notes.append(Message("improve.note_surprises", figures=", ".join(unseen.surprises)))
     if not chosen.trained:

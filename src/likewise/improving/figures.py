@@ -21,12 +21,18 @@ from likewise.models.losses import CrossEntropy
 # validation.
 
 
-# Standard deviations that are thought of, in units of what the folds show, and how finely.
+# Standard deviations that are considered, in units of what the folds show, and how finely.
 _REACH, _STEPS = 1e3, 2000
+# By how much trainings may differ at all, as a standard deviation: of a share, and of the logarithm of a gap.
+_SHARE_SCALE, _LOG_SCALE = 0.1, 1.0
 
 
-def between_variance(
-    values: Sequence[float] | FloatArray, noise: float, count: int, random: np.random.Generator
+def training_variance(
+    values: Sequence[float] | FloatArray,
+    noise: float,
+    count: int,
+    random: np.random.Generator,
+    scale: float = math.inf,
 ) -> FloatArray:
     """Draw the variance τ² between trainings, given k values of which each has a variance `noise` besides.
 
@@ -34,16 +40,17 @@ def between_variance(
     from its posterior under the prior 1/√(σ² + τ²): flat where trainings differ less than people make figures
     differ, and without a scale beyond. Without noise, what it makes of one more value is Student's t with k − 1 degrees
     of freedom; with noise the interval of a further value covers it at least as often as it says (simulated; the
-    half-Cauchy prior of Gelman 2006 gives narrower intervals that cover less where trainings differ much).
+    half-Cauchy prior of Gelman 2006 gives narrower intervals that cover less if trainings differ much). `scale` makes
+    the prior proper by a factor exp(−τ²/2scale²): two folds alone would allow anything.
     """
     k, squares = len(values), float(np.var(values)) * len(values)
-    scale = noise + squares / k
-    if k < 2 or scale <= 0:
+    seen = noise + squares / k
+    if k < 2 or seen <= 0:
         return np.zeros(count)
-    tau2 = scale * np.square(np.geomspace(1 / _REACH, _REACH, _STEPS))
+    tau2 = seen * np.square(np.geomspace(1 / _REACH, _REACH, _STEPS))
     total = noise + tau2
     # log of prior × likelihood, θ integrated out, and τ for steps that grow with it.
-    log = 0.5 * np.log(tau2) - 0.5 * k * np.log(total) - 0.5 * squares / total
+    log = 0.5 * np.log(tau2) - 0.5 * k * np.log(total) - 0.5 * squares / total - 0.5 * tau2 / scale**2
     weights = np.exp(log - log.max())
     return np.asarray(random.choice(tau2, p=weights / weights.sum(), size=count))
 
@@ -170,7 +177,7 @@ def rule_figures(tally: Tally) -> dict[str, float]:
     """Return what a rule looks at: the figures, of the groups' gaps the largest."""
     values = figure_values(tally)
     found = {name: values.pop(name) for name in (ACCURACY, CHANGED, PURE_GAP, GAP)}
-    return {**found, GROUP_GAP: max(values.values(), default=0)}
+    return {**found, GROUP_GAP: max(values.values(), default=math.nan)}
 
 
 def expected_figures(
@@ -178,6 +185,7 @@ def expected_figures(
     *,
     n_people: int,
     n_audited: int,
+    n_searched: int | None = None,
     selection_optimism: Mapping[str, float] | None = None,
     confidence: float = 0.95,
     seed: int = 0,
@@ -186,7 +194,7 @@ def expected_figures(
 
     A figure of people not seen yet varies by who was seen, by who will be, and by the training: no two trainings give
     the same model. The first two come from the counts (Dirichlet-multinomial with Jeffreys' prior) and, for gaps, from
-    the variance s²(1/n + 1/m); the third, τ²(1 + 1/k), from how the k folds differ beyond that (`between_variance`), for
+    the variance s²(1/n + 1/m); the third, τ²(1 + 1/k), from how the k folds differ beyond that (`training_variance`), for
     gaps in their logarithms: a training that goes on for longer has a gap larger by some factor. With q figures each
     interval has the level 1 − (1 − confidence)/q, so that all hold together (Bonferroni).
     """
@@ -210,7 +218,11 @@ def expected_figures(
         (PURE_GAP, whole.pure_gap, [tally.pure_gap for tally in folds]),
         (GAP, whole.gap, [tally.gap for tally in folds]),
     ):
-        half = math.sqrt(spread.variance * (1 / spread.n + 1 / n_audited)) if spread.n > 1 else 0.0
+        half = (
+            math.sqrt(spread.variance * (1 / spread.n + 1 / (n_searched or n_audited)))
+            if spread.n > 1
+            else 0.0
+        )
         draws = spread.mean + half * random.standard_t(max(spread.n - 1, 1), size=_N_PREDICTED)
         noise = float(np.mean([s.variance / s.n if s.n > 1 else 0.0 for s in own]))
         drawn = _other_training(draws, [s.mean for s in own], noise, random, factor=True)
@@ -232,9 +244,10 @@ def _other_training(
     if not len(known):
         return draws
     times = factor and known.min() > ROUNDING
+    scale = max(float(known.max()), ROUNDING) if factor else _SHARE_SCALE
     if times:
-        known, noise = np.log(known), noise / float(known.mean()) ** 2
-    moved = np.sqrt(between_variance(known, noise, len(draws), random) * (1 + 1 / len(known)))
+        known, noise, scale = np.log(known), noise / float(known.mean()) ** 2, _LOG_SCALE
+    moved = np.sqrt(training_variance(known, noise, len(draws), random, scale) * (1 + 1 / len(known)))
     moved *= random.normal(size=len(draws))
     # Beyond such a factor it is all the same, and no number.
     return np.asarray(draws * np.exp(np.minimum(moved, _MOST_LOG)) if times else draws + moved)
@@ -260,8 +273,8 @@ def _value(cells: FloatArray, statistic: CountStatistic) -> float:
 
 
 def group_gap(figures: tuple[Measure, ...]) -> float:
-    """Return the largest Gap_RMS of all attributes; 0 where there are none."""
-    return max((m.value for m in figures if m.name.startswith("Gap_RMS ")), default=0.0)
+    """Return the largest Gap_RMS of all attributes; NaN if none was measured."""
+    return max((m.value for m in figures if m.name.startswith("Gap_RMS ")), default=math.nan)
 
 
 def _n_groups(tally: Tally) -> int:

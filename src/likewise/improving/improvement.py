@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -76,21 +77,47 @@ class Rule:
         best = max(values[ACCURACY] for values in figures.values())
         return tuple(name for name, values in figures.items() if values[ACCURACY] >= best - self.within)
 
+    def dominated(self, figures: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+        """Names of the models that another beats: about as accurate, in nothing less fair and in something fairer.
+
+        About as accurate: not less by more than `alike`. Another that is as fair and more accurate by more than `alike`
+        beats a model too. What was not measured (NaN) does not count.
+        """
+
+        def beats(one: Mapping[str, float], other: Mapping[str, float]) -> bool:
+            kinds = [
+                kind
+                for kind in UNFAIRNESS
+                if not math.isnan(one.get(kind, math.nan) + other.get(kind, math.nan))
+            ]
+            if one[ACCURACY] < other[ACCURACY] - self.alike or any(one[kind] > other[kind] for kind in kinds):
+                return False
+            fairer = any(one[kind] < other[kind] - self.alike for kind in kinds)
+            return fairer or one[ACCURACY] > other[ACCURACY] + self.alike
+
+        return tuple(
+            name for name, own in figures.items() if any(beats(one, own) for one in figures.values())
+        )
+
     def choose(self, figures: Mapping[str, Mapping[str, float]]) -> str:
         """Return the name of the model that the rule takes.
 
         Parameters
         ----------
         figures : mapping of str to mapping
-            Model's name to its figures: "balanced accuracy" and those of `least`. Between models that are alike in
-            all of them the more accurate is taken, and of equals the first.
+            Model's name to its figures: "balanced accuracy" and those of `least`; NaN if not measured. Of the models that are
+            accurate enough, one that another beats is never taken (`dominated`). Between models that are alike in all of `least` the more
+            accurate is taken, and of equals the first.
         """
 
         def rank(name: str) -> tuple[float, ...]:
             values = figures[name]
-            return (*(self._coarse(values[key]) for key in self.least), -values[ACCURACY])
+            known = [values[key] for key in self.least if not math.isnan(values[key])]
+            return (*map(self._coarse, known), -values[ACCURACY])
 
-        return min(self.allowed(figures), key=rank)
+        allowed = {name: figures[name] for name in self.allowed(figures)}
+        beaten = self.dominated(allowed)
+        return min((name for name in allowed if name not in beaten), key=rank)
 
     def looser(self, figures: Mapping[str, Mapping[str, float]]) -> tuple[str, Rule] | None:
         """Return the model that halves what is to be least, with the rule that gives up just enough accuracy to take it.
@@ -300,6 +327,7 @@ class Improvement:
             Or "pure gap", "changed decisions", "group gap".
         """
         points = [(a[unfairness], -a[ACCURACY], a.name) for a in self.alternatives]
+        points = [point for point in points if not math.isnan(point[0])]
         kept = [
             p for p in points if not any(q[0] <= p[0] and q[1] <= p[1] and q[:2] != p[:2] for q in points)
         ]
@@ -318,12 +346,15 @@ class Improvement:
             accuracy_before=before[ACCURACY],
             changed=after[CHANGED],
             changed_before=before[CHANGED],
+            groups=self._groups(),
             **shared,
         )
-        if not any(name.startswith("Gap_RMS ") for name in after):
-            return found
-        groups = {"group": group_gap(self.unseen.figures), "group_before": group_gap(self.reference.figures)}
-        return Message("improve.and_groups", sentence=found, **groups)
+
+    def _groups(self) -> Message:
+        group, before = group_gap(self.unseen.figures), group_gap(self.reference.figures)
+        if math.isnan(group):
+            return Message("improve.no_groups")
+        return Message("improve.groups", group=group, group_before=before)
 
     def __str__(self) -> str:
         head = [f"cross-validated on {self.n_train:,} people", *self.measures]

@@ -13,8 +13,10 @@ import pandas as pd
 from likewise.auditing.case import build_metric, table_request
 from likewise.auditing.dual.finite_dual import dual_curve
 from likewise.auditing.dual.frontier import Frontier
+from likewise.auditing.preparation import AuditRequest, prepare_people
 from likewise.auditing.python_case import loaded_model
-from likewise.auditing.search.candidates import CandidateSearch
+from likewise.auditing.rounds import search_people
+from likewise.auditing.search.choosing import read_searches
 from likewise.core.checks import FloatArray, check_integer, check_labels, check_number, check_same_length
 from likewise.core.decisions import decide
 from likewise.core.errors import InputError
@@ -26,7 +28,6 @@ from likewise.data.case import People, take_people
 from likewise.data.opening import TableChoices
 from likewise.data.tabular import TabularDomain
 from likewise.improving.figures import Spread, Tally
-from likewise.models.convert import as_model
 from likewise.models.matching import model_columns
 
 if TYPE_CHECKING:
@@ -36,8 +37,12 @@ if TYPE_CHECKING:
 MAX_VALUES = 20
 # Groups with fewer training people of some class have no rates worth comparing.
 MIN_OF_CLASS = 30
-# People of a fold, and of those never seen, whose twins and worst cases are looked for.
+# People of a fold, and of those never seen, who are asked about with other values of the sensitive columns.
 MAX_AUDITED = 2000
+# People of these whose worst case over the domain is searched for; fewer if the table is wide, since that costs more.
+MAX_SEARCHED, MIN_SEARCHED, MAX_SEARCHED_CELLS = 300, 50, 12_000
+# Numbers of people at which a learner changes: from there on some are held out to stop by, or several ε are tried.
+SIZE_RULES = (100, 400, 2000)
 # From so many training people on three folds say enough.
 MANY = 100_000
 
@@ -60,6 +65,7 @@ class SplitData:
     test: np.ndarray[Any, Any]
     folds: tuple[np.ndarray[Any, Any], ...]
     n_audited: int
+    n_searched: int
     seed: int
     metric_given: bool = False
     notes: tuple[str, ...] = ()
@@ -72,6 +78,16 @@ class SplitData:
     def kept(self, fold: int) -> np.ndarray[Any, Any]:
         """Training people outside of a fold."""
         return np.sort(np.concatenate([part for i, part in enumerate(self.folds) if i != fold]))
+
+    @property
+    def final(self) -> np.ndarray[Any, Any]:
+        """Who the chosen model is trained on: all training people, or as many as make it the learner of the folds."""
+        smallest = len(self.train) - max(map(len, self.folds))
+        limit = next((size for size in SIZE_RULES if smallest < size <= len(self.train)), None)
+        if limit is None:
+            return self.train
+        random = np.random.default_rng([self.seed, 2])
+        return np.sort(random.choice(self.train, limit - 1, replace=False))
 
     def settings(self) -> dict[str, Any]:
         """Everything that figures depend on besides the candidate, as JSON values; the table by its digest."""
@@ -127,6 +143,7 @@ def prepare_ground(
     known = getattr(getattr(metric, "feature_map", None), "columns_", ())
     learned_scales = {c.name: c.curve for c in known if c.curve is not None and c.name in frame}
     domain = TabularDomain.from_frame(frame, scales={**learned_scales, **(scales or {})} or None)
+    n_audited = min(MAX_AUDITED, len(test), *map(len, parts))
     return SplitData(
         frame,
         labels,
@@ -141,7 +158,8 @@ def prepare_ground(
         train,
         test,
         parts,
-        min(MAX_AUDITED, len(test), *map(len, parts)),
+        n_audited,
+        min(n_audited, max(MIN_SEARCHED, min(MAX_SEARCHED, MAX_SEARCHED_CELLS // len(frame.columns)))),
         int(seed),
         metric is not None,
         (*(() if isinstance(X, People) else people.notes), *notes),
@@ -252,7 +270,9 @@ def tally_model(model: Any, ground: SplitData, rows: Any, *, seed: int) -> Tally
     people, their_labels = frame.iloc[some].reset_index(drop=True), labels[some]
     study = correspondence_study(model, people, list(ground.twin_edits), allow_new=True)
     changed = int(study.flipped.sum())
-    gains = worst_case_gains(_frontier(model, ground, people, their_labels), (0.0, ground.eps))
+    few = np.sort(random.permutation(len(people))[: ground.n_searched])
+    frontier = _frontier(model, ground, people.iloc[few].reset_index(drop=True), their_labels[few])
+    gains = worst_case_gains(frontier, (0.0, ground.eps))
     return Tally(
         _by_class(codes, right, n_classes),
         groups,
@@ -273,9 +293,20 @@ def worst_case_gains(frontier: Frontier, budgets: tuple[float, ...]) -> tuple[Fl
 
 
 def _frontier(model: Any, ground: SplitData, people: Any, labels: Any) -> Frontier:
-    search = CandidateSearch(edits=list(ground.twin_edits))
-    asked = as_model(model)
-    return search.run(asked, people, labels, metric=ground.metric, domain=ground.domain).frontier
+    """Worst cases over the domain, by the search of `audit` that takes any model; what it finds depends on the person alone."""
+    searches, required = read_searches("domain", timed=False, confidence=0.95)
+    asked = AuditRequest(
+        model,
+        ground.metric,
+        searches,
+        ground.domain,
+        edits=list(ground.twin_edits),
+        eps=ground.eps,
+        required=required,
+        random_state=ground.seed,
+    )
+    prepared = prepare_people(asked, people, labels)
+    return search_people(prepared, prepared.problem).support.frontier
 
 
 def _by_class(codes: Any, right: Any, n_classes: int) -> Any:

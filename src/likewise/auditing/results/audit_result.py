@@ -31,6 +31,7 @@ from likewise.core.checks import check_number
 from likewise.core.errors import NotConvergedError, UnfairError, bad_parameter
 from likewise.core.messages import Message
 
+
 @dataclass(frozen=True)
 class SensitiveAnswer:
     """Question 1: what changes when only the sensitive columns do, for any model; needs no metric.
