@@ -385,7 +385,9 @@ class CandidateSearch(Search):
         problem = replace(problem, edits=own)
         return self.search(problem, None if pool is None else rows_of(pool, problem.coordinates))
 
-    def search(self, problem: AuditProblem, pool: Any = None, budget: Budget | None = None) -> CandidateFrontier:
+    def search(
+        self, problem: AuditProblem, pool: Any = None, budget: Budget | None = None
+    ) -> CandidateFrontier:
         """Build the frontier of everybody over their own twins and those of the pool, or of each other.
 
         When the time is up, what was compared until then counts.
