@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from likewise.auditing.bounds.linear import LinearModel
+from likewise.auditing.bounds.linear.model import LinearModel
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain
 from likewise.fair_metrics import FairMetric, euclidean

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 import likewise as lw
-from likewise.auditing.bounds.linear import exact_dual
+from likewise.auditing.bounds.linear.model import LinearModel
+from likewise.auditing.bounds.linear.search import exact_dual
 from likewise.auditing.search.column_generation import ColumnReport, generate_columns
 from likewise.auditing.search.contract import Budget
 from likewise.auditing.search.gradient.search import GradientSearch
@@ -55,7 +56,7 @@ def test_oblique_free_directions_in_a_box_reach_their_vertices():
         d = int(rng.integers(3, 8))
         subspace = Subspace.from_directions(rng.normal(size=(2, d)))
         metric, X = FairMetric.from_subspace(subspace), rng.normal(size=(20, d))
-        model = lw.auditing.bounds.linear.LinearModel(rng.normal(size=d) * 2, 0.0)
+        model = LinearModel(rng.normal(size=d) * 2, 0.0)
         y, box = rng.integers(0, 2, size=20), BoxDomain.from_data(X)
         result = searched(network_of(model), X, y, metric, box, 0.0)
         assert result.status == "converged"

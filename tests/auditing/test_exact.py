@@ -5,15 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from likewise.auditing.bounds.linear import (
-    ExactStatus,
-    LinearModel,
-    exact_bound,
-    exact_dual,
-    exact_supremum,
-    logistic_supremum,
-    loss_ceiling,
-)
+from likewise.auditing.bounds.linear.model import LinearModel
+from likewise.auditing.bounds.linear.search import exact_bound, exact_dual, loss_ceiling
+from likewise.auditing.bounds.linear.supremum import ExactStatus, exact_supremum, logistic_supremum
 from likewise.core.errors import InputError, ModelError
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain, TabularDomain, Unbounded

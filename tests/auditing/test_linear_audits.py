@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import likewise as lw
-from likewise.auditing.bounds.linear import exact_dual
+from likewise.auditing.bounds.linear.search import exact_dual
 
 
 @pytest.mark.parametrize("eps", [0.0, 0.1])

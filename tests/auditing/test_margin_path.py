@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from scipy.optimize import linprog
 
-from likewise.auditing.bounds.linear import LinearModel, exact_dual, exact_supremum
 from likewise.auditing.bounds.linear.box_response import CostForm
 from likewise.auditing.bounds.linear.margin import MarginSupremum, follow_margins
-from likewise.auditing.bounds.linear.model import Problem
-from likewise.auditing.bounds.linear.supremum import maximise_cross_entropy
+from likewise.auditing.bounds.linear.model import LinearModel, Problem
+from likewise.auditing.bounds.linear.search import exact_dual
+from likewise.auditing.bounds.linear.supremum import exact_supremum, maximise_cross_entropy
 from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.frontier import Frontier
 from likewise.core.subspace import Subspace

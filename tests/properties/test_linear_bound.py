@@ -3,7 +3,8 @@
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
-from likewise.auditing.bounds.linear import LinearModel, exact_dual
+from likewise.auditing.bounds.linear.model import LinearModel
+from likewise.auditing.bounds.linear.search import exact_dual
 from likewise.auditing.dual.finite_dual import solve_dual
 from likewise.auditing.dual.frontier import Frontier
 from likewise.core.subspace import Subspace

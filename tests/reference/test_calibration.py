@@ -6,7 +6,8 @@ from scipy import stats
 from scipy.optimize import linprog
 from sklearn.linear_model import LogisticRegression
 
-from likewise.auditing.bounds.linear import LinearModel, exact_supremum
+from likewise.auditing.bounds.linear.model import LinearModel
+from likewise.auditing.bounds.linear.supremum import exact_supremum
 from likewise.auditing.inference.certificate import clt_interval, finite_sample_bound
 from likewise.auditing.inference.significance import flip_share_test, gap_test, loss_ratio_test
 from likewise.data import BoxDomain

@@ -5,7 +5,9 @@ import pytest
 from scipy.optimize import linprog, minimize, minimize_scalar
 from scipy.special import logsumexp
 
-from likewise.auditing.bounds.linear import LinearModel, exact_dual, exact_supremum
+from likewise.auditing.bounds.linear.model import LinearModel
+from likewise.auditing.bounds.linear.search import exact_dual
+from likewise.auditing.bounds.linear.supremum import exact_supremum
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain, DataRangeDomain
 from likewise.fair_metrics import FairMetric, euclidean, mahalanobis

@@ -5,7 +5,9 @@ import pytest
 import torch
 from scipy.optimize import minimize_scalar
 
-from likewise.auditing.bounds.linear import LinearModel, exact_dual, exact_supremum
+from likewise.auditing.bounds.linear.model import LinearModel
+from likewise.auditing.bounds.linear.search import exact_dual
+from likewise.auditing.bounds.linear.supremum import exact_supremum
 from likewise.auditing.search.gradient.search import GradientSearch
 from likewise.core.subspace import Subspace
 from likewise.data import BoxDomain, DataRangeDomain, Unbounded

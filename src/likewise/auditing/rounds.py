@@ -1,7 +1,6 @@
-"""The two rounds of an audit over some people, everybody or a part of a table, and sums of what they found.
+"""The two rounds of an audit over some people, everybody or a part of a table, and what they found.
 
-*Search* lists rows that treat people worse, and their frontiers; *settle* says what λ* of everybody means for each. The
-sums are small, and the same whatever the order or place in which parts were worked on.
+*Search* lists rows that treat people worse, and their frontiers; *settle* says what λ* of everybody means for each.
 """
 
 from __future__ import annotations
@@ -49,14 +48,6 @@ class Worst:
         order = np.lexsort((person, -harm))[:top]
         return cls(harm[order], person[order], np.asarray(corner)[order])
 
-    def merge(self, other: Worst, *, top: int) -> Worst:
-        """Return the worst of both."""
-        columns = (
-            np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("harm", "person", "corner")
-        )
-        return self.of(*columns, top=top)
-
 
 @dataclass(frozen=True)
 class Ending:
@@ -70,42 +61,28 @@ class Ending:
         """Return how this and a further search of the same people ended."""
         given = (found.bound, found.population_bound, *found.more)
         known = self.with_bounds([bound for bound in given if bound is not None])
-        return Ending(*self._status(found.status, found.reasons), known.bounds)
+        return Ending(*self.ended(found.status, found.reasons), known.bounds)
 
     def with_bounds(self, bounds: Iterable[Bound]) -> Ending:
         """Return the same with further bounds of all these people; of a kind the tightest stays."""
-        tightest = {_kind(bound): bound for bound in self.bounds}
+        tightest = {bound_kind(bound): bound for bound in self.bounds}
         for bound in bounds:
-            known = tightest.get(_kind(bound))
-            tightest[_kind(bound)] = bound if known is None or bound.value < known.value else known
+            known = tightest.get(bound_kind(bound))
+            tightest[bound_kind(bound)] = bound if known is None or bound.value < known.value else known
         return replace(self, bounds=tuple(tightest.values()))
-
-    def merge(self, other: Ending) -> Ending:
-        """Return how the searches of other people ended, and of these."""
-        theirs = {_kind(bound): bound for bound in other.bounds}
-        pairs = [(bound, theirs[_kind(bound)]) for bound in self.bounds if _kind(bound) in theirs]
-        both = tuple(_together(one, two) for one, two in pairs if one.eps == 0 and one.confidence == 1)
-        return Ending(*self._status(other.status, other.reasons), both)
 
     def bound(self, *, eps: float, measure: str = "loss", about: str = "sample") -> Bound | None:
         """Return the bound of a kind, None where there is none."""
-        return next((bound for bound in self.bounds if _kind(bound) == (measure, eps, about)), None)
+        return next((bound for bound in self.bounds if bound_kind(bound) == (measure, eps, about)), None)
 
-    def _status(self, status: Status, reasons: tuple[str, ...]) -> tuple[Status, tuple[str, ...]]:
+    def ended(self, status: Status, reasons: tuple[str, ...]) -> tuple[Status, tuple[str, ...]]:
+        """Return the worse of two ways to end, and the reasons of both."""
         worse: Status = max(self.status, status, key=_WORSE.index)
         return worse, tuple(dict.fromkeys((*self.reasons, *reasons)))[:_MOST_REASONS]
 
 
-def _kind(bound: Bound) -> tuple[str, float, str]:
+def bound_kind(bound: Bound) -> tuple[str, float, str]:
     return bound.measure, bound.eps, bound.about
-
-
-def _together(one: Bound, two: Bound) -> Bound:
-    """Bound of two groups of people at ε = 0, where what one may lose does not depend on the others."""
-    n = one.n + two.n
-    value = (one.n * one.value + two.n * two.value) / n
-    gap = None if one.gap is None or two.gap is None else (one.n * one.gap + two.n * two.gap) / n
-    return replace(one, n=n, value=value, gap=gap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,21 +99,6 @@ class FoundSums:
     ending: Ending = field(default_factory=Ending)
     cpu: dict[str, float] = field(default_factory=dict)
 
-    def merge(self, other: FoundSums, *, top: int) -> FoundSums:
-        """Return the sums of both parts' people."""
-        mine, theirs = self.sensitive, other.sensitive
-        return FoundSums(
-            self.losses.merge(other.losses),
-            self.free.merge(other.free),
-            self.changed + other.changed,
-            None if mine is None or theirs is None else mine.merge(theirs),
-            self.steps.merge(other.steps),
-            self.changes.merge(other.changes),
-            self.worst.merge(other.worst, top=top),
-            self.ending.merge(other.ending),
-            {name: self.cpu.get(name, 0.0) + other.cpu.get(name, 0.0) for name in {**self.cpu, **other.cpu}},
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class SettledSums:
@@ -145,14 +107,6 @@ class SettledSums:
     gains: dict[float, Moments]
     worst: Worst
     cpu: float
-
-    def merge(self, other: SettledSums, *, top: int) -> SettledSums:
-        """Return the sums of both parts' people."""
-        return SettledSums(
-            {price: found.merge(other.gains[price]) for price, found in self.gains.items()},
-            self.worst.merge(other.worst, top=top),
-            self.cpu + other.cpu,
-        )
 
 
 # ---- search ----------------------------------------------------------------------------------------------
@@ -210,7 +164,7 @@ def search_people(
     budget, last = prepared.budget, len(prepared.searches) - 1
     if budget.seconds is not None:
         # After the search decisions about the worst cases are asked for, and people are put together.
-        after = 2.0 * problem.seconds_to_ask + _SECONDS_AFTER * problem.n
+        after = 0.1 + 2.0 * problem.seconds_to_ask + _SECONDS_AFTER * problem.n
         budget = replace(budget, seconds=max(budget.seconds - after, 1e-9))
     with search_bar(show=progress) as watched:
         for number, search in enumerate(prepared.searches):

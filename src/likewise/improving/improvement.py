@@ -339,7 +339,7 @@ class Improvement:
         shared = {"chosen": self.chosen, "models": len(self.alternatives), "reference": self.reference.name}
         if self.chosen == self.reference.name:
             return Message("improve.kept", people=self.n_test, accuracy=after[ACCURACY], **shared)
-        found = Message(
+        return Message(
             "improve.sentence",
             people=self.n_test,
             accuracy=after[ACCURACY],

@@ -129,7 +129,9 @@ class _AuditParts:
         summary = self.summary
         limit = [] if summary["limit"] is None else [self.said(summary["limit"]["sentence"])]
         blocked = [one["sentence"] for one in self.document["findings"]]
-        warnings = [one for one in (*blocked, *self.document["computed"]["reasons"]) if one != summary["sentence"]]
+        warnings = [
+            one for one in (*blocked, *self.document["computed"]["reasons"]) if one != summary["sentence"]
+        ]
         return Answer(
             self.said(summary["badge"]["title"]),
             self.tone,
@@ -182,7 +184,10 @@ class _AuditParts:
         if not rows:
             return None
         most = [row for row in rows if row["lose"] + row["gain"]] or rows
-        return {"first": most[:_DRAWN], "all": self.summary["effects"] if len(self.summary["effects"]) > len(most[:_DRAWN]) else []}
+        return {
+            "first": most[:_DRAWN],
+            "all": self.summary["effects"] if len(self.summary["effects"]) > len(most[:_DRAWN]) else [],
+        }
 
     def _card(self) -> dict[str, Any] | None:
         if not self.summary["people"]:
@@ -204,7 +209,11 @@ class _AuditParts:
         }
 
     def _outcomes(self) -> list[dict[str, Any]]:
-        found = [one for one in self.summary["outcomes"] or () if one["share"] is not None or one["mean"] is not None]
+        found = [
+            one
+            for one in self.summary["outcomes"] or ()
+            if one["share"] is not None or one["mean"] is not None
+        ]
         name = "mean" if self.numbers else "share"
         found = sorted(found, key=lambda one: -one[name])
         kept = found if len(found) <= _OUTCOMES else [*found[: _OUTCOMES // 2], *found[-_OUTCOMES // 2 :]]
@@ -218,7 +227,10 @@ class _AuditParts:
                 {
                     "attribute": attribute,
                     "heads": [attribute, *(texts(f"page.rates.{name}") for name in names)],
-                    "rows": [[_cell(texts, row["value"]), *(self._rate(row.get(name), name) for name in names)] for row in rows],
+                    "rows": [
+                        [_cell(texts, row["value"]), *(self._rate(row.get(name), name) for name in names)]
+                        for row in rows
+                    ],
                 }
             )
         return tables
@@ -226,7 +238,13 @@ class _AuditParts:
     def _rate(self, value: Any, name: str) -> str:
         if value is None:
             return "–"
-        form = "percent" if name in _SHARES else "whole" if name in ("people", "changed", "favourable") else "number"
+        form = (
+            "percent"
+            if name in _SHARES
+            else "whole"
+            if name in ("people", "changed", "favourable")
+            else "number"
+        )
         return self.texts.number(value, form)
 
     def _people(self) -> dict[str, Any]:
@@ -249,10 +267,14 @@ class _AuditParts:
         texts, columns = self.texts, self.columns
         if not columns:
             return [texts("page.not_shown.labels"), texts("page.not_shown.missing")]
-        asked = {answer["question"] for study in self.document.get("twins", ()) for answer in study["answers"]}
+        asked = {
+            answer["question"] for study in self.document.get("twins", ()) for answer in study["answers"]
+        }
         keys = ["labels"] if "consequences" in asked else ["consequences", "labels"]
         return [texts("page.not_shown.proxies", columns=columns)] + [
-            texts(f"page.not_shown.{key}", columns=columns) if key == "consequences" else texts(f"page.not_shown.{key}")
+            texts(f"page.not_shown.{key}", columns=columns)
+            if key == "consequences"
+            else texts(f"page.not_shown.{key}")
             for key in keys
         ]
 
@@ -265,7 +287,11 @@ class _AuditParts:
         if kind == "depends":
             if self.favourable is None and not self.numbers:
                 steps.append(texts("page.next.favourable"))
-            return [*steps, texts("page.next.review", columns=columns), texts("page.next.mend", columns=columns)]
+            return [
+                *steps,
+                texts("page.next.review", columns=columns),
+                texts("page.next.mend", columns=columns),
+            ]
         return [texts("page.next.proxies", columns=columns), texts("page.next.repeat")]
 
     def scope(self) -> list[tuple[str, str]]:
@@ -294,7 +320,11 @@ class _AuditParts:
 
     def annex(self, level: int = 3) -> list[str]:
         """What was asked for besides, and how everything was computed."""
-        document, macros, words = self.document, self.macros, ["counterpart", "favourable", "exact", "interval"]
+        document, macros, words = (
+            self.document,
+            self.macros,
+            ["counterpart", "favourable", "exact", "interval"],
+        )
         parts = []
         if document["asked"]["metric"]:
             parts.append(macros.apart(document, self.id, level))
@@ -303,7 +333,14 @@ class _AuditParts:
             parts.append(macros.measures(document["evaluation"], self.id, level))
         if document["diagnoses"]:
             parts.append(macros.metric(document["diagnoses"], self.id, level))
-        return [str(one) for one in (*parts, macros.computed(document, self.id, level), macros.terms(self.id, level, words))]
+        return [
+            str(one)
+            for one in (
+                *parts,
+                macros.computed(document, self.id, level),
+                macros.terms(self.id, level, words),
+            )
+        ]
 
 
 def _by_attribute(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Any]]]:
@@ -313,7 +350,9 @@ def _by_attribute(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Any
     return list(found.items())
 
 
-def _audit_page(document: Mapping[str, Any], texts: Texts, explore: Mapping[str, Any] | None) -> dict[str, Any]:
+def _audit_page(
+    document: Mapping[str, Any], texts: Texts, explore: Mapping[str, Any] | None
+) -> dict[str, Any]:
     parts = _AuditParts(document, texts)
     return {
         "answer": parts.answer(),
@@ -327,7 +366,8 @@ def _comparison_page(
     document: Mapping[str, Any], texts: Texts, explore: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     entries = [
-        _AuditParts(entry["audit"], texts, id=f"m{i}-", model=i) for i, entry in enumerate(document["entries"])
+        _AuditParts(entry["audit"], texts, id=f"m{i}-", model=i)
+        for i, entry in enumerate(document["entries"])
     ]
     names = [entry["name"] for entry in document["entries"]]
     macros = entries[0].macros
@@ -357,7 +397,8 @@ def _comparison_page(
         "plain",
         told,
         warnings=warnings,
-        body=str(macros.side_by_side(measures, listed)) + f'<p class="lede">{texts("page.compared.lede", level=level)}</p>',
+        body=str(macros.side_by_side(measures, listed))
+        + f'<p class="lede">{texts("page.compared.lede", level=level)}</p>',
         sure=first.sure if len({one.summary["sure"] for one in entries}) == 1 else (),
         not_shown=first.not_shown,
         next_steps=[texts("page.compared.next")],
@@ -490,7 +531,9 @@ def compared_measures(texts: Texts, document: Mapping[str, Any]) -> list[dict[st
     ]
 
 
-def _measures(texts: Texts, audit: Mapping[str, Any]) -> Iterable[tuple[str, str, bool, Mapping[str, Any] | None]]:
+def _measures(
+    texts: Texts, audit: Mapping[str, Any]
+) -> Iterable[tuple[str, str, bool, Mapping[str, Any] | None]]:
     """What is compared of one model: name, form, whether small is better, value with interval."""
     summary, evaluation = audit["summary"], audit["evaluation"]
     changed = summary["changed"]
@@ -506,9 +549,19 @@ def _measures(texts: Texts, audit: Mapping[str, Any]) -> Iterable[tuple[str, str
     gaps = [] if not evaluation else [_gap_of(one) for one in evaluation["gaps"]]
     if gaps:
         known = [one for one in gaps if one is not None]
-        yield texts("page.compared.group_gap"), "number", True, max(known, key=lambda one: one["value"], default=None)
+        yield (
+            texts("page.compared.group_gap"),
+            "number",
+            True,
+            max(known, key=lambda one: one["value"], default=None),
+        )
     if audit["asked"]["metric"]:
-        yield texts("page.compared.gap_at", eps=audit["numbers"]["eps"]), "number", True, audit["numbers"]["gap"]
+        yield (
+            texts("page.compared.gap_at", eps=audit["numbers"]["eps"]),
+            "number",
+            True,
+            audit["numbers"]["gap"],
+        )
 
 
 def _with_best(texts: Texts, cells: Sequence[Any], form: str, *, small: bool) -> list[dict[str, Any] | None]:
@@ -520,7 +573,9 @@ def _with_best(texts: Texts, cells: Sequence[Any], form: str, *, small: bool) ->
             found.append(None)
             continue
         ends = "" if cell["low"] is None else texts.number(cell["low"], form)
-        ends += "" if cell["low"] is None or cell["high"] is None else f" – {texts.number(cell['high'], form)}"
+        ends += (
+            "" if cell["low"] is None or cell["high"] is None else f" – {texts.number(cell['high'], form)}"
+        )
         best_of = cell["value"] == best and best != worst
         found.append({"words": texts.number(cell["value"], form), "ends": ends, "best": best_of})
     return found

@@ -107,7 +107,7 @@ def test_a_linear_model_of_a_table_is_bounded_over_people_not_over_the_box_aroun
     """Shares of a category are nobody: the bound over the box around a table lies far above that over the table."""
     from sklearn.linear_model import LogisticRegression
 
-    from likewise.auditing.bounds.exact_search import ExactSearch
+    from likewise.auditing.bounds.exact_search import ProofSearch
     from likewise.auditing.bounds.linear.search import LinearSearch
     from likewise.auditing.dual.supporting_rows import Support
     from likewise.auditing.problem import AuditProblem
@@ -120,7 +120,7 @@ def test_a_linear_model_of_a_table_is_bounded_over_people_not_over_the_box_aroun
     problem = AuditProblem.build(model, domain.encode(frame), y, metric=metric, domain=domain, encoded=True)
     value = truth(model, domain, metric, frame, y, 0.05)
     boxed = LinearSearch().extend(problem, Support.start(problem), 0.05, Budget())
-    found = ExactSearch().extend(problem, Support.start(problem), 0.05, Budget())
+    found = ProofSearch().solve(problem, Support.start(problem), 0.05, Budget())
     assert value <= found.bound.value <= 1.011 * value
     assert boxed.bound.value > 1.05 * value
     # The bound for the population is the solver's own.

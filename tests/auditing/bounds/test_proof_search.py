@@ -12,7 +12,6 @@ import likewise as lw
 from likewise.auditing.bounds.enumeration import EnumerationSearch
 from likewise.auditing.bounds.exact_search import (
     BranchAndBoundSearch,
-    ExactSearch,
     ProofSearch,
     about_decisions,
 )
@@ -148,7 +147,7 @@ def test_what_was_proved_before_it_was_broken_off_is_kept():
     model, domain, metric, X, y = setting("forest", oblique=True)
     problem = AuditProblem.build(model, X, y, metric=metric, domain=domain)
     inner = Forgetful()
-    found = ProofSearch(inner).extend(problem, Support.start(problem), 0.1, Budget())
+    found = ProofSearch((inner,)).extend(problem, Support.start(problem), 0.1, Budget())
     assert inner.asked == 2
     assert (found.status, found.reasons) == ("not_converged", ("broken off",))
     assert [(bound.measure, bound.eps) for bound in found.more] == [("loss", 0.1)]
@@ -198,7 +197,7 @@ def test_a_sample_bounds_the_table(monkeypatch):
             proof = prove_by_sample(asked, Support.start(asked), eps, budget, nodes=500, confidence=0.9)
             # Most of the time is used, and hardly more.
             assert 150 < clock[0] < 230
-            everybody = ExactSearch().extend(asked, Support.start(asked), eps, Budget())
+            everybody = ProofSearch().solve(asked, Support.start(asked), eps, Budget())
             assert proof.people < 400
             assert (proof.bound.confidence, proof.bound.about, proof.bound.n) == (0.9, "sample", 400)
             assert proof.population_bound.about == "population"

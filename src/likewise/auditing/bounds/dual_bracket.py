@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from likewise.auditing.bounds.family import INTERRUPTED, Brackets
-from likewise.auditing.dual.finite_dual import DualCurve, dual_curve
+from likewise.auditing.dual.finite_dual import dual_curve
 from likewise.auditing.dual.frontier import Frontier
 from likewise.core.checks import FloatArray, IntArray, check_number
 from likewise.core.messages import Message
@@ -52,35 +52,6 @@ class DualBracket:
     def gap(self) -> tuple[float, float]:
         """Bracket of V(ε) − mean loss."""
         return self.lower - self.base_loss, self.upper - self.base_loss
-
-
-class _Support:
-    """Rows found so far, and their exact dual."""
-
-    def __init__(self, base: FloatArray) -> None:
-        self.base = base
-        self.person: list[np.ndarray[Any, Any]] = []
-        self.rows: list[FloatArray] = []
-        self.loss: list[FloatArray] = []
-        self.cost: list[FloatArray] = []
-
-    def add(self, found: Brackets) -> None:
-        moved = np.flatnonzero((found.loss > self.base) & np.isfinite(found.lower))
-        self.person.append(moved)
-        self.rows.append(found.rows[moved])
-        self.loss.append(found.loss[moved])
-        self.cost.append(found.cost[moved])
-
-    def curve(self) -> DualCurve:
-        person = np.concatenate(self.person)
-        frontier = Frontier.from_points(
-            base_loss=self.base,
-            row=person,
-            squared_distance=np.concatenate(self.cost),
-            loss=np.concatenate(self.loss),
-            candidate=np.arange(len(person)),
-        )
-        return dual_curve(frontier)
 
 
 def bracket_value(
@@ -126,19 +97,29 @@ class _Known:
 
     def __init__(self, base: FloatArray, budget: float) -> None:
         self.base, self.budget = base, budget
-        self.support = _Support(base)
+        # Whose each row is, the row, its loss and its fair distance, round by round.
+        self.found: list[tuple[IntArray, FloatArray, FloatArray, FloatArray]] = []
         self.lower = float(base.mean())
         self.best: tuple[float, float, Brackets] | None = None
         self._low, self._high = 0.0, np.inf
 
     def add(self, lam: float, found: Brackets) -> None:
         """Take what was found at one λ."""
-        self.support.add(found)
+        moved = np.flatnonzero((found.loss > self.base) & np.isfinite(found.lower))
+        self.found.append((moved, found.rows[moved], found.loss[moved], found.cost[moved]))
         price = lam * self.budget if 0 < lam < np.inf else 0.0
         upper = price + float(found.upper.mean())
         if self.best is None or upper < self.best[0]:
             self.best = upper, lam, found
-        self._curve = self.support.curve()
+        person, _, loss, cost = self._joined()
+        frontier = Frontier.from_points(
+            base_loss=self.base,
+            row=person,
+            squared_distance=cost,
+            loss=loss,
+            candidate=np.arange(len(person)),
+        )
+        self._curve = dual_curve(frontier)
         self.lower = float(self._curve.value(self.budget))
         if np.isinf(lam):
             # Added up in the same order as the upper values: of equal numbers the means are equal to the last bit.
@@ -166,24 +147,34 @@ class _Known:
         return bool(np.isfinite(self._high) and self._high - self._low <= 1e-6 * self._high)
 
     def starts(self) -> FloatArray | None:
-        """Rows to begin from."""
-        return _starts(self.support, len(self.base))
+        """Return the rows of the last three rounds, person by person; nobody's place is left empty."""
+        if not self.found:
+            return None
+        last = self.found[-3:]
+        starts = np.full((len(self.base), len(last), last[0][1].shape[1]), np.nan)
+        for s, (person, rows, _, _) in enumerate(last):
+            starts[person, s] = rows
+        return starts
+
+    def _joined(self) -> tuple[Any, ...]:
+        return tuple(np.concatenate(part) for part in zip(*self.found, strict=True))
 
     def bracket(self, rtol: float, interrupted: bool) -> DualBracket:
         """What is known now."""
         assert self.best is not None  # the first λ was added
         upper, lam, last = self.best
         closed = self.closed(rtol) or upper - self.lower <= 1e-9
+        person, rows, loss, cost = self._joined()
         return DualBracket(
             self.budget,
             self.lower,
             max(upper, self.lower),
             float(self.base.mean()),
             lam,
-            np.concatenate(self.support.rows),
-            np.concatenate(self.support.person),
-            np.concatenate(self.support.loss),
-            np.concatenate(self.support.cost),
+            rows,
+            person,
+            loss,
+            cost,
             last,
             "closed" if closed else "open",
             _reasons(last, lam, closed, interrupted),
@@ -208,14 +199,3 @@ def _next(asked: float, low: float, high: float, now: float) -> float:
     if np.isinf(high):
         return 4.0 * max(now, low)
     return float(np.sqrt(low * high)) if low > 0 else high / 4.0
-
-
-def _starts(support: _Support, n: int) -> FloatArray | None:
-    """The rows of the last three rounds, person by person; nobody's place is left empty."""
-    if not support.rows:
-        return None
-    width = support.rows[0].shape[1]
-    starts = np.full((n, min(3, len(support.rows)), width), np.nan)
-    for s, (person, rows) in enumerate(zip(support.person[-3:], support.rows[-3:], strict=True)):
-        starts[person, s] = rows
-    return starts

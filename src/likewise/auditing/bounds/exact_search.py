@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from likewise.auditing.bounds.enumeration import EnumerationSearch
+from likewise.auditing.bounds.families import family_in, seconds_to_read
 from likewise.auditing.bounds.family import INTERRUPTED
 from likewise.auditing.bounds.linear.search import LinearSearch
 from likewise.auditing.dual.finite_dual import solve_dual
@@ -38,7 +39,7 @@ class BranchAndBoundSearch(Search):
         if place.metric.feature_map is not None:
             return Message("why_not.feature_map")
         try:
-            _family(problem)
+            family_in(problem)
         except InputError as error:
             return str(error)
         return None
@@ -50,7 +51,7 @@ class BranchAndBoundSearch(Search):
         from likewise.auditing.bounds.family import Brackets, RegionBudget
         from likewise.auditing.bounds.reading_check import Asker
 
-        family, place = _family(problem), problem.coordinates
+        family, place = family_in(problem), problem.coordinates
         ask = Asker(place, family.layout).losses
 
         def solve(lam: float, starts: FloatArray | None, seconds: float | None) -> Brackets:
@@ -79,41 +80,6 @@ class BranchAndBoundSearch(Search):
         return Found(support, status, found.reasons, bound)
 
 
-@dataclass(frozen=True)
-class ExactSearch(Search):
-    """What proves most: a linear model is solved in the box around the domain, then every family is cut into regions.
-
-    The solution of a linear model takes shares of categories and fractions of whole numbers for people. Where that
-    leaves the bracket open, the same model goes through the branch and bound, as a network of one layer, in which
-    categories and whole numbers are whole; the lower of the two bounds counts.
-    """
-
-    name: ClassVar[str] = "exact"
-
-    choices: tuple[Search, ...] = (LinearSearch(), BranchAndBoundSearch())
-    rtol: float = 0.01
-
-    def why_not(self, problem: AuditProblem) -> str | None:
-        """Say why none of them fits."""
-        reasons = [search.why_not(problem) for search in self.choices]
-        return None if None in reasons else "; ".join(str(reason) for reason in reasons)
-
-    def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
-        """Ask one after the other until the bracket is closed or time is up."""
-        ended = Found(support)
-        for search in self.choices:
-            if search.why_not(problem) is not None:
-                continue
-            if ended.bound is not None and (budget.spent or self._closed(ended.support, ended.bound, eps)):
-                break
-            ended = _joined(ended, search.extend(problem, ended.support, eps, budget))
-        return ended
-
-    def _closed(self, support: Support, bound: Bound, eps: float) -> bool:
-        attained = solve_dual(support.frontier, eps).value
-        return bool(bound.value - attained <= self.rtol * abs(bound.value))
-
-
 def _joined(first: Found, second: Found) -> Found:
     """What two ways of proving know together: the rows of both, and the lower bound."""
     if first.bound is None:
@@ -124,12 +90,6 @@ def _joined(first: Found, second: Found) -> Found:
         bound=min(bounds, key=lambda bound: bound.value),
         population_bound=second.population_bound or first.population_bound,
     )
-
-
-def _family(problem: AuditProblem) -> Any:
-    from likewise.auditing.bounds.families import family_in
-
-    return family_in(problem)
 
 
 # All that can be proved of an audit, question after question: V and changed decisions, at ε and at no
@@ -152,7 +112,11 @@ class _Question:
 
 @dataclass(frozen=True)
 class ProofSearch(Search):
-    """Bounds of V(ε) and of the share of changed decisions, at ε and at 0, by the exact audit that fits the model.
+    """Bounds of V(ε) and of the share of changed decisions, at ε and at 0, by what fits the model.
+
+    The solution of a linear model takes shares of categories and fractions of whole numbers for people. If that leaves
+    the bracket open, the same model goes through the branch and bound, as a network of one layer, in which categories
+    and whole numbers are whole; the lower of the two bounds counts.
 
     Whether a decision changes is a loss of 0 or 1, so both are the same question. Where the time is not enough for
     everybody, people drawn at random are bracketed and the bound has a confidence.
@@ -161,19 +125,35 @@ class ProofSearch(Search):
     name: ClassVar[str] = "exact"
     from_sample: ClassVar[bool] = True
 
-    exact: Search = field(default_factory=ExactSearch)
+    choices: tuple[Search, ...] = (LinearSearch(), BranchAndBoundSearch())
     confidence: float = 0.95
+    rtol: float = 0.01
 
     @classmethod
     def within(cls, *, timed: bool, confidence: float) -> ProofSearch:
         """Return what is worth its time: all families where the user gave time, else linear models alone."""
         solved = LinearSearch(confidence=confidence)
-        choices = (solved, BranchAndBoundSearch())
-        return cls(ExactSearch(choices) if timed else solved, confidence)
+        return cls((solved, BranchAndBoundSearch()) if timed else (solved,), confidence)
 
     def why_not(self, problem: AuditProblem) -> str | None:
         """Say why no bound is known for the model, where none is."""
-        return self.exact.why_not(problem)
+        reasons = [search.why_not(problem) for search in self.choices]
+        if None in reasons or len(reasons) == 1:
+            return None if None in reasons else reasons[0]
+        return "; ".join(str(reason) for reason in reasons)
+
+    def solve(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
+        """Bracket V(ε) of everybody by one choice after the other, until the bracket is closed or time is up."""
+        ended = Found(support)
+        for search in self.choices:
+            if search.why_not(problem) is not None:
+                continue
+            if ended.bound is not None:
+                attained = solve_dual(ended.support.frontier, eps).value
+                if budget.spent or ended.bound.value - attained <= self.rtol * abs(ended.bound.value):
+                    break
+            ended = _joined(ended, search.extend(problem, ended.support, eps, budget))
+        return ended
 
     def extend(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         """Answer the questions one after the other; the rows found for any of them serve all."""
@@ -210,9 +190,7 @@ class ProofSearch(Search):
         for question in self._questions(sample, eps, budget):
             time = Budget(max(question.share * budget.left, 1e-3))
             if LinearSearch().why_not(question.problem) is None:
-                solved = self.exact.extend(
-                    question.problem, Support.start(question.problem), question.eps, time
-                )
+                solved = self.solve(question.problem, Support.start(question.problem), question.eps, time)
                 found = [] if solved.population_bound is None else [solved.population_bound]
             else:
                 nodes = BranchAndBoundSearch().nodes
@@ -230,8 +208,6 @@ class ProofSearch(Search):
         return tuple(bounds)
 
     def _questions(self, problem: AuditProblem, eps: float, budget: Budget) -> Iterator[_Question]:
-        from likewise.auditing.bounds.families import seconds_to_read
-
         # Where everybody at no distance can be listed, that is exact already.
         listed = EnumerationSearch().why_not(problem) is None
         if eps > 0 and not listed:
@@ -241,7 +217,7 @@ class ProofSearch(Search):
         decided = about_decisions(problem) if problem.decides and in_time else None
         if eps > 0 or not listed:
             yield _Question(problem, eps, False, 1.0 if decided is None else 0.7)
-        if decided is None or self.exact.why_not(decided) is not None:
+        if decided is None or self.why_not(decided) is not None:
             return
         if eps > 0 and not listed:
             yield _Question(decided, 0.0, True, 0.3)
@@ -251,7 +227,6 @@ class ProofSearch(Search):
     def _answer(self, problem: AuditProblem, support: Support, eps: float, budget: Budget) -> Found:
         timed = budget.seconds is not None and problem.n > _FEW and problem.decides
         if timed and LinearSearch().why_not(problem) is not None:
-            from likewise.auditing.bounds.families import seconds_to_read
             from likewise.auditing.bounds.sampled_proof import prove_by_sample
             from likewise.auditing.search.choosing import search_words
 
@@ -267,7 +242,7 @@ class ProofSearch(Search):
                 reasons = (INTERRUPTED,) if proof.interrupted else ()
                 status: Status = "not_converged" if proof.interrupted else "converged"
                 return Found(support, status, reasons, proof.bound, proof.population_bound)
-        return self.exact.extend(problem, support, eps, budget)
+        return self.solve(problem, support, eps, budget)
 
 
 def _part(budget: Budget, share: float, done: int, questions: int) -> Budget:

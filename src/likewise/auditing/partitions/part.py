@@ -1,4 +1,4 @@
-"""The work on one part of a table: pure functions of what all parts share and of one part.
+"""The work on one part of a table: pure functions of what all parts share and of one part, and sums of their answers.
 
 A part's frontier is kept in a file for the rounds that follow. A round that does not find it, as on another machine
 after a worker died, makes it again, so that losing files costs time and changes nothing.
@@ -7,7 +7,7 @@ after a worker died, makes it again, so that losing files costs time and changes
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,21 @@ import pyarrow as pa
 
 from likewise.auditing.dual.finite_dual import BinnedSteps
 from likewise.auditing.dual.frontier import Frontier, steps_of
+from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.partitions.tables import ParquetTable, Part
 from likewise.auditing.preparation import Prepared
 from likewise.auditing.problem import AuditProblem
-from likewise.auditing.rounds import FoundSums, SettledSums, corners, search_people, settle, steps_taken
+from likewise.auditing.rounds import (
+    Ending,
+    FoundSums,
+    SettledSums,
+    Worst,
+    bound_kind,
+    corners,
+    search_people,
+    settle,
+    steps_taken,
+)
 from likewise.core.checks import IntArray
 from likewise.core.files import atomic_path
 
@@ -55,7 +66,7 @@ def search_part(job: Job, part: Part) -> FoundSums:
         searched = search_people(job.prepared, problem)
         frontiers.append(searched.support.frontier)
         found = searched.sums(top=job.top, bits=job.bits)
-        total = found if total is None else total.merge(found, top=job.top)
+        total = found if total is None else added_found(total, found, top=job.top)
     assert total is not None  # a part has people
     frontier = Frontier.stack(frontiers)
     path = job.frontier_path(part)
@@ -118,3 +129,56 @@ def _write_map(job: Job, part: Part, taken: IntArray, folder: Path) -> None:
         finally:
             if writer is not None:
                 writer.close()
+
+
+# What several parts found together: small, and the same whatever the order or place in which parts were worked on.
+
+
+def added_found(one: FoundSums, two: FoundSums, *, top: int) -> FoundSums:
+    """Return what was found for the people of two parts."""
+    sensitive = None if one.sensitive is None or two.sensitive is None else one.sensitive.merge(two.sensitive)
+    return FoundSums(
+        one.losses.merge(two.losses),
+        one.free.merge(two.free),
+        one.changed + two.changed,
+        sensitive,
+        one.steps.merge(two.steps),
+        one.changes.merge(two.changes),
+        _added_worst(one.worst, two.worst, top),
+        _added_endings(one.ending, two.ending),
+        {name: one.cpu.get(name, 0.0) + two.cpu.get(name, 0.0) for name in {**one.cpu, **two.cpu}},
+    )
+
+
+def added_settled(one: SettledSums, two: SettledSums, *, top: int) -> SettledSums:
+    """Return what λ* means for the people of two parts."""
+    return SettledSums(
+        {price: found.merge(two.gains[price]) for price, found in one.gains.items()},
+        _added_worst(one.worst, two.worst, top),
+        one.cpu + two.cpu,
+    )
+
+
+def _added_worst(one: Worst, two: Worst, top: int) -> Worst:
+    columns = (
+        np.concatenate([getattr(one, name), getattr(two, name)]) for name in ("harm", "person", "corner")
+    )
+    return Worst.of(*columns, top=top)
+
+
+def _added_endings(one: Ending, two: Ending) -> Ending:
+    """Of two groups of people only bounds at ε = 0 add up: there what one may lose does not depend on the others."""
+    theirs = {bound_kind(bound): bound for bound in two.bounds}
+    bounds = tuple(
+        _added_bounds(bound, theirs[bound_kind(bound)])
+        for bound in one.bounds
+        if bound_kind(bound) in theirs and bound.eps == 0 and bound.confidence == 1
+    )
+    return Ending(*one.ended(two.status, two.reasons), bounds)
+
+
+def _added_bounds(one: Bound, two: Bound) -> Bound:
+    n = one.n + two.n
+    value = (one.n * one.value + two.n * two.value) / n
+    gap = None if one.gap is None or two.gap is None else (one.n * one.gap + two.n * two.gap) / n
+    return replace(one, n=n, value=value, gap=gap)

@@ -24,7 +24,15 @@ from likewise.auditing.inference.certificate import Bound
 from likewise.auditing.inference.conclusion import Clock, conclude
 from likewise.auditing.inference.intervals import prices_around
 from likewise.auditing.partitions.engine import Engine, LocalEngine
-from likewise.auditing.partitions.part import Job, narrow_part, pick_part, search_part, settle_part
+from likewise.auditing.partitions.part import (
+    Job,
+    added_found,
+    added_settled,
+    narrow_part,
+    pick_part,
+    search_part,
+    settle_part,
+)
 from likewise.auditing.partitions.tables import (
     PART_ROWS,
     MapFolder,
@@ -156,7 +164,7 @@ class AuditRunner:
         eps = float(questions.eps)
         proved = self._proved()
         clock.lap("proof from a sample")
-        found: FoundSums = self._added(search_part, "auditing people", top=self.job.top)
+        found: FoundSums = self._added(search_part, partial(added_found, top=self.job.top), "auditing people")
         for name, seconds in found.cpu.items():
             clock.book(name, seconds)
         base = found.losses.mean
@@ -172,7 +180,9 @@ class AuditRunner:
         settling = partial(
             settle_part, lam=float(curve.lambda_(eps)), prices=prices_around(curve, eps), folder=target
         )
-        settled: SettledSums = self._added(settling, "writing the map" if target else "", top=self.job.top)
+        settled: SettledSums = self._added(
+            settling, partial(added_settled, top=self.job.top), "writing the map" if target else ""
+        )
         if folder is not None:
             folder.finish(self.parts)
         clock.book("settle", settled.cpu)
@@ -195,7 +205,9 @@ class AuditRunner:
         while at is not None and steps.low[at] < steps.high[at]:
             bits = ALL_BITS if steps.count[at] <= _FEW_STEPS else min(ALL_BITS, bits + _FINER)
             low, high = float(steps.low[at]), float(steps.high[at])
-            steps = steps.refined(at, self._added(partial(narrow_part, low=low, high=high, bits=bits)))
+            steps = steps.refined(
+                at, self._added(partial(narrow_part, low=low, high=high, bits=bits), BinnedSteps.merge)
+            )
             at = steps.bin_at(eps, self.n)
         return steps
 
@@ -213,11 +225,13 @@ class AuditRunner:
             maps.append(support.unfair_map(corner, person=person, total=self.n))
         return maps
 
-    def _added(self, function: Callable[[Any, Any], Any], title: str = "", **choices: Any) -> Any:
+    def _added(
+        self, function: Callable[[Any, Any], Any], together: Callable[[Any, Any], Any], title: str = ""
+    ) -> Any:
         """Apply a function to every part, and put the answers together in the order of the parts."""
         total = None
         for found in self._tracked(self.engine.map(function, self.job, self.parts), title):
-            total = found if total is None else total.merge(found, **choices)
+            total = found if total is None else together(total, found)
         return total
 
     def _tracked(self, answers: Iterator[Any], title: str) -> Iterator[Any]:

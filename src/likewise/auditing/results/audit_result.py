@@ -77,7 +77,11 @@ class Scope:
         said = {"people": self.people, "supplied": self.supplied}
         if self.sampled:
             return Message("scope.sampled", **said)
-        return Message("scope.all", people=self.people) if self.people == self.supplied else Message("scope.some", **said)
+        return (
+            Message("scope.all", people=self.people)
+            if self.people == self.supplied
+            else Message("scope.some", **said)
+        )
 
     def place(self, row: Any) -> Message:
         """Say where a person is in the user's table."""
@@ -286,7 +290,9 @@ class AuditResult:
                 "decision": one.decision,
                 "instead": one.twin_decision,
                 "direction": self.direction(one),
-                "change": ", ".join(f"{name}: {one.cells[name]} → {value}" for name, value in one.twin.items()),
+                "change": ", ".join(
+                    f"{name}: {one.cells[name]} → {value}" for name, value in one.twin.items()
+                ),
             }
             | {f"{name} (cell)" if name in _PEOPLE else name: cell for name, cell in one.cells.items()}
             for one in self.listed

@@ -385,7 +385,9 @@ class CandidateSearch(Search):
         problem = replace(problem, edits=own)
         return self.search(problem, None if pool is None else rows_of(pool, problem.coordinates))
 
-    def search(self, problem: AuditProblem, pool: Any = None, budget: Budget | None = None) -> CandidateFrontier:
+    def search(
+        self, problem: AuditProblem, pool: Any = None, budget: Budget | None = None
+    ) -> CandidateFrontier:
         """Build the frontier of everybody over their own twins and those of the pool, or of each other.
 
         When the time is up, what was compared until then counts.
@@ -405,9 +407,12 @@ class CandidateSearch(Search):
         mine = np.flatnonzero(possible & own[losses.number] & (losses.number >= n))
         parts = [audited.corners(candidates.source[losses.number[mine]], mine)]
         everyone = np.flatnonzero(possible & shared[losses.number])
-        for task in _tasks(audited, everyone):
-            for corners in task.corners(audited, self.block_bytes):
-                parts.append(corners)
+        for rows, order, prefix in _tasks(audited, everyone):
+            # Candidates beyond the longest prefix have no row to matter to.
+            falling = FallingLoss(losses.places[order[: int(prefix.max())]])
+            pairs = scan_pairs(losses.places[rows], prefix, falling, block_bytes=self.block_bytes)
+            for row, which in pairs:
+                parts.append(audited.corners(rows[row], order[which]))
                 if budget.spent:
                     break
             if budget.spent:
@@ -469,23 +474,12 @@ class _Audited:
     problem: AuditProblem
     evaluated: CandidateLosses
 
-    @property
-    def model(self) -> Any:
-        return self.problem.coordinates.model
-
-    @property
-    def target(self) -> Any:
-        return self.problem.target
-
-    @property
-    def base_loss(self) -> Floats:
-        return self.problem.base_loss
-
     def losses(self, rows: IntArray, positions: IntArray) -> Floats:
         """Loss of candidates under the labels of rows, pair by pair."""
-        if not self.model.loss.regression:
-            return np.asarray(self.evaluated.scores[positions, self.target[rows]])
-        return np.asarray(self.model.loss.losses(self.evaluated.scores[positions], self.target[rows]))
+        loss, target = self.problem.coordinates.model.loss, self.problem.target[rows]
+        if not loss.regression:
+            return np.asarray(self.evaluated.scores[positions, target])
+        return np.asarray(loss.losses(self.evaluated.scores[positions], target))
 
     def squared_distance(self, rows: IntArray, positions: IntArray) -> Floats:
         """Exact squared fair distance pair by pair, 0 where it is rounding."""
@@ -540,7 +534,7 @@ class _Audited:
         if not len(which):
             return rows, np.zeros(0), np.zeros(0), positions
         frontier = Frontier.from_points(
-            base_loss=self.base_loss[which],
+            base_loss=self.problem.base_loss[which],
             row=local,
             squared_distance=self.squared_distance(rows, positions),
             loss=self.losses(rows, positions),
@@ -555,26 +549,12 @@ class _Audited:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """Rows for which the same order of candidates is the order of falling loss."""
-
-    rows: IntArray
-    order: IntArray  # positions of candidates
-    prefix: IntArray  # how many of them have a higher loss than each row
-
-    def corners(self, audited: _Audited, block_bytes: int) -> Iterator[Corners]:
-        if not self.prefix.any():
-            return
-        places = audited.evaluated.places
-        # Candidates beyond the longest prefix have no row to matter to.
-        falling = FallingLoss(places[self.order[: int(self.prefix.max())]])
-        for row, which in scan_pairs(places[self.rows], self.prefix, falling, block_bytes=block_bytes):
-            yield audited.corners(self.rows[row], self.order[which])
+# Rows for which one order of candidates (positions) is that of falling loss, and how many of these exceed each row's own.
+_Task = tuple[IntArray, IntArray, IntArray]
 
 
 def _tasks(audited: _Audited, everyone: IntArray) -> Iterator[_Task]:
-    evaluated, n = audited.evaluated, audited.problem.n
+    evaluated, problem, n = audited.evaluated, audited.problem, audited.problem.n
     # Sorted once: there may be as many groups as rows where a number may not change.
     rows_of = np.argsort(evaluated.group[:n], kind="stable")
     pool_of = everyone[np.argsort(evaluated.group[everyone], kind="stable")]
@@ -584,18 +564,18 @@ def _tasks(audited: _Audited, everyone: IntArray) -> Iterator[_Task]:
         pool = pool_of[np.searchsorted(pool_in, group) : np.searchsorted(pool_in, group, side="right")]
         if not len(pool):
             continue
-        if audited.model.loss.regression:
+        if problem.coordinates.model.loss.regression:
             yield from _regression_tasks(audited, rows, pool)
             continue
-        for label in np.unique(audited.target[rows]):
-            mine = rows[audited.target[rows] == label]
+        for label in np.unique(problem.target[rows]):
+            mine = rows[problem.target[rows] == label]
             loss = evaluated.scores[pool, label]
-            yield _task(audited, mine, pool, loss, audited.base_loss[mine])
+            yield _task(audited, mine, pool, loss, problem.base_loss[mine])
 
 
 def _regression_tasks(audited: _Audited, rows: IntArray, pool: IntArray) -> Iterator[_Task]:
-    prediction, target = audited.evaluated.scores[:, 0], audited.target
-    if audited.model.loss.name == "squared":
+    prediction, target = audited.evaluated.scores[:, 0], audited.problem.target
+    if audited.problem.coordinates.model.loss.name == "squared":
         # (f − y)² rises with f above y and with −f below: two orders serve all targets.
         error = np.abs(prediction[rows] - target[rows])
         yield _task(audited, rows, pool, prediction[pool], target[rows] + error)
@@ -604,7 +584,7 @@ def _regression_tasks(audited: _Audited, rows: IntArray, pool: IntArray) -> Iter
     for value in np.unique(target[rows]):
         mine = rows[target[rows] == value]
         loss = audited.losses(np.full(len(pool), mine[0]), pool)
-        yield _task(audited, mine, pool, loss, audited.base_loss[mine])
+        yield _task(audited, mine, pool, loss, audited.problem.base_loss[mine])
 
 
 def _task(audited: _Audited, rows: IntArray, pool: IntArray, height: Floats, own: Floats) -> _Task:
@@ -614,7 +594,7 @@ def _task(audited: _Audited, rows: IntArray, pool: IntArray, height: Floats, own
     best = best[np.concatenate([[True], place[best][1:] != place[best][:-1]])]
     best = best[np.lexsort((pool[best], -height[best]))]
     prefix = np.searchsorted(-height[best], -own, side="left").astype(np.int64)
-    return _Task(rows, pool[best], prefix)
+    return rows, pool[best], prefix
 
 
 def _not_unanimous(

@@ -147,64 +147,48 @@ def single_moves(visited: VisitedRows, scale: Scale, *, furthest: float, most: i
         order = np.argsort(np.where(wanted, cost, np.inf), axis=1, kind="stable")
         np.put_along_axis(wanted, order[:, most:], False, axis=1)
         wanted[:, options.own] = True
-    loss = moves_from(visited, np.tile(options.own, (visited.n, 1)), wanted)
+    number = np.arange(len(options.column))
+    made = np.tile(options.own, (visited.n, len(number), 1))
+    made[:, number, options.column] = number
+    place = visited.offer(made, wanted)
+    loss = np.where(place >= 0, np.take_along_axis(visited.loss, np.maximum(place, 0), axis=1), -np.inf)
     return np.asarray(scale.effect(loss) - scale.effect(visited.loss[:, :1]))
 
 
-def moves_from(visited: VisitedRows, rows: IntArray, wanted: Any) -> Floats:
-    """Ask about options of everybody, each put alone into a row of theirs; return the losses, (n, M)."""
-    options = visited.options
-    number = np.arange(len(options.column))
-    made = np.repeat(rows[:, None, :], len(number), axis=1)
-    made[:, number, options.column] = number
-    place = visited.offer(made, wanted)
-    loss = np.take_along_axis(visited.loss, np.maximum(place, 0), axis=1)
-    return np.where(place >= 0, loss, -np.inf)
+def move_on(visited: VisitedRows, propose: Proposals, lambdas: Sequence[float], effort: Effort) -> None:
+    """Add rows to those visited, in place: in rounds, the best rows of each person and λ are moved on from."""
+    n, prices = visited.n, np.asarray(lambdas, dtype=np.float64)
+    left = np.zeros((n, 0, len(prices)), dtype=bool)
+    for _ in range(effort.rounds):
+        more = visited.loss.shape[1] - left.shape[1]
+        left = np.concatenate([left, np.ones((n, more, len(prices)), dtype=bool)], axis=1)
+        base = np.stack(
+            [_next(visited.score(lam), left[:, :, k], effort.beam) for k, lam in enumerate(prices)], axis=1
+        )
+        base[visited.count >= effort.calls] = -1
+        who, which = np.nonzero(base >= 0)
+        if not len(who):
+            break
+        at = base[who, which]
+        left[who, at, which] = False
+        rows, promise = propose(who, visited.rows[who, at], visited.loss[who, at], prices[which])
+        width = rows.shape[1]
+        offered = np.zeros((n, len(prices), width, rows.shape[2]), dtype=np.int64)
+        wanted = np.zeros((n, len(prices), width), dtype=bool)
+        offered[who, which], wanted[who, which] = rows, np.isfinite(promise)
+        visited.offer(offered.reshape(n, -1, rows.shape[2]), wanted.reshape(n, -1))
 
 
-@dataclass(frozen=True)
-class Rounds:
-    """Rounds in which the best rows of each person and λ are moved on from."""
-
-    lambdas: Sequence[float]
-    beam: int
-    rounds: int
-    calls: int
-
-    def run(self, visited: VisitedRows, propose: Proposals) -> None:
-        """Add rows to those visited, in place."""
-        n, lambdas = visited.n, np.asarray(self.lambdas, dtype=np.float64)
-        left = np.zeros((n, 0, len(lambdas)), dtype=bool)
-        for _ in range(self.rounds):
-            more = visited.loss.shape[1] - left.shape[1]
-            left = np.concatenate([left, np.ones((n, more, len(lambdas)), dtype=bool)], axis=1)
-            base = np.stack(
-                [self._next(visited, lam, left[:, :, k]) for k, lam in enumerate(lambdas)], axis=1
-            )
-            base[visited.count >= self.calls] = -1
-            who, which = np.nonzero(base >= 0)
-            if not len(who):
-                break
-            at = base[who, which]
-            left[who, at, which] = False
-            rows, promise = propose(who, visited.rows[who, at], visited.loss[who, at], lambdas[which])
-            width = rows.shape[1]
-            offered = np.zeros((n, len(lambdas), width, rows.shape[2]), dtype=np.int64)
-            wanted = np.zeros((n, len(lambdas), width), dtype=bool)
-            offered[who, which], wanted[who, which] = rows, np.isfinite(promise)
-            visited.offer(offered.reshape(n, -1, rows.shape[2]), wanted.reshape(n, -1))
-
-    def _next(self, visited: VisitedRows, lam: float, left: IntArray) -> IntArray:
-        """The best row of each person that was not moved on from yet, if it is among the best; else −1."""
-        score = visited.score(lam)
-        beam = min(self.beam, score.shape[1])
-        best = np.argpartition(-score, beam - 1, axis=1)[:, :beam]
-        value = np.take_along_axis(score, best, axis=1)
-        usable = np.take_along_axis(left, best, axis=1) & np.isfinite(value)
-        value = np.where(usable, value, -np.inf)
-        chosen = value.argmax(axis=1)
-        who = np.arange(len(score))
-        return np.where(usable[who, chosen], best[who, chosen], -1).astype(np.int64)
+def _next(score: Floats, left: IntArray, beam: int) -> IntArray:
+    """The best row of each person that was not moved on from yet, if it is among the best; else −1."""
+    beam = min(beam, score.shape[1])
+    best = np.argpartition(-score, beam - 1, axis=1)[:, :beam]
+    value = np.take_along_axis(score, best, axis=1)
+    usable = np.take_along_axis(left, best, axis=1) & np.isfinite(value)
+    value = np.where(usable, value, -np.inf)
+    chosen = value.argmax(axis=1)
+    who = np.arange(len(score))
+    return np.where(usable[who, chosen], best[who, chosen], -1).astype(np.int64)
 
 
 # The search of the domain around a few people at once.
@@ -280,7 +264,7 @@ class PeopleAtOnce:
         visited = VisitedRows(ask, options_of(layout, self.metric, own, self.cuts))
         effect = single_moves(visited, self.scale, furthest=self.furthest, most=max(effort.calls // 2, 1))
         propose = Proposals(visited.options, self.scale, effect, singles=_PAIRED, width=effort.width)
-        Rounds(self.lambdas, effort.beam, effort.rounds, effort.calls).run(visited, propose)
+        move_on(visited, propose, self.lambdas, effort)
         return self._worth_keeping(visited)
 
     def _worth_keeping(self, visited: VisitedRows) -> FoundForPeople:

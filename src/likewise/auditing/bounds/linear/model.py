@@ -25,22 +25,7 @@ LOSSES = ("cross_entropy", "hinge", "zero_one")
 class LinearModel:
     """A classifier with scores z = Wx + b, and the loss it is audited with.
 
-    Parameters
-    ----------
-    coef : array of shape (C, d), (1, d) or (d,)
-        Weights. One row means two classes: its score is for the second class against the first.
-    intercept : array of shape (C,) or float
-        Biases.
-    classes : array of shape (C,), optional
-        The labels, in the order of the rows; 0, 1, … where not given.
-    loss : {"cross_entropy", "hinge", "zero_one"}, default="cross_entropy"
-        Cross-entropy log Σ exp(z_j) − z_y; hinge max(0, 1 − (z_y − max_{j≠y} z_j)); 0–1 for a wrong decision.
-
-    Examples
-    --------
-    >>> model = LinearModel([2.0, 0.0], -1.0, classes=["no", "yes"], loss="hinge")
-    >>> model.losses([[1.0, 5.0]], ["no"])
-    array([2.])
+    One row of weights means two classes: its score is for the second class against the first.
     """
 
     coef: FloatArray
@@ -78,26 +63,7 @@ class LinearModel:
 
     @classmethod
     def from_model(cls, model: Any, *, loss: str = "cross_entropy") -> LinearModel:
-        """Read the weights of a fitted linear model.
-
-        Parameters
-        ----------
-        model : LinearModel, Model, scikit-learn linear classifier, torch.nn.Linear, or a Sequential of one
-            A `LinearModel` is returned as it is; it and a `Model` of `as_model` have a loss of their own.
-        loss : str
-            As in the class, for models that do not say.
-
-        Returns
-        -------
-        LinearModel
-
-        Examples
-        --------
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> fitted = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
-        >>> LinearModel.from_model(fitted).coef.shape
-        (2, 1)
-        """
+        """Read the weights of a fitted linear model."""
         if isinstance(model, cls):
             return model
         if hasattr(model, "linear_form"):

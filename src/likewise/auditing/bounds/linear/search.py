@@ -41,13 +41,7 @@ _FINE = 1e-9
 
 
 class AttainedRows(NamedTuple):
-    """Rows of the domain that one unfair map moves people to, with what they attain.
-
-    Examples
-    --------
-    >>> AttainedRows(np.array([0]), np.zeros((1, 2)), np.ones(1), np.zeros(1)).loss
-    array([1.])
-    """
+    """Rows of the domain that one unfair map moves people to, with what they attain."""
 
     row: IntArray
     """The audited rows they belong to, (k,)."""
@@ -145,34 +139,10 @@ def exact_dual(
 ) -> ExactDual:
     """Solve the auditor's problem V(ε) = min over λ ≥ 0 of λε + mean ℓ^c_λ (equation 4 of the paper).
 
-    Parameters
-    ----------
-    model, X, y, metric, domain, max_nodes
-        As in `exact_supremum`.
-    eps : float
-        ε ≥ 0, in squared fair distance per row on average.
-    tol : float, default=1e-9
-        Stop when upper and lower bound agree to this, relative to 1 + value.
-
-    Returns
-    -------
-    ExactDual
-
-    Notes
-    -----
     The dual is convex in λ. The unfair map found at any λ is feasible for every other, so it gives a line below
     the dual; the crossing of the two lines around the minimum is attained by a mixture of the two maps and is a
     lower bound of V(ε). The bracket shrinks until it meets the upper bound. λ = 0 is tried where the loss is
     bounded there, and ε = 0 means moves that cost nothing (λ → ∞).
-
-    Examples
-    --------
-    >>> from likewise.auditing.bounds.linear import LinearModel
-    >>> from likewise.fair_metrics import euclidean
-    >>> model = LinearModel([2.0], 0.0)
-    >>> found = exact_dual(model, [[1.0], [-1.0]], [1, 0], metric=euclidean(), eps=0.25)
-    >>> bool(np.isclose(found.value, np.log1p(np.exp(-2 * (1 - 0.5)))))  # both rows move by √ε = 0.5
-    True
     """
     owner = "exact_dual"
     eps = check_number(eps, owner=owner, name="eps", low=0.0)
@@ -283,26 +253,7 @@ def _finish(
 
 
 def loss_ceiling(model: Any, domain: Any) -> float:
-    """Largest loss a linear model can have anywhere in a domain: the M of a finite-sample bound.
-
-    Parameters
-    ----------
-    model : LinearModel, or anything `LinearModel.from_model` reads
-        The audited model.
-    domain : Domain
-        Only the box around it is used.
-
-    Returns
-    -------
-    float
-        Never less than the largest loss; inf where the box is open in a direction that matters.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> round(loss_ceiling(LinearModel([1.0], 0.0), BoxDomain([-2.0], [2.0])), 4)
-    2.1269
-    """
+    """Largest loss a linear model can have anywhere in a domain: the M of a finite-sample bound."""
     linear = LinearModel.from_model(model)
     if linear.loss == "zero_one":
         return 1.0
@@ -337,39 +288,6 @@ def exact_bound(
     """Bound the V(ε) of the population that the rows were drawn from, for a linear model and any sample size.
 
     λ* is found on one half of the rows, and the dual evaluated on the other.
-
-    Parameters
-    ----------
-    model, X, y, metric, domain, max_nodes
-        As in `exact_supremum`; the domain must be bounded where the loss is.
-    eps : float
-        ε ≥ 0.
-    upper : float, optional
-        M; by default `loss_ceiling(model, domain)`.
-    confidence, method
-        As in `finite_sample_bound`.
-    tol : float, default=1e-6
-        Of the exact solutions.
-    random_state : int, Generator, RandomState or None
-        Which split.
-
-    Returns
-    -------
-    Bound
-        About the population.
-
-    Examples
-    --------
-    >>> from likewise.data import BoxDomain
-    >>> from likewise.fair_metrics import euclidean
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-1, 1, size=(400, 1))
-    >>> y = (X[:, 0] > 0).astype(int)
-    >>> shown = exact_bound(
-    ...     LinearModel([1.0], 0.0), X, y, metric=euclidean(), domain=BoxDomain([-1.0], [1.0]), eps=0.01
-    ... )
-    >>> shown.about, shown.n, bool(0.5 < shown.value < 0.7)
-    ('population', 200, True)
     """
     linear = LinearModel.from_model(model)
     ceiling = loss_ceiling(linear, domain) if upper is None else float(upper)

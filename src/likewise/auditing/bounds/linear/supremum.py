@@ -27,34 +27,11 @@ def logistic_supremum(
     Lowering the margin by t costs at least t² / κ with κ = wᵀΣ⁺w, by the move t Σ⁺w / κ. So this is ℓ^c_λ of
     equation 4 of the paper for logistic regression where w has no free component.
 
-    Parameters
-    ----------
-    margin : array of shape (n,)
-        m = ±(wᵀx + b), positive where the model is right.
-    kappa : array of shape (n,) or float
-        wᵀΣ⁺w, at least 0.
-    lam : float
-        λ > 0.
-
-    Returns
-    -------
-    value, drop, squared_distance : arrays of shape (n,)
-        The supremum, the t that attains it, and what it costs (t² / κ).
-
-    Notes
-    -----
     With a = κ / 2λ and p the sigmoid at the new margin, stationarity reads t = a p. It has up to three
     solutions when a > 4, because the sigmoid is S-shaped. In terms of p the objective is the entropy of p
     − m p + a p² / 2, and exchanging p and 1 − p changes it by (2p − 1)(a/2 − m): the global maximum has
     p ≥ 1/2 exactly when m ≤ a/2. On that side the stationarity condition is convex and increasing beyond its
     last turning point, so Newton's method from the right end comes down to the only root there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> value, drop, cost = logistic_supremum(np.array([0.0]), 2.0, lam=1.0)
-    >>> bool(np.isclose(drop[0], 1 / (1 + np.exp(-drop[0]))))
-    True
     """
     margin = np.asarray(margin, dtype=float)
     a = np.broadcast_to(np.asarray(kappa, dtype=float) / (2.0 * lam), margin.shape)
@@ -399,13 +376,7 @@ _NOTHING = 1e-12
 
 
 class ExactStatus(IntEnum):
-    """What is known about a row's supremum.
-
-    Examples
-    --------
-    >>> ExactStatus(3).name
-    'UNBOUNDED'
-    """
+    """What is known about a row's supremum."""
 
     ATTAINED = 0  #: `x` attains the supremum.
     APPROACHED = 1  #: The supremum is a limit (the other side of a decision border); `x` is just past it.
@@ -462,46 +433,13 @@ def exact_supremum(
 ) -> ExactResult:
     """Solve sup over x in the domain of loss(x, y_i) − λ d²(x, x_i) for a linear model.
 
-    Parameters
-    ----------
-    model : LinearModel, or anything `LinearModel.from_model` reads
-        Logistic or softmax regression, or a linear model under hinge or 0–1 loss.
-    X : array of shape (n, d)
-        Rows as the model sees them.
-    y : array of shape (n,)
-        Their labels.
-    metric : FairMetric
-        Without a feature map.
-    lam : float
-        λ ≥ 0; infinity leaves only moves that cost nothing.
-    domain : Domain, optional
-        Where rows may go. None and `Unbounded` are everywhere; other domains are used through the box around
-        them (and their immutable columns), widened to a row that lies outside it.
-    tol : float, default=1e-8
-        How close bound and attained value must be, relative to 1 + value, for a row to count as exact.
-    max_nodes : int, default=500
-        Effort of the branch and bound per row (cross-entropy in a box or with three classes and more). A row
-        that needs more keeps a valid over-estimate, marked as such.
-
-    Returns
-    -------
-    ExactResult
-
-    Notes
-    -----
     Without a box: one dimension, in closed form or by Newton's method to rounding, for two classes and for
     hinge and 0–1 loss with any number of classes. Two classes in a closed box: one dimension along a path of moves
-    that is followed once per row (`margin_path`). Otherwise, and for cross-entropy with more classes: branch and
-    bound, which gives a guaranteed upper bound beside the attained value.
+    that is followed once per row (`margin`). Otherwise, and for cross-entropy with more classes: branch and bound
+    over class weights, which gives a guaranteed upper bound beside the attained value.
 
-    Examples
-    --------
-    >>> from likewise.fair_metrics import euclidean
-    >>> from likewise.auditing.bounds.linear import LinearModel, exact_supremum
-    >>> model = LinearModel([1.0, 0.0], 0.0, loss="hinge")
-    >>> result = exact_supremum(model, [[2.0, 0.0]], [1], metric=euclidean(), lam=0.125)
-    >>> result.value, result.x, result.squared_distance
-    (array([1.]), array([[-2.,  0.]]), array([16.]))
+    λ = ∞ leaves only moves that cost nothing. Domains other than boxes are used through the box around them, widened
+    to a row that lies outside of it. A row counts as exact if bound and attained value agree to `tol`.
     """
     owner = "exact_supremum"
     lam = np.inf if lam == np.inf else check_number(lam, owner=owner, name="lam", low=0.0)
@@ -581,7 +519,7 @@ class Solver:
             return _hinge(problem, rows, lam)
         if problem.model.n_classes == 2 and problem.box is None:
             return _logistic(problem, rows, lam)
-        return _cross_entropy(problem, rows, lam, tol, self.max_nodes)
+        return maximise_cross_entropy(problem, rows, lam, tol=tol, max_nodes=self.max_nodes)
 
     def _zero_one(self, lam: float, tol: float) -> ExactResult:
         """Stay, or pay the least cost of another decision."""
@@ -652,50 +590,3 @@ def _hinge(problem: Problem, rows: IntArray, lam: float) -> tuple[FloatArray, Fl
         better = reached > value[moving]
         value[moving[better]], delta[moving[better]] = reached[better], move[better]
     return value, delta
-
-
-def _cross_entropy(
-    problem: Problem, rows: IntArray, lam: float, tol: float, max_nodes: int
-) -> tuple[FloatArray, FloatArray]:
-    """Cross-entropy with a box or with more classes: concave where λ is large, else branch and bound."""
-    if problem.box is not None or not _is_concave(problem, lam):
-        return maximise_cross_entropy(problem, rows, lam, tol=tol, max_nodes=max_nodes)
-    value, delta, left = _concave(problem, rows, lam, tol)
-    if left.any():
-        value[left], delta[left] = maximise_cross_entropy(
-            problem, rows[left], lam, tol=tol, max_nodes=max_nodes
-        )
-    return value, delta
-
-
-def _is_concave(problem: Problem, lam: float) -> bool:
-    """Whether H(p) + pᵀKp / 4λ is concave on the simplex: curvature of the entropy is at least 2 there."""
-    centred = problem.model.coef - problem.model.coef.mean(0)
-    curvature = np.linalg.eigvalsh(centred @ problem.metric.solve(centred).T / (2.0 * lam))
-    return bool(curvature[-1] < 2.0)
-
-
-def _concave(
-    problem: Problem, rows: IntArray, lam: float, tol: float
-) -> tuple[FloatArray, FloatArray, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """Fixed point p = softmax(v + Kp/2λ); the gradient at p certifies the value. Also says who is not done."""
-    coef, own = problem.model.coef, problem.model.coef[problem.index[rows]]
-    weights = np.eye(problem.model.n_classes)[problem.index[rows]]
-    start = problem.excess[rows]
-    for _ in range(1000):
-        delta = problem.metric.solve(weights @ coef - own) / (2.0 * lam)
-        scores = start + delta @ coef.T - (delta * own).sum(1, keepdims=True)
-        following = np.exp(scores - scores.max(1, keepdims=True))
-        following /= following.sum(1, keepdims=True)
-        moved = np.abs(following - weights).max()
-        weights = following
-        if moved < 1e-14:
-            break
-    delta = problem.metric.solve(weights @ coef - own) / (2.0 * lam)
-    scores = start + delta @ coef.T - (delta * own).sum(1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(weights > 0, np.log(weights), -745.0)
-    # f(p) + max_j ∇_j − ∇ᵀp bounds a concave f; here f − ∇ᵀp is −pᵀKp / 4λ.
-    value = (scores - logs).max(1) - lam * problem.squared_norm(delta)
-    reached = problem.losses(rows, delta) - lam * problem.squared_norm(delta)
-    return value, delta, value > reached + tol * (1.0 + np.abs(reached))
