@@ -38,9 +38,9 @@ def kept_page(
             audited.people,
             audited.labels,
             models={audited.title: audited.model},
-            metric=audited.metric,
             sensitive=audited.sensitive,
             results={audited.title: audited.result},
+            places=audited.places,
             endpoint={"url": f"/api/audits/{number}/score", "token": token},
         )
     except InputError as error:
