@@ -205,7 +205,10 @@ def render_improvement(
         [part(improvement, texts) for part in (_unseen_people, _alternatives, _charts)],
         texts=texts,
         answer=_answer(improvement, texts),
-        scope=[(texts("page.scope.people"), people), (texts("improve.scope_unseen"), number(improvement.n_test, "whole"))],
+        scope=[
+            (texts("page.scope.people"), people),
+            (texts("improve.scope_unseen"), number(improvement.n_test, "whole")),
+        ],
         annex=[_details(improvement, texts)],
         provenance=None if provenance is None else provenance.document(),
     )
@@ -237,10 +240,12 @@ def _answer(improvement: Improvement, texts: Texts) -> Answer:
 def _charts(improvement: Improvement, texts: Texts) -> str:
     """Accuracy against what people feel: changed decisions, and differences between groups if there are any."""
     grouped = any(name.startswith("Gap_RMS ") for name in improvement.measures)
-    kinds = [(CHANGED, texts("improve.changed")), *([(GROUP_GAP, texts("improve.group_gap"))] if grouped else [])]
+    kinds = [
+        (CHANGED, texts("improve.changed")),
+        *([(GROUP_GAP, texts("improve.group_gap"))] if grouped else []),
+    ]
     drawn = "".join(
-        f'<div class="chart">{frontier_svg(improvement, kind, title, texts)}</div>'
-        for kind, title in kinds
+        f'<div class="chart">{frontier_svg(improvement, kind, title, texts)}</div>' for kind, title in kinds
     )
     lede = texts("improve.frontier_lede")
     return section(texts("improve.frontier"), f'<div class="charts">{drawn}</div>', id="frontier", lede=lede)

@@ -17,7 +17,7 @@ from likewise.core.checks import check_number
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.intervals import Measure
 from likewise.core.messages import collect_messages
-from likewise.core.plain import named, plain, plain_cell, plain_fields, plain_number, rounded
+from likewise.core.plain import named, plain, plain_fields, plain_number, rounded
 from likewise.core.text import interval_ends, join_words, short_number
 from likewise.counterfactuals.correspondence import CorrespondenceStudy
 from likewise.counterfactuals.study import QUESTIONS
@@ -224,15 +224,19 @@ def audit_document(
             "audit_document", "result", allowed="an AuditResult", got=f"a {type(result).__name__}"
         )
     max_people = int(check_number(max_people, owner="audit_document", name="max_people", low=1))
-    verdict = result.headline
+    verdict, summary = result.headline, summary_document(result, labels)
     maps = [("free", 0.0, result.pure_map)]
     if result.eps > 0:
         maps.append(("budget", result.eps, result.unfair_map))
     document: dict[str, Any] = {
         "kind": KIND,
         "schema_version": SCHEMA_VERSION,
-        "summary": summary_document(result, labels),
-        "asked": {"metric": asks_metric(result), "delta": result.delta is not None, "limit": result.limit is not None},
+        "summary": {**summary, "people": summary["people"][:max_people]},
+        "asked": {
+            "metric": asks_metric(result),
+            "delta": result.delta is not None,
+            "limit": result.limit is not None,
+        },
         "name": None if name is None else str(name),
         "provenance": None if provenance is None else provenance.document(),
         "verdict": {
@@ -278,7 +282,9 @@ def audit_document(
 def asks_metric(result: AuditResult) -> bool:
     """Whether the result says more than what changes with the sensitive columns alone: a metric or a tolerance was given."""
     changed = result.changed
-    same = result.flipped is None or (changed is not None and round(result.flipped * result.n) == changed.count)
+    same = result.flipped is None or (
+        changed is not None and round(result.flipped * result.n) == changed.count
+    )
     return result.sensitive is None or result.eps > 0 or result.delta is not None or not same
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from likewise.auditing.inference.verdict import Bracket
-from likewise.core.errors import bad_parameter, require
+from likewise.core.errors import bad_parameter
 from likewise.core.messages import Texts, check_language
 from likewise.report.document import KINDS
 from likewise.report.page import Answer, Tone, asset, render_page, section
 from likewise.report.score_report import render_scores
+from likewise.report.templates import by_attribute, cell_words, known_words, templates
 from likewise.report.unfair_map_values import MAX_COLUMNS
 from likewise.report.verification import render_verification
 
@@ -129,7 +125,9 @@ class _AuditParts:
         summary = self.summary
         limit = [] if summary["limit"] is None else [self.said(summary["limit"]["sentence"])]
         blocked = [one["sentence"] for one in self.document["findings"]]
-        warnings = [one for one in (*blocked, *self.document["computed"]["reasons"]) if one != summary["sentence"]]
+        warnings = [
+            one for one in (*blocked, *self.document["computed"]["reasons"]) if one != summary["sentence"]
+        ]
         return Answer(
             self.said(summary["badge"]["title"]),
             self.tone,
@@ -158,7 +156,7 @@ class _AuditParts:
     def _disadvantage(self) -> list[str]:
         """Name the recorded value of each attribute that is at a disadvantage on balance, if there is one."""
         found = []
-        for attribute, rows in _by_attribute(self._directed()):
+        for attribute, rows in by_attribute(self._directed()):
             balance: dict[Any, int] = {}
             for row in rows:
                 # Who would lose by another record has the better one.
@@ -182,7 +180,10 @@ class _AuditParts:
         if not rows:
             return None
         most = [row for row in rows if row["lose"] + row["gain"]] or rows
-        return {"first": most[:_DRAWN], "all": self.summary["effects"] if len(self.summary["effects"]) > len(most[:_DRAWN]) else []}
+        return {
+            "first": most[:_DRAWN],
+            "all": self.summary["effects"] if len(self.summary["effects"]) > len(most[:_DRAWN]) else [],
+        }
 
     def _card(self) -> dict[str, Any] | None:
         if not self.summary["people"]:
@@ -204,7 +205,11 @@ class _AuditParts:
         }
 
     def _outcomes(self) -> list[dict[str, Any]]:
-        found = [one for one in self.summary["outcomes"] or () if one["share"] is not None or one["mean"] is not None]
+        found = [
+            one
+            for one in self.summary["outcomes"] or ()
+            if one["share"] is not None or one["mean"] is not None
+        ]
         name = "mean" if self.numbers else "share"
         found = sorted(found, key=lambda one: -one[name])
         kept = found if len(found) <= _OUTCOMES else [*found[: _OUTCOMES // 2], *found[-_OUTCOMES // 2 :]]
@@ -212,13 +217,19 @@ class _AuditParts:
 
     def _rates(self) -> list[dict[str, Any]]:
         texts, tables = self.texts, []
-        for attribute, rows in _by_attribute(self.summary["group_rates"] or ()):
+        for attribute, rows in by_attribute(self.summary["group_rates"] or ()):
             names = [name for name in _RATES if any(row.get(name) is not None for row in rows)]
             tables.append(
                 {
                     "attribute": attribute,
                     "heads": [attribute, *(texts(f"page.rates.{name}") for name in names)],
-                    "rows": [[_cell(texts, row["value"]), *(self._rate(row.get(name), name) for name in names)] for row in rows],
+                    "rows": [
+                        [
+                            cell_words(texts, row["value"]),
+                            *(self._rate(row.get(name), name) for name in names),
+                        ]
+                        for row in rows
+                    ],
                 }
             )
         return tables
@@ -226,7 +237,13 @@ class _AuditParts:
     def _rate(self, value: Any, name: str) -> str:
         if value is None:
             return "–"
-        form = "percent" if name in _SHARES else "whole" if name in ("people", "changed", "favourable") else "number"
+        form = (
+            "percent"
+            if name in _SHARES
+            else "whole"
+            if name in ("people", "changed", "favourable")
+            else "number"
+        )
         return self.texts.number(value, form)
 
     def _people(self) -> dict[str, Any]:
@@ -249,10 +266,14 @@ class _AuditParts:
         texts, columns = self.texts, self.columns
         if not columns:
             return [texts("page.not_shown.labels"), texts("page.not_shown.missing")]
-        asked = {answer["question"] for study in self.document.get("twins", ()) for answer in study["answers"]}
+        asked = {
+            answer["question"] for study in self.document.get("twins", ()) for answer in study["answers"]
+        }
         keys = ["labels"] if "consequences" in asked else ["consequences", "labels"]
         return [texts("page.not_shown.proxies", columns=columns)] + [
-            texts(f"page.not_shown.{key}", columns=columns) if key == "consequences" else texts(f"page.not_shown.{key}")
+            texts(f"page.not_shown.{key}", columns=columns)
+            if key == "consequences"
+            else texts(f"page.not_shown.{key}")
             for key in keys
         ]
 
@@ -265,7 +286,11 @@ class _AuditParts:
         if kind == "depends":
             if self.favourable is None and not self.numbers:
                 steps.append(texts("page.next.favourable"))
-            return [*steps, texts("page.next.review", columns=columns), texts("page.next.mend", columns=columns)]
+            return [
+                *steps,
+                texts("page.next.review", columns=columns),
+                texts("page.next.mend", columns=columns),
+            ]
         return [texts("page.next.proxies", columns=columns), texts("page.next.repeat")]
 
     def scope(self) -> list[tuple[str, str]]:
@@ -294,7 +319,11 @@ class _AuditParts:
 
     def annex(self, level: int = 3) -> list[str]:
         """What was asked for besides, and how everything was computed."""
-        document, macros, words = self.document, self.macros, ["counterpart", "favourable", "exact", "interval"]
+        document, macros, words = (
+            self.document,
+            self.macros,
+            ["counterpart", "favourable", "exact", "interval"],
+        )
         parts = []
         if document["asked"]["metric"]:
             parts.append(macros.apart(document, self.id, level))
@@ -303,17 +332,19 @@ class _AuditParts:
             parts.append(macros.measures(document["evaluation"], self.id, level))
         if document["diagnoses"]:
             parts.append(macros.metric(document["diagnoses"], self.id, level))
-        return [str(one) for one in (*parts, macros.computed(document, self.id, level), macros.terms(self.id, level, words))]
+        return [
+            str(one)
+            for one in (
+                *parts,
+                macros.computed(document, self.id, level),
+                macros.terms(self.id, level, words),
+            )
+        ]
 
 
-def _by_attribute(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Any]]]:
-    found: dict[str, list[Any]] = {}
-    for row in rows:
-        found.setdefault(row["attribute"], []).append(row)
-    return list(found.items())
-
-
-def _audit_page(document: Mapping[str, Any], texts: Texts, explore: Mapping[str, Any] | None) -> dict[str, Any]:
+def _audit_page(
+    document: Mapping[str, Any], texts: Texts, explore: Mapping[str, Any] | None
+) -> dict[str, Any]:
     parts = _AuditParts(document, texts)
     return {
         "answer": parts.answer(),
@@ -327,7 +358,8 @@ def _comparison_page(
     document: Mapping[str, Any], texts: Texts, explore: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     entries = [
-        _AuditParts(entry["audit"], texts, id=f"m{i}-", model=i) for i, entry in enumerate(document["entries"])
+        _AuditParts(entry["audit"], texts, id=f"m{i}-", model=i)
+        for i, entry in enumerate(document["entries"])
     ]
     names = [entry["name"] for entry in document["entries"]]
     macros = entries[0].macros
@@ -357,7 +389,8 @@ def _comparison_page(
         "plain",
         told,
         warnings=warnings,
-        body=str(macros.side_by_side(measures, listed)) + f'<p class="lede">{texts("page.compared.lede", level=level)}</p>',
+        body=str(macros.side_by_side(measures, listed))
+        + f'<p class="lede">{texts("page.compared.lede", level=level)}</p>',
         sure=first.sure if len({one.summary["sure"] for one in entries}) == 1 else (),
         not_shown=first.not_shown,
         next_steps=[texts("page.compared.next")],
@@ -388,94 +421,6 @@ def _gap_of(gaps: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return gaps["max"] if max(known, default=0) >= 2 else None
 
 
-def templates(language: str) -> Any:
-    """Return the Jinja environment of the pages in one language: texts as ``t``, and the filters."""
-    return _environment(require("jinja2", extra="report", why="Writing a page"), language)
-
-
-@cache
-def _environment(jinja2: Any, language: str) -> Any:
-    """The templates in one language, compiled once: that takes longer than writing a page with them."""
-    texts, markup = Texts(language), jinja2.utils.markupsafe.Markup
-
-    @jinja2.pass_context  # type: ignore[untyped-decorator]
-    def said(context: Any, sentence: str) -> str:
-        return texts.said(sentence, known=context["known"])
-
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(asset),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {**filters(texts), "said": said}
-    environment.globals |= {"t": texts, "rich": lambda key, **values: markup(texts.rich(key, **values))}
-    return environment
-
-
-# How the page writes numbers and words: the filters of its templates, made for one language.
-
-_NUMBERS = ("number", "general", "whole", "percent", "percent0", "times", "seconds")
-
-
-def _share(value: float | None, most: float) -> str:
-    """Length of a bar; visible if there is anything to draw."""
-    if value is None or most <= 0 or value <= 0:
-        return "0%"
-    return f"{max(100 * min(value / most, 1.0), 0.4):.2f}%"
-
-
-def _widest(rows: Iterable[Mapping[str, Any]]) -> int:
-    """The longest bar of some effects."""
-    return max((max(row["lose"], row["gain"]) for row in rows), default=0)
-
-
-def _cell(texts: Texts, value: Any) -> str:
-    """A cell as it is recorded: no digit is left out."""
-    if value is None:
-        return texts("script.missing")
-    if isinstance(value, float):
-        whole = value.is_integer() and abs(value) < 1e15
-        text = str(int(value)) if whole else repr(value)
-        return (text if texts.language == "en" else text.replace(".", ",")).replace("-", "−")
-    return texts.number(value, "") if isinstance(value, str) else str(value).replace("-", "−")
-
-
-def _curve_points(curve: Mapping[str, Any], eps: float) -> list[tuple[float, float]]:
-    """The curve at no tolerance, at the one asked for, and around it."""
-    wanted = [0.0] if eps == 0 else [share * eps for share in (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)]
-    inside = [at for at in wanted if at <= curve["eps"][-1]]
-    return [(at, float(np.interp(at, curve["eps"], curve["gap"]))) for at in inside]
-
-
-def _known(texts: Texts, name: str, *groups: str) -> str | None:
-    """The words for a setting, measure or part in the first of the groups of texts that has some."""
-    key = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-    return next((texts(f"{group}.{key}") for group in groups if texts.has(f"{group}.{key}")), None)
-
-
-def _words(texts: Texts, name: str) -> str:
-    """A setting's name as words."""
-    text = re.sub(r"[_-]+", " ", name).strip()
-    return _known(texts, name, "setting") or text[:1].upper() + text[1:]
-
-
-def _setting(texts: Texts, value: Any) -> str:
-    """A setting's value as words."""
-    if value is None or value in ({}, []):
-        return texts("setting_value.none")
-    if isinstance(value, bool):
-        return texts("setting_value.yes") if value else texts("setting_value.no")
-    if isinstance(value, float):
-        return texts.number(value, "general")
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_setting(texts, item)}" for key, item in value.items())
-    if isinstance(value, list):
-        return texts.number([_setting(texts, item) for item in value], "list")
-    return _known(texts, str(value), "setting_value") or str(value)
-
-
 def compared_measures(texts: Texts, document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the measures of a comparison's document as columns, the best value of each marked."""
     found: dict[str, list[Any]] = {}
@@ -490,7 +435,9 @@ def compared_measures(texts: Texts, document: Mapping[str, Any]) -> list[dict[st
     ]
 
 
-def _measures(texts: Texts, audit: Mapping[str, Any]) -> Iterable[tuple[str, str, bool, Mapping[str, Any] | None]]:
+def _measures(
+    texts: Texts, audit: Mapping[str, Any]
+) -> Iterable[tuple[str, str, bool, Mapping[str, Any] | None]]:
     """What is compared of one model: name, form, whether small is better, value with interval."""
     summary, evaluation = audit["summary"], audit["evaluation"]
     changed = summary["changed"]
@@ -502,13 +449,23 @@ def _measures(texts: Texts, audit: Mapping[str, Any]) -> Iterable[tuple[str, str
         yield texts(f"page.compared.{name}"), "whole", True, {"value": most, "low": None, "high": None}
     for measure in evaluation["measures"] if evaluation else ():
         if not measure["name"].startswith("Gap"):
-            yield _known(texts, measure["name"], "measure") or measure["name"], "number", False, measure
+            yield known_words(texts, measure["name"], "measure") or measure["name"], "number", False, measure
     gaps = [] if not evaluation else [_gap_of(one) for one in evaluation["gaps"]]
     if gaps:
         known = [one for one in gaps if one is not None]
-        yield texts("page.compared.group_gap"), "number", True, max(known, key=lambda one: one["value"], default=None)
+        yield (
+            texts("page.compared.group_gap"),
+            "number",
+            True,
+            max(known, key=lambda one: one["value"], default=None),
+        )
     if audit["asked"]["metric"]:
-        yield texts("page.compared.gap_at", eps=audit["numbers"]["eps"]), "number", True, audit["numbers"]["gap"]
+        yield (
+            texts("page.compared.gap_at", eps=audit["numbers"]["eps"]),
+            "number",
+            True,
+            audit["numbers"]["gap"],
+        )
 
 
 def _with_best(texts: Texts, cells: Sequence[Any], form: str, *, small: bool) -> list[dict[str, Any] | None]:
@@ -520,37 +477,9 @@ def _with_best(texts: Texts, cells: Sequence[Any], form: str, *, small: bool) ->
             found.append(None)
             continue
         ends = "" if cell["low"] is None else texts.number(cell["low"], form)
-        ends += "" if cell["low"] is None or cell["high"] is None else f" – {texts.number(cell['high'], form)}"
+        ends += (
+            "" if cell["low"] is None or cell["high"] is None else f" – {texts.number(cell['high'], form)}"
+        )
         best_of = cell["value"] == best and best != worst
         found.append({"words": texts.number(cell["value"], form), "ends": ends, "best": best_of})
     return found
-
-
-def _bracket_words(texts: Texts, document: dict[str, Any]) -> str:
-    bracket = Bracket(**document)
-    form = "percent" if bracket.quantity == "changed" else "number"
-    low = texts.number(bracket.lower, form)
-    if bracket.upper is None:
-        return texts("page.brackets.at_least", low=low)
-    sure = "" if bracket.confidence == 1 else texts("page.brackets.sure", level=bracket.confidence)
-    if bracket.closed:
-        return texts("page.brackets.exactly", low=low, sure=sure)
-    return texts("page.brackets.between", low=low, high=texts.number(bracket.upper, form), sure=sure)
-
-
-def filters(texts: Texts) -> dict[str, Callable[..., Any]]:
-    """Return the filters of the page's templates, but for `said`, which depends on the document."""
-    return {
-        **{name: partial(texts.number, form=name) for name in _NUMBERS},
-        "cell": partial(_cell, texts),
-        "share": _share,
-        "widest": _widest,
-        "by_attribute": _by_attribute,
-        "curve_points": _curve_points,
-        "words": partial(_words, texts),
-        "setting": partial(_setting, texts),
-        "measure_name": lambda name: _known(texts, name, "measure") or name,
-        "clock_part": lambda name: _known(texts, name, "clock", "search") or name,
-        "bracket_words": partial(_bracket_words, texts),
-        "bracket_name": lambda one: texts(f"page.brackets.name_{one['quantity']}", eps=one["eps"]),
-    }

@@ -97,7 +97,9 @@ def render_page(
         f'<script type="application/json" id="{name}">{_script_json(value)}</script>\n'
         for name, value in (data or {}).items()
     )
-    save = f'<button type="button" class="button needs-js" id="save-data">{escape(texts("page.save"))}</button>'
+    save = (
+        f'<button type="button" class="button needs-js" id="save-data">{escape(texts("page.save"))}</button>'
+    )
     line = "\n"
     return f"""<!doctype html>
 <html lang="{texts.language}"{' class="no-js"' if script else ""}>
@@ -175,7 +177,9 @@ def _scope(scope: Sequence[tuple[str, str]], found: Mapping[str, Any] | None, te
     """Say of what the page is, when and by which command it was made."""
     listed = [(name, escape(value)) for name, value in scope]
     if found:
-        listed.append((texts("page.provenance.made"), escape(found["made"].replace("T", " ").removesuffix("Z"))))
+        listed.append(
+            (texts("page.provenance.made"), escape(found["made"].replace("T", " ").removesuffix("Z")))
+        )
         for kind, file in _files(found):
             digest = f" <code>{file['sha256'][:12]}…</code>" if file["sha256"] else ""
             listed.append((texts(f"page.provenance.{kind}"), escape(file["name"]) + digest))
@@ -203,7 +207,9 @@ def _provenance(found: Mapping[str, Any], texts: Texts) -> str:
 
 def _sign_off(texts: Texts) -> str:
     """Return lines to sign on, on paper."""
-    lines = "".join(f"<li>{escape(texts(f'page.sign.{name}'))}</li>" for name in ("name", "role", "date", "signature"))
+    lines = "".join(
+        f"<li>{escape(texts(f'page.sign.{name}'))}</li>" for name in ("name", "role", "date", "signature")
+    )
     return f'<section class="card sign-off print-only"><h2>{escape(texts("page.sign.title"))}</h2><ul>{lines}</ul></section>'
 
 

@@ -69,15 +69,21 @@ def notes_of(result: ScoreAudits) -> list[str]:
 def render_scores(document: Mapping[str, Any], *, title: str | None = None, texts: Texts) -> str:
     """Return the page of a document of `score_document`."""
     parts = document["parts"]
-    shifted = [effect["name"] for part in parts for effect in part["families"] if effect["verdict"] == "shifted"]
-    badge = f"Scores depend on {join_words(list(dict.fromkeys(shifted)))}" if shifted else "No dependence found"
+    shifted = [
+        effect["name"] for part in parts for effect in part["families"] if effect["verdict"] == "shifted"
+    ]
+    badge = (
+        f"Scores depend on {join_words(list(dict.fromkeys(shifted)))}" if shifted else "No dependence found"
+    )
     level = ", ".join(dict.fromkeys(f"{1 - part['level']:.0%}" for part in parts))
     answer = Answer(
         badge,
         "bad" if shifted else "plain",
         [_sentence(parts)],
         warnings=document["notes"],
-        sure=[f"Tests at {level} confidence, adjusted for the number of families (Holm); intervals stand in the tables."],
+        sure=[
+            f"Tests at {level} confidence, adjusted for the number of families (Holm); intervals stand in the tables."
+        ],
         not_shown=[
             "Whether edits that were not made would shift the scores.",
             "Whether the texts, or the people who wrote them, are treated fairly otherwise.",

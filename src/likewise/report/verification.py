@@ -138,7 +138,11 @@ def render_verification(document: Mapping[str, Any], *, title: str | None = None
     shares = {name: _share(domain[name], texts) for name in _SHARES}
     heads = [texts("verified.share_of"), texts("verified.everybody"), texts("verified.table")]
     people = document["people"] or dict.fromkeys(_SHARES)
-    words = ("verified.same" if blocked else "verified.same_proved", "verified.flips_shown", "verified.undecided")
+    words = (
+        "verified.same" if blocked else "verified.same_proved",
+        "verified.flips_shown",
+        "verified.undecided",
+    )
     rows = [
         f'<tr><th scope="row">{escape(texts(word))}</th><td class="right">{escape(shares[name])}</td>'
         f'<td class="right">{"–" if people[name] is None else escape(_share(people[name], texts))}</td></tr>'
@@ -182,15 +186,28 @@ def _pairs(document: Mapping[str, Any], texts: Texts) -> str:
     rest = [name for name in flips[0] if name not in (*sensitive, "decision", "pair", "person")]
     rows = []
     for first, second in list(zip(flips[::2], flips[1::2], strict=True))[:10]:
-        cells = [_cells(first, sensitive), _value(first["decision"]), _cells(second, sensitive), _value(second["decision"])]
-        made = texts("verified.pair_made_up") if first["person"] < 0 else texts("verified.pair_row", row=str(first["person"]))
+        cells = [
+            _cells(first, sensitive),
+            _value(first["decision"]),
+            _cells(second, sensitive),
+            _value(second["decision"]),
+        ]
+        made = (
+            texts("verified.pair_made_up")
+            if first["person"] < 0
+            else texts("verified.pair_row", row=str(first["person"]))
+        )
         shown = "".join(f"<td>{escape(cell)}</td>" for cell in (*cells, _cells(first, rest)))
         rows.append(f'<tr><th scope="row">{escape(made)}</th>{shown}</tr>')
     keys = ("pair", "one", "decision", "other", "decision", "both_have")
     title = texts("verified.pairs_title")
     heads = "".join(f'<th scope="col">{escape(texts(f"verified.head.{key}"))}</th>' for key in keys)
     table = f'<table class="grid"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-    return section(title, f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title)}">{table}</div>', id="pairs")
+    return section(
+        title,
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title)}">{table}</div>',
+        id="pairs",
+    )
 
 
 def print_verification(

@@ -257,7 +257,9 @@ def _question(said: Mapping[str, Any]) -> Question:
             raise InputError("The time for the search must be between 1 s and a day.")
         seconds = float(seconds)
     if sample is not None and (not isinstance(sample, int) or isinstance(sample, bool) or sample < 2):
-        raise InputError("The size of the sample must be a whole number of at least 2, or empty for all people.")
+        raise InputError(
+            "The size of the sample must be a whole number of at least 2, or empty for all people."
+        )
     return Question(target, tuple(dict.fromkeys(sensitive)), positive or None, seconds, sample)
 
 
@@ -273,7 +275,11 @@ def _spoken(
             return JSONResponse(await endpoint(request))
         except Exception as error:
             status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
-            said = page_words(str(error)) if status < 500 else f"Something unforeseen happened ({type(error).__name__})."
+            said = (
+                page_words(str(error))
+                if status < 500
+                else f"Something unforeseen happened ({type(error).__name__})."
+            )
             # What was refused may not have been read to its end, and must not be taken for the next request.
             return JSONResponse({"error": said}, status, headers={"connection": "close"})
 

@@ -11,8 +11,8 @@ from likewise.core.messages import Texts
 from likewise.report import render_html
 from likewise.report.document import document_of
 from likewise.report.explore import explore_document
-from likewise.report.html import templates
 from likewise.report.page import asset, render_page
+from likewise.report.templates import templates
 from likewise.serving.audits import Audited
 from likewise.serving.limits import Limits
 from likewise.serving.queue import Kept, RowScores
