@@ -81,7 +81,7 @@ def render_html(
         links=links,
         provenance=document["provenance"],
         scripts=[asset(name) for name in (*_SCRIPTS, *(_EXPLORE_SCRIPTS if shown else ()))],
-        data={**data, "texts": texts.for_scripts("script", "page.people", *shown)},
+        data={**data, "texts": texts.for_scripts("script", *shown)},
         asks_server=explore is not None and explore.get("endpoint") is not None,
         **page,
     )
@@ -107,6 +107,7 @@ class _AuditParts:
         self.macros = templates(texts.language).get_template("page.html.j2").make_module(given)
         scope = self.summary["scope"]
         self.numbers = self.summary["shift"] is not None
+        self.answered = self.summary["badge"]["kind"] != "unanswered"
         self.columns = list(self.summary["attributes"])
         self.favourable = None if scope["favourable"] is None else texts.number(scope["favourable"], "")
 
@@ -124,16 +125,19 @@ class _AuditParts:
     def answer(self) -> Answer:
         summary = self.summary
         limit = [] if summary["limit"] is None else [self.said(summary["limit"]["sentence"])]
-        blocked = [one["sentence"] for one in self.document["findings"]]
+        # The badge says already that the model does not read a column.
+        told = "unread" if summary["badge"]["kind"] == "not_read" else None
+        found = [one["sentence"] for one in self.document["findings"] if one["kind"] != told]
         warnings = [
-            one for one in (*blocked, *self.document["computed"]["reasons"]) if one != summary["sentence"]
+            one for one in (*found, *self.document["computed"]["reasons"]) if one != summary["sentence"]
         ]
         return Answer(
             self.said(summary["badge"]["title"]),
             self.tone,
-            [self.said(summary["sentence"]), *limit, *self._disadvantage()],
+            [self.said(summary["sentence"]), *self._disadvantage(), *limit],
+            large=1 + len(self._disadvantage()),
             warnings=[self.said(one) for one in warnings],
-            body=str(self.macros.first_screen(self.view())),
+            body=str(self.macros.first_screen(self.view())) if self.answered else "",
             sure=[self.said(summary["sure"])],
             not_shown=self._not_shown(),
             next_steps=self._next_steps(),
@@ -170,7 +174,7 @@ class _AuditParts:
 
     def _directed(self) -> list[dict[str, Any]]:
         """The effects of one attribute at a time, with losses and gains; of predicted numbers lower and higher ones."""
-        rows = [row for row in self.summary["effects"] or () if row["single"]]
+        rows = [row for row in self.summary["effects"] or () if row["single"] and self.answered]
         if self.numbers:
             return [row | {"lose": row["lower"], "gain": row["higher"]} for row in rows]
         return [row for row in rows if row["lose"] is not None]
@@ -179,11 +183,9 @@ class _AuditParts:
         rows = self._directed()
         if not rows:
             return None
-        most = [row for row in rows if row["lose"] + row["gain"]] or rows
-        return {
-            "first": most[:_DRAWN],
-            "all": self.summary["effects"] if len(self.summary["effects"]) > len(most[:_DRAWN]) else [],
-        }
+        moved = [row for row in rows if row["lose"] + row["gain"]]
+        first, everything = (moved or rows)[:_DRAWN], self.summary["effects"]
+        return {"first": first, "all": everything if moved and len(everything) > len(first) else []}
 
     def _card(self) -> dict[str, Any] | None:
         if not self.summary["people"]:
@@ -191,18 +193,23 @@ class _AuditParts:
         one = self.summary["people"][0]
         rest = [name for name in one["cells"] if name not in one["change"]]
         rest.sort(key=lambda name: (name not in self.summary["columns"], one["cells"][name] in (0, None)))
-        key = {"lose": "loses", "gain": "gains"}.get(one["direction"], "differs")
-        if self.numbers or self.favourable is None:
-            key = "differs"
+        said = {name: self._outcome(one[name]) for name in ("decision", "instead")}
+        change = [cell_words(self.texts, value) for value in one["change"].values()]
         return {
-            "where": self.said(one["where"]),
-            "sentence": self.texts(f"page.card.{key}", favourable=self.favourable or ""),
+            "where": self.said(one["where"]) if one["row"] is not None else self._row(one),
+            "sentence": self.texts("page.card.sentence", change=change, **said),
             "lines": [(name, one["cells"][name], value) for name, value in one["change"].items()]
             + [(name, one["cells"][name], None) for name in rest[:5]],
-            "decision": one["decision"],
-            "instead": one["instead"],
+            **said,
             "direction": one["direction"],
         }
+
+    def _row(self, one: Mapping[str, Any]) -> str:
+        """Where a person is in the user's table; by number, counted from 0, if that is not known."""
+        return cell_words(self.texts, one["person"] if one["row"] is None else one["row"])
+
+    def _outcome(self, value: Any) -> str:
+        return self.texts.number(value) if self.numbers else cell_words(self.texts, value)
 
     def _outcomes(self) -> list[dict[str, Any]]:
         found = [
@@ -219,6 +226,7 @@ class _AuditParts:
         texts, tables = self.texts, []
         for attribute, rows in by_attribute(self.summary["group_rates"] or ()):
             names = [name for name in _RATES if any(row.get(name) is not None for row in rows)]
+            names = [name for name in names if name != "changed" or self.summary["changed"] is not None]
             tables.append(
                 {
                     "attribute": attribute,
@@ -248,6 +256,7 @@ class _AuditParts:
 
     def _people(self) -> dict[str, Any]:
         rows, texts = self.summary["people"], self.texts
+        side = "_number" if self.numbers else ""
         names = list(dict.fromkeys(name for row in rows for name in row["cells"]))
         first = [name for name in names if any(name in row["change"] for row in rows)]
         columns = [*first, *(name for name in names if name not in first)][:MAX_COLUMNS]
@@ -255,9 +264,16 @@ class _AuditParts:
         changed = self.summary["changed"]
         total = len(rows) if changed is None else changed["count"]
         counted = self.said(self.summary["scope"]["counted_words"])
-        lede = texts("page.people.lede", listed=len(rows), total=max(total, len(rows)), counted=counted)
+        total = max(total, len(rows))
+        lede = texts(f"page.people.lede{side}", listed=len(rows), total=total, counted=counted)
         return {
-            "rows": rows,
+            "title": texts(f"page.people.title{side}"),
+            "rows": [
+                row
+                | {"row": self._row(row), "effect": texts(f"page.people.{row['direction']}{side}")}
+                | {name: self._outcome(row[name]) for name in ("decision", "instead")}
+                for row in rows
+            ],
             "columns": columns,
             "lede": lede + (" " + texts("page.people.columns", left_out=left_out) if left_out else ""),
         }
@@ -310,6 +326,8 @@ class _AuditParts:
     def sections(self, level: int = 2, explore: Mapping[str, Any] | None = None) -> list[str]:
         """Who gains and loses, the people, trying one, realistic counterparts."""
         view, macros = self.view(), self.macros
+        if not self.answered:
+            return []
         parts = [macros.who(view, self.id, level), macros.people(view["listed"], self.id, level, self.model)]
         if explore is not None:
             parts.append(macros.explore_panel(explore))
@@ -397,7 +415,7 @@ def _comparison_page(
     )
     sections = [str(macros.explore_panel(explore))] if explore else []
     for name, one in zip(names, entries, strict=True):
-        body = str(macros.first_screen(one.view())) + "".join(one.sections(3))
+        body = one.answer().body + "".join(one.sections(3))
         sections.append(section(name, body, id=f"model-{one.model}"))
     annex = [
         section(name, "".join(one.annex(4)), id=f"annex-{one.model}", level=3)
