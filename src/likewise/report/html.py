@@ -285,13 +285,10 @@ class _AuditParts:
         asked = {
             answer["question"] for study in self.document.get("twins", ()) for answer in study["answers"]
         }
-        keys = ["labels"] if "consequences" in asked else ["consequences", "labels"]
-        return [texts("page.not_shown.proxies", columns=columns)] + [
-            texts(f"page.not_shown.{key}", columns=columns)
-            if key == "consequences"
-            else texts(f"page.not_shown.{key}")
-            for key in keys
-        ]
+        found = [texts("page.not_shown.proxies", columns=columns)]
+        if "consequences" not in asked:
+            found.append(texts("page.not_shown.consequences", columns=columns))
+        return [*found, texts("page.not_shown.labels")]
 
     def _next_steps(self) -> list[str]:
         texts, kind, columns = self.texts, self.summary["badge"]["kind"], self.columns or [""]
