@@ -23,7 +23,10 @@ from likewise.core.messages import (
 SOURCE = Path(lw.__file__).parent
 # Keys that are put together from a machine's word; every one of them is a word that some result may hold.
 MADE = (
-    "page.nav.", "page.status.", "page.terms.", "improve.terms.", "page.provenance.", "page.brackets.name_", "page.title.", "verdict.title.", "verdict.fair", "verdict.unfair", "verdict.undecided",
+    "page.status.", "page.terms.", "improve.terms.", "page.provenance.", "page.brackets.name_", "page.title.",
+    "page.first.", "page.sign.", "page.rates.", "page.people.l", "page.people.gain", "page.people.other", "page.people.title",
+    "page.effects.l", "page.effects.gain", "page.effects.higher", "page.compared.lose", "page.compared.gain",
+    "verified.badge.", "verified.sentence.", "verified.head.", "headline.", "counted.",
     "setting.", "setting_value.", "measure.", "clock.", "search.",
     "interval.about_", "assumption.domain_of_",
 )  # fmt: skip
@@ -70,8 +73,8 @@ def test_numbers_are_written_as_the_language_does():
 
 def test_values_are_never_read_as_places_or_markup():
     assert Texts()("first.of_model", name="{n} **x**", sentence="<b>") == "“{n} **x**”: <b>"
-    rich = Texts().rich("page.note", note="<b>**x**</b> {n}")
-    assert rich == "<strong>Note:</strong> &lt;b&gt;**x**&lt;/b&gt; {n}."
+    rich = Texts().rich("page.effects.row", attribute="a", recorded="<b>**x**</b> {n}", instead="b")
+    assert rich == '<span class="muted">a</span> &lt;b&gt;**x**&lt;/b&gt; {n} → b'
 
 
 def test_a_sentence_is_a_string_that_remembers():
@@ -95,7 +98,7 @@ def test_what_is_damaged_stays_as_it_is(damaged):
 
 
 def test_unbounded_numbers_travel_as_json():
-    said = Message("script.interval", low=0.5, high=float("inf"))
+    said = Message("page.interval", low=0.5, high=float("inf"))
     assert said == "0.500 to ∞"
     known = json.loads(json.dumps(collect_messages([said]), allow_nan=False))
     assert Message.of(known[str(said)]) == said

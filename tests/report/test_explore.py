@@ -130,7 +130,7 @@ def test_the_document_holds_the_rules_of_the_domain(people):
     domain = lw.TabularDomain.from_frame(frame, immutable=["job"], ranges={"pay": (0, None)})
     fitted = DecisionTreeClassifier(max_depth=3).fit(domain.encode_array(frame), y)
     document = explore_document(
-        domain, frame, y, models={"tree": fitted}, metric=lw.euclidean(domain.n_features), sensitive=["sex", "faith"],
+        domain, frame, y, models={"tree": fitted}, sensitive=["sex", "faith"],
         labels={0: "no", 1: "yes"},
     )  # fmt: skip
     age, pay, job, sex = document["columns"]
@@ -148,28 +148,20 @@ def test_the_document_holds_the_rules_of_the_domain(people):
     assert document == json.loads(json.dumps(document, allow_nan=False))
 
 
-def test_proved_is_said_only_where_a_bound_proves_it(people):
-    """Found for those whose twin is decided otherwise; for the others proved by an exact search, else unknown."""
+def test_people_whose_decision_would_change_are_marked_and_named_by_their_place(people):
     frame, y = people
     domain = lw.TabularDomain.from_frame(frame)
     model = as_model(LogisticRegression().fit(domain.encode_array(frame), y))
-    metric = lw.ExpertSubspace(["sex"], domain=domain).fit(frame).metric_
-    settled = {}
-    for search in ("exact", "candidates"):
-        result = lw.audit(model, frame, y, metric=metric, domain=domain, eps=0.0, search=search)
-        document = explore_document(
-            domain, frame, y, models={"m": model}, metric=metric, results={"m": result}
-        )
-        settled[search] = document["models"][0]["settled"]
-        twins = frame.assign(sex=frame["sex"].map({"F": "M", "M": "F"}))
-        decided = [model.predict(domain.encode_array(rows)) for rows in (frame, twins)]
-        changed = set(np.flatnonzero(decided[0] != decided[1]).tolist())
-        found = {one["person"] for one in document["people"] if one["found"] == [True]}
-        assert found <= changed
-        if settled[search]:
-            assert found == changed
-            assert changed
-    assert settled == {"exact": True, "candidates": False}
+    result = lw.audit(model, frame, y, sensitive_features=["sex"], domain=domain, encoded=None)
+    places = np.arange(len(frame)) + 5_000
+    document = explore_document(domain, frame, y, models={"m": model}, results={"m": result}, places=places)
+    others = frame.assign(sex=frame["sex"].map({"F": "M", "M": "F"}))
+    decided = [model.predict(domain.encode_array(rows)) for rows in (frame, others)]
+    changed = set(np.flatnonzero(decided[0] != decided[1]).tolist())
+    assert changed
+    assert {one["person"] for one in document["people"] if one["found"] == [True]} == changed
+    assert document["first"] == result.listed[0].person
+    assert all(one["row"] == str(5_000 + one["person"]) for one in document["people"])
 
 
 def test_people_with_gaps_have_them_in_the_page(people):
@@ -191,27 +183,13 @@ def test_people_with_gaps_have_them_in_the_page(people):
     assert document["models"][0]["model"]["takes_missing"] is True
 
 
-def test_the_most_harmed_are_carried_and_the_rest_is_a_sample():
-    class Result:
-        pass
+def test_those_who_change_are_carried_and_the_rest_is_a_sample():
+    from types import SimpleNamespace
 
-    from likewise.auditing.results.audit_result import SensitiveAnswer
-    from likewise.auditing.results.sensitive import ChangedPerson
-    from likewise.auditing.results.unfair_map import make_unfair_map
-
-    frame = pd.DataFrame({"a": np.arange(50)})
-    harm = np.linspace(0, 1, 50)
-    unfair = make_unfair_map(
-        frame, frame, label=np.zeros(50), loss=np.zeros(50), twin_loss=harm, decision=np.zeros(50),
-        twin_decision=(np.arange(50) == 3).astype(float), squared_distance=np.zeros(50),
-    )  # fmt: skip
-    result = Result()
-    result.pure_map = result.unfair_map = unfair
-    # The first sentences name row 17, whose worst twin is not among the worst.
-    named = ChangedPerson(17, {"a": 17}, {}, 0, 1)
-    result.sensitive = SensitiveAnswer(("a",), 0.0, (0.0, 0.0), 0.1, (0.0, 0.2), example=named)
-    chosen = choose_people(50, [result], max_people=10)
+    listed = [SimpleNamespace(person=person) for person in (17, 3, 49, 60)]
+    results = [SimpleNamespace(listed=listed)]
+    chosen = choose_people(50, results, max_people=10)
     assert len(chosen) == 10
     assert {3, 17, 49} <= set(chosen.tolist())
-    assert chosen.tolist() == choose_people(50, [result], max_people=10).tolist()
+    assert chosen.tolist() == choose_people(50, results, max_people=10).tolist()
     assert choose_people(5, [], max_people=10).tolist() == [0, 1, 2, 3, 4]

@@ -29,6 +29,9 @@ from likewise.core.errors import InputError
 if TYPE_CHECKING:
     from likewise.auditing.partitions.runner import Sizes
 
+# No search: the enumeration of the sensitive columns answers.
+QUESTION_ONE = "question one"
+
 
 def audit(
     model: Any,
@@ -254,7 +257,9 @@ def audit_prepared(
     `absent` is a table of truth values: which sensitive cells were missing before they were filled for the model.
     """
     questions = Questions(eps, delta, tau, confidence, limit)
-    searches, required = read_searches(search, timed=budget_seconds is not None, confidence=confidence)
+    searches, required = ((), False)
+    if search != QUESTION_ONE:
+        searches, required = read_searches(search, timed=budget_seconds is not None, confidence=confidence)
     budget = Budget(budget_seconds)
     if budget_seconds is not None:
         # People and numbers are put together after the search.

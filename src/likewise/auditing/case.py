@@ -374,13 +374,18 @@ def _with_unused(found: MatchedPeople, sensitive: Sequence[str]) -> MatchedPeopl
     """Add sensitive columns that the model does not use, so that the answer is "no decision changes", not an error."""
     matched = found.matched
     outside = [name for name in sensitive if name not in matched.columns]
-    if not outside or isinstance(found.people, StreamedPeople):
+    if not outside:
         return found
     columns = tuple(name for name in found.frame.columns if name in {*matched.columns, *outside})
     fixed = [column.name for column in matched.domain.columns_ if column.immutable]
     filled = found.people.filled
     frame = with_columns(found.frame, {name: filled[name] for name in outside})
-    domain = planned_domain(frame, found.people.plans, columns, fixed)
+    streamed = isinstance(found.people, StreamedPeople)
+    domain = (
+        found.people.domain(columns, fixed)
+        if streamed
+        else planned_domain(frame, found.people.plans, columns, fixed)
+    )
     wrapped = replace(matched, model=table_model(matched), domain=domain, columns=columns)
     return replace(found, matched=wrapped, plain=wrapped, frame=frame)
 

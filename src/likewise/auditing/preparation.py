@@ -151,16 +151,23 @@ def prepare(
         problem = replace(problem, edits=plan.settled_edits(problem.edits))
     ready = tuple(search.prepare(problem) for search in searches)
     settled = any(search.settles(asked.eps) for search in ready)
+    listed: tuple[str, ...] = ()
+    if not ready and problem.values is not None and problem.values.exact:
+        # Question 1 alone: every combination of sensitive values is asked about.
+        settled, names = True, edited_columns(problem.sensitive_edits)
+        listed = (Message("assumption.enumeration", columns=[str(name) for name in names]),)
     return Prepared(
         problem=problem,
         searches=ready,
         eps=float(asked.eps),
         budget=asked.budget,
-        exchanges=any(isinstance(search, CandidateSearch) and search.edits is None for search in searches),
-        search=searches_words([search.name for search in ready]),
+        exchanges=not ready
+        or any(isinstance(search, CandidateSearch) and search.edits is None for search in searches),
+        search=searches_words([search.name for search in ready] or ["enumeration"]),
         assumptions=(
             *problem.assumptions,
             Message("assumption.loss", loss=_loss_words(problem.coordinates.model.loss.name)),
+            *listed,
             *(line for search in ready for line in search.assumes(problem)),
             Message("assumption.settled" if settled else "assumption.estimate"),
         ),

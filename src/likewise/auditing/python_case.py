@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from likewise.auditing.auditor import QUESTION_ONE
 from likewise.auditing.case import audit_case, prepare_case, table_request
 from likewise.auditing.sources import open_people
 from likewise.core.checks import check_labels, check_same_length
@@ -54,6 +55,7 @@ def audit_table(
     metric: Any = None,
     domain: Any = None,
     eps: float | None = None,
+    search: Any = "auto",
     loss: Any = None,
     edits: Any = None,
     encoded: bool | None = None,
@@ -83,8 +85,11 @@ def audit_table(
         )
     names = tuple(sensitive_features)
     metric = "columns" if metric is None else metric
+    columns_alone = isinstance(metric, str) and metric == "columns"
     if eps is None:
-        eps = 0.0 if isinstance(metric, str) and metric == "columns" else 0.1
+        eps = 0.0 if columns_alone else 0.1
+    if columns_alone and eps == 0 and edits is None and search == "auto":
+        search = QUESTION_ONE
     # Sensitive columns are exchanged anyway.
     parts = tuple(
         part
@@ -94,11 +99,13 @@ def audit_table(
     needed = (*names, *edited_columns(parts))
     choices: dict[str, Any] = {"choices": TableChoices(missing=missing), "keeps_missing": True}
     if isinstance(X, (str, Path)):
+        target = y
         loaded = loaded_model(model, loss=loss)
         people = open_people(Path(X), table_request(loaded, metric, needed, target=y, **choices), engine)
     else:
         frame = named_table(X, owner)
         check_columns(frame, needed, owner=owner, name="X")
+        target = getattr(y, "name", None)
         if y is not None:
             y = check_labels(y, owner=owner, min_classes=1)
             check_same_length(owner, X=frame, y=y)
@@ -117,10 +124,13 @@ def audit_table(
         positive=favourable,
         missing=missing,
         eps=eps,
+        search=search,
         **asked,
     )
     result = audit_case(case, engine=engine, map_folder=map_folder, progress=progress, tau=tau)
-    more = {"labelled": y is not None} | ({} if favourable is None else {"favourable": plain(favourable)})
+    more: dict[str, Any] = {"labelled": y is not None} | ({} if favourable is None else {"favourable": plain(favourable)})
+    if target is not None:
+        more["target"] = str(target)
     return replace(result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | more)
 
 

@@ -22,7 +22,7 @@ from likewise.auditing.preparation import Prepared
 from likewise.auditing.problem import AuditProblem
 from likewise.auditing.progress import OnProgress, search_bar
 from likewise.auditing.results.effects import SensitiveSums
-from likewise.auditing.results.sensitive import Enumeration, enumerate_sensitive
+from likewise.auditing.results.sensitive import Enumeration, enumerate_sensitive, question_one_bounds
 from likewise.auditing.search.choosing import search_words
 from likewise.auditing.search.contract import Budget, Found, Status
 from likewise.core.checks import IntArray
@@ -160,6 +160,8 @@ def search_people(
     if twins is not None and prepared.exchanges:
         # The candidates give a number only a few values, and should not know of less than these twins do.
         support = twins.added_to(support)
+    if not prepared.searches:
+        ending = ending.with_bounds(question_one_bounds(problem, twins, support))
     spent = time.process_time() - begin
     budget, last = prepared.budget, len(prepared.searches) - 1
     if budget.seconds is not None:

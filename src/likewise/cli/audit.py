@@ -109,9 +109,9 @@ def explore_case(case: Case, people: pd.DataFrame, result: AuditResult, *, name:
         people[list(matched.columns)],
         case.y,
         models={name: matched.model},
-        metric=case.metric,
         sensitive=case.sensitive,
         results={name: result},
+        places=case.places,
         seed=case.seed,
     )
 

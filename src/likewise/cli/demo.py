@@ -77,7 +77,7 @@ def command(
         quiet=quiet,
         title=Texts(language)("page.title.demo"),
         labels=dict(enumerate(data.target_names)),
-        explore=_explore(models, data, metric, {title: result for title, (_, result) in entries.items()}),
+        explore=_explore(models, data, {title: result for title, (_, result) in entries.items()}),
         language=language,
         provenance=provenance,
     )
@@ -117,9 +117,7 @@ def _models(data: TabularData, steps: int, progress: bool, seed: int) -> dict[st
     }
 
 
-def _explore(
-    models: dict[str, Any], data: TabularData, metric: FairMetric, results: dict[str, Any]
-) -> dict[str, Any]:
+def _explore(models: dict[str, Any], data: TabularData, results: dict[str, Any]) -> dict[str, Any]:
     """What lets a reader of the page edit a person: Adult is public, so its people may travel in it."""
     from likewise.report.explore import explore_document
 
@@ -129,7 +127,6 @@ def _explore(
         data.frame_test[:n],
         data.y_test[:n],
         models=models,
-        metric=metric,
         sensitive=["sex", "race"],
         results=results,
         labels=dict(enumerate(data.target_names)),

@@ -167,6 +167,7 @@ class CommandAuditor:
             found.extras["evaluation"],
             notes=tuple(progress.notes) if isinstance(progress, HeardProgress) else (),
             provenance=replace(known, tables=(hashed(table),)),
+            places=case.places,
         )
 
 

@@ -300,8 +300,7 @@ def _unseen_people(improvement: Improvement, texts: Texts) -> str:
         texts("improve.figure"), improvement.chosen, texts("improve.announced"), texts("improve.as_announced"),
         improvement.reference.name,
     ]  # fmt: skip
-    lede = texts("improve.unseen_lede", people=improvement.n_test, level=improvement.confidence)
-    return section(title, results_table(title, heads, rows), id="unseen", lede=lede)
+    return section(title, results_table(title, heads, rows), id="unseen")
 
 
 def _details(improvement: Improvement, texts: Texts) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from likewise.auditing import AuditResult, audit
 from likewise.core.checks import check_number
 from likewise.report.document import audit_document
-from likewise.report.evidence.cards import person_in_words
 
 
 def assert_fair(
@@ -69,16 +68,8 @@ def assert_fair(
 
 
 def _message(result: AuditResult) -> str:
-    """What a person reads who did not write the test: the verdict, the decisions that change, the worst twin."""
+    """What a person reads who did not write the test: the decisions that change, the gap, one person."""
     document = audit_document(result)
-    verdict = document["verdict"]
-    lines = [
-        f"{verdict['title']}: {verdict['sentence']}",
-        *document["summary"]["sentences"][: len(result.findings) + 2],
-    ]
-    people = document["maps"][-1]["people"]
-    # A twin who is decided otherwise says more than one whose loss grows.
-    rows = sorted(people["rows"], key=lambda row: row["decision"] == row["twin_decision"])
-    if rows:
-        lines.append(f"Harmed most: {person_in_words(rows[0], people['columns'])}")
-    return "\n".join(lines)
+    verdict, summary = document["verdict"], document["summary"]
+    lines = [f"{verdict['title']}: {verdict['sentence']}", verdict["gap_sentence"], summary["example"]]
+    return "\n".join(line for line in lines if line)

@@ -223,15 +223,19 @@ def audit_document(
             "audit_document", "result", allowed="an AuditResult", got=f"a {type(result).__name__}"
         )
     max_people = int(check_number(max_people, owner="audit_document", name="max_people", low=1))
-    verdict = result.headline
+    verdict, summary = result.headline, summary_document(result, labels)
     maps = [("free", 0.0, result.pure_map)]
     if result.eps > 0:
         maps.append(("budget", result.eps, result.unfair_map))
-    sensitive = [] if result.sensitive is None else list(result.sensitive.columns)
     document: dict[str, Any] = {
         "kind": KIND,
         "schema_version": SCHEMA_VERSION,
-        "summary": summary_document(result, labels),
+        "summary": {**summary, "people": summary["people"][:max_people]},
+        "asked": {
+            "metric": asks_metric(result),
+            "delta": result.delta is not None,
+            "limit": result.limit is not None,
+        },
         "name": None if name is None else str(name),
         "provenance": None if provenance is None else provenance.document(),
         "verdict": {
@@ -253,7 +257,7 @@ def audit_document(
         },
         "assumptions": list(result.assumptions),
         "maps": [
-            map_document(found, id=id, eps=eps, max_people=max_people, labels=labels, first=sensitive)
+            map_document(found, id=id, eps=eps, max_people=max_people, labels=labels)
             for id, eps, found in maps
         ],
         "curve": _curve(result.curve, result.eps, result.delta),
@@ -272,6 +276,15 @@ def audit_document(
         document["twins"] = [twins_document(study) for study in twins]
     document["said"] = collect_messages(document)
     return document | ({"result": result_values(result)} if complete else {})
+
+
+def asks_metric(result: AuditResult) -> bool:
+    """Whether the result says more than what changes with the sensitive columns alone: a metric or a tolerance was given."""
+    changed = result.changed
+    same = result.flipped is None or (
+        changed is not None and round(result.flipped * result.n) == changed.count
+    )
+    return result.sensitive is None or result.eps > 0 or result.delta is not None or not same
 
 
 def document_of(result: AuditResult | Comparison, **parts: Any) -> dict[str, Any]:

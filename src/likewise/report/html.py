@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from likewise.auditing.inference.verdict import Bracket
-from likewise.core.errors import bad_parameter, require
+from likewise.core.errors import bad_parameter
 from likewise.core.messages import Texts, check_language
 from likewise.report.document import KINDS
 from likewise.report.page import Answer, Tone, asset, render_page, section
 from likewise.report.score_report import render_scores
+from likewise.report.templates import by_attribute, cell_words, known_words, templates
 from likewise.report.unfair_map_values import MAX_COLUMNS
 from likewise.report.verification import render_verification
 
@@ -85,7 +81,7 @@ def render_html(
         links=links,
         provenance=document["provenance"],
         scripts=[asset(name) for name in (*_SCRIPTS, *(_EXPLORE_SCRIPTS if shown else ()))],
-        data={**data, "texts": texts.for_scripts("script", "page.people", *shown)},
+        data={**data, "texts": texts.for_scripts("script", *shown)},
         asks_server=explore is not None and explore.get("endpoint") is not None,
         **page,
     )
@@ -111,6 +107,7 @@ class _AuditParts:
         self.macros = templates(texts.language).get_template("page.html.j2").make_module(given)
         scope = self.summary["scope"]
         self.numbers = self.summary["shift"] is not None
+        self.answered = self.summary["badge"]["kind"] != "unanswered"
         self.columns = list(self.summary["attributes"])
         self.favourable = None if scope["favourable"] is None else texts.number(scope["favourable"], "")
 
@@ -128,16 +125,19 @@ class _AuditParts:
     def answer(self) -> Answer:
         summary = self.summary
         limit = [] if summary["limit"] is None else [self.said(summary["limit"]["sentence"])]
-        blocked = [one["sentence"] for one in self.document["findings"]]
+        # The badge says already that the model does not read a column.
+        told = "unread" if summary["badge"]["kind"] == "not_read" else None
+        found = [one["sentence"] for one in self.document["findings"] if one["kind"] != told]
         warnings = [
-            one for one in (*blocked, *self.document["computed"]["reasons"]) if one != summary["sentence"]
+            one for one in (*found, *self.document["computed"]["reasons"]) if one != summary["sentence"]
         ]
         return Answer(
             self.said(summary["badge"]["title"]),
             self.tone,
-            [self.said(summary["sentence"]), *limit, *self._disadvantage()],
+            [self.said(summary["sentence"]), *self._disadvantage(), *limit],
+            large=1 + len(self._disadvantage()),
             warnings=[self.said(one) for one in warnings],
-            body=str(self.macros.first_screen(self.view())),
+            body=str(self.macros.first_screen(self.view())) if self.answered else "",
             sure=[self.said(summary["sure"])],
             not_shown=self._not_shown(),
             next_steps=self._next_steps(),
@@ -160,7 +160,7 @@ class _AuditParts:
     def _disadvantage(self) -> list[str]:
         """Name the recorded value of each attribute that is at a disadvantage on balance, if there is one."""
         found = []
-        for attribute, rows in _by_attribute(self._directed()):
+        for attribute, rows in by_attribute(self._directed()):
             balance: dict[Any, int] = {}
             for row in rows:
                 # Who would lose by another record has the better one.
@@ -174,7 +174,7 @@ class _AuditParts:
 
     def _directed(self) -> list[dict[str, Any]]:
         """The effects of one attribute at a time, with losses and gains; of predicted numbers lower and higher ones."""
-        rows = [row for row in self.summary["effects"] or () if row["single"]]
+        rows = [row for row in self.summary["effects"] or () if row["single"] and self.answered]
         if self.numbers:
             return [row | {"lose": row["lower"], "gain": row["higher"]} for row in rows]
         return [row for row in rows if row["lose"] is not None]
@@ -183,11 +183,9 @@ class _AuditParts:
         rows = self._directed()
         if not rows:
             return None
-        most = [row for row in rows if row["lose"] + row["gain"]] or rows
-        return {
-            "first": most[:_DRAWN],
-            "all": self.summary["effects"] if len(self.summary["effects"]) > len(most[:_DRAWN]) else [],
-        }
+        moved = [row for row in rows if row["lose"] + row["gain"]]
+        first, everything = (moved or rows)[:_DRAWN], self.summary["effects"]
+        return {"first": first, "all": everything if moved and len(everything) > len(first) else []}
 
     def _card(self) -> dict[str, Any] | None:
         if not self.summary["people"]:
@@ -195,18 +193,23 @@ class _AuditParts:
         one = self.summary["people"][0]
         rest = [name for name in one["cells"] if name not in one["change"]]
         rest.sort(key=lambda name: (name not in self.summary["columns"], one["cells"][name] in (0, None)))
-        key = {"lose": "loses", "gain": "gains"}.get(one["direction"], "differs")
-        if self.numbers or self.favourable is None:
-            key = "differs"
+        said = {name: self._outcome(one[name]) for name in ("decision", "instead")}
+        change = [cell_words(self.texts, value) for value in one["change"].values()]
         return {
-            "where": self.said(one["where"]),
-            "sentence": self.texts(f"page.card.{key}", favourable=self.favourable or ""),
+            "where": self.said(one["where"]) if one["row"] is not None else self._row(one),
+            "sentence": self.texts("page.card.sentence", change=change, **said),
             "lines": [(name, one["cells"][name], value) for name, value in one["change"].items()]
             + [(name, one["cells"][name], None) for name in rest[:5]],
-            "decision": one["decision"],
-            "instead": one["instead"],
+            **said,
             "direction": one["direction"],
         }
+
+    def _row(self, one: Mapping[str, Any]) -> str:
+        """Where a person is in the user's table; by number, counted from 0, if that is not known."""
+        return cell_words(self.texts, one["person"] if one["row"] is None else one["row"])
+
+    def _outcome(self, value: Any) -> str:
+        return self.texts.number(value) if self.numbers else cell_words(self.texts, value)
 
     def _outcomes(self) -> list[dict[str, Any]]:
         found = [
@@ -221,14 +224,18 @@ class _AuditParts:
 
     def _rates(self) -> list[dict[str, Any]]:
         texts, tables = self.texts, []
-        for attribute, rows in _by_attribute(self.summary["group_rates"] or ()):
+        for attribute, rows in by_attribute(self.summary["group_rates"] or ()):
             names = [name for name in _RATES if any(row.get(name) is not None for row in rows)]
+            names = [name for name in names if name != "changed" or self.summary["changed"] is not None]
             tables.append(
                 {
                     "attribute": attribute,
                     "heads": [attribute, *(texts(f"page.rates.{name}") for name in names)],
                     "rows": [
-                        [_cell(texts, row["value"]), *(self._rate(row.get(name), name) for name in names)]
+                        [
+                            cell_words(texts, row["value"]),
+                            *(self._rate(row.get(name), name) for name in names),
+                        ]
                         for row in rows
                     ],
                 }
@@ -249,6 +256,7 @@ class _AuditParts:
 
     def _people(self) -> dict[str, Any]:
         rows, texts = self.summary["people"], self.texts
+        side = "_number" if self.numbers else ""
         names = list(dict.fromkeys(name for row in rows for name in row["cells"]))
         first = [name for name in names if any(name in row["change"] for row in rows)]
         columns = [*first, *(name for name in names if name not in first)][:MAX_COLUMNS]
@@ -256,9 +264,16 @@ class _AuditParts:
         changed = self.summary["changed"]
         total = len(rows) if changed is None else changed["count"]
         counted = self.said(self.summary["scope"]["counted_words"])
-        lede = texts("page.people.lede", listed=len(rows), total=max(total, len(rows)), counted=counted)
+        total = max(total, len(rows))
+        lede = texts(f"page.people.lede{side}", listed=len(rows), total=total, counted=counted)
         return {
-            "rows": rows,
+            "title": texts(f"page.people.title{side}"),
+            "rows": [
+                row
+                | {"row": self._row(row), "effect": texts(f"page.people.{row['direction']}{side}")}
+                | {name: self._outcome(row[name]) for name in ("decision", "instead")}
+                for row in rows
+            ],
             "columns": columns,
             "lede": lede + (" " + texts("page.people.columns", left_out=left_out) if left_out else ""),
         }
@@ -270,13 +285,10 @@ class _AuditParts:
         asked = {
             answer["question"] for study in self.document.get("twins", ()) for answer in study["answers"]
         }
-        keys = ["labels"] if "consequences" in asked else ["consequences", "labels"]
-        return [texts("page.not_shown.proxies", columns=columns)] + [
-            texts(f"page.not_shown.{key}", columns=columns)
-            if key == "consequences"
-            else texts(f"page.not_shown.{key}")
-            for key in keys
-        ]
+        found = [texts("page.not_shown.proxies", columns=columns)]
+        if "consequences" not in asked:
+            found.append(texts("page.not_shown.consequences", columns=columns))
+        return [*found, texts("page.not_shown.labels")]
 
     def _next_steps(self) -> list[str]:
         texts, kind, columns = self.texts, self.summary["badge"]["kind"], self.columns or [""]
@@ -311,6 +323,8 @@ class _AuditParts:
     def sections(self, level: int = 2, explore: Mapping[str, Any] | None = None) -> list[str]:
         """Who gains and loses, the people, trying one, realistic counterparts."""
         view, macros = self.view(), self.macros
+        if not self.answered:
+            return []
         parts = [macros.who(view, self.id, level), macros.people(view["listed"], self.id, level, self.model)]
         if explore is not None:
             parts.append(macros.explore_panel(explore))
@@ -341,13 +355,6 @@ class _AuditParts:
                 macros.terms(self.id, level, words),
             )
         ]
-
-
-def _by_attribute(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Any]]]:
-    found: dict[str, list[Any]] = {}
-    for row in rows:
-        found.setdefault(row["attribute"], []).append(row)
-    return list(found.items())
 
 
 def _audit_page(
@@ -405,7 +412,7 @@ def _comparison_page(
     )
     sections = [str(macros.explore_panel(explore))] if explore else []
     for name, one in zip(names, entries, strict=True):
-        body = str(macros.first_screen(one.view())) + "".join(one.sections(3))
+        body = one.answer().body + "".join(one.sections(3))
         sections.append(section(name, body, id=f"model-{one.model}"))
     annex = [
         section(name, "".join(one.annex(4)), id=f"annex-{one.model}", level=3)
@@ -427,94 +434,6 @@ def _gap_of(gaps: Mapping[str, Any]) -> Mapping[str, Any] | None:
         sum(group["rates"][k] is not None for group in gaps["groups"]) for k in range(len(gaps["classes"]))
     ]
     return gaps["max"] if max(known, default=0) >= 2 else None
-
-
-def templates(language: str) -> Any:
-    """Return the Jinja environment of the pages in one language: texts as ``t``, and the filters."""
-    return _environment(require("jinja2", extra="report", why="Writing a page"), language)
-
-
-@cache
-def _environment(jinja2: Any, language: str) -> Any:
-    """The templates in one language, compiled once: that takes longer than writing a page with them."""
-    texts, markup = Texts(language), jinja2.utils.markupsafe.Markup
-
-    @jinja2.pass_context  # type: ignore[untyped-decorator]
-    def said(context: Any, sentence: str) -> str:
-        return texts.said(sentence, known=context["known"])
-
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(asset),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {**filters(texts), "said": said}
-    environment.globals |= {"t": texts, "rich": lambda key, **values: markup(texts.rich(key, **values))}
-    return environment
-
-
-# How the page writes numbers and words: the filters of its templates, made for one language.
-
-_NUMBERS = ("number", "general", "whole", "percent", "percent0", "times", "seconds")
-
-
-def _share(value: float | None, most: float) -> str:
-    """Length of a bar; visible if there is anything to draw."""
-    if value is None or most <= 0 or value <= 0:
-        return "0%"
-    return f"{max(100 * min(value / most, 1.0), 0.4):.2f}%"
-
-
-def _widest(rows: Iterable[Mapping[str, Any]]) -> int:
-    """The longest bar of some effects."""
-    return max((max(row["lose"], row["gain"]) for row in rows), default=0)
-
-
-def _cell(texts: Texts, value: Any) -> str:
-    """A cell as it is recorded: no digit is left out."""
-    if value is None:
-        return texts("script.missing")
-    if isinstance(value, float):
-        whole = value.is_integer() and abs(value) < 1e15
-        text = str(int(value)) if whole else repr(value)
-        return (text if texts.language == "en" else text.replace(".", ",")).replace("-", "−")
-    return texts.number(value, "") if isinstance(value, str) else str(value).replace("-", "−")
-
-
-def _curve_points(curve: Mapping[str, Any], eps: float) -> list[tuple[float, float]]:
-    """The curve at no tolerance, at the one asked for, and around it."""
-    wanted = [0.0] if eps == 0 else [share * eps for share in (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)]
-    inside = [at for at in wanted if at <= curve["eps"][-1]]
-    return [(at, float(np.interp(at, curve["eps"], curve["gap"]))) for at in inside]
-
-
-def _known(texts: Texts, name: str, *groups: str) -> str | None:
-    """The words for a setting, measure or part in the first of the groups of texts that has some."""
-    key = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-    return next((texts(f"{group}.{key}") for group in groups if texts.has(f"{group}.{key}")), None)
-
-
-def _words(texts: Texts, name: str) -> str:
-    """A setting's name as words."""
-    text = re.sub(r"[_-]+", " ", name).strip()
-    return _known(texts, name, "setting") or text[:1].upper() + text[1:]
-
-
-def _setting(texts: Texts, value: Any) -> str:
-    """A setting's value as words."""
-    if value is None or value in ({}, []):
-        return texts("setting_value.none")
-    if isinstance(value, bool):
-        return texts("setting_value.yes") if value else texts("setting_value.no")
-    if isinstance(value, float):
-        return texts.number(value, "general")
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_setting(texts, item)}" for key, item in value.items())
-    if isinstance(value, list):
-        return texts.number([_setting(texts, item) for item in value], "list")
-    return _known(texts, str(value), "setting_value") or str(value)
 
 
 def compared_measures(texts: Texts, document: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -545,7 +464,7 @@ def _measures(
         yield texts(f"page.compared.{name}"), "whole", True, {"value": most, "low": None, "high": None}
     for measure in evaluation["measures"] if evaluation else ():
         if not measure["name"].startswith("Gap"):
-            yield _known(texts, measure["name"], "measure") or measure["name"], "number", False, measure
+            yield known_words(texts, measure["name"], "measure") or measure["name"], "number", False, measure
     gaps = [] if not evaluation else [_gap_of(one) for one in evaluation["gaps"]]
     if gaps:
         known = [one for one in gaps if one is not None]
@@ -579,33 +498,3 @@ def _with_best(texts: Texts, cells: Sequence[Any], form: str, *, small: bool) ->
         best_of = cell["value"] == best and best != worst
         found.append({"words": texts.number(cell["value"], form), "ends": ends, "best": best_of})
     return found
-
-
-def _bracket_words(texts: Texts, document: dict[str, Any]) -> str:
-    bracket = Bracket(**document)
-    form = "percent" if bracket.quantity == "changed" else "number"
-    low = texts.number(bracket.lower, form)
-    if bracket.upper is None:
-        return texts("page.brackets.at_least", low=low)
-    sure = "" if bracket.confidence == 1 else texts("page.brackets.sure", level=bracket.confidence)
-    if bracket.closed:
-        return texts("page.brackets.exactly", low=low, sure=sure)
-    return texts("page.brackets.between", low=low, high=texts.number(bracket.upper, form), sure=sure)
-
-
-def filters(texts: Texts) -> dict[str, Callable[..., Any]]:
-    """Return the filters of the page's templates, but for `said`, which depends on the document."""
-    return {
-        **{name: partial(texts.number, form=name) for name in _NUMBERS},
-        "cell": partial(_cell, texts),
-        "share": _share,
-        "widest": _widest,
-        "by_attribute": _by_attribute,
-        "curve_points": _curve_points,
-        "words": partial(_words, texts),
-        "setting": partial(_setting, texts),
-        "measure_name": lambda name: _known(texts, name, "measure") or name,
-        "clock_part": lambda name: _known(texts, name, "clock", "search") or name,
-        "bracket_words": partial(_bracket_words, texts),
-        "bracket_name": lambda one: texts(f"page.brackets.name_{one['quantity']}", eps=one["eps"]),
-    }

@@ -26,11 +26,15 @@ _SIGNS: dict[Tone, str] = {"bad": "!", "good": "✓", "open": "?", "plain": "i"}
 
 @dataclass(frozen=True)
 class Answer:
-    """The first screen of a page: badge, sentences, warnings, more HTML, how sure, what is not shown, what next."""
+    """The first screen of a page: badge, sentences, warnings, more HTML, how sure, what is not shown, what next.
+
+    So many of the sentences are large.
+    """
 
     badge: str
     tone: Tone
     sentences: Sequence[str]
+    large: int = 1
     warnings: Sequence[str] = ()
     body: str = ""
     sure: Sequence[str] = ()
@@ -39,9 +43,10 @@ class Answer:
 
     def html(self, texts: Texts) -> str:
         """Return the first card; everything but the body is escaped."""
-        first, *more = self.sentences
-        told = [f'<p class="sentence">{escape(first)}</p>']
-        told += [f'<p class="told">{escape(one)}</p>' for one in more]
+        told = [
+            f'<p class="{"sentence" if i < self.large else "told"}">{escape(one)}</p>'
+            for i, one in enumerate(self.sentences)
+        ]
         told += [f'<p class="warning">{escape(one)}</p>' for one in self.warnings]
         parts = {"sure": self.sure, "not_shown": self.not_shown, "next": self.next_steps}
         below = "".join(

@@ -162,7 +162,13 @@ def _sentence(parts: Sequence[Mapping[str, Any]]) -> str:
     shown = [f"{name} {one['name']}".strip() for name, one in families if one["verdict"] == "shifted"]
     if not shown:
         return f"No effect beyond the noise was shown in {len(families)} families of edits; that alone does not make it fair."
-    return f"Beyond the noise in {len(shown)} of {len(families)} families of edits: {join_words(shown)}."
+    largest = max((one for _, one in families if one["verdict"] == "shifted"), key=lambda one: one["size"])
+    value = largest["worst"].partition("_")[2] or largest["worst"]
+    return (
+        f"Scores shift with {join_words(shown)}, beyond what edits that should change nothing do "
+        f"({len(shown)} of {len(families)} families of edits); most with {largest['name']} {value}: "
+        f"{_with_ends(largest['shift'])} on average."
+    )
 
 
 def _section(number: int, part: Mapping[str, Any]) -> str:

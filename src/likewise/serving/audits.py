@@ -64,6 +64,7 @@ class Audited:
     diagnoses: Sequence[Any] = ()
     notes: tuple[str, ...] = ()
     provenance: Provenance | None = None
+    places: Any = None
 
 
 def hashed(table: Path | MemoryFile) -> SourceFile:
@@ -242,6 +243,7 @@ class FrameAuditor:
             evaluation,
             notes=(*case.notes, *unknown),
             provenance=replace(known, tables=() if table is None else (hashed(table),)),
+            places=case.places,
         )
 
 

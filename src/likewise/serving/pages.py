@@ -11,8 +11,8 @@ from likewise.core.messages import Texts
 from likewise.report import render_html
 from likewise.report.document import document_of
 from likewise.report.explore import explore_document
-from likewise.report.html import templates
 from likewise.report.page import asset, render_page
+from likewise.report.templates import templates
 from likewise.serving.audits import Audited
 from likewise.serving.limits import Limits
 from likewise.serving.queue import Kept, RowScores
@@ -38,9 +38,9 @@ def kept_page(
             audited.people,
             audited.labels,
             models={audited.title: audited.model},
-            metric=audited.metric,
             sensitive=audited.sensitive,
             results={audited.title: audited.result},
+            places=audited.places,
             endpoint={"url": f"/api/audits/{number}/score", "token": token},
         )
     except InputError as error:

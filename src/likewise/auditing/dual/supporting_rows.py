@@ -140,13 +140,13 @@ class Support:
 
         Its dual at ε is a share of people whose decision changes within the budget, attained by rows that were seen.
         """
-        place, frontier = self.problem.coordinates, self.frontier
+        frontier = self.frontier
         nearest = self.nearest_change.copy()
         row = frontier.row
         unseen = (frontier.candidate >= 0) & (frontier.squared_distance < nearest[row])
         corner = np.flatnonzero(unseen) if self.problem.decides else np.zeros(0, dtype=np.int64)
         if len(corner):
-            decided = place.model.predict(place.for_model(self.twins(corner)))
+            decided = self._decided(corner)
             differs = corner[decided != self.problem.decisions[row[corner]]]
             np.minimum.at(nearest, row[differs], frontier.squared_distance[differs])
         person = np.flatnonzero(np.isfinite(nearest))
@@ -173,6 +173,15 @@ class Support:
                 places.append(here)
         return _stacked(parts, np.argsort(np.concatenate(places), kind="stable"))
 
+    def _decided(self, corner: IntArray, twins: Any = None) -> Any:
+        """The decisions about the rows at one corner per person; the model is not asked again about known ones."""
+        number = self.frontier.candidate[corner]
+        if len(self.sources) == 1 and hasattr(self.sources[0], "decided"):
+            own = self.problem.decisions[self.frontier.row[corner]]
+            return np.where(number < 0, own, self.sources[0].decided(np.maximum(number, 0)))
+        place = self.problem.coordinates
+        return place.model.predict(place.for_model(self.twins(corner) if twins is None else twins))
+
     def best_rows(self, lambda_: float) -> Floats:
         """Return the encoded row of each person that attains most at a λ, (n, d); their own where none does better."""
         # 0 · ∞ is not a number; a move that costs anything at all is worth none at this price.
@@ -191,7 +200,7 @@ class Support:
             loss=self.frontier.base_loss,
             twin_loss=self.frontier.loss[corner],
             decision=self.problem.decisions,
-            twin_decision=place.model.predict(place.for_model(twins)),
+            twin_decision=self._decided(corner, twins),
             squared_distance=self.frontier.squared_distance[corner],
             person=person,
             total=total,

@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from likewise.auditing.bounds.enumeration import free_values
 from likewise.auditing.bounds.families import family_of
 from likewise.auditing.bounds.regions import TableLayout
 from likewise.auditing.bounds.trees import TreeFamily
 from likewise.auditing.coordinates import Coordinates, tabular
 from likewise.auditing.dual.frontier import Floats, Frontier
 from likewise.auditing.editable_rows import MAX_VALUES, EditableArray, EditableFrame, EditableRows, Field
+from likewise.auditing.inference.certificate import Bound
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError
+from likewise.core.messages import Message
 from likewise.core.plain import plain_cell
 from likewise.counterfactuals.edits import Edit, EditParts, edited_columns
 
@@ -256,6 +259,12 @@ class Enumeration:
         person, which = np.divmod(np.asarray(index, dtype=np.int64), len(self.combinations))
         return rewritten(self.people, person, self.attributes, self.combinations[which])
 
+    def decided(self, index: Any) -> Any:
+        """The decisions about counterparts by number."""
+        person, which = np.divmod(np.asarray(index, dtype=np.int64), len(self.combinations))
+        found, classes = self.answers[self.group[person], which], self.problem.coordinates.model.classes_
+        return found if classes is None else np.asarray(classes[np.maximum(found, 0)])
+
     def added_to(self, support: Support) -> Support:
         """Return a support with these counterparts, each at its fair distance."""
         problem, count = self.problem, len(self.combinations)
@@ -284,6 +293,37 @@ class Enumeration:
         free = np.zeros(problem.n, dtype=bool)
         free[person[flips[person, which] & (distance == 0)]] = True
         return support.with_source(self, frontier, free)
+
+
+def question_one_bounds(
+    problem: AuditProblem, found: Enumeration | None, support: Support
+) -> tuple[Bound, ...]:
+    """Return what nothing at no distance exceeds if the sensitive columns alone are free and all their values were tried."""
+    if found is None or not found.exact or not _free_alone(problem, found):
+        return ()
+    value, base = float(support.frontier.worst_at_no_distance().mean()), float(problem.base_loss.mean())
+    method = Message("method.enumeration", columns=list(found.columns))
+    shared: dict[str, Any] = {"eps": 0.0, "n": problem.n, "method": method}
+    bound = Bound(value=value, gap=value - base, lambda_=float("inf"), **shared)
+    if not problem.decides:
+        return (bound,)
+    share = float(support.changed.mean())
+    return bound, Bound(value=share, gap=share, measure="decisions", **shared)
+
+
+def _free_alone(problem: AuditProblem, found: Enumeration) -> bool:
+    """Whether the metric makes the sensitive columns free, all their values, and nothing else."""
+    place = problem.coordinates
+    known = tabular(place.domain)
+    if known is None or place.metric.feature_map is not None:
+        return False
+    free = free_values(tuple(known.columns_), place.metric)
+    names = {known.columns_[i].name for i in free}
+    whole = all(
+        values is None or not known.columns_[i].categories or len(values) == len(known.columns_[i].categories)
+        for i, values in free.items()
+    )
+    return whole and names == set(found.columns)
 
 
 def rewritten(

@@ -1,4 +1,4 @@
-// Texts in the page's language. Scripts have none of their own: t("script.nobody") or t("script.row", { n: 3 }).
+// Texts in the page's language. Scripts have none of their own: t("script.search") or t("script.shown", { from: 1, … }).
 "use strict";
 
 const spoken = JSON.parse(document.getElementById("texts").textContent);

@@ -18,20 +18,16 @@ from likewise.report.document import number_rows
 _MOST_COLUMNS = 6
 
 
-def person_in_words(row: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """Say what is decided for a person and for their counterpart."""
-    changed = [name for name in columns if name in row["twin"]]
-    kept = [name for name in columns if name not in row["twin"]]
-    cells = dict(zip(columns, row["cells"], strict=True))
-    # What the counterpart changes is named first if not all fits.
+def person_in_words(row: Mapping[str, Any]) -> str:
+    """Say what is decided for a person of the summary, and what would be with another record."""
+    cells, changed = row["cells"], list(row["change"])
+    kept = [name for name in cells if name not in changed]
+    # What would change is named first if not all fits.
     shown = {*changed, *kept[: max(0, _MOST_COLUMNS - len(changed))]}
-    who = ", ".join(f"{name} {cells[name]}" for name in columns if name in shown)
-    start = f"Person {row['person']} ({who}{', …' if len(shown) < len(columns) else ''})"
-    if not changed:
-        return f"{start} is decided {row['decision']}."
-    with_ = join_words([f"{name} {row['twin'][name]}" for name in changed])
-    too = " too" if row["decision"] == row["twin_decision"] else ""
-    return f"{start} is decided {row['decision']}; the same person with {with_} is decided {row['twin_decision']}{too}."
+    who = ", ".join(f"{name} {cells[name]}" for name in cells if name in shown)
+    start = f"Person {row['person']} ({who}{', …' if len(shown) < len(cells) else ''})"
+    instead = join_words([f"{name} {row['change'][name]}" for name in changed])
+    return f"{start} is decided {row['decision']}; the same person with {instead} is decided {row['instead']}."
 
 
 # Markdown that shows what a table holds as text, whatever it holds.
@@ -157,9 +153,9 @@ def model_card(document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()) 
     numbers = document["numbers"]
     head = [f"{numbers['people']:,} people", "value", f"{numbers['gap']['confidence']:.0%} interval"]
     parts.append(markdown_table(head, number_rows(numbers)))
-    harmed = _harmed(document)
-    if harmed:
-        parts += ["### Who is affected", harmed]
+    affected = _affected(document)
+    if affected:
+        parts += ["### Who would lose and who would gain", affected]
     if document["evaluation"] is not None:
         rows = [
             [one["name"], short_number(one["value"]), interval_ends(one["low"], one["high"])]
@@ -178,15 +174,16 @@ def model_card(document: Mapping[str, Any], impact: Sequence[ImpactTable] = ()) 
     return "\n\n".join(parts) + "\n"
 
 
-def _harmed(document: Mapping[str, Any]) -> str:
-    free = document["maps"][0]
+def _affected(document: Mapping[str, Any]) -> str:
+    """Say who would lose and who would gain, and name the first people."""
+    summary = document["summary"]
+    rows = [row for row in summary["effects"] or () if row.get("lose") is not None and row["lose"] + row["gain"]]
     lines = [
-        f"{' and '.join(rule['conditions'])}: {rule['people']:,} people, mean added loss {short_number(rule['mean_harm'])}"
-        for rule in free["rules"][:_RULES]
+        f"{row['attribute']} recorded {row['recorded']}, instead {row['instead']}: of {row['people']:,} people {row['lose']:,} "
+        f"would lose and {row['gain']:,} would gain the favourable decision"
+        for row in rows[:_RULES]
     ]
-    changed = [row for row in free["people"]["rows"] if row["decision"] != row["twin_decision"]]
-    lines += [person_in_words(row, free["people"]["columns"]) for row in changed[:_EXAMPLES]]
-    return _items(lines)
+    return _items([*lines, *(person_in_words(row) for row in summary["people"][:_EXAMPLES])])
 
 
 def _computed(document: Mapping[str, Any]) -> list[str]:

@@ -18,19 +18,22 @@ State = Literal["passed", "open", "failed", "skipped", "error"]
 # Identifier of each check, and what it asks.
 CHECKS = {
     "belong-together": "Model, table and labels belong together.",
+    "changed-within-limit": "The share of decisions that change with the sensitive columns is within the limit.",
     "gap-within-delta": "Comparable counterparts within the tolerance ε add at most δ to the mean loss.",
     "search-converged": "The search for the worst case ended well.",
 }
 
-_STATES: dict[str, State] = {
-    "fair": "passed",
-    "trivial": "passed",
-    "unfair": "failed",
+# By what `AuditResult.verdict` says of the gap, and by whether the limit of changed decisions is kept.
+_STATES: dict[str | None, State] = {
+    "fair (proved)": "passed",
+    "fair (trivially)": "passed",
+    "unfair (shown)": "failed",
     "undecided": "open",
     "unanswered": "error",
     "not converged": "error",
-    "no limit": "skipped",
+    None: "skipped",
 }
+_KEPT: dict[bool | None, State] = {True: "passed", False: "failed", None: "open"}
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,19 @@ class Check:
 def checks_of(document: Mapping[str, Any]) -> tuple[Check, ...]:
     """Return what an audit checked."""
     verdict, numbers, computed = document["verdict"], document["numbers"], document["computed"]
+    limit, said = document["summary"]["limit"], f"{verdict['title']}: {verdict['sentence']}"
+    changed = Check(
+        "changed-within-limit",
+        "skipped" if limit is None else _KEPT[limit["passed"]],
+        "decisions that change with the sensitive columns",
+        said if limit is None else f"{said} {limit['sentence']}",
+    )
     delta = "no limit" if verdict["delta"] is None else f"δ = {verdict['delta']:g}"
     gap = Check(
         "gap-within-delta",
-        _STATES[verdict["kind"]],
+        _STATES[verdict["words"]],
         f"gap at ε = {numbers['eps']:g} ({short_number(numbers['gap']['value'])}) against {delta}",
-        f"{verdict['title']}: {verdict['sentence']}",
+        verdict["gap_sentence"] or "No δ was set.",
     )
     against = [finding["sentence"] for finding in document["findings"] if finding["blocks"]]
     belong = Check(
@@ -67,7 +77,7 @@ def checks_of(document: Mapping[str, Any]) -> tuple[Check, ...]:
         f"search by {computed['search']}",
         "The search converged." if ended else "; ".join(computed["reasons"]) or "No reason was given.",
     )
-    return belong, gap, search
+    return belong, changed, gap, search
 
 
 # An audit as JUnit XML, which every CI system shows: one test case for each thing checked.
@@ -143,7 +153,7 @@ def _text(value: Any) -> str:
 
 SARIF_VERSION = "2.1.0"
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-# Results for people: those with the most added loss whose decision another sex or race would change.
+# Results for people: whose decision another sex or race would change, those who would lose first.
 _MOST_PEOPLE = 20
 _PERSON = "twin-decided-differently"
 
@@ -215,11 +225,9 @@ def _checked(check: Check, model: str) -> dict[str, Any]:
 
 
 def _people(document: Mapping[str, Any], model: str) -> list[dict[str, Any]]:
-    listed = document["maps"][0]["people"]
-    rows = [row for row in listed["rows"] if row["decision"] != row["twin_decision"]]
     found = []
-    for row in rows[:_MOST_PEOPLE]:
-        said = f"{person_in_words(row, listed['columns'])} (loss up by {short_number(row['harm'])})"
+    for row in document["summary"]["people"][:_MOST_PEOPLE]:
+        said = person_in_words(row)
         result = _result(_PERSON, "fail", "warning", said, model, f"{_PERSON}/{row['person']}")
         name = f"person {row['person']}"
         where = {"name": name, "kind": "member", "fullyQualifiedName": name}

@@ -8,18 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from likewise.auditing.coordinates import Coordinates
 from likewise.auditing.results.audit_result import AuditResult
 from likewise.core.checks import IntArray
 from likewise.core.errors import InputError, bad_parameter
-from likewise.core.plain import named, plain_number
+from likewise.core.plain import named
 from likewise.data.missing_values import MissingCells
 from likewise.data.tabular import TabularDomain
-from likewise.fair_metrics import FairMetric
-from likewise.fair_metrics.metric import COSTS_NOTHING
 from likewise.models import Model, as_model
 from likewise.models.matching import MissingCellsModel
-from likewise.report.explore.models import exact_cell, pack, page_model
+from likewise.report.explore.models import exact_cell, page_model
 
 # The columns of a domain as the page shows them: which control fits, and which values are possible.
 
@@ -70,45 +67,14 @@ def _end(value: float) -> float | int | None:
     return int(value) if value == int(value) and abs(value) < 2**53 else float(value)
 
 
-# The fair metric as numbers, so that the page can measure how comparable two rows are.
-
-
-# Numbers of the basis that a page carries.
-_MOST = 20_000
-
-
-def metric_document(metric: FairMetric, width: int) -> dict[str, Any] | None:
-    """Return d² = scale · ‖δ − QQᵀδ‖² + Σ costs · (Qᵀδ)² as plain data, of encoded rows."""
-    if metric.feature_map is not None or metric.n_features not in (None, width):
-        return None
-    basis = metric.basis if metric.n_features else metric.basis.reshape(width, 0)
-    if basis.size > _MOST:
-        return None
-    costs = metric.scale + metric.values
-    return {
-        "scale": float(metric.scale),
-        "basis": pack(basis),
-        "costs": [float(cost) for cost in costs],
-        # A move that costs less than this share of its squared length is free: rounding, not a cost.
-        "free": COSTS_NOTHING * max(float(metric.scale), float(costs.max(initial=0.0))),
-    }
-
-
-# The people that a page carries: those whom the audit names or found affected most, and a sample of the
-# others.
+# The people that a page carries: those whose decision would change, and a sample of the others.
 
 
 def choose_people(n: int, results: Sequence[AuditResult], *, max_people: int, seed: int = 0) -> IntArray:
     """Return numbers of the people a page carries, in order."""
-    spoken = [result.listed[0].person for result in results if result.listed]
-    harmed = [number for number in spoken if number < n]
-    maps = [unfair for result in results for unfair in (result.pure_map, result.unfair_map)]
-    for unfair in maps:
-        order = np.lexsort((-unfair.harm, ~unfair.flipped))
-        order = order[unfair.harm[order] > 0][: max(max_people // (2 * len(maps)), 1)]
-        numbers = unfair.outcomes["person"].to_numpy(dtype=np.int64)[order]
-        harmed += [int(number) for number in numbers if number < n]
-    chosen = list(dict.fromkeys(harmed))[: max_people // 2]
+    share = max(max_people // (2 * max(len(results), 1)), 1)
+    listed = [one.person for result in results for one in result.listed[:share] if one.person < n]
+    chosen = list(dict.fromkeys(listed))
     others = np.setdiff1d(np.arange(n), chosen)
     size = min(len(others), max_people - len(chosen))
     sample = np.random.default_rng(seed).choice(others, size=size, replace=False) if size else others[:0]
@@ -123,6 +89,7 @@ def people_documents(
     columns: Sequence[str],
     labels: Mapping[Any, str],
     found: Sequence[Collection[int]] = (),
+    places: Any = None,
 ) -> list[dict[str, Any]]:
     """Return people as plain data: number, cells in the order of the columns, label, and what was found about them."""
     part = people.iloc[numbers]
@@ -131,6 +98,7 @@ def people_documents(
     return [
         {
             "person": int(number),
+            "row": str(part.index[i] if places is None else places[number]),
             "cells": [column[i] for column in cells],
             "label": told[i],
             "found": [int(number) in one for one in found],
@@ -150,10 +118,10 @@ def explore_document(
     y: Any = None,
     *,
     models: Mapping[str, Any],
-    metric: FairMetric | None = None,
     sensitive: Sequence[str] = (),
     results: Mapping[str, AuditResult] | None = None,
     labels: Mapping[Any, str] | None = None,
+    places: Any = None,
     endpoint: Mapping[str, str] | None = None,
     max_people: int = MAX_PEOPLE,
     seed: int = 0,
@@ -173,14 +141,14 @@ def explore_document(
         Their labels.
     models : mapping of str to Model, or to anything that `as_model` takes
         By name; in a comparison in the order of its entries.
-    metric : FairMetric, optional
-        For distances between rows; left out of the page if it reads the table by a map of its own.
     sensitive : sequence of str
         Columns that should not decide.
     results : mapping of str to AuditResult, optional
-        Audits of the models, by the same names: the people with the most added loss are carried, and what was found or proved.
+        Audits of the models, by the same names: people whose decision would change are carried.
     labels : mapping, optional
         Names of the classes, such as ``{0: "refused", 1: "granted"}``.
+    places : sequence, optional
+        Where each person is in the user's table; by default the index of `people`.
     endpoint : mapping, optional
         ``{"url": …, "token": …}`` if the page asks a server about rows instead of carrying the models.
     max_people : int, default=300
@@ -220,7 +188,6 @@ def explore_document(
     most = max(min(max_people, _MAX_CELLS // len(names)), 10)
     numbers = choose_people(len(people), list(found.values()), max_people=most, seed=seed)
     used = people[[name for name in names if name in people]]
-    result = next(iter(found.values()), None)
     return {
         "kind": "likewise.report.explore",
         "version": 1,
@@ -231,20 +198,18 @@ def explore_document(
             numbers,
             columns=names,
             labels=labels or {},
-            found=[_changed(found.get(n)) for n in adapters],
+            found=[{one.person for one in found[n].listed} if n in found else set() for n in adapters],
+            places=places,
         ),
         "total": len(people),
-        "metric": _metric(domain, used, first, metric),
-        "eps": None if result is None else plain_number(result.eps),
+        "first": next((one.person for result in found.values() for one in result.listed[:1]), None),
         "models": [
             {
                 "name": name,
-                "audit": f"a{i}" if name in found else None,
                 "classes": _classes(model, labels or {}),
-                "settled": _settled(found.get(name)),
                 "model": None if endpoint is not None else page_model(model, domain, used),
             }
-            for i, (name, model) in enumerate(adapters.items())
+            for name, model in adapters.items()
         ],
         "endpoint": None if endpoint is None else dict(endpoint),
     }
@@ -256,32 +221,3 @@ def _classes(model: Model, labels: Mapping[Any, str]) -> list[Any]:
     known = model.known_classes
     classes = [0, 1] if known is None else [exact_cell(label) for label in known.tolist()]
     return [named(label, labels) for label in classes]
-
-
-def _changed(result: AuditResult | None) -> frozenset[int]:
-    """People whose worst counterpart at no fair distance is decided otherwise."""
-    if result is None:
-        return frozenset()
-    numbers = result.pure_map.outcomes["person"].to_numpy()[result.pure_map.flipped]
-    return frozenset(int(number) for number in numbers)
-
-
-def _settled(result: AuditResult | None) -> bool:
-    """Whether the audit proved that nobody but those of its map has a free counterpart of another decision."""
-    if result is None or result.flipped is None:
-        return False
-    unfair = result.pure_map
-    changed = [one for one in result.brackets if one.quantity == "changed" and one.eps == 0.0]
-    exact = any(one.upper is not None and one.upper <= one.lower + 1e-12 for one in changed)
-    # The map has everybody's worst counterpart; somebody may have another one of another decision besides.
-    everybody = len(unfair.people) == unfair.total == result.n
-    return exact and everybody and int(unfair.flipped.sum()) == round(result.flipped * result.n)
-
-
-def _metric(
-    domain: TabularDomain, people: pd.DataFrame, model: Model, metric: FairMetric | None
-) -> dict[str, Any] | None:
-    if metric is None:
-        return None
-    place = Coordinates.build(people, model=model, metric=metric, domain=domain)
-    return metric_document(place.metric, int(domain.n_features or 0))

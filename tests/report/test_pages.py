@@ -1,0 +1,261 @@
+"""Every page comes from one template, and says what a reader has to know before anything else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import likewise as lw
+from likewise.core.messages import Texts
+from likewise.improving.output import render_improvement
+from likewise.report import (
+    Comparison,
+    Provenance,
+    audit_document,
+    comparison_document,
+    render_html,
+    score_document,
+    verification_document,
+    write_html,
+)
+from likewise.report.page import asset
+from likewise.text import audit_scores
+
+MADE = Provenance("2026-01-02T03:04:05Z", seed=3, command="likewise audit m t")
+
+
+def model(frame):
+    """Skill, and a bonus for men."""
+    return 1 / (1 + np.exp(-(frame["skill"] + 0.8 * (frame["sex"] == "M") - 0.4).to_numpy(dtype=float)))
+
+
+def people(n=80):
+    random = np.random.default_rng(0)
+    return pd.DataFrame(
+        {"skill": random.normal(size=n), "lvr": random.uniform(size=n).round(10), "sex": random.choice(["F", "M"], n)}
+    )
+
+
+def default_audit(frame=None, **choices):
+    frame = people() if frame is None else frame
+    y = (frame["skill"] > 0).astype(int)
+    return lw.audit(model, frame, y, sensitive_features=["sex"], favourable=1, **choices)
+
+
+def improvement_page():
+    from likewise.improving import improve
+    from likewise.improving.candidates import BoostingCandidate
+
+    frame = people(160)
+    few = {"n_estimators": 5, "max_depth": 2}
+    given = [BoostingCandidate("plain", "", blind=False, choices=few), BoostingCandidate("blind", "", choices=few)]
+    y = (model(frame) > 0.5).astype(int)
+    return render_improvement(improve(frame, y, sensitive_features=["sex"], candidates=given, folds=2), provenance=MADE)
+
+
+def scores_page():
+    rows = [
+        (text, variant, text % 2 + shift)
+        for text in range(8)
+        for variant, shift in [("baseline", 0), ("name_a", 0), ("name_b", -1), ("placebo_1", 0)]
+    ]
+    found = audit_scores(pd.DataFrame(rows, columns=["text", "variant", "score"]), unit="text")
+    return render_html(score_document(found, provenance=MADE))
+
+
+def verification_page():
+    from sklearn.tree import DecisionTreeClassifier
+
+    frame = pd.DataFrame({"age": [20, 30, 40, 50], "sex": ["f", "m", "f", "m"]})
+    domain = lw.TabularDomain.from_frame(frame)
+    tree = DecisionTreeClassifier().fit(domain.encode(frame), [0, 1, 0, 1])
+    found = lw.verify(tree, domain, ["sex"], encoded=True)
+    document = verification_document(
+        found, domain, name="tree", sensitive=["sex"], classes=["refused", "granted"], provenance=MADE
+    )
+    return render_html(document)
+
+
+@pytest.fixture(scope="module")
+def pages():
+    result = default_audit()
+    both = Comparison.of({"one": (None, result), "two": (None, result)})
+    return {
+        "audit": render_html(audit_document(result, provenance=MADE)),
+        "comparison": render_html(comparison_document(both, provenance=MADE)),
+        "improvement": improvement_page(),
+        "scores": scores_page(),
+        "verification": verification_page(),
+    }
+
+
+def shown(page):
+    """The text of a page without style, scripts and data, and without its annex."""
+    body = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body.split('id="annex"')[0]))
+
+
+KINDS = ("audit", "comparison", "improvement", "scores", "verification")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_page_comes_from_one_template(pages, kind):
+    page = pages[kind]
+    order = [
+        '<p class="mark">', "<h1>", '<dl class="scope">', 'id="answer"', 'class="badge"', 'class="sentence"',
+        'id="not-shown"', 'id="next"', 'class="card sign-off print-only"', 'id="annex"', 'id="provenance"',
+        '<footer class="wrap foot">',
+    ]  # fmt: skip
+    places = [page.index(part) for part in order]
+    assert places == sorted(places)
+    assert page.count("<style>") == 1
+    assert asset("page.css") in page
+    scope = shown(page).split("Depends")[0]
+    assert "2026-01-02 03:04:05" in scope
+    assert "likewise audit m t" in scope
+
+
+def test_there_are_five_sizes_of_type_and_no_other():
+    found = set(re.findall(r"font(?:-size)?:\s*([^;}]+)", asset("page.css")))
+    sizes = {value for value in found if value.startswith("var(--")}
+    assert {value.split(")")[0] for value in sizes} <= {f"var(--{s}" for s in ("small", "text", "lead", "head", "title")}
+    # Besides: what is inherited, and the numbers of printed pages.
+    assert all(value in sizes or value in ("inherit", "8pt sans-serif") for value in found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_that_mislead_are_not_on_a_page(pages, kind):
+    text = shown(pages[kind]).lower()
+    for word in ("harm", "pure ", "twin", "nothing proved"):
+        assert word not in text, word
+
+
+def test_an_audit_that_asks_nothing_more_speaks_of_nothing_more(pages):
+    body = re.sub(r"<(script|style)\b.*?</\1>", "", pages["audit"], flags=re.DOTALL)
+    for word in ("ε", "δ", "mean loss", "gap", "metric", "search"):
+        assert word not in body, word
+    frame = people()
+    metric = lw.ExpertSubspace(["sex"]).fit(frame).metric_
+    asked = lw.audit(model, frame, (frame["skill"] > 0).astype(int), metric=metric, eps=0.1)
+    annex = render_html(audit_document(asked)).split('id="annex"')[1]
+    assert "Among people a little apart (ε = 0.1)" in annex
+
+
+def test_the_first_screen_answers_what_is_asked(pages):
+    frame = people()
+    women, men = frame[frame["sex"] == "F"], frame[frame["sex"] == "M"]
+    lose = int(((model(men) > 0.5) & (model(men.assign(sex="F")) <= 0.5)).sum())
+    gain = int(((model(women) <= 0.5) & (model(women.assign(sex="M")) > 0.5)).sum())
+    assert lose
+    assert gain
+    card = shown(pages["audit"].split('id="who"')[0])
+    for words in (
+        "Depends on sex", f"{lose + gain} of 80 people", "people recorded as F (sex) are at a disadvantage",
+        f"{lose} lose", f"{gain} gain", "Exact for these 80 people", "95% interval", "What this does not show", "What next",
+    ):  # fmt: skip
+        assert words in card, words
+    assert "proved" not in shown(pages["audit"])
+
+
+def test_numbers_are_shown_as_they_are_recorded():
+    frame = people().assign(lvr=0.9043478261)
+    page = render_html(audit_document(default_audit(frame)))
+    assert "0.9043478261" in shown(page)
+    assert not re.search(r"\b0\.904\b", shown(page))
+
+
+def test_people_are_named_by_their_line_of_the_file(tmp_path):
+    frame = people(300)
+    frame.assign(hired=(frame["skill"] > 0).astype(int)).to_csv(tmp_path / "people.csv", index=False)
+    from likewise.auditing.case import audit_case, prepare_case, table_request
+    from likewise.auditing.python_case import loaded_model
+    from likewise.data.case import read_people
+
+    loaded = loaded_model(lw.models.as_model(model, takes_frame=True))
+    asked = table_request(loaded, None, ["sex"], target="hired", sample=100, seed=0, keeps_missing=True)
+    found = read_people(tmp_path / "people.csv", asked)
+    result = audit_case(prepare_case(loaded, found, sensitive=["sex"], metric="columns", loss="auto", eps=0.0))
+    document = audit_document(result)
+    lines = (tmp_path / "people.csv").read_text().splitlines()
+    assert document["summary"]["people"]
+    for row in document["summary"]["people"]:
+        assert lines[row["row"] - 1].startswith(repr(row["cells"]["skill"])[:9])
+    page = render_html(document)
+    first = document["summary"]["people"][0]["row"]
+    assert f"Line {first} of people.csv" in shown(page).replace("line", "Line")
+    assert "random sample of 100 of 300 rows" in shown(page)
+
+
+def test_people_of_unknown_sex_are_nobody_elses():
+    frame = people()
+    frame.loc[:3, "sex"] = None
+    page = render_html(audit_document(default_audit(frame)))
+    text, women, men = shown(page), int((frame["sex"] == "F").sum()), int((frame["sex"] == "M").sum())
+    assert re.search(rf"\bF {women} ", text)
+    assert re.search(rf"\bM {men} ", text)
+    assert re.search(r"\(missing\) 4 ", text)
+    assert "nan" not in re.findall(r"\w+", text)
+
+
+def test_a_group_gap_of_one_group_is_not_measured():
+    frame = people()
+    result = default_audit(frame)
+    y = (frame["skill"] > 0).astype(int)
+    evaluation = lw.evaluate(lambda table: (model(table) > 0.5).astype(int), frame, y, attributes=["sex"])
+    found = comparison_document(Comparison.of({"m": (evaluation, result)}))
+    assert "not measured" not in shown(render_html(found))
+    gaps = found["entries"][0]["audit"]["evaluation"]["gaps"][0]
+    gaps["groups"] = gaps["groups"][:1]
+    gaps["max"]["value"] = 0.0
+    text = shown(render_html(found))
+    assert "not measured" in text
+    assert "fewer than two groups could be compared" in text
+    assert "0.000" not in text.split("largest group gap")[1].split("not measured")[0][:20]
+
+
+def test_warnings_stand_in_the_open(pages):
+    result = replace(default_audit(), reasons=("it was broken off",))
+    both = Comparison.of({"one": (None, result)})
+    for page in (render_html(audit_document(result)), render_html(comparison_document(both))):
+        first = page.split('id="annex"')[0]
+        assert "it was broken off" in re.findall(r'<p class="warning">(.*?)</p>', first)[0]
+        assert "<details" not in first.split('class="warning"')[0]
+    notes = re.findall(r'<p class="warning">(.*?)</p>', pages["improvement"])
+    assert notes
+    assert "<details" not in pages["improvement"].split('id="annex"')[0].removesuffix('<details class="card" ')
+
+
+def test_an_audit_that_is_not_answered_counts_nobody():
+    frame = people()
+    result = lw.audit(model, frame, (frame["skill"] < 0).astype(int), sensitive_features=["sex"], favourable=1)
+    assert not result.answered
+    page = render_html(audit_document(result))
+    assert "Could not be answered" in page
+    for part in ('class="effects"', 'id="who"', 'id="people"', 'class="person-card"'):
+        assert part not in page
+
+
+def test_a_prediction_in_its_own_units(tmp_path):
+    frame = people()
+    salary = 20_000 + 1_000 * frame["skill"] + 6_300 * (frame["sex"] == "M")
+    result = lw.audit(
+        lambda table: 20_000 + 1_000 * table["skill"] + 6_300 * (table["sex"] == "M"), frame, salary,
+        sensitive_features=["sex"], loss="squared",
+    )  # fmt: skip
+    write_html(result, tmp_path / "page.html")
+    text = shown((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "6,300" in text
+    assert "mean prediction" in text
+    assert "decision" not in text.split("What this does not show")[0].split("People")[0]
+
+
+def test_german_pages_are_german():
+    page = render_html(audit_document(default_audit(), provenance=MADE), language="de")
+    text = shown(page)
+    for words in ("Wie sicher", "Was das nicht zeigt", "Was nun", "im Nachteil", Texts("de")("page.sign.signature")):
+        assert words in text
+    assert "What next" not in text
