@@ -10,7 +10,7 @@ import numpy as np
 
 from likewise.core.errors import InputError
 from likewise.core.frames import check_columns, same_words, with_columns
-from likewise.core.text import folded
+from likewise.core.text import truncated
 from likewise.data.one_hot import match_one_hot
 from likewise.data.opening import TableChoices, option
 from likewise.data.target import binary_labels
@@ -226,7 +226,7 @@ def _without_gaps(
     gaps = [str(name) for name, some in frame.isna().any().items() if some]
     if not gaps:
         return table, nothing
-    named = folded([repr(name) for name in gaps], most=5)
+    named = truncated([repr(name) for name in gaps], most=5)
     if policy == "drop":
         whole = drop_missing(frame, owner=owner)
         notes.append(f"left out {len(frame) - len(whole):,} people with missing values in {named}.")
@@ -319,7 +319,7 @@ def choose_columns(
     names = [str(name) for name in frame.columns if name in wanted]
     rest = [repr(str(name)) for name in frame.columns if name not in wanted]
     if rest and used is not None:
-        notes.append(f"the model does not use {folded(rest)}; left out.")
+        notes.append(f"the model does not use {truncated(rest)}; left out.")
     must = {*needed, *(used or ()), *choices.only}
     plans, out = {}, []
     known = {name: ColumnPlan("category") for name in categories}
@@ -335,7 +335,7 @@ def choose_columns(
         else:
             out.append(f"{look.name!r}" + (f" ({look.why})" if look.why else ""))
     if out:
-        notes.append(f"left out {folded(out)}. `{option('keep', 'COLUMN')}` takes one all the same.")
+        notes.append(f"left out {truncated(out)}. `{option('keep', 'COLUMN')}` takes one all the same.")
     if not plans:
         raise InputError(
             f"{owner} has no columns besides the target that could be used. `likewise inspect` shows why."

@@ -14,7 +14,7 @@ import pandas as pd
 from likewise.core.checks import python_scalar
 from likewise.core.errors import InputError
 from likewise.core.frames import same_words, with_columns
-from likewise.core.text import folded
+from likewise.core.text import truncated
 
 _SEPARATORS = ("_", "__", "=", ".", ":", "-", " ", "/", "|")
 _MISSING = frozenset({"nan", "NaN", "None", "<NA>", "NaT"})
@@ -85,15 +85,13 @@ class OneHotColumns:
         value, place = next(iter(places.items()))
         said = (
             f"the model takes one-hot columns, recognised by their names ({self.names[place]!r} is {name} = {value}): "
-            f"{folded([repr(column) for column in self.places])}."
+            f"{truncated([repr(column) for column in self.places])}."
         )
         if self.omitted:
-            left = folded([f"{column} = {value}" for column, value in self.omitted.items()])
+            left = truncated([f"{column} = {value}" for column, value in self.omitted.items()])
             said += f" Taken for the value that was dropped when the model's columns were made: {left}."
         if self.absent:
-            said += (
-                f" Nobody in the table has the value of {folded([repr(one) for one in self.absent], most=5)}."
-            )
+            said += f" Nobody in the table has the value of {truncated([repr(one) for one in self.absent], most=5)}."
         return said
 
 
@@ -256,7 +254,7 @@ def _omitted(
         levels = [text[len(start) :] for text in own for start in list(styles[name])[:1]]
         binary = len(known) + len(levels) == 1
         if len(rest) > 1 or not (binary or _is_first(rest[0], known, levels, frame[name])):
-            shown = folded([repr(value) for value in rest], most=5)
+            shown = truncated([repr(value) for value in rest], most=5)
             _refuse(f"column {name!r} of the table has values for which the model has no column: {shown}")
         omitted[name] = rest[0]
         several += [] if binary else [name]
