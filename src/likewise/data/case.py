@@ -233,7 +233,7 @@ def _without_gaps(
         return table.loc[whole.index], nothing
     if policy == "category":
         notes.append(f"missing values in {named} became '(missing)', or the median of a number.")
-        return with_columns(table, own_category(frame)), nothing
+        return with_columns(table, dict(own_category(frame).items())), nothing
     if asked.keeps_missing and policy in ("auto", "keep"):
         return table, find_missing(table, held)
     if policy == "keep":
