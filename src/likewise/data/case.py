@@ -233,7 +233,8 @@ def _without_gaps(
         return table.loc[whole.index], nothing
     if policy == "category":
         notes.append(f"missing values in {named} became '(missing)', or the median of a number.")
-        return with_columns(table, dict(own_category(frame).items())), nothing
+        own = own_category(frame)
+        return with_columns(table, {name: own[name] for name in map(str, own.columns)}), nothing
     if asked.keeps_missing and policy in ("auto", "keep"):
         return table, find_missing(table, held)
     if policy == "keep":
