@@ -313,7 +313,7 @@ def choose_columns(
         used = tuple(frame.columns)
     categories: tuple[str, ...] = ()
     if used is not None:
-        used, categories = _used_columns(used, frame)
+        used, categories = _used_columns(used, frame, notes)
     wanted = set(used if used is not None else frame.columns) | set(needed)
     if choices.only:
         wanted &= {*choices.only, *needed, *(used or ())}
@@ -345,12 +345,18 @@ def choose_columns(
     return frame[list(plans)], plans
 
 
-def _used_columns(names: Sequence[str], frame: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _used_columns(
+    names: Sequence[str], frame: pd.DataFrame, notes: list[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the columns of the table that a model's names stand for, and those that are one-hot in the model."""
     if all(name in frame.columns for name in names):
         return tuple(names), ()
     one_hot = match_one_hot(names, frame)
     if one_hot is not None:
+        gaps = [repr(c) for c in one_hot.places if c not in one_hot.missing and frame[c].isna().any()]
+        if gaps:
+            said = "are 0 in all the model's columns of theirs, as get_dummies writes them."
+            notes.append(f"missing cells of {truncated(gaps)} {said}")
         return one_hot.columns, tuple(one_hot.places)
     alike = [next((str(c) for c in frame.columns if same_words(c, name)), name) for name in names]
     return tuple(alike), ()
