@@ -154,7 +154,7 @@ def test_incomplete_and_ambiguous_matches_are_refused_with_a_wrapper_that_works(
     refused(model, strange, "no column: 'R' and 'Q'")
     refused(model, frame.assign(race=frame["race"].where(frame.index > 5, "Q")), "no column: 'Q'")
     # It sorts first, as a dropped value would, but every value of sex has a column.
-    refused(model, frame.assign(race=frame["race"].where(frame.index > 5, "?")), "dropped or be unknown")
+    refused(model, frame.assign(race=frame["race"].where(frame.index > 5, "?")), "been dropped or be unknown")
     refused(model, frame.drop(columns="skill"), "'skill' is not a column of the table")
     refused(
         fitted("forest", rows.rename(columns={"skill": "num__skill"}), y),

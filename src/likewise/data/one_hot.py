@@ -105,7 +105,8 @@ def match_one_hot(names: Sequence[str], frame: pd.DataFrame) -> OneHotColumns | 
     InputError
         Some are recognised and others are not, or a value of the table has no column.
     """
-    copied, rest = {}, []
+    copied: dict[str, int] = {}
+    rest = []
     for place, name in enumerate(names):
         own = _copied(name, frame)
         if own is None:
@@ -265,13 +266,11 @@ def _omitted(
         omitted[name] = rest[0]
         several += [] if binary else [name]
     # drop_first drops a value of every column, drop="if_binary" one of every column with two values.
-    name, other = next(iter(several), None), next(iter(whole), None)
-    if name is None or other is None:
-        name, other = next(iter(omitted), None), next(iter(pairs), None)
-    if name is not None and other is not None:
+    lacking, against = (several, whole) if several and whole else (list(omitted), pairs)
+    if lacking and against:
         _refuse(
-            f"{name} = {omitted[name]} has no column, while every value of {other!r} has one: it may have been dropped or be "
-            "unknown to the model"
+            f"{lacking[0]} = {omitted[lacking[0]]} has no column, while every value of {against[0]!r} has one: it may have "
+            "been dropped or be unknown to the model"
         )
     return omitted
 
