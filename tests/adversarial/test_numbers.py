@@ -18,7 +18,7 @@ from likewise.core.errors import InputError
 from likewise.models import DifferentiableModel
 from likewise.models.sklearn_network import read_layers
 from likewise.models.tree_ensemble import read_trees
-from likewise.models.xgboost_trees import kept_rounds
+from likewise.models.tree_readers import kept_rounds
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))

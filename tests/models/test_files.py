@@ -22,9 +22,8 @@ import likewise as lw
 from likewise.core.errors import FormatError, InputError
 from likewise.models import load_model
 from likewise.models.containers import find_container
-from likewise.models.lightgbm_trees import check_lightgbm
 from likewise.models.model_files import UnsafeFileWarning, read_model, read_tried
-from likewise.models.xgboost_trees import check_xgboost
+from likewise.models.tree_readers import check_lightgbm, check_xgboost
 
 pytestmark = pytest.mark.usefixtures("fuzz")
 RNG = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from likewise.auditing.sources import StreamedPeople
 from likewise.core.errors import InputError, bad_parameter
 from likewise.core.frames import with_columns
 from likewise.core.plain import plain_cell
-from likewise.core.text import folded
+from likewise.core.text import truncated
 from likewise.counterfactuals.edits import EditParts, edited_columns
 from likewise.data.case import (
     WIDEST_AUDIT,
@@ -193,7 +193,7 @@ def _settle_missing(matched: Matched, people: People, policy: str, immutable: Se
         return MatchedPeople(matched, matched, people, people.frame, gaps)
     own = people.frame[list(matched.columns)]
     why = why_not_missing(matched.model, own)
-    named = folded([repr(name) for name in gaps.columns], most=5)
+    named = truncated([repr(name) for name in gaps.columns], most=5)
     if why is not None:
         if policy == "keep":
             raise refuse_missing(own, why)

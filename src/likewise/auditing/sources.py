@@ -136,9 +136,9 @@ def _stream(pattern: Path, asked: TableRequest, engine: Engine | None) -> Stream
 
     choices, target = asked.choices, str(asked.target)
     if choices.policy not in ("auto", "keep") or choices.empty:
-        said = option("empty") if choices.empty else option("missing", choices.policy)
+        key = option("empty") if choices.empty else option("missing", choices.policy)
         raise InputError(
-            f"{pattern.name} is read part by part, where {said} cannot be used. Drop or fill missing "
+            f"{pattern.name} is read part by part, where {key} cannot be used. Drop or fill missing "
             "values first, or pass --sample."
         )
     found = parquet_files(str(pattern))

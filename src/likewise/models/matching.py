@@ -11,7 +11,7 @@ import pandas as pd
 
 from likewise.core.errors import InputError, LikewiseError
 from likewise.core.frames import check_columns, same_words
-from likewise.core.text import folded
+from likewise.core.text import truncated
 from likewise.data.missing_values import MissingCells
 from likewise.data.one_hot import OneHotColumns, match_one_hot
 from likewise.models.convert import as_model
@@ -265,7 +265,7 @@ def name_classes(model: Model, values: Sequence[Any], positive: Any = None) -> M
 
 def _left_out(frame: pd.DataFrame, columns: Sequence[str]) -> str:
     rest = [name for name in frame.columns if name not in set(columns)]
-    return f"the model does not use {folded(rest)}; left out." if rest else ""
+    return f"the model does not use {truncated(rest)}; left out." if rest else ""
 
 
 def _written(value: Any) -> str:
@@ -309,7 +309,7 @@ def why_not_missing(model: Model, frame: pd.DataFrame) -> str | None:
 
 def refuse_missing(frame: pd.DataFrame, why: str) -> InputError:
     """Return the error for a model that does not take missing values."""
-    named = folded([repr(name) for name in frame.columns if frame[name].isna().any()], most=5)
+    named = truncated([repr(name) for name in frame.columns if frame[name].isna().any()], most=5)
     return InputError(
         f"The table has missing values in {named}, and the model does not take them: {why.rstrip('.')}. Choose what "
         "stands in for them: --read missing=impute, --read missing=category, or --read missing=drop."
