@@ -16,6 +16,7 @@ import numpy as np
 
 from likewise.core.checks import FloatArray, check_number
 
+
 @dataclass(frozen=True)
 class Interval:
     """A two-sided confidence interval; unpacks as `low, high`.

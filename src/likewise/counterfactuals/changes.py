@@ -275,7 +275,9 @@ def ask_about(asked: AskedModel, frame: pd.DataFrame, made: MadeTwins, attribute
         decision, score, some = own_decision.copy(), own_score.copy(), np.flatnonzero(compared)
         if len(some):
             told, score[some] = asked.about(table.iloc[some])
-            decision = decision.astype(np.result_type(decision, told)) if told.dtype != decision.dtype else decision
+            decision = (
+                decision.astype(np.result_type(decision, told)) if told.dtype != decision.dtype else decision
+            )
             decision[some] = told
         decisions.append(decision)
         scores.append(score)
@@ -297,7 +299,9 @@ class SharedPeople:
     score: FloatArray
     distinct: bool
 
-    def design_effect(self, statistic: Callable[[Outcomes], Any], outcomes: Outcomes, keep: IntArray) -> float:
+    def design_effect(
+        self, statistic: Callable[[Outcomes], Any], outcomes: Outcomes, keep: IntArray
+    ) -> float:
         """How many times the variance of a mean of people is that of as many independent ones.
 
         The variance is that of Abadie and Imbens (2006, theorem 7), for any statistic of a person and their comparators:
@@ -436,7 +440,9 @@ def refit_measures(
         if quantity.bounds is None or np.isnan(plain.low):
             return plain
         low, high = min(plain.low, plain.value - reach), max(plain.high, plain.value + reach)
-        return replace(plain, low=max(low, quantity.bounds[0]), high=min(high, quantity.bounds[1]), method="refits")
+        return replace(
+            plain, low=max(low, quantity.bounds[0]), high=min(high, quantity.bounds[1]), method="refits"
+        )
 
     measures = [measure(quantity, choices.confidence) for quantity in told]
     for number, parts in enumerate(net):

@@ -229,7 +229,9 @@ class MatchedTwins:
                             found[a, j, found[h, j, has]], away[a, j, found[h, j, has]] = has, away[h, j, has]
         return found.reshape(-1, len(places)), away.reshape(-1, len(places))
 
-    def _pair(self, places: FloatArray, mine: IntArray, rows: IntArray, found: IntArray, away: FloatArray) -> None:
+    def _pair(
+        self, places: FloatArray, mine: IntArray, rows: IntArray, found: IntArray, away: FloatArray
+    ) -> None:
         left = rows
         for j in range(self.k):
             if len(left):
@@ -247,7 +249,9 @@ class MatchedTwins:
                 continue
             index = rows[NearestPlaces(self.places_[rows]).query(places[mine], 1 if person is None else 2)[0]]
             nearest[mine] = (
-                index[:, 0] if person is None else np.where(index[:, 0] == person[mine], index[:, 1], index[:, 0])
+                index[:, 0]
+                if person is None
+                else np.where(index[:, 0] == person[mine], index[:, 1], index[:, 0])
             )
         return nearest
 

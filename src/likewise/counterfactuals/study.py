@@ -50,7 +50,6 @@ _NO_OVERLAP = 0.5  # share of matches that are farther than neighbours within a 
 _FEW = 20  # people of a group that say little about what follows from being of it
 
 
-
 @dataclass(frozen=True, eq=False)
 class TwinStudy:
     """What became of people under each question.
@@ -130,7 +129,11 @@ class TwinStudy:
         ]
         for answer in self.answers:
             dropped = "".join(f"; {n:,} not compared: {why}" for why, n in answer.dropped.items())
-            lack = "comparators are not near enough" if answer.question == "matched" else "counterparts could be nobody"
+            lack = (
+                "comparators are not near enough"
+                if answer.question == "matched"
+                else "counterparts could be nobody"
+            )
             words.append(
                 f"{answer.question}: {answer.n_implausible:,} of {answer.n_twins:,} {lack}{dropped}; intervals: "
                 f"{answer.interval}."
@@ -327,19 +330,25 @@ def _answer(
     e_values: tuple[tuple[float, float], ...] = ()
     if (learned or matched is not None) and asked.bounds is not None:
         e_values = tuple(_e_values(outcomes, number, measures[number]) for number in range(1, k))
-    notes = () if question == "attribute" else _few(known[choices.attribute], outcomes.values, choices.attribute)
+    notes = (
+        () if question == "attribute" else _few(known[choices.attribute], outcomes.values, choices.attribute)
+    )
     if learned:
         notes += (Message("twins.note.graph", attribute=choices.attribute),)
     if matched is not None:
         notes += _overlap(matched, asked, outcomes, compared, dropped, choices.attribute)
-    notes += tuple(_confounder(choices.attribute, m, *e) for m, e in zip(measures[1:k], e_values, strict=False))
+    notes += tuple(
+        _confounder(choices.attribute, m, *e) for m, e in zip(measures[1:k], e_values, strict=False)
+    )
     return TwinAnswer(
         question,
         len(told[0].people),
         measures[0],
         tuple(measures[1:k]),
         tuple(group for group in groups if group.n),
-        Measure("validity", float(valid[compared].mean()) if compared.any() else np.nan, np.nan, np.nan, "none"),
+        Measure(
+            "validity", float(valid[compared].mean()) if compared.any() else np.nan, np.nan, np.nan, "none"
+        ),
         choices.level,
         int(compared.sum()),
         int(dropped.sum()),
@@ -402,7 +411,9 @@ def _e_values(outcomes: Outcomes, number: int, effect: Measure) -> tuple[float, 
 
     if np.isnan(effect.low):
         return of(effect.value), np.nan
-    return of(effect.value), 1.0 if effect.low <= 0 <= effect.high else of(min(effect.low, effect.high, key=abs))
+    return of(effect.value), 1.0 if effect.low <= 0 <= effect.high else of(
+        min(effect.low, effect.high, key=abs)
+    )
 
 
 def _confounder(attribute: str, effect: Measure, point: float, limit: float) -> Message:

@@ -214,7 +214,9 @@ def impact_ratios(
     return ImpactTable(attribute, kind, outcome, rows, int((~known).sum()), least)
 
 
-def impact_ratio_limits(selected: Any, people: Any, *, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
+def impact_ratio_limits(
+    selected: Any, people: Any, *, confidence: float = 0.95
+) -> tuple[FloatArray, FloatArray]:
     """Confidence limits of each category's rate over the highest rate, (k,) each.
 
     The ratio is the least of the ratios to all categories: it is at most each of them, so its upper limit is the least

@@ -174,13 +174,17 @@ def evaluate(
     alone = [
         name
         for name in chosen
-        if isinstance(name, str) and table is not None and len(find_attribute(table, name, owner=owner).values) < 2
+        if isinstance(name, str)
+        and table is not None
+        and len(find_attribute(table, name, owner=owner).values) < 2
     ]
     chosen = [name for name in chosen if name not in alone]
     finished = _studies(model if is_model else None, table, studies, chosen, encode)
     gaps = group_gaps_by_attribute(y, predictions, X, chosen) if chosen else {}
     measures = [
-        Measure.of("accuracy", accuracy(y, predictions), accuracy_interval(y, predictions, confidence=confidence)),
+        Measure.of(
+            "accuracy", accuracy(y, predictions), accuracy_interval(y, predictions, confidence=confidence)
+        ),
         Measure.of(
             "balanced accuracy",
             balanced_accuracy(y, predictions),
@@ -206,9 +210,7 @@ def _predictions(model: Any, is_model: bool, table: Table | None, encode: Any, o
         return model
     check_model(model, owner=owner)
     if table is None:
-        raise InputError(
-            f"{owner}: a model needs a table to decide about, and 'X' is None. Pass the table."
-        )
+        raise InputError(f"{owner}: a model needs a table to decide about, and 'X' is None. Pass the table.")
     rows = table.native if encode is None else encode(table.native)
     return decide(model, rows, table.n_rows, owner=owner)
 

@@ -367,7 +367,9 @@ def direction_cosines(
         p = chance[:, c]
         centred = X - np.average(X, axis=0, weights=p * (1 - p) + 1e-12)
         bend = (centred * (p * (1 - p))[:, None]).T @ centred / len(X)
-        bend[np.diag_indices(len(w))] += 2.0 * penalty.strength if penalty.squared else penalty.strength / norm**0.5
+        bend[np.diag_indices(len(w))] += (
+            2.0 * penalty.strength if penalty.squared else penalty.strength / norm**0.5
+        )
         bend[np.diag_indices(len(w))] += 1e-12
         noise = (centred * ((y[:, c] - p) ** 2)[:, None]).T @ centred / len(X) ** 2
         spread = np.linalg.solve(bend, np.linalg.solve(bend, noise).T)
