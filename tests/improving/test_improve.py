@@ -13,7 +13,7 @@ import likewise as lw
 from likewise.core.errors import InputError
 from likewise.counterfactuals import correspondence_study
 from likewise.improving import Rule, improve, write_improvement
-from likewise.improving.candidates import BoostingCandidate, NetworkCandidate
+from likewise.improving.candidates import BoostingCandidate, LogisticCandidate, NetworkCandidate
 from likewise.improving.output import render_improvement
 from likewise.improving.people import prepare_ground, tally_model
 
@@ -245,3 +245,43 @@ def test_bad_input_is_refused(hiring, choices, message):
     given = {"y": y, "sensitive_features": ["sex"], "candidates": [BLIND]} | choices
     with pytest.raises(InputError, match=message):
         improve(frame, given.pop("y"), **given)
+
+
+@pytest.mark.parametrize(("n", "size"), [(120, 99), (600, 399), (2900, 1999), (640, 512), (300, 240)])
+def test_the_final_model_is_the_learner_of_the_folds(n, size):
+    """Broke once: folds of fewer than 400 people did not stop early and the final model did, so intervals failed."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"skill": random.normal(size=n), "sex": np.arange(n) % 2})
+    ground = prepare_ground(frame, np.arange(n) // 2 % 2, sensitive_features=["sex"])
+    assert len(ground.final) == size
+    smallest = min(len(ground.kept(fold)) for fold in range(5))
+    for limit in (100, 400, 2000):
+        assert (smallest < limit) == (len(ground.final) < limit)
+    assert set(ground.final) <= set(ground.train)
+
+
+def test_simple_models_are_in_the_field_and_what_is_not_measured_is_said(hiring, tmp_path):
+    frame, y = hiring
+    ages = np.random.default_rng(1).integers(18, 80, len(frame))  # too many values to be groups
+    frame = frame.assign(sex=ages, shoe=None).drop(columns="race").iloc[:300]
+    frame["shoe"] = np.where(ages[:300] % 7 == 0, np.nan, ages[:300] * 1.0)
+    two = [LogisticCandidate(blind=False), LogisticCandidate(blind=True)]
+    result = improve(
+        frame, y[:300], sensitive_features=["sex"], candidates=two, folds=2, rule=Rule(within=0.2)
+    )
+    assert result.chosen == "Logistic regression, blind"
+    assert result.frame.loc[result.chosen, "changed decisions"] == 0.0
+    assert "group gaps were not measured" in str(result)
+    assert "group gap is 0.000" not in str(result)
+    assert result.frontier("group gap") == ()
+    write_improvement(result, tmp_path)
+    loaded = lw.load_model(tmp_path / "model.skops")
+    filled = frame.fillna({"shoe": 40.0})
+    np.testing.assert_allclose(loaded.predict_proba(filled), result.model.predict_proba(filled), atol=1e-9)
+
+
+def test_depth_is_tuned_inside_of_the_training_people(hiring):
+    frame, y = hiring
+    ground = prepare_ground(frame, y, sensitive_features=["sex"], folds=2)
+    tuned = BoostingCandidate("tuned", "", choices={"n_estimators": 30}, depths=(1, 6))
+    assert tuned.fit(ground, ground.kept(0)[:150], seed=0).max_depth == 1  # the truth is a sum of columns
