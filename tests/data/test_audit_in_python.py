@@ -254,12 +254,12 @@ def test_verify_takes_a_table_as_it_is():
 
 
 def test_improve_fills_missing_cells_and_says_so():
-    from likewise.improving.people import prepare_ground
+    from likewise.improving.people import split_data
 
     frame, y = with_a_gap()
-    ground = prepare_ground(frame, y, sensitive_features=["sex"])
-    assert not ground.frame.isna().any().any()
-    assert any("were filled" in note for note in ground.notes)
+    data = split_data(frame, y, sensitive_features=["sex"])
+    assert not data.frame.isna().any().any()
+    assert any("were filled" in note for note in data.notes)
 
 
 def test_ids_dates_and_texts_that_a_model_takes_reach_it_as_they_are():

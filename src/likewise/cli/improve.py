@@ -97,8 +97,9 @@ def command(
 ) -> None:
     """Search for a less discriminatory alternative, and document the search.
 
-    Boosted trees plain, with the consensus of twins and fair at several strengths, SenSR, SenSeI, Project, and your
-    model if you name one: each is cross-validated on 80% of the people. The rule takes one (the least unfair within
+    Logistic regression and boosted trees, plain and without the sensitive columns, trees with the consensus of twins
+    and fair at several strengths, SenSR, SenSeI, Project, and your model if you name one: each is cross-validated on 80%
+    of the people. The rule takes one (the least unfair within
     .01 of the best balanced accuracy); it is trained on all of these and checked on the people put aside. -o FOLDER/
     gets index.html, improvement.json, alternatives.csv, the chosen model, and the finished trainings in cells.
 
