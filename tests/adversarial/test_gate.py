@@ -86,7 +86,7 @@ def test_a_model_of_z_scores_and_a_raw_table_get_no_verdict(adult_numbers, on_z_
     assert all(bracket.upper is None for bracket in result.brackets)
     for delta in (0.9, 0.0):
         with pytest.raises(NotConvergedError, match="could not be answered"):
-            result.raise_if_unfair(delta)
+            result.raise_if_unfair(delta=delta)
     document = audit_document(result)
     jsonschema.validate(document, json_schema())
     assert document["verdict"]["title"] == "Could not be answered"
