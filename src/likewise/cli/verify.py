@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path))
-@options("target_left_out", "positive", "sensitive")
+@options("target_left_out", "favourable", "sensitive")
 @option(
     "--delta",
     type=click.FloatRange(0.0, 1.0),
@@ -60,7 +60,7 @@ def command(
     model: str,
     table: Path,
     target: str | None,
-    positive: str | None,
+    favourable: str | None,
     sensitive: Sequence[str],
     reading: TableChoices,
     budget_seconds: float,
@@ -94,7 +94,7 @@ def command(
             None,
             sensitive,
             target=target,
-            positive=positive,
+            positive=favourable,
             choices=reading,
             sample=sample,
             seed=seed,
@@ -106,7 +106,7 @@ def command(
             needed=sensitive,
             takes=model_takes,
             loss="cross_entropy",
-            positive=positive,
+            positive=favourable,
             missing=reading.policy,
             lenient=True,
         )
