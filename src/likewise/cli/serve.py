@@ -132,7 +132,7 @@ class CommandAuditor:
         choices = replace(
             self.choices,
             target=question.target,
-            positive=question.positive,
+            favourable=question.positive,
             sensitive=question.sensitive,
             budget_seconds=question.seconds,
             sample=question.sample,
