@@ -44,7 +44,9 @@ def nothing_serious(browser):
 
 def pages_of():
     """The tests of the pages, which make one of every kind."""
-    spec = importlib.util.spec_from_file_location("likewise_pages", ROOT / "tests" / "report" / "test_pages.py")
+    spec = importlib.util.spec_from_file_location(
+        "likewise_pages", ROOT / "tests" / "report" / "test_pages.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -297,7 +297,19 @@ class AuditChoices:
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path))
-@options("target", "favourable", "sensitive", "limit", "edit", "metric", "eps_asked", "delta", "confidence", "twins", "rules")
+@options(
+    "target",
+    "favourable",
+    "sensitive",
+    "limit",
+    "edit",
+    "metric",
+    "eps_asked",
+    "delta",
+    "confidence",
+    "twins",
+    "rules",
+)
 @table_options
 @options("sample", "budget", "seed")
 @settings(*SETTINGS)
