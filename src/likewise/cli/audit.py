@@ -527,4 +527,4 @@ def _judge(result: AuditResult) -> None:
     if result.delta is not None or result.limit is not None:
         result.raise_if_unfair()
     elif result.status != "converged":
-        raise NotConvergedError("the audit did not converge: " + "; ".join(result.reasons))
+        raise NotConvergedError("The audit did not converge: " + "; ".join(result.reasons))

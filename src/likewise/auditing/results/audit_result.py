@@ -384,7 +384,7 @@ class AuditResult:
             found = replace(self, limit=share).headline
             assert found.limit is not None
             if found.limit.passed is False:
-                raise UnfairError(f"{found.limit.sentence} {found.sentence}")
+                raise UnfairError(found.limit.sentence)
             if found.limit.passed is None:
                 raise NotConvergedError(found.limit.sentence)
         if level is not None:
@@ -398,12 +398,12 @@ class AuditResult:
         if self.gap > level:
             worst = self.unfair_map.top(1)
             raise UnfairError(
-                f"the worst case adds {self.gap:.4g} to the mean loss at eps={self.eps:g}, more than "
+                f"The worst case adds {self.gap:.4g} to the mean loss at eps={self.eps:g}, more than "
                 f"delta={level:g} (zero-distance gap: {self.pure_gap:.4g}). "
                 f"Most added loss: person {worst['person'].iloc[0]} through {worst['changed'].iloc[0] or 'nothing'}."
             )
         if self.verdict(level) == "not converged" or not np.isfinite(self.gap):
-            raise NotConvergedError("the audit did not converge: " + "; ".join(self.reasons))
+            raise NotConvergedError("The audit did not converge: " + "; ".join(self.reasons))
 
     def raise_if_unanswered(self) -> None:
         """Raise if the model and the table do not seem to belong together.
@@ -414,7 +414,7 @@ class AuditResult:
         """
         if not self.answered:
             told = " ".join(finding.sentence for finding in self.findings if finding.blocks)
-            raise NotConvergedError(f"the audit could not be answered. {told}")
+            raise NotConvergedError(f"The audit could not be answered. {told}")
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the result, whole or not at all.
