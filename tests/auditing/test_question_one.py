@@ -54,12 +54,7 @@ def table(kind: str):
         X.loc[rng.choice(N, 7, replace=False), "skill"] = np.nan
         return X, y, ["sex", "race"], 1
     if kind == "one-hot columns":
-        return (
-            pd.get_dummies(X, columns=["race"], dtype=int).drop(columns="sex"),
-            y,
-            ["race_a", "race_b", "race_c"],
-            1,
-        )
+        return pd.get_dummies(X, columns=["race"], dtype=int).drop(columns="sex"), y, ["race_a", "race_b", "race_c"], 1
     if kind == "numeric sensitive":
         return X.assign(age=rng.integers(20, 28, N)).drop(columns=["race"]), y, ["age", "sex"], 1
     if kind == "string labels":
@@ -111,7 +106,9 @@ def fitted(model: str, X: pd.DataFrame, y: np.ndarray, kind: str):
             ).fit(seen, y)
         return made, typed, made.predict
     if model == "pipeline":
-        rest = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), words), (_Filled(), numbers))
+        rest = make_column_transformer(
+            (OneHotEncoder(handle_unknown="ignore"), words), (_Filled(), numbers)
+        )
         made = make_pipeline(rest, LinearRegression() if regression else LogisticRegression(max_iter=500))
         made.fit(learned[use], y)
         return made, X, lambda frame: made.predict(frame[use])
@@ -132,9 +129,7 @@ def fitted(model: str, X: pd.DataFrame, y: np.ndarray, kind: str):
         torch = pytest.importorskip("torch")
         layer = torch.nn.Linear(matrix(X).shape[1], len(classes)).double()
         weights = inner.coef_ if len(classes) > 2 else np.vstack([-inner.coef_ / 2, inner.coef_ / 2])
-        bias = (
-            inner.intercept_ if len(classes) > 2 else np.hstack([-inner.intercept_ / 2, inner.intercept_ / 2])
-        )
+        bias = inner.intercept_ if len(classes) > 2 else np.hstack([-inner.intercept_ / 2, inner.intercept_ / 2])
         with torch.no_grad():
             layer.weight.copy_(torch.tensor(weights))
             layer.bias.copy_(torch.tensor(bias))
@@ -219,13 +214,7 @@ def test_every_number_of_question_one_equals_brute_force(kind, model):
     if kind == "regression" and model == "torch":
         pytest.skip("the function stands for it")
     made, given, decide = fitted(model, X, y, kind)
-    result = lw.audit(
-        made,
-        given,
-        None if kind == "unseen categories" else y,
-        sensitive_features=columns,
-        favourable=favourable,
-    )
+    result = lw.audit(made, given, None if kind == "unseen categories" else y, sensitive_features=columns, favourable=favourable)
     own, answers, alone, recorded = brute(given, decide, columns)
     names = list(recorded)
     if kind == "regression":
@@ -236,16 +225,12 @@ def test_every_number_of_question_one_equals_brute_force(kind, model):
                 inside = [i for i in range(N) if recorded[row.attribute][i] == row.recorded]
                 moved = [alone[row.attribute, row.instead][i] - own[i] for i in inside]
                 assert row.people == len(inside)
-                assert (row.lower, row.higher) == (
-                    sum(m < -1e-6 for m in moved),
-                    sum(m > 1e-6 for m in moved),
-                )
+                assert (row.lower, row.higher) == (sum(m < -1e-6 for m in moved), sum(m > 1e-6 for m in moved))
                 assert row.change == pytest.approx(np.mean(moved), abs=1e-3)
         return
     missing = any("(missing)" in cells for cells in recorded.values())
     changed = [
-        any(answers[c][i] != own[i] for c in answers) or any(then[i] != own[i] for then in alone.values())
-        for i in range(N)
+        any(answers[c][i] != own[i] for c in answers) or any(then[i] != own[i] for then in alone.values()) for i in range(N)
     ]
     if kind != "numeric sensitive":  # ages that nobody has are tried too
         assert result.changed.count == sum(changed)
@@ -262,17 +247,11 @@ def test_every_number_of_question_one_equals_brute_force(kind, model):
     for values, then in answers.items():
         for was in dict.fromkeys(zip(*(recorded[name] for name in names), strict=True)):
             if sum(a != b for a, b in zip(was, values, strict=True)) >= 2:
-                inside = [
-                    i
-                    for i in range(N)
-                    if all(recorded[name][i] == w for name, w in zip(names, was, strict=True))
-                ]
+                inside = [i for i in range(N) if all(recorded[name][i] == w for name, w in zip(names, was, strict=True))]
                 key = " × ".join(names), ", ".join(map(str, was)), ", ".join(map(str, values))
                 expected[key] = counted(inside, own, then, favourable)
     assert effects == expected
-    outcomes = {
-        tuple(row[: len(names)]): row[-2] for row in result.outcomes.itertuples(index=False, name=None)
-    }
+    outcomes = {tuple(row[: len(names)]): row[-2] for row in result.outcomes.itertuples(index=False, name=None)}
     assert outcomes == {values: sum(d == favourable for d in then) for values, then in answers.items()}
     for row in result.group_rates.to_dict("records"):
         inside = [i for i in range(N) if recorded[row["attribute"]][i] == row["value"]]
@@ -311,11 +290,7 @@ def results():
     yield "labels", lw.audit(biased, X, y, sensitive_features=["sex", "race"]), "depends"
     yield "blind", lw.audit(blind, X, sensitive_features=["sex"]), "not_read"
     yield "tiny", lw.audit(tiny, X[np.abs(X["skill"]) > 0.1], sensitive_features=["sex"]), "independent"
-    yield (
-        "sampled values",
-        lw.audit(old, aged[np.abs(aged["skill"]) > 0.5], sensitive_features=["age"]),
-        "not_found",
-    )
+    yield "sampled values", lw.audit(old, aged[np.abs(aged["skill"]) > 0.5], sensitive_features=["age"]), "not_found"
     yield "wrong labels", lw.audit(biased, X, wrong, sensitive_features=["sex"]), "unanswered"
     yield "numbers", lw.audit(pay, X, sensitive_features=["sex"]), "depends"
     yield "numbers, blind", lw.audit(flat, X, sensitive_features=["sex"]), "not_read"

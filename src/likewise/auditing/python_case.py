@@ -128,9 +128,7 @@ def audit_table(
         **asked,
     )
     result = audit_case(case, engine=engine, map_folder=map_folder, progress=progress, tau=tau)
-    more: dict[str, Any] = {"labelled": y is not None} | (
-        {} if favourable is None else {"favourable": plain(favourable)}
-    )
+    more: dict[str, Any] = {"labelled": y is not None} | ({} if favourable is None else {"favourable": plain(favourable)})
     if target is not None:
         more["target"] = str(target)
     return replace(result, assumptions=(*result.assumptions, *case.notes), settings=result.settings | more)

@@ -297,19 +297,7 @@ class AuditChoices:
 )
 @click.argument("model")
 @click.argument("table", type=click.Path(path_type=Path))
-@options(
-    "target",
-    "favourable",
-    "sensitive",
-    "limit",
-    "edit",
-    "metric",
-    "eps_asked",
-    "delta",
-    "confidence",
-    "twins",
-    "rules",
-)
+@options("target", "favourable", "sensitive", "limit", "edit", "metric", "eps_asked", "delta", "confidence", "twins", "rules")
 @table_options
 @options("sample", "budget", "seed")
 @settings(*SETTINGS)
@@ -539,4 +527,4 @@ def _judge(result: AuditResult) -> None:
     if result.delta is not None or result.limit is not None:
         result.raise_if_unfair()
     elif result.status != "converged":
-        raise NotConvergedError("the audit did not converge: " + "; ".join(result.reasons))
+        raise NotConvergedError("The audit did not converge: " + "; ".join(result.reasons))

@@ -31,7 +31,6 @@ from likewise.core.checks import check_number
 from likewise.core.errors import NotConvergedError, UnfairError, bad_parameter
 from likewise.core.messages import Message
 
-
 @dataclass(frozen=True)
 class SensitiveAnswer:
     """Question 1: what changes when only the sensitive columns do, for any model; needs no metric.
@@ -77,11 +76,7 @@ class Scope:
         said = {"people": self.people, "supplied": self.supplied}
         if self.sampled:
             return Message("scope.sampled", **said)
-        return (
-            Message("scope.all", people=self.people)
-            if self.people == self.supplied
-            else Message("scope.some", **said)
-        )
+        return Message("scope.all", people=self.people) if self.people == self.supplied else Message("scope.some", **said)
 
     def place(self, row: Any) -> Message:
         """Say where a person is in the user's table."""
@@ -290,9 +285,7 @@ class AuditResult:
                 "decision": one.decision,
                 "instead": one.twin_decision,
                 "direction": self.direction(one),
-                "change": ", ".join(
-                    f"{name}: {one.cells[name]} → {value}" for name, value in one.twin.items()
-                ),
+                "change": ", ".join(f"{name}: {one.cells[name]} → {value}" for name, value in one.twin.items()),
             }
             | {f"{name} (cell)" if name in _PEOPLE else name: cell for name, cell in one.cells.items()}
             for one in self.listed
@@ -384,16 +377,14 @@ class AuditResult:
         """
         share, level = self.limit if limit is None else limit, self.delta if delta is None else delta
         if share is None and level is None:
-            raise bad_parameter(
-                "raise_if_unfair", "limit", allowed="a share such as 0.01, or 'delta'", got=None
-            )
+            raise bad_parameter("raise_if_unfair", "limit", allowed="a share such as 0.01, or 'delta'", got=None)
         self.raise_if_unanswered()
         if share is not None:
             share = check_number(share, owner="raise_if_unfair", name="limit", low=0, high=1)
             found = replace(self, limit=share).headline
             assert found.limit is not None
             if found.limit.passed is False:
-                raise UnfairError(f"{found.limit.sentence} {found.sentence}")
+                raise UnfairError(found.limit.sentence)
             if found.limit.passed is None:
                 raise NotConvergedError(found.limit.sentence)
         if level is not None:
@@ -407,12 +398,12 @@ class AuditResult:
         if self.gap > level:
             worst = self.unfair_map.top(1)
             raise UnfairError(
-                f"the worst case adds {self.gap:.4g} to the mean loss at eps={self.eps:g}, more than "
+                f"The worst case adds {self.gap:.4g} to the mean loss at eps={self.eps:g}, more than "
                 f"delta={level:g} (zero-distance gap: {self.pure_gap:.4g}). "
                 f"Most added loss: person {worst['person'].iloc[0]} through {worst['changed'].iloc[0] or 'nothing'}."
             )
         if self.verdict(level) == "not converged" or not np.isfinite(self.gap):
-            raise NotConvergedError("the audit did not converge: " + "; ".join(self.reasons))
+            raise NotConvergedError("The audit did not converge: " + "; ".join(self.reasons))
 
     def raise_if_unanswered(self) -> None:
         """Raise if the model and the table do not seem to belong together.
@@ -423,7 +414,7 @@ class AuditResult:
         """
         if not self.answered:
             told = " ".join(finding.sentence for finding in self.findings if finding.blocks)
-            raise NotConvergedError(f"the audit could not be answered. {told}")
+            raise NotConvergedError(f"The audit could not be answered. {told}")
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the result, whole or not at all.

@@ -271,7 +271,9 @@ def _singles(found: Enumeration) -> Iterable[Exchange]:
             rows = np.flatnonzero(codes == code)
             for position, value in enumerate(one.shown):
                 if len(rows) and position != code:
-                    yield _exchange(found, one.name, label, one.labels[value], rows, answers[:, [value]])
+                    yield _exchange(
+                        found, one.name, label, one.labels[value], rows, answers[:, [value]]
+                    )
 
 
 def _recorded(one: Attribute) -> tuple[IntArray, list[Any]]:
@@ -301,7 +303,9 @@ def _combined(found: Enumeration) -> Iterable[Exchange]:
             if sum(int(at[0]) != code for at, code in zip(place, own, strict=True)) < 2:
                 continue
             instead = ", ".join(str(one.labels[value]) for one, value in zip(parts, values, strict=True))
-            yield replace(_exchange(found, name, said, instead, rows, everything[:, [which]]), single=False)
+            yield replace(
+                _exchange(found, name, said, instead, rows, everything[:, [which]]), single=False
+            )
 
 
 def _exchange(
@@ -450,9 +454,7 @@ def _people(
             if value >= 0 and one.codes[value, f] not in (-1, part.codes[person])
         }
         own, then = (
-            (names[found.own[person]], names[after[at]])
-            if names
-            else (float(found.own[person]), float(after[at]))
+            (names[found.own[person]], names[after[at]]) if names else (float(found.own[person]), float(after[at]))
         )
         cells = {name: column[at] for name, column in columns.items()}
         yield ChangedPerson(problem.first + int(person), cells, twin, own, then, int(changes[at]))
@@ -476,9 +478,7 @@ def effects_table(exchanges: Sequence[Exchange], favourable: Any) -> pd.DataFram
         else:
             counts = [None, None] if favourable is None else [one.lose(favourable), one.gain(favourable)]
             size = one.changed if favourable is None else sum(counts)
-        rows.append(
-            ((not one.single, -size), [one.attribute, one.recorded, one.instead, one.people, *counts])
-        )
+        rows.append(((not one.single, -size), [one.attribute, one.recorded, one.instead, one.people, *counts]))
     rows.sort(key=lambda row: (*row[0], *map(str, row[1][:3])))
     names = NUMBER_COLUMNS if numbers else COLUMNS
     table = pd.DataFrame([cells for _, cells in rows], columns=list(names), dtype=object)

@@ -277,9 +277,9 @@ class Enumeration:
         person, which = np.nonzero(kept & whole[:, None])
         if not len(person):
             return support
-        number, distance = person * count + which, np.empty(len(person))
+        number, distance = person * count + which, np.zeros(len(person))
         loss = np.empty(len(person))
-        for start in range(0, len(person), _BATCH):
+        for start in range(0, 0 if _free_alone(problem, self) else len(person), _BATCH):
             at = slice(start, start + _BATCH)
             table = self.take(number[at])
             distance[at] = problem.squared_distance(problem.coordinates.encoded(table), person[at])
@@ -360,9 +360,7 @@ def enumerate_sensitive(problem: AuditProblem) -> Enumeration | None:
     shape = [len(one.codes) for one in attributes]
     combinations = np.stack(np.unravel_index(np.arange(prod(shape)), shape), axis=1).astype(np.int64)
     # A cell that some combination leaves as it is belongs to the rest of the row.
-    written = [
-        part for one in attributes for f, part in enumerate(one.fields) if (one.codes[:, f] >= 0).all()
-    ]
+    written = [part for one in attributes for f, part in enumerate(one.fields) if (one.codes[:, f] >= 0).all()]
     group, first = _distinct_rests(people, written, problem.n)
     asked = _Asked(problem, people, attributes, combinations, group, first)
     asked.fill()
@@ -413,7 +411,9 @@ def _attribute(
     for k in range(len(codes) - 1, -1, -1):
         own[((cells == codes[k]) | (codes[k] < 0)).all(axis=1)] = k
     lacking = np.any([people.missing(name) | _absent(problem, name) for name in names], axis=0)
-    return Attribute(", ".join(map(str, names)), labels, mine, codes, own, lacking, shown, edges, numbers)
+    return Attribute(
+        ", ".join(map(str, names)), labels, mine, codes, own, lacking, shown, edges, numbers
+    )
 
 
 def _absent(problem: AuditProblem, name: Any) -> Mask:
@@ -593,8 +593,7 @@ class _Asked:
             back = values.copy()
             back[:, k] = one.own[rows] if isinstance(self.people, EditableFrame) else -1
             asked, again = (
-                self.problem.ask(rewritten(self.people, rows, self.attributes, some))[0]
-                for some in (values, back)
+                self.problem.ask(rewritten(self.people, rows, self.attributes, some))[0] for some in (values, back)
             )
             if (asked != again).any():
                 return True
