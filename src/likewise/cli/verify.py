@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 @table_options
 @options("sample", "proof_budget", "seed")
 @settings("model_takes")
-@outputs("json", "-", "csv")
+@outputs("html", "json", "-", "csv")
 @options("language", "trust", "quiet", "config")
 def command(
     model: str,
@@ -140,6 +140,9 @@ def command(
         quiet=quiet,
         document=lambda: to_json(document),
         show=lambda: report.print_verification(document, language=language),
+        html=lambda path: report.write(
+            document, path, form="html", language=language, overwrite=outputs.force
+        ),
         json=lambda path: report.write(document, path, form="json", overwrite=outputs.force),
         csv=lambda path: _write_rows(report.flip_table(found, matched.domain, classes), path),
     )
