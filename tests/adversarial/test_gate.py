@@ -27,7 +27,6 @@ from likewise.auditing.inference.sanity import (
     one_class,
     worse_than_guessing,
 )
-from likewise.auditing.inference.verdict import give_verdict
 from likewise.auditing.problem import AuditProblem
 from likewise.cli.app import main
 from likewise.core.errors import NotConvergedError
@@ -87,7 +86,7 @@ def test_a_model_of_z_scores_and_a_raw_table_get_no_verdict(adult_numbers, on_z_
     assert all(bracket.upper is None for bracket in result.brackets)
     for delta in (0.9, 0.0):
         with pytest.raises(NotConvergedError, match="could not be answered"):
-            result.raise_if_unfair(delta)
+            result.raise_if_unfair(delta=delta)
     document = audit_document(result)
     jsonschema.validate(document, json_schema())
     assert document["verdict"]["title"] == "Could not be answered"
@@ -148,7 +147,7 @@ def test_labels_of_the_other_class_are_worse_than_guessing(adult_numbers, on_z_s
     _, y, scores, _ = adult_numbers
     result = audited(on_z_scores["xgboost"], scores, 1 - y, "sex")
     assert kinds(result) == {"guessing"}
-    assert give_verdict(result).kind == "unanswered"
+    assert result.headline.badge == "unanswered"
 
 
 def test_a_weak_and_careful_model_is_not_doubted():
@@ -214,16 +213,16 @@ def test_a_column_that_is_not_read_is_called_trivial(some_people, tmp_path):
         assert words in result.findings[0].sentence, name
         assert "proxies" in result.findings[0].sentence
         assert result.verdict() == "fair (trivially)", name
-        verdict = give_verdict(result)
-        assert (verdict.kind, verdict.title) == ("trivial", "Fair, trivially")
-        assert verdict.sentence.startswith("Trivially, ")
+        found = result.headline
+        assert (found.badge, found.title) == ("not_read", "sex not read by the model")
+        assert found.sentence.startswith("No prediction depends on sex")
         result.raise_if_unfair()
         jsonschema.validate(audit_document(result), json_schema())
-        assert str(result).startswith("Trivially, no prediction depends on sex")
+        assert "Trivially, no prediction depends on sex" in str(result)
     write_html(result, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Fair, trivially" in page
-    assert "Fair (proved)" not in page
+    assert "sex not read by the model" in page
+    assert "Proved independent" not in page
 
 
 def test_what_is_read_however_little_is_not_called_trivial(some_people):

@@ -49,7 +49,7 @@ def test_a_search_that_met_nonsense_is_exit_code_three(run, table, tmp_path):
         "model = Net()\n"
     )
     done = run(
-        "audit", "fragile:model", table, "--target", "paid", "--positive", "yes", "--sensitive", "sex",
+        "audit", "fragile:model", table, "--target", "paid", "--favourable", "yes", "--sensitive", "sex",
         "--set", "search=gradient", "--delta", "100", "--sample", "20",
     )  # fmt: skip
     assert done.code == 3, done.err
@@ -191,11 +191,11 @@ def test_functions_get_the_table_and_torch_modules_get_encoded_numbers(run, tabl
     common = ["--target", "paid", "--sensitive", "sex", "-o", "-", "--set", "search=candidates"]
     done = run("audit", "two_models:score", table, *common)
     assert done.code == 2
-    assert "Say which value is class 1: favourable=VALUE (--positive VALUE)." in done.err
-    done = run("audit", "two_models:score", table, *common, "--positive", "yes")
+    assert "Say which value is class 1: favourable=VALUE (--favourable VALUE)." in done.err
+    done = run("audit", "two_models:score", table, *common, "--favourable", "yes")
     assert done.code == 0, done.err
     assert json.loads(done.out)["numbers"]["pure_gap"]["value"] > 0.1
-    done = run("audit", "two_models:net", table, *common, "--positive", "yes")
+    done = run("audit", "two_models:net", table, *common, "--favourable", "yes")
     assert done.code == 0, done.err
     assert "encoded by its own means" in done.err
     # log(1 + e²) for whoever loses by it instead of log(1 + 1) for a column that is 0 or 1
@@ -312,7 +312,7 @@ OPTIONS = [
     (["--set", "immutable=size"], "no column 'size'"),
     (["--set", "immutable=sex"], "both sensitive and immutable"),
     (["--set", "immutable=job", "--edit", "job:cook=nurse"], "may not change"),
-    (["--positive", "maybe"], "no value 'maybe'. Its values: 'no' and 'yes'"),
+    (["--favourable", "maybe"], "no value 'maybe'. Its values: 'no' and 'yes'"),
     (["--edit", "job=cook"], "COLUMN:A=B"),
     (["--edit", "job:cook=pilot"], "no value 'pilot'"),
     (["--edit", "work:a=b"], "no column 'work'"),
@@ -368,7 +368,7 @@ def test_models_that_answer_nonsense(run, table, tmp_path):
         "def wide(frame): return np.full((len(frame), 3), 1 / 3)\n"
         "number = 3\n"
     )
-    common = [table, *SEX, "--positive", "yes", "--delta", "9", "-o", "page.html"]
+    common = [table, *SEX, "--favourable", "yes", "--delta", "9", "-o", "page.html"]
     for name, message in [
         ("nan", "not finite"),
         ("short", "shape (3,) for"),

@@ -186,7 +186,7 @@ def test_the_command_line_says_the_same_of_the_same_table_in_a_file(
     options = [word for name in sensitive for word in ("--sensitive", name)]
     with pytest.raises(SystemExit) as ended:
         main(
-            ["audit", "python_models:model", "people.parquet", "--target", "paid", *options, "--positive", "yes",
+            ["audit", "python_models:model", "people.parquet", "--target", "paid", *options, "--favourable", "yes",
              "--metric", "columns", "--eps", "0", "-o", "-"]
         )  # fmt: skip
     out, err = capsys.readouterr()

@@ -281,7 +281,7 @@ def test_a_skops_file_is_audited_by_the_command_line(people, tmp_path, monkeypat
     frame.assign(paid=y).to_csv("people.csv", index=False)
     with pytest.raises(SystemExit) as ended:
         main(["audit", "model.skops", "people.csv", "--target", "paid", "--sensitive", "sex", "--metric", "columns",
-              "--eps", "0", "--positive", "yes", "-o", "audit.json"])  # fmt: skip
+              "--eps", "0", "--favourable", "yes", "-o", "audit.json"])  # fmt: skip
     assert ended.value.code == 0, capsys.readouterr().err
     twins = [fitted.predict(frame.assign(sex=sex)) for sex in ("Female", "Male")]
     assert json.dumps(float((twins[0] != twins[1]).mean())) in (tmp_path / "audit.json").read_text()

@@ -176,7 +176,7 @@ def _with_class_names(matched: Matched, values: Sequence[Any], positive: Any) ->
     if not values:
         return matched
     different = unique_values(list(values))
-    chosen = None if positive is None else find_value(different, positive, what="--positive: the target")
+    chosen = None if positive is None else find_value(different, positive, what="--favourable: the target")
     return replace(matched, model=name_classes(matched.model, different, chosen))
 
 
@@ -266,13 +266,13 @@ def build_metric(
 
 
 def read_metric(path: Path | None) -> FairMetric | str | None:
-    """Load a fair metric of a file; the word "columns" stays, and so does None."""
-    if path is None or (str(path) == "columns" and not path.exists()):
-        return None if path is None else "columns"
+    """Load a fair metric of a file; the words "columns" and "learned" stay, and so does None."""
+    if path is None or (str(path) in ("columns", "learned") and not path.exists()):
+        return None if path is None else str(path)
     if not path.is_file():
         raise InputError(
             f"--metric: there is no file {str(path)!r}. `likewise learn-metric` writes one; --metric columns frees just "
-            "the sensitive columns."
+            "the sensitive columns, --metric learned also what predicts them."
         )
     metric = FairMetric.load(path)
     if metric.feature_map is None:

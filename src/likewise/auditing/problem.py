@@ -110,7 +110,14 @@ class AuditProblem:
         if together:
             note = Message("assumption.one_hot", columns=together)
             made = replace(made, assumptions=(*made.assumptions, note))
-        return replace(made, edits=exchanged, unnamed=unnamed)
+        return made.with_known(edits=exchanged, unnamed=unnamed)
+
+    def with_known(self, **changes: Any) -> AuditProblem:
+        """Return the same problem of the same people with other choices, without computing what is known already again."""
+        found = replace(self, **changes)
+        known = ("X", "repeats", "_own", "base_loss", "decisions")
+        found.__dict__.update({name: self.__dict__[name] for name in known if name in self.__dict__})
+        return found
 
     @property
     def sensitive_edits(self) -> EditParts:

@@ -57,7 +57,7 @@ def binary_labels(labels: np.ndarray[Any, Any], positive: Any) -> np.ndarray[Any
         inside = _COMPARE[limit.group(1)](np.asarray(labels, dtype=float), float(limit.group(2)))
         return np.where(inside, positive, f"not {positive}")
     values = unique_values(labels)
-    chosen = find_value(values, positive, what="--positive: the target")
+    chosen = find_value(values, positive, what="--favourable: the target")
     return labels if len(values) <= 2 else np.where(labels == chosen, str(positive), f"not {positive}")
 
 
@@ -76,7 +76,7 @@ def check_classes(labels: np.ndarray[Any, Any], target: str, *, accepted: bool =
             more = "" if broken else "; pass --classes if each of them is a class"
             raise InputError(
                 f"The target {target!r} holds numbers ({truncated([repr(v) for v in numbers], most=3)}), and a classifier "
-                f"learns classes. Cut it in two with a limit, such as --positive '>={middle:g}'{more}, or name another "
+                f"learns classes. Cut it in two with a limit, such as --favourable '>={middle:g}'{more}, or name another "
                 "--target."
             )
         return
@@ -85,7 +85,7 @@ def check_classes(labels: np.ndarray[Any, Any], target: str, *, accepted: bool =
     ):
         raise InputError(
             f"The target {target!r} has {len(values):,} different values for {len(labels):,} people, so they are not "
-            "classes. Name another --target, or one of its values: --positive VALUE."
+            "classes. Name another --target, or one of its values: --favourable VALUE."
         )
 
 

@@ -155,8 +155,9 @@ def audit_lines(
     rates = [line for words in _rates(result, names) for line in wrapped(words, most=1)]
     bars = _bars(result, say, width)
     room = _LINES - len(top) - len(sure) - len(verdict) - 3
-    for part in (bars, example, rates):
-        del part[max(room, 0) :]
+    for part, least in ((bars, 2), (example, len(example)), (rates, 1)):
+        # What does not fit is left out, never cut in the middle.
+        del part[room if room >= least else 0 :]
         room -= len(part)
     return [*top, "", *bars, *([""] if bars else []), *rates, *example, *sure, ""], verdict
 
@@ -168,7 +169,9 @@ def _bars(result: AuditResult, say: Texts, width: int) -> list[str]:
     if table is None or not (numbers or (result.favourable is not None and len(table))):
         return []
     left, right = ("lower", "higher") if numbers else ("lose", "gain")
-    shown = table[table[left] + table[right] > 0].head(_EFFECTS)
+    moved = table[table[left] + table[right] > 0]
+    single = moved[moved["attribute"].isin(result.sensitive.attributes if result.sensitive else ())]
+    shown = (single if len(single) else moved).head(_EFFECTS)
     if not len(shown):
         return []
     most = max(int(shown[left].max()), int(shown[right].max()), 1)
@@ -196,10 +199,7 @@ def _rates(result: AuditResult, labels: Mapping[Any, str]) -> list[Message]:
     said = []
     for attribute, part in table.groupby("attribute", sort=False):
         if len(part) <= _EFFECTS:
-            rates = [
-                Message("effect.rate", value=str(v), rate=r)
-                for v, r in zip(part["value"], part["rate"], strict=True)
-            ]
+            rates = [Message("effect.rate", value=str(v), rate=r) for v, r in zip(part["value"], part["rate"], strict=True)]
             first, *more = rates
             for one in more:
                 first = Message("effect.listed", one=first, two=one)

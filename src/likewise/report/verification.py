@@ -137,7 +137,7 @@ def render_verification(document: Mapping[str, Any], *, title: str | None = None
         kind = "not_found", "plain"
     shares = {name: _share(domain[name], texts) for name in _SHARES}
     heads = [texts("verified.share_of"), texts("verified.everybody"), texts("verified.table")]
-    people = document["people"] or dict.fromkeys(_SHARES)
+    people = document["people"]
     words = (
         "verified.same" if blocked else "verified.same_proved",
         "verified.flips_shown",
@@ -145,7 +145,7 @@ def render_verification(document: Mapping[str, Any], *, title: str | None = None
     )
     rows = [
         f'<tr><th scope="row">{escape(texts(word))}</th><td class="right">{escape(shares[name])}</td>'
-        f'<td class="right">{"–" if people[name] is None else escape(_share(people[name], texts))}</td></tr>'
+        f'<td class="right">{"–" if people is None else escape(_share(people[name], texts))}</td></tr>'
         for name, word in zip(_SHARES, words, strict=True)
     ]
     question = texts("verified.question", columns=columns)

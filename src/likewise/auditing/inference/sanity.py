@@ -114,9 +114,11 @@ def far_from_range(cuts: Any, values: Any) -> bool:
     """
     places = np.unique(np.asarray(cuts, dtype=np.float64))
     places = places[np.isfinite(places)]
+    if len(places) < _CUTS:
+        return False
     known = np.asarray(values, dtype=np.float64)
     known = np.unique(known[np.isfinite(known)])
-    if len(places) < _CUTS or len(known) < _VALUES:
+    if len(known) < _VALUES:
         return False
     away = max(known[0] - places[-1], places[0] - known[-1])
     return bool(away > min(known[-1] - known[0], places[-1] - places[0]))
@@ -150,13 +152,10 @@ class _ReadModel:
         trees = self.trees
         splits = (trees.left >= 0) & (trees.last == trees.first)
         for feature in np.unique(trees.feature[splits]):
-            values = self._values(int(feature))
+            cuts = trees.threshold[splits & (trees.feature == feature)]
+            values = self._values(int(feature)) if len(cuts) >= _CUTS else None
             if values is not None:
-                yield (
-                    self.columns[feature],
-                    trees.threshold[splits & (trees.feature == feature)],
-                    values,
-                )
+                yield self.columns[feature], cuts, values
 
     def reads(self, column: str) -> bool:
         """Whether any tree splits by a column."""

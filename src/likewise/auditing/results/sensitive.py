@@ -277,9 +277,9 @@ class Enumeration:
         person, which = np.nonzero(kept & whole[:, None])
         if not len(person):
             return support
-        number, distance = person * count + which, np.empty(len(person))
+        number, distance = person * count + which, np.zeros(len(person))
         loss = np.empty(len(person))
-        for start in range(0, len(person), _BATCH):
+        for start in range(0, 0 if _free_alone(problem, self) else len(person), _BATCH):
             at = slice(start, start + _BATCH)
             table = self.take(number[at])
             distance[at] = problem.squared_distance(problem.coordinates.encoded(table), person[at])

@@ -342,6 +342,7 @@ def _differences(people: pd.DataFrame, twins: pd.DataFrame) -> np.ndarray[Any, n
             x, z = a.to_numpy(dtype=float), b.to_numpy(dtype=float)
             columns.append((np.abs(x - z) > _CLOSE * (1 + np.abs(x))) | (np.isnan(x) != np.isnan(z)))
         else:
-            both_missing = (a.isna() & b.isna()).to_numpy()
-            columns.append((a.astype(object) != b.astype(object)).to_numpy() & ~both_missing)
+            # Both in one, so that the values of a column are compared by their codes.
+            codes = pd.factorize(pd.concat([a, b], ignore_index=True))[0]
+            columns.append(codes[: len(a)] != codes[len(a) :])
     return np.column_stack(columns) if columns else np.zeros((len(people), 0), dtype=bool)
