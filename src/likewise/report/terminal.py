@@ -200,7 +200,10 @@ def _rates(result: AuditResult, labels: Mapping[Any, str]) -> list[Message]:
     said = []
     for attribute, part in table.groupby("attribute", sort=False):
         if len(part) <= _EFFECTS:
-            rates = [Message("effect.rate", value=str(v), rate=r) for v, r in zip(part["value"], part["rate"], strict=True)]
+            rates = [
+                Message("effect.rate", value=str(v), rate=r)
+                for v, r in zip(part["value"], part["rate"], strict=True)
+            ]
             first, *more = rates
             for one in more:
                 first = Message("effect.listed", one=first, two=one)

@@ -100,9 +100,7 @@ def metric_document(metric: FairMetric, width: int) -> dict[str, Any] | None:
 
 def choose_people(n: int, results: Sequence[AuditResult], *, max_people: int, seed: int = 0) -> IntArray:
     """Return numbers of the people a page carries, in order."""
-    spoken = [
-        result.listed[0].person for result in results if result.listed
-    ]
+    spoken = [result.listed[0].person for result in results if result.listed]
     harmed = [number for number in spoken if number < n]
     maps = [unfair for result in results for unfair in (result.pure_map, result.unfair_map)]
     for unfair in maps:
