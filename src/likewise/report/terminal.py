@@ -93,8 +93,8 @@ def print_audit(
     >>> print_audit(lw.audit(score, table, sensitive_features=["sex"]))
     All 4 people of the table. Favourable decision: 1 (guessed from its name).
     <BLANKLINE>
-                                 would lose │ would gain the favourable decision
-      sex: F → M                          0 │██████████████ 1
+                                                 lose │ gain the favourable decision
+      sex: F → M                                    0 │████████████ 1
     <BLANKLINE>
     Get the favourable decision as recorded, by sex: F 50.0%, M 100.0%.
     For example the row with index 0 (skill 0, sex F) gets “0”; the same person with
