@@ -373,7 +373,7 @@ OPTIONS = [
     (["--eps", "nan"], "--eps must be"),
     (["--eps", "size=2"], "size"),
     (["--delta", "-0.1"], "-0.1"),
-    (["--confidence", "1"], "1"),
+    (["--set", "confidence=1"], "1"),
     (["--sample", "1"], "1"),
     (["--set", "search=luck"], "luck"),
     (["--metric", "nothing.safetensors"], "there is no file"),

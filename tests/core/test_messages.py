@@ -23,7 +23,7 @@ from likewise.core.messages import (
 SOURCE = Path(lw.__file__).parent
 # Keys that are put together from a machine's word; every one of them is a word that some result may hold.
 MADE = (
-    "page.nav.", "page.status.", "page.terms.", "improve.terms.", "page.provenance.", "page.brackets.name_", "page.title.", "verdict.title.", "verdict.fair", "verdict.unfair", "verdict.undecided",
+    "page.nav.", "page.status.", "page.terms.", "improve.terms.", "page.provenance.", "page.brackets.name_", "page.title.", "headline.", "counted.", "effect.",
     "setting.", "setting_value.", "measure.", "clock.", "search.",
     "interval.about_", "assumption.domain_of_",
 )  # fmt: skip

@@ -306,7 +306,6 @@ class AuditChoices:
     "metric",
     "eps_asked",
     "delta",
-    "confidence",
     "twins",
     "rules",
 )
