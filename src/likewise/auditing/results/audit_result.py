@@ -384,7 +384,9 @@ class AuditResult:
         """
         share, level = self.limit if limit is None else limit, self.delta if delta is None else delta
         if share is None and level is None:
-            raise bad_parameter("raise_if_unfair", "limit", allowed="a share such as 0.01, or 'delta'", got=None)
+            raise bad_parameter(
+                "raise_if_unfair", "limit", allowed="a share such as 0.01, or 'delta'", got=None
+            )
         self.raise_if_unanswered()
         if share is not None:
             share = check_number(share, owner="raise_if_unfair", name="limit", low=0, high=1)
