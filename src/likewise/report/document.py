@@ -217,7 +217,7 @@ def audit_document(
     >>> result = audit(as_model(score, takes_frame=True), people, [0, 1, 1, 1], metric=metric, delta=0.1)
     >>> document = audit_document(result)
     >>> document["verdict"]["kind"], round(document["numbers"]["pure_gap"]["value"], 3)
-    ('unfair', 0.243)
+    ('depends', 0.243)
     """
     if not isinstance(result, AuditResult):
         raise bad_parameter(
